@@ -15,7 +15,7 @@ export interface Entrant {
   close(): Promise<void>;
 }
 
-/** Who takes part: the bare loop, ours on some stores, or another library. */
+/** A library or loop that takes part: the bare loop, ours on some stores, or another library. */
 export interface Contender {
   /** `bare`, the stores' name (`memory`, `sqlite`, `redis`), or the library's. */
   readonly name: string;

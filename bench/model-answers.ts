@@ -9,8 +9,8 @@
 export const answerText = "The bench is done: every step was taken and every result was read.";
 
 /**
- * Tokens that an answer reports: about as many as it has, calls included, as a provider does: whoever checks them would count the
- * text of an answer that reports fewer.
+ * Tokens that an answer reports: about as many as it has, calls included, as a provider does. A library that checks usage would
+ * count the text itself if an answer reported fewer.
  */
 function usageOf({ pieces, calls }: Answer): object {
   const [prompt, completion] = [40, Math.max(20, pieces.length * 2 + calls.length * 12)];

@@ -23,7 +23,7 @@ function behaviourOf(model: string): ModelBehaviour | undefined {
   return behaviours.get(model);
 }
 
-/** Throws when the body is no chat request. */
+/** Throws if the body is not a chat request. */
 function parseChatRequest(body: string): ChatRequest {
   const parsed = JSON.parse(body) as { model: string; stream?: boolean; messages: readonly { role: string }[] };
   let toolMessages = 0;

@@ -5,8 +5,8 @@ import type { Pair, Plan, Sample, Side, Station } from "./study.ts";
 export type Samples = ReadonlyMap<Side, readonly Sample[]>;
 
 /**
- * Runs the sides in turns: each round has one sample of each, and the next round starts with another one of them, so that
- * whatever the machine does meanwhile falls on all. Throws what a sample throws; all stations are closed either way.
+ * Runs the sides in turns: each round has one sample of each, and the next round starts with another one of them, so that other
+ * work of the machine affects all sides alike. Throws what a sample throws; all stations are closed either way.
  */
 export async function interleave(
   sides: readonly Side[],

@@ -34,7 +34,7 @@ export interface Sample {
 
 /** A side that is ready to work. */
 export interface Station {
-  /** Does the work once. Throws when the outcome is not the expected one: nobody is fast by leaving work out. */
+  /** Does the work once. Throws if the outcome is not the expected one, so that no side gets faster by leaving work out. */
   sample(): Promise<Sample>;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export interface Pair {
   readonly variant?: string;
   /** Default: the study's. */
   readonly unit?: Unit;
-  /** Who stands in the place of ours, where it is not ours: another library, or `bare` against itself. */
+  /** Name of the side that replaces ours, if another does: another library, or `bare` against itself. */
   readonly contender?: string;
   /** How much work there is on either side, where that is what is varied: the count that the study's title names. */
   readonly at?: { readonly ours: number; readonly bare: number };

@@ -99,7 +99,7 @@ async function large() {
 
 interface WatchedStore {
   readonly stores: Stores;
-  /** Where `troupe inspect` finds them; undefined: only this process does. */
+  /** Arguments with which `troupe inspect` finds them; `undefined` if only this process can open them. */
   readonly words: readonly string[] | undefined;
   readonly remove: () => unknown;
 }

@@ -10,7 +10,7 @@ export interface ChaosCommand {
   /** For scenarios that run for a time. */
   readonly minutes: number | undefined;
   readonly seed: number;
-  /** Undefined: each scenario's own. */
+  /** `undefined` if each scenario uses its own. */
   readonly stores: StoreKind | undefined;
   /** Each step of each machine is made once more by XState, and compared. */
 }
@@ -18,7 +18,7 @@ export interface ChaosCommand {
 const LARGEST_SEED = 2 ** 31;
 const NAME_WIDTH = 24;
 
-/** Reads the command line. Throws an error in words for whoever typed it. */
+/** Reads the command line. Throws an error whose message is for the user. */
 export function readCommand(
   words: readonly string[],
   scenarios: readonly Pick<ChaosScenario, "name" | "on">[],

@@ -36,7 +36,7 @@ export const faultPointNames = [
 ] as const;
 
 /**
- * No turn of chaos/worker-agents.ts passes these: nobody is asked there, no tool has a queue or comes in parts, nothing is
+ * No turn of chaos/worker-agents.ts passes these: it opens no requests, its tools have no queue and return no parts, nothing is
  * compacted, no store is a projection, and there is no server. F21 has the first; those of calls in parts and of webhooks
  * are in test/remote and test/server/a2a.
  */

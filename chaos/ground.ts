@@ -6,7 +6,7 @@ import { redisPlace } from "./stores-at.ts";
 /** Where the stores of a scenario's rounds are. */
 export interface Ground {
   readonly kind: StoreKind;
-  /** A place for stores that nobody else has; the same name gives the same place. */
+  /** A place for stores that no other test shares; the same name gives the same place. */
   placeOf(name: string): string;
 }
 

@@ -1,7 +1,7 @@
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "./scenario.ts";
 
 /**
- * What a scenario has found. One that throws, or leaves an error that nobody catches, has broken off: one operation, which
+ * What a scenario has found. A scenario that throws, or leaves an unhandled rejection, has broken off: one operation, which
  * failed, and a violation.
  */
 export async function played(scenario: ChaosScenario, options: ChaosOptions): Promise<ChaosReport> {

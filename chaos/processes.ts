@@ -32,7 +32,7 @@ export interface RunOptions {
   readonly environment?: Readonly<Record<string, string>> | undefined;
   /** Milliseconds after which it is killed with SIGKILL. */
   readonly limitMs: number;
-  /** Milliseconds after its start at which it is killed with SIGKILL, as a crash; absent: never. */
+  /** Milliseconds after its start at which it is killed with SIGKILL, as a crash. Default: never. */
   readonly killAfterMs?: number | undefined;
   /** Called with each line of its standard output as soon as it is there. */
   readonly onLine?: ((line: string) => void) | undefined;

@@ -37,7 +37,7 @@ export interface ChaosScenario {
   readonly name: string;
   /** One line: the fault, and what must hold. */
   readonly title: string;
-  /** The stores it can run on, its default first. Absent: it has no choice, and needs nothing but Node. */
+  /** The stores it can run on, its default first. `undefined` for a scenario without a choice, which needs nothing but Node. */
   readonly on?: readonly StoreKind[] | undefined;
   run(options: ChaosOptions): Promise<ChaosReport>;
 }

@@ -2,11 +2,11 @@ import { z } from "zod";
 import { armFaultPoints } from "../src/base/index.ts";
 import { faultPointNames } from "./fault-point-names.ts";
 
-/** Where a process stands still, and how: stopped from outside until somebody lets it go on, or busy with itself. */
+/** Where a process stands still, and how: stopped by SIGSTOP until another process continues it, or busy with itself. */
 export const stallSchema = z.object({
   name: z.enum(faultPointNames),
   hit: z.int().positive(),
-  /** Milliseconds that its event loop is blocked; null: SIGSTOP, until somebody sends SIGCONT. */
+  /** Milliseconds that its event loop is blocked; `null` for SIGSTOP, which lasts until another process sends SIGCONT. */
   blockedMs: z.number().positive().nullable(),
 });
 export type Stall = z.infer<typeof stallSchema>;

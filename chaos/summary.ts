@@ -5,7 +5,7 @@ export interface Summary {
   readonly max: number | null;
 }
 
-/** Whole milliseconds, or whatever is measured. */
+/** Of whole milliseconds, or of another measure; values are rounded. */
 export function summaryOf(values: readonly number[]): Summary {
   const sorted = values.map(Math.round).sort((left, right) => left - right);
   const at = (share: number): number | null =>

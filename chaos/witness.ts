@@ -4,7 +4,7 @@ import { openLineWriter } from "./line-log.ts";
 
 interface Seen {
   readonly pid: number;
-  /** Milliseconds by a clock that all processes of a machine share and nobody sets: when it was asked, and answered. */
+  /** Milliseconds by a clock that all processes of a machine share and that is never set: when it was asked, and answered. */
   readonly sentAt: number;
   readonly at: number;
 }

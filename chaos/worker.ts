@@ -1,6 +1,6 @@
 /**
  * One process of the system under test: `node chaos/worker.ts ORDERS` (JSON). It opens the store, brings each agent to its
- * first turn's end, whatever earlier processes have left, and tells what it does in lines of JSON.
+ * first turn's end, wherever earlier processes have left it, and tells what it does in lines of JSON.
  * `TROUPE_FAULT="name:k"` kills it at a fault point.
  */
 import { performance } from "node:perf_hooks";

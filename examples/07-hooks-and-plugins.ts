@@ -42,7 +42,7 @@ const janitor = defineAgent({
   },
   plugins: [
     toolLogging({ write: (line) => console.log(line) }),
-    approval({ decide: (call) => !JSON.stringify(call.arguments).includes("vault") || "nobody enters the vault" }),
+    approval({ decide: (call) => !JSON.stringify(call.arguments).includes("vault") || "the vault is closed" }),
     noProgressGuard({ repeats: 3 }),
   ],
 });

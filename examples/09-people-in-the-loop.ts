@@ -9,7 +9,7 @@ import { z } from "zod";
 
 const pay = defineTool({
   name: "pay",
-  description: "Pays somebody.",
+  description: "Pays a person or a company.",
   parameters: z.object({ to: z.string(), francs: z.number().positive() }),
   needsApproval: ({ francs }) => francs > 100,
   describeCall: ({ to, francs }) => `Pay ${francs} francs to ${to}?`,

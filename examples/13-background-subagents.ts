@@ -33,7 +33,7 @@ const agent = await runtime.agent("lead", { agentId: "house" });
 await agent.start();
 console.log((await agent.executeTurn("Search the house.").result).text);
 
-// Nobody asks for this turn: the first searcher that comes back starts it.
+// No caller asks for this turn: the first searcher that comes back starts it.
 for await (const { type, turnId } of runtime.follow("house")) {
   if (type === "turn.started" && turnId === "house#2") break;
 }

@@ -57,7 +57,7 @@ for (let due = effectsAt(state); due.callLlm || due.runTools.length > 0; due = e
 }
 console.log(state.messages.map(({ role, content }) => `${role}: ${content}`).join("\n"));
 
-// The state is the fold of its inputs: whoever keeps them can replay the loop up to any point.
+// The state is the fold of its inputs: a program that keeps the inputs can replay the loop up to any point.
 const replayed = inputs.reduce(
   (before, input) => agentTransition(input)(before),
   initialAgentState({ tools: state.tools }),

@@ -38,7 +38,7 @@ const { task_id } = first;
 const paused = await post(invoke, { task_id, items: [{ content: "Delete all results" }] });
 console.log(paused.status, "-", paused.content.tool_calls[0]?.function_name);
 
-// Whoever owns the task approves by posting to this address.
+// The owner of the task approves by posting to this address.
 const { output } = await post(paused.content.approval_url);
 console.log("Approved -", output.split("\n")[0]);
 

@@ -6,7 +6,7 @@ import { z } from "zod";
 
 const pay = defineTool({
   name: "pay",
-  description: "Pays somebody.",
+  description: "Pays a person or a company.",
   parameters: z.object({ to: z.string(), francs: z.number().positive() }),
   needsApproval: true,
   execute: ({ to, francs }) => `paid ${francs} francs to ${to}`,
@@ -44,7 +44,7 @@ async function post(path: string, body: unknown, more: Readonly<Record<string, s
 
 const { agentId } = await post("/api/agents", { definition: "cashier", key: "monday" });
 const body = { input: "Pay the printer." };
-// A client that hears no answer sends the same again: the same key is the same turn.
+// A client that gets no answer sends the same request again: the same key is the same turn.
 const [{ turnId }, again] = [
   await post(`/api/agents/${agentId}/turns`, body, { "idempotency-key": "order-7" }),
   await post(`/api/agents/${agentId}/turns`, body, { "idempotency-key": "order-7" }),

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { repositoryRoot } from "./run-command.ts";
 
-/** Programs of somebody who has the package installed and nothing else; each ends with an error where it does not hold. */
+/** Programs of a user who has installed the package and nothing else; each ends with an error if a check fails. */
 
-/** The simplest tool there is: its arguments are typed by the zod of whoever writes it, and checked when it is called. */
+/** The simplest tool there is: its arguments are typed by the author's own zod, and checked when it is called. */
 export const toolProgram = `
 import { createRuntime, defineAgent, defineTool } from "troupe";
 import { scriptedModel } from "troupe/testing";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { repositoryRoot } from "./run-command.ts";
 
 /**
- * Modules that load where they are used, because they are heavy or belong to a protocol that not everybody serves: neither
+ * Modules that load where they are used, because they are heavy or belong to a protocol that not every server offers: neither
  * `import "troupe"` nor `import "troupe/server"` brings them in, nor their static imports.
  */
 export const lazyModules: readonly string[] = [

@@ -180,7 +180,7 @@ async function checkPrograms(): Promise<void> {
   }
   const missing = await evaluate("Without the optional packages", optionalPackagesProgram);
   if (!/npm install ioredis\b[^]*npm install bullmq ioredis\b[^]*npm install @a2a-js\/sdk\b/.test(missing.stdout)) {
-    throw new PackFault(`Without the optional packages nobody is told to install them:\n${missing.output}`);
+    throw new PackFault(`The errors for missing optional packages do not say how to install them:\n${missing.output}`);
   }
 }
 

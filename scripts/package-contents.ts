@@ -91,7 +91,7 @@ function linkFaults(installed: string, files: readonly string[]): string[] {
     );
 }
 
-/** Whatever the code imports is its own, Node's, or something that package.json tells npm to install. */
+/** Every module that the code imports is its own, Node's, or one that package.json tells npm to install. */
 function importFaults(installed: string, files: readonly string[], manifest: Manifest): string[] {
   const known = new Set([
     manifest.name,

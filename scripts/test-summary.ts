@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 interface TestResults {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
-  /** False also when a file could not be loaded, which is no failed test of its own. */
+  /** Also `false` if a file could not be loaded, which does not count as a failed test. */
   readonly success: boolean;
 }
 

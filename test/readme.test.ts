@@ -1,4 +1,4 @@
-// Whatever the documents show is run: `ts` blocks are programs of their own, `sh` blocks are typed in by a reader. Blocks of one
+// Runs what the documents show: `ts` blocks are programs of their own, `sh` blocks are typed in by a reader. Blocks of one
 // document run in order and in one place, so that a later one may carry on from an earlier one.
 import {
   existsSync,
@@ -118,7 +118,7 @@ test("commands that a document only shows are scripts of this package", () => {
   expect(gone).toEqual([]);
 });
 
-/** A command of the command line, whoever types it where: the words behind `npx troupe` or `npm run troupe --`. */
+/** A command of the command line, for users or for contributors: the words behind `npx troupe` or `npm run troupe --`. */
 function commandLinesIn(block: DocumentBlock): readonly { place: string; words: readonly string[] }[] {
   return commandsOf(block, scripts).flatMap((command) => {
     const place = `${block.document}:${command.line}: ${command.text}`;
@@ -135,7 +135,7 @@ test("commands that are shown for an installed package are known to it, with eve
   expect(names.length).toBeGreaterThan(0);
   const faults = shown.flatMap(({ place, words: [name = "", ...words] }) => {
     const help = helps.get(name);
-    if (help?.code !== 0) return [`${place}\nthere is no command ${name}`];
+    if (help?.code !== 0) return [`${place}\nunknown command ${name}`];
     const options = words.filter((word) => /^--[a-z]/.test(word)).map((word) => word.replace(/=.*/, ""));
     return options
       .filter((option) => !new RegExp(`${option}(?![a-z-])`).test(help.out.join("\n")))

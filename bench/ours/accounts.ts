@@ -82,7 +82,7 @@ export function arithmeticSide(times: number): Side {
   };
 }
 
-/** The least that somebody can write: four objects, a check and two numbers each. */
+/** The least code that does the same: four objects, a check and two numbers each. */
 export function objectSide(times: number): Side {
   return {
     name: "bare objects",

@@ -54,7 +54,7 @@ interface Traffic {
   readonly processorMs: number;
 }
 
-/** One turn a round gives all figures: whoever is asked first in a round takes it. */
+/** One turn a round gives all figures: the side that is sampled first in a round takes it. */
 function sharedStation(options: TrafficOptions) {
   let ready: Promise<Awaited<ReturnType<typeof stationOf>>> | undefined;
   const samples: Promise<Traffic>[] = [];
@@ -109,7 +109,7 @@ async function stationOf({ turnsBefore }: TrafficOptions) {
       const agentsOf = async () => (turnsBefore === 0 ? await openAll() : lasting);
       const [counted, weighed] = [await agentsOf(), await agentsOf()];
       const commands = await commandsOf(client, () => takeTurn(counted));
-      // Who counts commands is sent each of them: bytes are those of another turn.
+      // Counting sends every command to this client too, so the bytes are counted for another turn.
       const before = await bytesOf(client);
       const { processorMs } = await timed(() => takeTurn(weighed));
       const after = await bytesOf(client);

@@ -12,7 +12,7 @@ export interface Peer {
   /** Of the library itself. */
   readonly version: string;
   readonly contender: Contender;
-  /** Why it cannot do this work; undefined where it can. Absent: it can do all. */
+  /** Returns why it cannot do this work, or `undefined` if it can. Default: it can do all. */
   readonly lacks?: (scenario: Scenario) => string | undefined;
 }
 

@@ -39,7 +39,7 @@ export function growthOfAgents(counts: readonly number[]): readonly Pair[] {
   });
 }
 
-/** One process a round gives both figures: whoever is asked first in a round starts it. */
+/** One process a round gives both figures: the side that is sampled first in a round starts it. */
 function sidesAt(kind: (typeof storeKinds)[number], count: number): Readonly<Record<"turn" | "heap", Side>> {
   const runs: Promise<AliveFigures>[] = [];
   const side = (what: string, valueOf: (figures: AliveFigures) => number): Side => ({

@@ -1,6 +1,6 @@
 import type { Pair, Side, Unit } from "../study.ts";
 
-/** One curve of a study of growth: somebody's cost at each amount of work. */
+/** One curve of a study of growth: the cost of one contender at each amount of work. */
 export interface Curve {
   readonly stores: Pair["stores"];
   readonly contender?: string;

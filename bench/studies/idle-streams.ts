@@ -54,7 +54,9 @@ interface StreamsOptions {
   readonly quietMs: number;
 }
 
-/** One process a round gives both figures: whoever is asked first in a round starts it. `processorMs`: to open a stream. */
+/**
+ * One process a round gives both figures: the side that is sampled first in a round starts it. `processorMs`: to open a stream.
+ */
 function streamSides(kind: ServerKind, { streams }: Pick<StreamsOptions, "streams">) {
   const runs: Promise<StreamFigures>[] = [];
   const side = (variant: string, valueOf: (figures: StreamFigures) => number): Side => ({
@@ -113,7 +115,7 @@ async function figuresOf(kind: ServerKind, { streams, quietMs }: StreamsOptions)
   }
 }
 
-/** Processor time of the server while nobody asks it for anything. */
+/** Processor time of the server while it gets no requests. */
 async function quietly(ms: number, weigh: () => Promise<Weight>): Promise<number> {
   const before = await weigh();
   await delay(ms);
@@ -134,7 +136,7 @@ async function openAll(url: string, paths: readonly string[]): Promise<Wire[]> {
   return wires;
 }
 
-/** Clients that never read, while the agent that they follow writes: what they cost the server, against nobody there. */
+/** Clients that never read, while the agent that they follow writes: what they cost the server, against no clients. */
 export const unreadStreams: Study = {
   name: "unread-streams",
   title: "growth of the server while turns write 40 MB, with 16 clients that never read, against none",

@@ -32,7 +32,7 @@ function idleStudy(name: string, { takesTurn, at }: { readonly takesTurn: boolea
   };
 }
 
-/** One process a round gives the figures of all three: whoever is asked first in a round starts it. */
+/** One process a round gives the figures of all three: the side that is sampled first in a round starts it. */
 export function idleSides(kind: IdleKind, count: number, takesTurn = false): Readonly<Record<Variant, Side>> {
   const runs: Promise<IdleFigures>[] = [];
   const side = (variant: Variant, valueOf: (figures: IdleFigures) => number): Side => ({

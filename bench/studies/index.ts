@@ -14,7 +14,7 @@ export interface ListedStudy {
   /** What its contenders do, where other libraries may do it beside them. */
   readonly scenario?: Scenario;
   readonly load: (peers?: readonly Contender[]) => Promise<Study>;
-  /** Why it cannot be measured on this machine; undefined where it can. Absent: it always can. */
+  /** Returns why it cannot be measured on this machine, or `undefined` if it can. Default: it always can. */
   readonly lacks?: () => Promise<string | undefined>;
 }
 

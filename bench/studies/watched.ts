@@ -4,14 +4,14 @@ import { largeTurn } from "../ours/large-team.ts";
 import { startPageReading } from "../ours/page-reading.ts";
 import { type Pair, type Side, type Study, timed } from "../study.ts";
 
-/** Somebody who listens to the overview and does nothing. */
+/** A listener of the overview that does nothing. */
 function listening({ overview }: Runtime): () => void {
   const subscription = overview.subscribe(() => {});
   return () => subscription.unsubscribe();
 }
 
 const variants = {
-  /** `runtime.overview` is read, and somebody listens to it. */
+  /** `runtime.overview` is read, and has a listener. */
   overview: async (children: number) => {
     await largeTurn({}, { children, watch: listening });
   },
@@ -40,7 +40,7 @@ const variants = {
   },
 } as const;
 
-/** A turn of a lead with many children at once, in memory, while somebody watches it, against the same turn without. */
+/** A turn of a lead with many children at once, in memory, while a client watches it, against the same turn without. */
 export const watched: Study = {
   name: "watched",
   title: "a lead with 2,000 children of 3 steps each, watched against not watched",

@@ -6,7 +6,7 @@ export interface Seen {
   readonly accounts: readonly Account[];
   /** Keys of those who wait, as they are stored. */
   readonly line: readonly string[];
-  /** Everybody who was told of room has asked. */
+  /** All agents that were told of room have asked again. */
   readonly isQuiet: boolean;
   readonly now: number;
 }
@@ -19,7 +19,8 @@ export function faultsOf(seen: Seen, reference: Reference, holders: readonly Hol
     return account ? amountFaults(account, reference, node) : [`account ${node} is gone`];
   });
   for (const key of reference.line.keys()) {
-    if (!line.includes(key) && !reference.mayForget(key, now)) faults.push(`${key} waits, and nobody knows`);
+    if (!line.includes(key) && !reference.mayForget(key, now))
+      faults.push(`${key} waits, but is missing in the stored line`);
   }
   for (const { id, parentId, line: own } of accounts) {
     const waiting = parentId === null ? line.length : 0;
@@ -50,14 +51,14 @@ function amountFaults(account: Account, reference: Reference, node: number): str
   return checks.flatMap(([holds, fault]) => (holds ? [] : [`${id}: ${fault}`]));
 }
 
-/** Everybody has asked: whoever still waits must have somebody to wait for. */
+/** Once all have asked, each call that still waits must wait for another call. */
 function quietFaults(reference: Reference): string[] {
   const faults: string[] = [];
   for (const [index, { call, blockedOn }] of [...reference.line.values()].entries()) {
     const isOut = [...reference.out.values()].some(({ holder }) =>
       reference.chain(holder).some((node) => reference.chain(call.holder).includes(node)),
     );
-    if (!isOut) faults.push(`${call.key} waits, and nobody is out`);
+    if (!isOut) faults.push(`${call.key} waits, and no call is out`);
     if (index === 0 && reference.blockedOn(call).length === 0) faults.push(`${call.key} is the first, fits and sleeps`);
     if (reference.isExhausted(call, [...blockedOn])) faults.push(`${call.key} waits for what will never come`);
   }
@@ -87,7 +88,7 @@ export function refusalFaults(
   const isAlone = [...reference.line.keys()].every((key) => key === call.key);
   const waitsForNobody = isAlone && reference.blockedOn(call).length === 0;
   return {
-    mustWait: waitsForNobody ? [`${call.key} was told to wait for nobody`] : [],
+    mustWait: waitsForNobody ? [`${call.key} was told to wait, but no call is before it`] : [],
     budget: [`${call.key} was refused for good though there is enough`],
   };
 }

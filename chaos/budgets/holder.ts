@@ -11,7 +11,7 @@ export interface Place {
   readonly rootAgentId: string;
 }
 
-/** One agent of the tree as its owner sees it: it commits asks and settlements, and hears what is posted to it. */
+/** One agent of the tree as its owner sees it: it commits asks and settlements, and reads its inbox. */
 export class Holder {
   readonly agentId: string;
   readonly node: number;
@@ -115,7 +115,7 @@ export class Holder {
     await this.#place.stores.resume(this.#key, "chaos", now);
   }
 
-  /** What the stores call for at this moment; gives whoever was told of room. */
+  /** Fires the agent's timers that are due; returns the agents that were told of room. */
   async hearAlarms(now: number): Promise<readonly string[]> {
     const { stores } = this.#place;
     const posted: string[] = [];

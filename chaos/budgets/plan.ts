@@ -5,12 +5,12 @@ import type { Limits } from "../../src/budget/index.ts";
 export interface CallPlan {
   readonly promptTokens: number;
   readonly outputTokens: number;
-  /** Whole micro-dollars for an input and an output token; null where nobody knows. */
+  /** Whole micro-dollars for an input and an output token; `null` if the price is unknown. */
   readonly price: readonly [number, number] | null;
   readonly opensStep: boolean;
   /** By so many tokens its prompt is another when it asks again after a wait. */
   readonly change: number;
-  /** What becomes of it: a share of what was reserved is reported, more than that (F16), or nobody knows. */
+  /** How the call ends: it reports a share of what was reserved, more than that (F16), or its usage stays unknown. */
   readonly fate: { readonly share: number } | "more" | "unknown";
 }
 

@@ -71,7 +71,10 @@ export class Play extends PlayedTree {
     await pick(things)?.();
   }
 
-  /** What is left happens: those who were told ask, what is out is settled, the next is asked. False: nothing is left. */
+  /**
+   * Does the next of the remaining things: agents that were told ask, calls that are out are settled, the next call is asked.
+   * Returns `false` if nothing is left.
+   */
   async #goOn(): Promise<boolean> {
     const [next] = this.#things();
     if (next) await next();

@@ -16,7 +16,7 @@ export class PlayedTree {
   protected readonly told = new Set<string>();
   protected readonly paused = new Set<number>();
   protected readonly ended = new Set<number>();
-  /** Those whose process died: nobody asks for them again. */
+  /** Nodes whose process died; their calls are not asked again. */
   protected readonly gone = new Set<number>();
   protected readonly faults: string[] = [];
   protected now = 1_000_000;
@@ -51,7 +51,7 @@ export class PlayedTree {
     this.faults.push(...faultsOf({ accounts, line, isQuiet, now: this.now }, this.reference, this.holders));
   }
 
-  /** Whether room is kept for somebody who is gone, or was until just now. */
+  /** Whether room is kept for a call whose process died, or was until just now. */
   protected isAnyLost(line: readonly string[]): boolean {
     return this.lanes.some((lane) => {
       const key = lane.state === "gone" ? callOf(lane)?.key : undefined;

@@ -78,7 +78,7 @@ export class Reference {
     return this.#steps[node] ?? { own: 0, tree: 0 };
   }
 
-  /** Whether some account leaves too little for the call, were nobody else there. */
+  /** Whether some account leaves too little for the call even without other calls. */
   isExhausted(call: PlainCall, nodes: readonly number[] = this.chain(call.holder)): boolean {
     const least = sizeOf(call, Math.min(call.outputTokens, LEAST_OUTPUT));
     return nodes.some((node) => {
@@ -172,8 +172,8 @@ export class Reference {
   }
 
   /**
-   * The alarm has come: gives those that are still in the line though nobody keeps room for them any more. Of an agent with
-   * several calls in it nobody knows which one was told.
+   * Called after the alarm: returns the calls that are still in the line though no room is kept for them any more. If an agent
+   * has several calls in the line, it is unknown which one was told, so none of them is returned.
    */
   forgetLate(line: readonly string[], now: number): string[] {
     const holders = [...this.line.values()].map(({ call }) => call.holder);
@@ -183,7 +183,7 @@ export class Reference {
     });
   }
 
-  /** It has lost its place. Its agent's other calls may not have been told: nobody knows which of them was meant. */
+  /** The call has lost its place. It is unknown which of its agent's calls was told, so the others count as not told. */
   forget(key: string): void {
     const holder = this.line.get(key)?.call.holder;
     this.line.delete(key);

@@ -19,7 +19,7 @@ export function decisionViolations(
 ): string[] {
   const asked = new Set(requests.map(({ callId }) => callId));
   const unasked = agent.entries.flatMap((entry) =>
-    entry.type === "tool.started" && !asked.has(entry.callId) ? [`${entry.callId}: it ran, and nobody was asked`] : [],
+    entry.type === "tool.started" && !asked.has(entry.callId) ? [`${entry.callId}: it ran without a request`] : [],
   );
   return [
     ...unasked,

@@ -23,9 +23,9 @@ export function gatesIn(entries: readonly Entry[]): ReadonlyMap<string, CallGate
 const reconcilable: ReadonlySet<string> = new Set(["book"]);
 
 /**
- * What the world saw against what the journal says: a keyed call has one effect, a `once` call at most one, and every
- * success is one that the world has seen. `isLate`: attempts of one who had stood still and was given up; nobody who asked
- * the world before could have known of them.
+ * Compares what the world saw with the journal: a keyed call has one effect, a `once` call at most one, and every success is one
+ * that the world has seen. `isLate`: attempts of a process that stood still and was given up; a process that asked the world
+ * before could not know of them.
  */
 export function effectViolations(
   { entries }: AgentEvidence,
@@ -51,7 +51,7 @@ function callViolations(
 ): string[] {
   const effects = attempts.filter(({ applied }) => applied).length;
   const violations: string[] = [];
-  // Given up by its queue, since it had ended its workers too often: what it has done nobody says.
+  // The queue gave the call up because its workers died too often, so its effects are unknown.
   const isGivenUp = outcome === "error" && error?.code.startsWith("job_") === true;
   if (isGivenUp) return effect !== "none" && effects > 1 ? [`a call that was given up had ${effects} effects`] : [];
   if (effect === "keyed" && effects !== 1) violations.push(`a keyed call had ${effects} effects`);
@@ -59,7 +59,7 @@ function callViolations(
   if (outcome === "success" && effects === 0) violations.push("it is said to have succeeded, but had no effect");
   if (effect !== "once" && outcome !== "success") violations.push(`it may be repeated, and yet ended ${outcome}`);
   if (effect === "once" && !reconcilable.has(name) && outcome !== "success" && outcome !== "outcome_unknown") {
-    violations.push(`nobody knows what became of it, and yet it ended ${outcome}`);
+    violations.push(`its outcome is unknown, and yet it ended ${outcome}`);
   }
   if (reconcilable.has(name)) {
     if (outcome === "outcome_unknown") violations.push("the ledger knew what became of it, and was not believed");

@@ -47,8 +47,8 @@ export function lostCommits(
 }
 
 /**
- * What must hold all the same: nothing is lost but by a death of Redis, whoever knows of a loss has told it, and within one
- * life of Redis everything has one owner and one place (F5, `everysec`).
+ * What must hold in spite of losses: entries are lost only by a death of Redis, each process that knows of a loss has reported
+ * it, and within one life of Redis everything has one owner and one place (F5, `everysec`).
  */
 export function lossViolations(
   lost: readonly LostCommit[],
@@ -104,7 +104,7 @@ function placesOf(commit: Commit): string[] {
   return seqsOf(commit).map((seq) => `${commit.agentId} ${seq}`);
 }
 
-/** Of many trees at a time the warning names some; whoever listens hears of each. */
+/** If many trees are lost at once, the warning on stderr names only some; a listener gets an event for each. */
 function isTold({ lines, stderr }: ToldProcess, { agentId, sentAt }: Commit): boolean {
   const root = rootOf(agentId);
   return (

@@ -24,7 +24,7 @@ interface StoredTurn {
   readonly text: string;
 }
 
-/** Tools of the teller that must not be called again, whatever becomes of their call. */
+/** Tools of the teller that must not be called again, however their call ends. */
 const onlyOnce: ReadonlySet<string> = new Set(["pay", "send"]);
 
 /** What the clients of a wire were told over all their connections, against the store and the world. */
@@ -40,7 +40,7 @@ export function wireViolations(
     ...users.flatMap((user) => user.exchanges.flatMap((one) => exchangeViolations(user, one, byInput))),
     ...users.flatMap((user) => talkViolations(user, byInput)),
     ...turns.flatMap(({ turnId, input }) =>
-      asked.has(input) ? [] : [`${turnId}: it was taken, and nobody asked for it: ${input}`],
+      asked.has(input) ? [] : [`${turnId}: it was taken, but no client asked for it: ${input}`],
     ),
     ...callViolations(attempts),
   ];

@@ -4,9 +4,9 @@ import type { WitnessLine } from "../witness.ts";
 type Of<Type extends WitnessLine["type"]> = Extract<WitnessLine, { type: Type }>;
 
 /**
- * What processes were told by the stores, against what the stores hold: no epoch was given twice, nothing that was
- * acknowledged is missing, and nothing was taken from an owner once somebody else had the lease (F3, F4, F5). `isComplete`:
- * no process was killed, so that every entry was acknowledged to somebody.
+ * Compares what the stores told processes with what the stores hold: no epoch was given twice, nothing that was acknowledged is
+ * missing, and the stores took nothing from an owner once another process had the lease (F3, F4, F5). `isComplete`: no process
+ * was killed, so that every entry was acknowledged to some process.
  */
 export function witnessViolations(
   agents: readonly AgentEvidence[],
@@ -51,7 +51,7 @@ function linesOf<Type extends WitnessLine["type"]>(lines: readonly WitnessLine[]
   return lines.filter((line): line is Of<Type> => line.type === type);
 }
 
-/** One owner at a time: who has the lease has an epoch of its own, and whoever had it before writes nothing more. */
+/** One owner at a time: the owner of the lease has an epoch of its own, and its previous owner writes nothing more. */
 function leaseFaults(leases: readonly Of<"acquired">[], commits: readonly Of<"committed">[]): string[] {
   const faults: string[] = [];
   const holders = new Map<number, number>();
@@ -92,6 +92,6 @@ function lossFaults(
     if (lost.length > 0) faults.push(`acknowledged messages are lost: ${lost.join(", ")}`);
   }
   const nobodys = isComplete ? entries.filter(({ seq }) => !taken.has(seq)) : [];
-  for (const { seq, epoch } of nobodys) faults.push(`entry ${seq} of epoch ${epoch} was acknowledged to nobody`);
+  for (const { seq, epoch } of nobodys) faults.push(`entry ${seq} of epoch ${epoch} was acknowledged to no process`);
   return faults;
 }

@@ -24,7 +24,7 @@ type OpenStores = (name: string) => Stores;
 /** F14: reservations and waits in every order, on memory and on SQLite, against plain sums. */
 export const budgets: ChaosScenario = {
   name: "budgets",
-  title: "F14, F16: calls reserve, wait and settle in random order; no account is exceeded, nobody waits for ever",
+  title: "F14, F16: calls reserve, wait and settle in random order; no account is exceeded, no call waits for ever",
   run: runBudgets,
 };
 

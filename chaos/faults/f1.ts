@@ -93,13 +93,14 @@ export async function runTurn({ client }: WorkersStage, name: string, agentId: s
   }
 }
 
-/** A turn that was given up leaves calls that nobody finishes; all else is as it has to be. */
+/** A turn that was given up leaves calls without a result; all else must be as usual. */
 export function auditTree(servers: WorkersStage["servers"], tree: TreeEvidence): string[] {
   const isGivenUp = tree.agents.some(({ entries }) =>
     entries.some((entry) => entry.type === "turn.ended" && entry.outcome !== "completed"),
   );
   if (isGivenUp) return [...restViolations(tree), ...tree.agents.flatMap(journalViolations)];
-  // A worker that stood still on a busy machine was taken for dead: what it does then nobody could know who settled its call.
+  // A worker that stood still on a busy machine was taken for dead. What it did after its call was settled could not be known
+  // to the process that settled it.
   const settledAt = new Map(
     tree.agents.flatMap(({ entries }) =>
       entries.flatMap((entry) => (entry.type === "tool.settled" ? [[entry.callId, entry.at] as const] : [])),
@@ -123,12 +124,12 @@ export interface Deaths {
   readonly name: string;
   readonly seed: number;
   readonly deaths: readonly Kill[];
-  /** In so many somebody else has the agents of a dead worker. */
+  /** Another worker has the agents of a dead worker after at most so many lease times. */
   readonly mostLeases: number;
   readonly figures: Readonly<Record<string, unknown>>;
 }
 
-/** What turns have come to whose workers died, and how long nobody had their agents. */
+/** Reports how the turns of killed workers ended, and how long their agents had no owner. */
 export async function reportOfDeaths(
   stage: WorkersStage,
   sent: readonly Sent[],
@@ -148,7 +149,7 @@ export async function reportOfDeaths(
     ...trees.flatMap((tree) => auditTree(stage.servers, tree)),
     ...witnessViolations(agents, lines),
     ...late.map(
-      ({ agentId, ms }) => `${agentId}: nobody had it for ${Math.round(ms ?? 0)} ms after its worker's death`,
+      ({ agentId, ms }) => `${agentId}: it had no owner for ${Math.round(ms ?? 0)} ms after its worker's death`,
     ),
   ];
   const givenUp = sent.filter(({ status }) => status === "stopped" || status === "failed");

@@ -43,7 +43,7 @@ const poisons: readonly Poison[] = [
   },
 ];
 
-/** Tools and turns that end whatever process runs them. A round is one of each kind. */
+/** Tools and turns that end every process that runs them. A round is one of each kind. */
 export const f10: ChaosScenario = {
   name: "F10",
   title:

@@ -11,7 +11,7 @@ const LEASE_MS = 2_000;
 /** The agent has its error so long after the second worker could have been known to stand still. */
 const TOLD_MS = 5_000;
 
-/** Tools that make whatever process runs them stand still. A round is one call. */
+/** Tools that make every process that runs them stand still. A round is one call. */
 export const f11: ChaosScenario = {
   name: "F11",
   title: "a tool job whose workers stand still: its agent has an error within 5 s of the last stall limit",

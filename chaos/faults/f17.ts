@@ -110,7 +110,7 @@ async function runRound(stage: TreeStage, root: string, kind: Kind, random: Seed
   }
   if (kind === "owner dies") {
     await first.kill();
-    // Somebody has to be there who may take it up; it is dead for so long as that takes.
+    // The second process has to be there to take the tree up; the tree has no owner until then.
     await second.tell({ type: "take", agentIds: [root] });
     dueAt = dueAtOf(await rootAccount(stage, root));
     earliestAt = dueAt;
@@ -159,7 +159,7 @@ async function rootAccount({ runtime }: TreeStage, root: string): Promise<Accoun
   return account;
 }
 
-/** By this process' clock, which nobody sets: a deadline by it, and working time, which goes on now, by the store's. */
+/** A deadline is by this process' clock, which is never set; working time, which goes on now, is by the store's. */
 function dueAtOf({ limits, activeSince, used }: Account): number {
   if (limits.deadlineAt !== undefined) return limits.deadlineAt;
   return (activeSince ?? Date.now()) + (limits.maxActiveMs ?? 0) - used.activeMs;

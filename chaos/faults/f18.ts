@@ -22,7 +22,7 @@ const full: TreeShape = { width: 5, depth: 3 };
 const small: TreeShape = { width: 5, depth: 2 };
 /** All turns of the tree have ended so many milliseconds after the acknowledgement. */
 const ENDED_MS = 2_000;
-/** What was granted before may still be on its way into the world for so long: an owner hears of it at its next look. */
+/** What was granted before may reach the world for so long: an owner learns of the abort at its next look. */
 const ON_THE_WAY_MS = 250;
 /** By then nothing of it is left in an inbox. */
 const REST_MS = 10_000;

@@ -19,7 +19,7 @@ const LANES = 3;
 /** Fault points that a turn has not come to its end at. */
 const MOST_TRIES = 8;
 
-/** SIGKILL of an owner; somebody who runs no agents aborts its turn; another process takes it up. A round is one such abort. */
+/** SIGKILL of an owner; a client that runs no agents aborts its turn; another process takes it up. A round is one such abort. */
 export const f19: ChaosScenario = {
   name: "F19",
   title:
@@ -36,7 +36,7 @@ interface Plan {
 }
 
 interface Round {
-  /** False: the process did not die in its turn, and nothing was shown. */
+  /** `false` if the process did not die in its turn, so that the round showed nothing. */
   readonly struck: boolean;
   readonly takenUpMs: number | undefined;
   readonly violations: readonly string[];
@@ -114,7 +114,7 @@ function isOpen(trees: readonly TreeEvidence[]): boolean {
   return trees.some(({ agents }) => agents.some(({ record }) => record.openTurnId !== null));
 }
 
-/** A child that ends after its parent's turn was stopped, and while its process ends, is no news to the parent. */
+/** A parent does not need the end of a child that comes after its own turn was stopped, while its process ends. */
 function withoutLateEnds(tree: TreeEvidence): TreeEvidence {
   const agents = tree.agents.map((agent) => {
     const isLate = (item: InboxItem): boolean =>
@@ -141,7 +141,7 @@ function endOf(survivor: WorkerEnd): string[] {
   return ends.flatMap(({ status }) => (status === "stopped" ? [] : [`its turn ended ${status}`]));
 }
 
-/** What reached the world of this tree after its owner had died: the abort came before anybody took it up. */
+/** What reached the world of this tree after its owner had died: the abort came before another process took it up. */
 function doneSince({ ledger, model }: Stage, before: Snapshot, root: string): string[] {
   const isOurs = (text: string): boolean => text.includes(root) && !text.includes(`${root}x`);
   const attempts = ledger.log.lines().slice(before.attempts.length);

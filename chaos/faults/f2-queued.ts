@@ -56,7 +56,7 @@ export async function runQueued(options: ChaosOptions): Promise<ChaosReport> {
     const deathsAt = Object.fromEntries(
       points.map((point) => [point, pool.strikes.filter(({ fault }) => fault.name === point).length]),
     );
-    // Whoever is to take an agent up may be the next to die: what is bounded is F1's business.
+    // The worker that is to take an agent up may be the next to die; F1 checks how long that may take.
     const found = { name: f2queued.name, seed, deaths: pool.strikes, mostLeases: Infinity, figures: { deathsAt } };
     return await reportOfDeaths(stage, sent, found);
   });

@@ -41,7 +41,7 @@ export interface RoundResult {
   readonly completed: number;
   /** For each turn that a death met in its calls, how many calls its answer had, and how many of them had no result. */
   readonly cutOff: readonly { readonly calls: number; readonly open: number }[];
-  /** Calls whose end nobody knows, settled in full. */
+  /** Calls whose end is unknown, settled in full. */
   readonly unconfirmed: number;
   /** Milliseconds from the last process' first statement until its agents were taken up, and until its turns had ended. */
   readonly takenUpMs: number | undefined;

@@ -131,14 +131,14 @@ async function fight(clients: Clients, agent: Agent, deciders: readonly Decider[
   const turn = agent.executeTurn("pay");
   const rest = await turn.settled;
   const [request] = rest.status === "waiting" && rest.reason === "request" ? rest.requests : [];
-  if (!request) return { winner: undefined, faults: [`nobody was asked: ${JSON.stringify(rest)}`] };
+  if (!request) return { winner: undefined, faults: [`the turn opened no request: ${JSON.stringify(rest)}`] };
   const outcomes = await Promise.allSettled(deciders.map((decider) => decideAs(clients, request, decider)));
   const winners = deciders.filter((_, index) => outcomes[index]?.status === "fulfilled");
   const [winner] = winners;
   if (!winner || winners.length > 1) return { winner, faults: [`${winners.length} of ${deciders.length} won`] };
   const result = await within(turn.result, STUCK_MS);
   if (!result) return { winner, faults: ["the turn was decided and did not go on"] };
-  const late = await Promise.allSettled([decideAs(clients, request, { ...winner, by: "somebody late" })]);
+  const late = await Promise.allSettled([decideAs(clients, request, { ...winner, by: "a late decider" })]);
   const stored = await clients.theirs.requests({ turnId: result.turnId, status: "decided" });
   return {
     winner,
@@ -159,7 +159,7 @@ async function decideAs({ mine, theirs }: Clients, request: AgentRequest, decide
   return await (isMine ? mine : theirs).decide(requestId, { verdict, by, argumentsHash, ...edit });
 }
 
-/** Whoever came second is told who won, and how. */
+/** Each decider that came later is told who won, and how. */
 function untold({ reason }: PromiseRejectedResult, winner: Decider): string[] {
   const isTold =
     reason instanceof RequestConflictError &&

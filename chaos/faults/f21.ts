@@ -7,7 +7,7 @@ import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 
 const ROUNDS = 300;
 const SHORT_ROUNDS = 6;
-/** How often a process dies before anybody is asked. */
+/** How often a process dies before its call opens a request. */
 const EARLY_DEATHS = 0.2;
 /** How often the one that took up the decided call is killed too. */
 const SECOND_DEATHS = 0.35;

@@ -15,7 +15,7 @@ export interface WriterOrders {
   readonly agentId: string;
   /** Batches to write; it may be killed before. */
   readonly batches: number;
-  /** Milliseconds from the first acknowledged batch to its death; null: it lives. */
+  /** Milliseconds from the first acknowledged batch to its death; `null` if it lives. */
   readonly killAfterMs: number | null;
   /** Milliseconds from one batch to the next. */
   readonly pauseMs: number;

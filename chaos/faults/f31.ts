@@ -10,7 +10,7 @@ const SHORT_ROUNDS = 5;
 const ROUNDS_OF_A_FILE = 8;
 const LONGEST_LIFE_MS = 120;
 const WRITERS = ["team~left", "team~right"] as const;
-/** Who stays writes for so long, with pauses. */
+/** The process that stays writes for so long, with pauses. */
 const STAY_MS = 4_000;
 const PAUSE_MS = 2;
 const MOST_BATCHES_OF_A_VISIT = 20;

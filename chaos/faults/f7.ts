@@ -11,13 +11,13 @@ const SHORT_FROZEN_MS = 7_000;
 const LONGEST_WORK_MS = 1_500;
 /** The default of the stores: they give up before Redis is back. */
 const TIMEOUT_MS = 5_000;
-/** Of a process, whatever waits meanwhile. */
+/** Limit of a process' memory, however much waits meanwhile. */
 const MOST_MEGABYTES = 500;
 
 /** Redis stopped with SIGSTOP: connections stay, answers do not come. A round is one such stop. */
 export const f7: ChaosScenario = {
   name: "F7",
-  title: "Redis SIGSTOP for 20 s: no rejection goes unheard, memory stays bounded, one owner each afterwards",
+  title: "Redis SIGSTOP for 20 s: no rejection goes unhandled, memory stays bounded, one owner each afterwards",
   on: ["redis"],
   run: async (options) => {
     const backMs: number[] = [];

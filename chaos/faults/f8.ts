@@ -37,7 +37,7 @@ const filled: Omit<Disturbance, "rounds"> = {
     const used = Number(/used_memory:(\d+)/.exec(await client.info("memory"))?.[1]);
     await client.config("SET", "maxmemory", String(used + random.between(0, MOST_ROOM)));
     await delay(random.next() < LONG_SHARE ? LONG_FULL_MS : random.between(50, LONGEST_FULL_MS));
-    // Below what it holds, whatever the work has left room for.
+    // Below what it holds, however much room the work has left.
     await client.config("SET", "maxmemory", "1mb");
     const faults = await refusalFaults(scene);
     await client.config("SET", "maxmemory", "0");

@@ -5,7 +5,7 @@ import type { ChaosScenario } from "../scenario.ts";
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 40;
 const ROUNDS_A_BATCH = 200;
-/** Time to connect again, also on a busy machine; a connection that is cut before it is one is no connection. */
+/** Time to connect again, also on a busy machine: cutting a connection that is not open yet tests nothing. */
 const SHORTEST_GAP_MS = 20;
 const LONGEST_GAP_MS = 180;
 
@@ -26,7 +26,7 @@ const cut: Omit<Disturbance, "rounds"> = {
 /** A round is one such disturbance. */
 export const f9: ChaosScenario = {
   name: "F9",
-  title: "SCRIPT FLUSH and CLIENT KILL mid-turn, under load: nobody notices",
+  title: "SCRIPT FLUSH and CLIENT KILL mid-turn, under load: no caller notices",
   on: ["redis"],
   run: (options) => runLoad(options, { ...cut, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }),
 };

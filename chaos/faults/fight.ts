@@ -119,7 +119,7 @@ async function report(seed: number, { store, ends, lines, deeds, stops }: Fought
     ...witnessViolations(agents, lines, { isComplete: true }),
   ];
   const turns = entries.filter(({ type }) => type === "turn.started").length;
-  // Of a command that was refused for now nobody knows whether it was taken.
+  // A command that was refused for now may have been taken or not.
   const unknown = said.reduce(
     (sum, line) => sum + (line.type === "over" ? (line.told["store_unavailable"] ?? 0) : 0),
     0,
@@ -155,7 +155,7 @@ function deedFaults({ entries }: AgentEvidence, done: ReadonlyMap<string, readon
     if (entry.type !== "tool.settled" || entry.name !== "pay") return [];
     const count = done.get(entry.callId)?.length ?? 0;
     const faults = count > 1 ? [`${entry.callId}: a once call was done ${count} times`] : [];
-    if (entry.outcome === "success" && count === 0) faults.push(`${entry.callId}: a success that nobody did`);
+    if (entry.outcome === "success" && count === 0) faults.push(`${entry.callId}: it succeeded without a call`);
     const isKnown = entry.outcome === "success" || entry.outcome === "outcome_unknown";
     return isKnown ? faults : [...faults, `${entry.callId}: it ended ${entry.outcome}`];
   });

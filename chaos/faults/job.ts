@@ -44,7 +44,7 @@ interface JobResult {
 async function runKills(options: ChaosOptions): Promise<ChaosReport> {
   const { folder, seed } = options;
   const random = seededRandom(seed);
-  // A copy: the answer must not change because somebody edits the documents meanwhile.
+  // A copy: the answer must not change because a developer edits the documents meanwhile.
   const files = join(folder, "files");
   cpSync(fileURLToPath(new URL("../../docs", import.meta.url)), files, { recursive: true });
   const jobFiles = (name: string): JobFiles => ({ store: join(folder, `${name}.db`), files, question: QUESTION });
@@ -89,7 +89,7 @@ async function undisturbed(place: JobFiles): Promise<Undisturbed> {
   return { answer: run.answer, milliseconds: run.milliseconds, storedMs, shape: shapeOf(tree) };
 }
 
-/** What the agents of a job have done, whatever their ids and however often they were interrupted. */
+/** What the agents of a job have done, without their ids and however often they were interrupted. */
 function shapeOf({ agents }: TreeEvidence): string {
   const told = agents.map(({ record, entries, messages }) => {
     const answers = entries.filter(({ type }) => type === "model.responded").length;

@@ -25,7 +25,7 @@ function scenarioOf(wire: Wire): ChaosScenario {
   const name = `SERVE-${wire.name}`;
   return {
     name,
-    title: `SIGKILL of nodes under clients of ${wire.name}: one turn and one answer for each key, whatever was cut`,
+    title: `SIGKILL of nodes under clients of ${wire.name}: one turn and one answer for each key, wherever a stream was cut`,
     on: ["redis"],
     run: async (options) => {
       const { seed } = options;

@@ -1,7 +1,7 @@
 /**
- * One of two processes that want the same agents: `node chaos/fight/worker.ts ORDERS` (JSON). For a while it takes whatever it
- * can get, sends turns to it or to the other's, and gives it back in the middle of the work. Then it brings everything to its
- * end, as the other one does.
+ * One of two processes that want the same agents: `node chaos/fight/worker.ts ORDERS` (JSON). For a while it takes every agent
+ * it can get, sends turns to its own agents or to the other's, and gives them back in the middle of the work. Then it brings
+ * everything to its end, as the other one does.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";

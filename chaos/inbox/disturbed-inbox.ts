@@ -25,9 +25,9 @@ export interface Disturbed {
 const commands: ReadonlySet<InboxItem["kind"]> = new Set(["turn", "pause", "resume", "abort"]);
 
 /**
- * Stores whose inboxes are read as over a bad line: what is in them comes late, twice, again, and in another order. Only
- * reading is disturbed; what is stored is right, and what an earlier owner has taken in is gone. Whoever missed something
- * looks again, as with its next heartbeat.
+ * Stores whose inboxes are read as over a bad line: items come late, twice, again, and in another order. Only reading is
+ * disturbed; what is stored is right, and what an earlier owner has taken in is gone. A reader that missed an item looks again,
+ * as with its next heartbeat.
  */
 export class DisturbedInbox {
   readonly stores: Stores;
@@ -107,7 +107,7 @@ export class DisturbedInbox {
     return shuffled.flatMap((item) => (commands.has(item.kind) ? inOrder.splice(0, 1) : [item]));
   }
 
-  /** Has everybody look into their inboxes a moment later. */
+  /** Has all readers look into their inboxes a moment later. */
   lookAgain(): void {
     setImmediate(() => {
       for (const listener of this.#listeners) listener("any");

@@ -24,7 +24,7 @@ const look = defineTool({
 });
 const approve = defineTool({
   name: "approve",
-  description: "Does what somebody has to approve.",
+  description: "Does what a person has to approve.",
   parameters,
   needsApproval: true,
   execute: ({ what }) => `did ${what}`,

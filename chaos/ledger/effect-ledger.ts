@@ -36,7 +36,7 @@ export interface KeyCounts {
  *
  * Invariants
  * 1. An attempt is answered only when it is on the disk.
- * 2. At a keyed receiver a key has one effect, whoever asks and however often.
+ * 2. At a keyed receiver a key has one effect, however often and by which process it is asked.
  */
 export class EffectLedger {
   readonly #writer;

@@ -16,9 +16,9 @@ export interface Load {
   readonly turns: number;
   readonly completed: number;
   readonly acknowledged: number;
-  /** Commands that the stores refused as ones to be tried again, whoever tried them again. */
+  /** Commands that the stores refused as retryable, whether the stores, the runtime or the caller tried them again. */
   readonly refused: number;
-  /** How often whoever called the runtime had to try again. */
+  /** How often the caller of the runtime had to try again. */
   readonly again: number;
   /** Acknowledged commits that are gone. */
   readonly lost: number;
@@ -104,7 +104,7 @@ function auditKept(
   };
 }
 
-/** Model calls and `once` calls whose commits are lost may be made again: nobody is left who knows of them. */
+/** Model calls and `once` calls whose commits are lost may be made again, because no process knows of them any more. */
 function auditLosses(
   { servers, processes, restarts }: LoadFacts,
   trees: readonly TreeEvidence[],

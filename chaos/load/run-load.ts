@@ -44,7 +44,7 @@ export interface Scene {
   readonly folder: string;
   /** The stores of the processes, as `storesAt` takes them. */
   readonly place: string;
-  /** When Redis was started again, by `steadyNow`: whoever does so notes it. */
+  /** When Redis was started again, by `steadyNow`; the code that restarts Redis adds the time. */
   readonly restarts: number[];
   /** All that the stores have answered so far, by process. */
   readonly witnesses: readonly LineReader<WitnessLine>[];

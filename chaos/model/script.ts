@@ -95,7 +95,7 @@ export interface ModelCallLine {
   readonly isLegal: boolean;
 }
 
-/** A request as it is logged: with what it costs, whoever lives to hear the answer. */
+/** A request as it is logged: with its cost, whether or not the process lives to receive the answer. */
 export interface BilledCallLine extends ModelCallLine {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -130,7 +130,7 @@ export function readRequest(body: WireRequestBody, at: number): ModelCallLine {
       continue;
     }
     isLegal &&= open.length === 0;
-    // The adapter separates results and a user's message by an answer without calls: it is no step.
+    // The adapter separates results and a user's message by an answer without calls, which does not count as a step.
     if (message.role !== "assistant" || message.tool_calls === undefined) continue;
     step += 1;
     asked = message.tool_calls.map(({ id }) => id);

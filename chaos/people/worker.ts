@@ -1,6 +1,6 @@
 /**
  * One process of a team whose calls need approval: `node chaos/people/worker.ts ORDERS` (JSON). It brings the agent's first
- * turn to its end, whatever earlier processes have left; when the turn waits it does as it was ordered.
+ * turn to its end, wherever earlier processes have left it; when the turn waits it does as it was ordered.
  */
 import { armFaultPoints } from "../../src/base/index.ts";
 import { type Agent, createRuntime, type Turn, type TurnResult } from "../../src/index.ts";
@@ -35,7 +35,8 @@ async function bringToEnd(agent: Agent): Promise<TurnResult> {
   for (;;) {
     const rest = await turn.settled;
     if (rest.status !== "waiting") return rest;
-    if (rest.reason !== "request") throw new Error(`nobody has paused it, and yet it rests: ${JSON.stringify(rest)}`);
+    if (rest.reason !== "request")
+      throw new Error(`The turn rests though no client paused it: ${JSON.stringify(rest)}`);
     arm("waiting");
     tell({ type: "waiting", requestIds: rest.requests.map(({ requestId }) => requestId) });
     if (orders.whenWaiting === "dies") process.kill(process.pid, "SIGKILL");

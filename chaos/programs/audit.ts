@@ -66,7 +66,7 @@ export async function audit({ stores, programs, lines, deaths, isQueued }: Playe
   return { programs: programs.size, succeeded, failures, agents, turns, calls, deaths };
 }
 
-/** What of a program is not at rest, for whoever looks why. */
+/** What of a program is not at rest, for the developer who looks for the cause. */
 async function stateOf(stores: Stores, rootAgentId: string): Promise<string> {
   const tree = await stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId });
   const states = await Promise.all(

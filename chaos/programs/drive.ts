@@ -18,7 +18,7 @@ const SLOWEST_LOOK_MS = 120;
 const EDITED = 0.2;
 /** Milliseconds after which it is looked what keeps a turn from its end. */
 const LATE_REST_MS = 5_000;
-/** So often whoever follows a tree may be found behind its end. */
+/** A follower of a tree may be found behind the tree's end so often. */
 const LATE_LOOKS = 200;
 const ROWS = 100_000;
 /** After so many looks at a tree that does not come to rest its runtime is asked to take up what others have left. */
@@ -33,7 +33,7 @@ export async function driveAll(driver: Driver, programs: ReadonlyMap<string, Pro
   await Promise.all(Array.from({ length: width }, lane));
 }
 
-/** Somebody who is told of a tree's events. */
+/** A client that is told of a tree's events. */
 interface Follower {
   readonly stop: AbortController;
   readonly over: Promise<void>;
@@ -41,7 +41,7 @@ interface Follower {
 
 /**
  * Brings programs to their ends as the process of a user would: sends turns, waits for them, decides what is asked, ends pauses,
- * and does what is planned in between. Whatever an earlier process has sent is sent again under its key.
+ * and does what is planned in between. What an earlier process has sent is sent again under its key.
  */
 export class Driver {
   readonly #runtime: Runtime;
@@ -92,7 +92,10 @@ export class Driver {
     await this.#followed(root, follower);
   }
 
-  /** Tells the world of each event of a tree from where an earlier process was told last; undefined where nobody follows it. */
+  /**
+   * Tells the world of each event of a tree, from the last one that an earlier process was told. Returns `undefined` if the
+   * program has no follower.
+   */
   #follow(root: string, { isWatched }: Program): Follower | undefined {
     if (!isWatched) return undefined;
     const stop = new AbortController();
@@ -167,7 +170,8 @@ export class Driver {
     for (let looks = 0; ; looks += 1) {
       const rest = await this.#restOf(turn);
       if (rest === undefined) {
-        // It may be in line behind a turn that a child's end has begun: nobody follows that one, and it may be paused or ask for something.
+        // The turn may be in line behind one that a child's end has begun. The driver does not follow that one, and it may be
+        // paused or ask for something.
         if ((await turn.current()).status === "queued") await this.#attend(root, agent);
         continue;
       }
@@ -194,7 +198,7 @@ export class Driver {
     }
   }
 
-  /** Resolves when nobody does anything to the agent. */
+  /** Resolves when no act on the agent is under way. */
   async #acted(root: string): Promise<void> {
     for (let acting = this.#acting.get(root); acting !== undefined && acting.size > 0; ) await Promise.all(acting);
   }
@@ -218,7 +222,7 @@ export class Driver {
     if (tree.some(({ openTurnId, queuedTurnIds, pause }) => openTurnId ?? queuedTurnIds[0] ?? pause)) return false;
     for (const { agentId } of tree) {
       const inbox = await stores.inbox({ tenant: DEFAULT_TENANT, agentId });
-      // An abort of a turn that has ended says nothing any more: nobody takes up an agent for it.
+      // An abort of a turn that has ended has no effect, and no process takes up an agent for it.
       if (inbox.some(({ kind }) => kind !== "abort")) return false;
     }
     // What was in an inbox at first may have been taken meanwhile, and have begun a turn.
@@ -264,7 +268,7 @@ export class Driver {
         await agent.shutdown();
         return await agent.start();
       }
-      // Rest comes when what is under way has ended; what was held goes on when somebody attends to it.
+      // The agent rests when its calls under way have ended; calls that were held go on when `#attend` resumes it.
       void this.#tolerant(root, () => agent.pause(does === "pauseNow" ? { now: true } : {}));
     });
     if (isDone) this.#world.note({ type: "acted", root, at: clock.now(), does });

@@ -7,7 +7,7 @@ import type { LineOf, WorldLine } from "./world.ts";
 export interface Ended {
   readonly program: Program;
   readonly tree: TreeEvidence;
-  /** All commits of the tree, in order; of a tree that somebody follows. */
+  /** All commits of the tree, in order, if the tree has a follower. */
   readonly rows: readonly JournalRow[];
   /** What the world has seen of it, in all processes. */
   readonly lines: readonly WorldLine[];

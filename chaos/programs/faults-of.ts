@@ -12,7 +12,7 @@ import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
 import { followerFaults, promptFaults } from "./seen-faults.ts";
 import type { WorldLine } from "./world.ts";
 
-/** What must hold of a program that has ended, whatever happened to it on the way; in words, what does not. */
+/** Returns in words which of the rules for an ended program do not hold, however it was disturbed on the way. */
 export function faultsOf(ended: Ended): string[] {
   const { tree, lines, died } = ended;
   return [
@@ -35,7 +35,7 @@ export function faultsOf(ended: Ended): string[] {
   ];
 }
 
-/** Aborts of turns that have ended, whose agents nobody has taken up since their process died. */
+/** Aborts of turns that have ended, whose agents no process has taken up since their process died. */
 const leftAborts = /: abort:\S+ left in its inbox$/;
 const outputPrice = 4;
 
@@ -129,7 +129,7 @@ function beginOf(entry: Entry): string[] {
   return entry.type === "child.spawned" ? [entry.childId] : [];
 }
 
-/** Each turn that was sent is there once, and whoever waited for it was told how it ended. */
+/** Each turn that was sent is there once, and its waiter was told how it ended. */
 function waiterFaults({ program, tree, lines }: Ended): string[] {
   const [root] = tree.agents;
   if (!root) return ["there is no agent"];

@@ -24,7 +24,10 @@ export function clockFrom(at: number | undefined): FakeClock {
   return at === undefined ? createFakeClock() : createFakeClock(at);
 }
 
-/** Lets time pass until the work has ended or the process has died. False: its programs do nothing any more, and are not at their ends. */
+/**
+ * Lets time pass until the work has ended or the process has died. Returns `false` if the programs do nothing any more and have
+ * not ended.
+ */
 export async function passTime({ clock, world, reach }: HandMoved, work: Promise<unknown>): Promise<boolean> {
   let isOver = false;
   const end = (): void => {

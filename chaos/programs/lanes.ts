@@ -30,7 +30,7 @@ export interface LaneOptions {
 const LONGEST_LIFE = 40;
 /** It is killed so many milliseconds later, at most: anywhere, and not only where it tells of itself. */
 const LATEST_MS = 25;
-/** In milliseconds; whatever it does, it is not older than this when it is killed. */
+/** In milliseconds; a process is killed at this age at the latest, busy or not. */
 const OLDEST_MS = 15_000;
 /** A batch that is not over by then has stuck programs. */
 const BATCH_LIMIT_MS = 180_000;

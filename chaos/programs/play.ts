@@ -19,7 +19,7 @@ export interface PlayOptions {
   readonly on?: "memory" | "sqlite" | undefined;
   /** Every agent is discarded and restored after each of its commits. Default: false. */
   readonly restores?: boolean | undefined;
-  /** Stores as each process is to have them: for a fault that somebody plants. Default: as they are. */
+  /** Wraps the stores of each process, to plant a fault. Default: the stores as they are. */
   readonly spoil?: ((stores: Stores) => Stores) | undefined;
   /** Gets the machines' inspection events. Default: they are not inspected. */
   readonly onInspect?: RuntimeOptions["onInspect"];
@@ -29,7 +29,7 @@ export interface PlayOptions {
   readonly onHit?: ((death: PlannedDeath) => void) | undefined;
 }
 
-/** How one process ends: at a fault point, or when its programs have reached the world so often; undefined: never. */
+/** How one process ends: at a fault point, or when its programs have reached the world so often. `undefined` if it lives on. */
 export type Death = PlannedDeath | { readonly touches: number } | undefined;
 
 export const work = { queues: { [TOOL_QUEUE]: { concurrency: 16 } } };
@@ -64,7 +64,7 @@ interface StageOptions {
   readonly programs: ReadonlyMap<string, Program>;
   /** Programs at a time. */
   readonly width: number;
-  /** Of the file of the stores; undefined: in memory. */
+  /** Path of the stores' file; `undefined` for stores in memory. */
   readonly path: string | undefined;
   readonly options: PlayOptions;
   /** How the next process dies. */
@@ -77,7 +77,7 @@ interface StageOptions {
  */
 export class Stage {
   readonly lines: WorldLine[] = [];
-  /** Stores as nobody has spoiled them. */
+  /** The stores without `spoil`. */
   readonly plain: Stores;
   readonly #stage: StageOptions;
   #now: number | undefined;

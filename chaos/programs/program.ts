@@ -43,7 +43,7 @@ export interface PlannedTurn {
 }
 
 export const actNames = ["abort", "abortTurn", "pause", "pauseNow", "restart"] as const;
-/** What somebody does to the root agent when the program's code is touched for the `at`-th time: a model call, a tool, a hook. */
+/** What a user does to the root agent when the program's code is touched for the `at`-th time: a model call, a tool, a hook. */
 export interface PlannedAct {
   readonly at: number;
   readonly does: (typeof actNames)[number];
@@ -68,7 +68,7 @@ export interface Program {
   readonly acts: readonly PlannedAct[];
   /** None: the agents have no hooks at all. */
   readonly hooks: readonly PlannedHook[];
-  /** Somebody follows the tree's events from its beginning to its end. */
+  /** A client follows the tree's events from its beginning to its end. */
   readonly isWatched: boolean;
   /** When all is done the agent is shut down and started again, and is compared with what it was. */
   readonly isReopened: boolean;

@@ -34,8 +34,8 @@ export function promptFaults(agent: AgentEvidence, lines: readonly WorldLine[]):
 }
 
 /**
- * Whoever follows a tree is given the events of its journal, each once, in their order, to the last one that was stored when
- * he left. After that, only what may come to a tree at rest has come.
+ * A follower of a tree is given the events of its journal, each once, in their order, to the last one that was stored when it
+ * left. After that, only events that may come to a tree at rest have come.
  */
 export function followerFaults(ended: Ended): string[] {
   const { program, tree, rows, lines } = ended;
@@ -56,7 +56,7 @@ export function followerFaults(ended: Ended): string[] {
     const line = seen[index];
     if (line === undefined) {
       const missed = due.slice(index);
-      // A warning of what the last commit has used may come when everybody has left.
+      // A warning of what the last commit has used may come when all followers have left.
       if (missed.every(({ type }) => type === "budget.warning")) return [];
       if (index < stayed)
         return [`its follower was not told of the last ${missed.length} events, from ${event.type} on`];
@@ -72,8 +72,8 @@ export function followerFaults(ended: Ended): string[] {
 }
 
 /**
- * Workers pause an agent when its code reaches the world. On its way such a pause can be overtaken by the end of the last turn: then
- * it comes to a tree at rest, of which whoever drives the program has already taken leave.
+ * Workers pause an agent when its code reaches the world. The last turn may end before such a pause arrives: then the pause
+ * comes to a tree at rest, which the driver of the program has already left.
  */
 function mayComeToRest(event: TroupeEvent, { program, isQueued }: Ended): boolean {
   if (event.type === "budget.warning") return true;

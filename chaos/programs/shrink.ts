@@ -109,7 +109,7 @@ function* smallerParts(parts: object): Generator {
   if ("child" in parts) yield { tool: "look", does: "succeed" };
   for (const [name, value] of Object.entries(parts)) {
     if ((name === "budget" || name === "life") && value !== null) yield { ...parts, [name]: null };
-    // Hooks have deeds of their own. So has somebody outside, and none of those is plainer than another.
+    // Hooks have deeds of their own, and so has the user outside; none of the user's is plainer than another.
     else if (name === "does" && ("hook" in parts || "at" in parts)) {
       if ("hook" in parts && value !== "nothing") yield { ...parts, does: "nothing" };
     }

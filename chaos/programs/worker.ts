@@ -27,7 +27,7 @@ const ordersSchema = z.object({
   /** Programs at a time. */
   width: z.int().positive(),
   leaseMs: z.int().positive(),
-  /** Whether it drives the programs itself, or works for somebody who does. */
+  /** Whether it drives the programs itself, or works for a process that does. */
   role: z.enum(["all", "worker"]),
   /** Takes up what others have left by `runtime.recover()`, and not agent by agent. */
   recovers: z.boolean(),

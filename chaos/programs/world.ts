@@ -53,14 +53,14 @@ export type WorldLine =
       /** Whether the intent to begin the call was committed by then. */
       readonly isGranted: boolean;
     }
-  /** Whoever follows the tree was given this event. */
+  /** The follower of the tree was given this event. */
   | { readonly type: "seen"; readonly root: string; readonly cursor: string; readonly digest: string }
-  /** Whoever follows the tree stopped when the tree was at rest, and this was the last event that was stored; null: there was none. */
+  /** The follower of the tree stopped when the tree was at rest. `last` is the last stored event, `null` if there was none. */
   | { readonly type: "left"; readonly root: string; readonly last: string | null }
-  /** Somebody was about to do something to the root agent, and was told that it is done. */
+  /** The user was about to act on the root agent (`act`), and was told that it is done (`acted`). */
   | ({ readonly type: "act" } & Acting)
   | ({ readonly type: "acted" } & Acting)
-  /** Whoever waited for a turn was told how it ended. */
+  /** The waiter of a turn was told how it ended. */
   | {
       readonly type: "told";
       readonly root: string;
@@ -133,17 +133,17 @@ const SLOWEST_MS = 4;
 const TIME_NOTE_MS = 250;
 
 /**
- * The world of the programs of one process: model, tools and hooks come by here and are noted, and somebody outside acts when
- * it is their time. Owns the count of touches; the log is what lasts.
+ * The world of the programs of one process: model, tools and hooks call it and are noted, and at the planned touches it lets the
+ * user outside act. Owns the count of touches; the log is what lasts.
  */
 export class World {
   readonly programs: ReadonlyMap<string, Program>;
   readonly clock: Clock;
-  /** Does what is planned; set by whoever drives the programs. It must not throw. */
+  /** Does what is planned; set by the driver of the programs. It must not throw. */
   onAct: (root: string, does: PlannedAct["does"]) => void = () => undefined;
   /** Called each time a program reaches the world. */
   onTouch: () => void = () => undefined;
-  /** Grows with all that happens: a program in which it stands still waits for somebody, or for time. */
+  /** Grows with all that happens: a program in which it stands still waits for a decision, or for time. */
   activity = 0;
   /** Grows only with what the programs' own code and waiters see. */
   progress = 0;
@@ -204,7 +204,7 @@ export class World {
     return this.#options.written().some((line) => line.type === "attempt" && line.callId === callId);
   }
 
-  /** Code of a program reaches the world: it is noted, and whoever waited for this acts. */
+  /** Notes that code of a program reaches the world, and starts the act that was planned for this touch. */
   async touch(line: LineOf<"asked" | "attempt">): Promise<void> {
     await this.alive();
     this.note(line);

@@ -20,9 +20,9 @@ export interface AskedTurn {
   readonly task: string;
   /** Of every answer to a request with the key. */
   readonly turnIds: readonly string[];
-  /** Durable events of the turn's own stream; undefined: it was asked for without one. */
+  /** Durable events of the turn's own stream; `undefined` if it was asked for without a stream. */
   readonly seen: readonly SeenEvent[] | undefined;
-  /** Type of its last event; undefined: it never came. */
+  /** Type of its last event; `undefined` if it never came. */
   readonly end: string | undefined;
 }
 
@@ -249,7 +249,7 @@ function turnOf({ data }: SseFrame): string | undefined {
   return (JSON.parse(data) as { readonly turnId?: string }).turnId;
 }
 
-/** Undefined: no answer came, or not all of it. */
+/** Returns `undefined` if no answer came, or not all of it. */
 async function fetchWhole(url: string, init: RequestInit): Promise<Answer | undefined> {
   try {
     const response = await fetch(url, init);

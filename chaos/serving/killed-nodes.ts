@@ -29,7 +29,7 @@ export interface Counts {
   again: number;
 }
 
-/** Somebody who asks for turns until it is over. */
+/** A client that asks for turns until the scenario is over. */
 export interface NodeClient {
   /** How many turns it has asked for. */
   readonly asked: number;
@@ -108,8 +108,8 @@ async function play<Client extends NodeClient>(
     return [...nodes.values()][asked % nodes.size] ?? "";
   };
   const clients = Array.from({ length: clientCount }, (_, number) => clientOf({ number, nextNode }));
-  // Deaths at which nobody was being told anything show nothing, so there are more then. With a fault there is something to
-  // look into, and nothing more is killed.
+  // A death that cuts no stream shows nothing, so kill on until one does. After a fault nothing more is killed, so that it can be
+  // looked into.
   const isOver = (): boolean =>
     (pool.kills.length >= kills && counts.cut > 0) || clients.some(({ faults }) => faults.length > 0);
   const killer = async (): Promise<void> => {

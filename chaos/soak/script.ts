@@ -15,7 +15,7 @@ export function kindOf(turn: number): TurnKind {
 }
 
 const SLOWEST_MS = 5;
-/** Whoever is to be aborted has its answer no sooner. */
+/** A turn that is to be aborted has its answer no sooner. */
 const HANGS_MS = 60_000;
 
 /** The same for the same conversation: one call of what the last message names, then an end. */

@@ -8,7 +8,7 @@ export interface SpendingLine extends BilledCallLine {
   readonly atOnce: number;
 }
 
-/** Somebody who waited for an answer that is never sent, and went. */
+/** A client that waited for an answer that is never sent, and left. */
 export interface GoneLine {
   readonly task: string;
   readonly step: number;

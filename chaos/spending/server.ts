@@ -18,7 +18,7 @@ let atOnce = 0;
 const server = await startModelServer((body, { signal }) => {
   const { reply, line, hangs } = spendingAnswer(body, Date.now());
   atOnce += 1;
-  // The answer is out, or whoever asked is gone.
+  // The answer is out, or the client has left.
   signal.addEventListener("abort", () => (atOnce -= 1), { once: true });
   const logged: SpendingLine = { ...line, atOnce };
   log.append(logged);

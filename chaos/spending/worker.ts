@@ -1,6 +1,6 @@
 /**
  * One process of the spending scenarios: `node chaos/spending/worker.ts ORDERS` (JSON). It brings the first turn of each tree
- * to its end, whatever earlier processes have left. `TROUPE_FAULT="name:k"` kills it at a fault point.
+ * to its end, wherever earlier processes have left it. `TROUPE_FAULT="name:k"` kills it at a fault point.
  */
 import { z } from "zod";
 import { type Agent, createRuntime, memoryStores, type TurnResult } from "../../src/index.ts";
@@ -10,7 +10,7 @@ import { storesAt } from "../stores-at.ts";
 
 const budgetSchema = z.record(z.string(), z.number());
 const ordersSchema = z.object({
-  /** Path of the store; null: in memory. */
+  /** Path of the store; `null` for stores in memory. */
   store: z.string().nullable(),
   model: z.string(),
   team: z.object({ lead: z.string(), child: z.string(), childBudget: budgetSchema }),

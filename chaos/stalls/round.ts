@@ -30,7 +30,7 @@ export interface StallResult {
   readonly completed: number;
   /** Commits of the one who had stood still that were refused. */
   readonly staleRefused: number;
-  /** Milliseconds from standing still until somebody else had the root. */
+  /** Milliseconds from standing still until another process had the root. */
   readonly takenOverMs: number | undefined;
   readonly violations: readonly string[];
 }

@@ -11,7 +11,7 @@ const LANES = 3;
 /** Draws of a round that has not stood still where it should. */
 const MOST_TRIES = 6;
 
-/** A process that stands still passes these while it can: nobody asks it to reconcile before it has died. */
+/** A process that stands still can pass these, unlike `reconcile.effect`: it is asked to reconcile only after it has died. */
 const points = faultPointNames.filter((name) => !pointsElsewhere.has(name) && name !== "reconcile.effect");
 
 export interface Stalls {

@@ -30,7 +30,7 @@ const commandSchema = z.discriminatedUnion("type", [
   }),
   /** Takes agents up, in this order. */
   z.object({ type: z.literal("take"), agentIds: z.array(z.string()) }),
-  /** Gives agents back, in this order: whoever takes them up carries their turns on. */
+  /** Gives agents back, in this order: the process that takes them up carries their turns on. */
   z.object({ type: z.literal("drop"), agentIds: z.array(z.string()) }),
   /** Sets this process' clock. */
   z.object({ type: z.literal("jump"), by: z.number() }),
@@ -43,7 +43,7 @@ export type TreeCommand = z.infer<typeof commandSchema>;
 export interface ToolLine {
   readonly event: "began" | "cut";
   readonly callId: string;
-  /** By a clock that nobody sets: `process.hrtime` in milliseconds. */
+  /** By a clock that is never set: `process.hrtime` in milliseconds. */
   readonly at: number;
 }
 
@@ -96,7 +96,7 @@ async function obey(command: TreeCommand): Promise<TreeAnswer> {
   }
 }
 
-/** Whoever has a part of the tree may have taken the agent up by itself, since it was left behind there. */
+/** The owner of a part of the tree may have taken the agent up by itself, since it was left behind there. */
 async function take(from: Runtime, agentId: string): Promise<void> {
   try {
     await (await from.find(agentId)).start();

@@ -32,7 +32,7 @@ class AgUiTalk implements Talk {
 
   constructor(line: Line, threadId: string, messages: Messages) {
     this.#line = line;
-    // The client cancels the reader of a broken body, and does not hear that this fails.
+    // The client cancels the reader of a broken body, and ignores that this fails.
     line.endsWhenCut = true;
     this.#client = new HttpAgent({ url: address, threadId, initialMessages: messages, fetch: line.fetch });
   }

@@ -182,7 +182,7 @@ function heardOf({ message, more: { status, requests = [] } }: Told): Heard {
   return { state: "waiting", text, asked: [...calls, ...asked] };
 }
 
-/** What the agent said last: texts are joined by an empty line, and what waits for somebody is said too. */
+/** What the agent said last: texts are joined by an empty line, and the note of an open request is one of them. */
 function lastOf(text: string): string {
   const last = text.split("\n\n").at(-1) ?? "";
   return notes.some((note) => last.startsWith(note) || note.startsWith(last)) ? "" : last;

@@ -5,8 +5,8 @@ import { tokenOf } from "../serving/team.ts";
 const AGAIN_MS = 50;
 
 /**
- * The connections of one window of a client. Each request goes to the next node, whatever its address says: the official
- * clients think that they talk to one server.
+ * The connections of one window of a client. Each request goes to the next node, and its own address is ignored: the official
+ * clients assume that they talk to one server.
  */
 export class Line {
   readonly place: ClientPlace;
@@ -39,7 +39,7 @@ export class Line {
 
   /**
    * Makes an attempt, and makes it again as long as a connection breaks or a node says that it may succeed later. Rejects with
-   * whatever else is wrong. `onCut` is called before each repetition.
+   * any other error. `onCut` is called before each repetition.
    */
   async insist<Found>(attempt: () => Promise<Found>, onCut: () => void = () => undefined): Promise<Found> {
     for (;;) {

@@ -38,7 +38,7 @@ export interface WireCounts extends Counts {
   cancels: number;
 }
 
-/** A user who has conversations over one wire, each request at another node, and sends again whatever was cut. */
+/** A user who has conversations over one wire, each request at another node, and sends again each request that was cut. */
 export class WireUser implements NodeClient {
   readonly userId: string;
   readonly exchanges: ExchangeRecord[] = [];

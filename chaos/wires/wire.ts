@@ -11,7 +11,7 @@ export type Deed = "talk" | "work" | "pay" | "sign" | "stamp" | "ask" | "drone";
 export interface Exchange {
   readonly key: string;
   readonly deed: Deed;
-  /** What the user says, which nobody else says. */
+  /** What the user says; no other user says the same. */
   readonly text: string;
   /** What the client answers when it is asked. */
   readonly answer: string;
@@ -118,6 +118,6 @@ export interface Wire {
   /** In the name of its scenario. */
   readonly name: string;
   readonly surface: SurfaceName;
-  /** Begins a conversation under a name that nobody else has. */
+  /** Begins a conversation under a name of its own. */
   open(line: Line, conversation: string): Promise<Talk>;
 }

@@ -59,7 +59,7 @@ export class WorkerPool {
   readonly strikes: Strike[] = [];
   /** What processes that were not killed have said, or came to. */
   readonly faults: string[] = [];
-  /** Workers that were ended by SIGKILL, whoever sent it. */
+  /** Workers that were ended by SIGKILL, from the pool or from another process. */
   deaths = 0;
   /** Jobs of workers that lived and were taken for dead. */
   locksLost = 0;

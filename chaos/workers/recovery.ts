@@ -6,8 +6,8 @@ import type { Kill } from "./pool.ts";
 export interface Recovery {
   readonly agentId: string;
   /**
-   * Milliseconds from the death until another process had the agent; null: nobody has taken it. From the last death, where
-   * one that had taken its wake died too.
+   * Milliseconds from the death until another process had the agent; `null` if no process has taken it. Counted from the last
+   * death if a worker that had taken its wake died too.
    */
   readonly ms: number | null;
   /** Its turn was still open. */
@@ -15,8 +15,8 @@ export interface Recovery {
 }
 
 /**
- * Every agent that a killed worker had, and how long nobody had it afterwards. `taken`: agents whose wakes those that died had
- * taken, by process id.
+ * Every agent that a killed worker had, and how long it had no owner afterwards. `taken`: by process id of a dead worker, the
+ * agents whose wakes it had taken.
  */
 export function recoveriesOf(
   agents: readonly AgentEvidence[],
@@ -41,7 +41,7 @@ export function recoveriesOf(
       const { agentId, epoch } = lease;
       if (lease.pid !== pid || released.has(`${agentId} ${epoch}`)) return [];
       const next = byAgent.get(agentId)?.find((other) => other.epoch > epoch);
-      // Whoever came while it still lived was given the agent by itself.
+      // A process that came while the worker still lived got the agent from it.
       if (next && next.at < at) return [];
       const end = known.get(agentId)?.entries.findLast(({ type }) => type === "turn.ended");
       const wasOpen = end === undefined || end.epoch > epoch;

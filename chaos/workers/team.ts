@@ -12,8 +12,8 @@ const die = (): void => void process.kill(process.pid, "SIGKILL");
 const stop = (): void => void process.kill(process.pid, "SIGSTOP");
 
 /**
- * A foreman and a hand, whose tools but one are run by whoever works on the queue; a porter with up to eight such calls at
- * once; one who only talks, and a crowd of those;
+ * A foreman and a hand, whose tools but one are run by the workers of the queue; a porter with up to eight such calls at
+ * once; an agent that only talks, and a crowd of those;
  * and some whose tools end or stop the process that runs them.
  */
 export function queuedTeam(ledgerOrigin: string, baseURL: string, crowdSize = 10): AgentDefinition[] {

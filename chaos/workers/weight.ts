@@ -23,13 +23,13 @@ export interface AgentWeight {
   /** How often all workers were weighed, and in how many of these times one of them had the agent. */
   readonly weighed: number;
   readonly held: number;
-  /** Of whoever had it; null where nobody was seen to. */
+  /** Of workers that had it; `null` if none was seen to. */
   readonly holder: Heap | null;
   /** Of the others. */
   readonly others: Heap | null;
-  /** Between the medians: below 0 where whoever had it had less than the others. Null where one of them is not known. */
+  /** Between the medians: below 0 if the holder had less than the others. `null` if one of them is not known. */
   readonly differenceMegabytes: number | null;
-  /** Resident memory of whoever had it, the most. */
+  /** Resident memory of the holder, the most. */
   readonly holderMostRssMegabytes: number | null;
 }
 

@@ -22,7 +22,7 @@ const ordersSchema = z.object({
   /** Agents and calls at a time. */
   agents: z.int().positive(),
   calls: z.int().positive(),
-  /** Where it writes what the stores have answered; null: nowhere. */
+  /** Where it writes what the stores have answered; `null` for nowhere. */
   witness: z.string().nullable(),
   drainMs: z.int().positive(),
   crowd: z.int().positive().optional(),

@@ -39,7 +39,7 @@ const desk = defineAgent({
   }),
 });
 
-/** Who is logged in, by the session in the cookie. An app has these in its database. */
+/** The logged-in users, by the session in the cookie. An app has these in its database. */
 const sessions = new Map<string, Identity>();
 
 function authenticate(request: Request): Identity | null {
@@ -47,7 +47,7 @@ function authenticate(request: Request): Identity | null {
   return session === undefined ? null : (sessions.get(session) ?? null);
 }
 
-/** The page and its script. Whoever loads the page is logged in as a new user; an app has a form for that. */
+/** The page and its script. Loading the page logs the visitor in as a new user; an app has a form for that. */
 async function pageSurface(): Promise<Surface> {
   const [html, script] = await Promise.all([readFile(join(import.meta.dirname, "index.html"), "utf8"), bundled()]);
   return {

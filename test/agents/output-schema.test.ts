@@ -73,7 +73,7 @@ describe("the JSON of an answer", () => {
   });
 });
 
-describe("a root that is no object", () => {
+describe("a root that is not an object", () => {
   const tree = z.union([
     z.string(),
     z.object({

@@ -16,7 +16,7 @@ const look = (description = "Looks.") =>
 const make = (options: Partial<AgentOptions> = {}) =>
   defineAgent({ name: "desk", instructions: "Answer.", tools: [look()], ...options, model: scriptedModel("ok") });
 
-it("has everything of a definition that is no code, and the hash of it", () => {
+it("has everything of a definition but its code, and the hash of it", () => {
   const child = defineAgent({ name: "reader", model: scriptedModel("read") });
   const { stored, ref } = make({
     tools: [look(), subagent(child), clientTool({ name: "pick", description: "Picks.", parameters: z.object({}) })],

@@ -55,7 +55,7 @@ describe("withModel()", () => {
     expectTypeOf<ReturnType<typeof withModel>>().toExtend<AgentDefinition>();
   });
 
-  it("refuses what is no definition, no model, or no subagent", () => {
+  it("refuses an invalid definition, model or subagent", () => {
     expect(() => withModel({ name: "x" } as never, scriptedModel("Yes."))).toThrow("withModel(): its definition");
     expect(() => withModel(lead, {} as never)).toThrow("model must be a LanguageModel");
     expect(() => withModel(lead, real(), { subagents: { writer: real() } })).toThrow(

@@ -51,7 +51,7 @@ it.each([
 const define = (path: string | URL) => (): unknown =>
   defineAgent({ name: "desk", model, instructions: { file: path } });
 
-it("what is no file of text is refused with its path, when the agent is defined", () => {
+it("a file that is not text is refused with its path, when the agent is defined", () => {
   const missing = join(folder, "missing.md");
   expect(define(missing)).toThrow(`there is no file "${missing}"`);
   expect(define(folder)).toThrow(`"${folder}" is a folder; give the path of a text file`);

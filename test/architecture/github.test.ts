@@ -54,7 +54,7 @@ function faultOf(command: string): string | undefined {
   if (program === "npx") {
     return existsSync(join(repositoryRoot, "node_modules", ".bin", verb)) ? undefined : `${verb} is not installed`;
   }
-  if (program !== "npm") return `${program} is no command of this repository`;
+  if (program !== "npm") return `Unknown command ${program}; expected npm or a script of this repository`;
   if (verb === "ci") return undefined;
   const script = verb === "run" ? name : verb;
   return script in scripts ? undefined : `package.json has no script ${script}`;

@@ -36,7 +36,7 @@ test("the sources keep to the layers", () => {
   expect(violations(sources, { entries: entryFiles(manifest, sourceCondition), packages, lazyModules })).toEqual([]);
 });
 
-/** Node keeps everybody to the `exports` of a package, but a package without them is open to its last file. */
+/** Node enforces the `exports` of a package, but in a package without them every file can be imported. */
 test("no source reaches into a package that does not export what it imports", () => {
   const deep = [...readSources("src", /\.tsx?$/)].flatMap(([path, source]) => {
     const imports = importsOf(path, source);
@@ -222,14 +222,14 @@ describe("entry points", () => {
 
   test("an import that leads nowhere or cannot be read is a fault", () => {
     expect(faultsOf({ "src/base/a.ts": `import "./b.js"; await import(name);` })).toEqual([
-      `src/base/a.ts:1: "./b.js" is no source file; give the relative path with its .ts ending`,
+      `src/base/a.ts:1: "./b.js" is not a source file; give the relative path with its .ts ending`,
       "src/base/a.ts:1: a computed import cannot be checked; write the name out",
     ]);
   });
 });
 
 describe("cycles", () => {
-  test("between files are found whatever the kind of import", () => {
+  test("between files are found for every kind of import", () => {
     const files = {
       "src/base/a.ts": `import { b } from "./b.ts";`,
       "src/base/b.ts": `import type { C } from "./c.ts";`,

@@ -78,9 +78,9 @@ const faulty: readonly { readonly title: string; readonly machine: AnyStateMachi
     fault: "m: spawns an inline actor; name it in setup({ actors })",
   },
   {
-    title: "an actor that nobody provides",
-    machine: createMachine({ id: "m", exit: spawnChild("nobody") }),
-    fault: `m: spawns "nobody", which setup({ actors }) does not name`,
+    title: "an actor that is not provided",
+    machine: createMachine({ id: "m", exit: spawnChild("missing") }),
+    fault: `m: spawns "missing", which setup({ actors }) does not name`,
   },
 ];
 

@@ -95,7 +95,7 @@ function words(text: string): readonly string[] {
   return text.trim().split(/\s+/);
 }
 
-/** Types whose insides are nobody's business: users get them from a function and hand them on. */
+/** Types whose members are private: users get them from a function and hand them on. */
 export const opaqueTypes: readonly string[] = words(
   `AgentDefinition AgentTool ClientTool Queues Stores SubagentTool Tool`,
 );

@@ -19,7 +19,7 @@ describe("what is watched", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("keeps a limit in all, where it has one, whatever it shows", () => {
+  test("keeps a limit in all, if it has one, however much it prints", () => {
     const told: string[] = [];
     const watchdog = new Watchdog({ timeoutMs: 90_000, silentMs: 60_000 }, (reason) => told.push(reason));
     vi.advanceTimersByTime(50_000);

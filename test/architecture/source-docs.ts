@@ -15,7 +15,7 @@ export interface Member {
   /** Its type as text, on one line. */
   readonly type: string;
   readonly isOptional: boolean;
-  /** The text of its docstring; undefined: it has none. */
+  /** The text of its docstring; `undefined` if it has none. */
   readonly doc: string | undefined;
 }
 

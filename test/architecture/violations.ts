@@ -6,7 +6,7 @@ import { type ImportKind, importsOf } from "./source-imports.ts";
 export interface Rules {
   /** Entry points of the package; another folder may import them as it may import an index. */
   readonly entries?: readonly string[];
-  /** Packages that package.json declares. Absent: any. */
+  /** Packages that package.json declares. Default: any package is allowed. */
   readonly packages?: readonly string[];
   /** Modules that the static imports of src/index.ts must not reach. */
   readonly lazyModules?: readonly string[];
@@ -61,7 +61,7 @@ function importEdges(files: ReadonlyMap<string, string>): { edges: readonly Edge
       } else {
         const to = posix.join(posix.dirname(path), specifier);
         if (files.has(to)) edges.push({ from: path, line, kind, to, isFile: true });
-        else faults.push(`${place}: "${specifier}" is no source file; give the relative path with its .ts ending`);
+        else faults.push(`${place}: "${specifier}" is not a source file; give the relative path with its .ts ending`);
       }
     }
   }

@@ -47,7 +47,7 @@ describe("waiting until a signal aborts", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  it("rejects with the reason, and a later rejection of the promise disturbs nobody", async () => {
+  it("rejects with the reason, and a later rejection of the promise is handled", async () => {
     const controller = new AbortController();
     const work = Promise.withResolvers<string>();
     const waiting = abortable(work.promise, controller.signal);

@@ -56,7 +56,7 @@ describe("the system clock", () => {
     expect(log).toHaveLength(1);
   });
 
-  it("lets a delay pass whoever sets the clock", () => {
+  it("lets a delay pass if the system's clock is set", () => {
     const begun = clock.elapsed();
     let passed = 0;
     clock.setDelay(1_000, () => {

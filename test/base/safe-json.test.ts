@@ -53,7 +53,7 @@ describe("parseJson", () => {
 });
 
 describe("stableStringify", () => {
-  it("is one text for one value, in whatever order it was built, and JSON that reads back", () => {
+  it("is one text for one value, built in any order, and JSON that reads back", () => {
     const one = stableStringify({ b: 1, a: { d: [1, "x", null], c: true } });
     expect(one).toBe('{"a":{"c":true,"d":[1,"x",null]},"b":1}');
     expect(stableStringify({ a: { c: true, d: [1, "x", null], e: undefined }, b: 1 })).toBe(one);

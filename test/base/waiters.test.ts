@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Waiters } from "../../src/base/index.ts";
 
 describe("waiters", () => {
-  test("everyone who waits for a key is given its value, and nobody who waits for another", async () => {
+  test("everyone who waits for a key is given its value, and no waiter of another key", async () => {
     const waiters = new Waiters<string, number>();
     const both = [waiters.wait("a"), waiters.wait("a")];
     const other = waiters.wait("b");

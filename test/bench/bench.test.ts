@@ -226,7 +226,7 @@ describe("the command", () => {
     child.stdout.on("data", (part: Buffer) => (output.stdout += part.toString()));
     child.stderr.on("data", (part: Buffer) => (output.stderr += part.toString()));
     if (signal !== undefined) child.stderr.once("data", () => child.kill(signal));
-    // `close` comes when nobody holds the pipes any more: the model server, which inherits one, is gone too.
+    // `close` comes when no process holds the pipes any more: the model server, which inherits one, is gone too.
     const [code] = await once(child, "close");
     return { code: code as number | null, ...output };
   }

@@ -30,7 +30,10 @@ const figures: RunFigures = {
   ],
 };
 
-/** The elements in their order, with their attributes. Throws where the text is no well-formed XML of the simple kind that is drawn. */
+/**
+ * The elements in their order, with their attributes. Throws if the text is not well-formed XML of the simple kind that is
+ * drawn.
+ */
 function elementsOf(svg: string) {
   const open: string[] = [];
   const elements: { readonly name: string; readonly attributes: ReadonlyMap<string, string> }[] = [];

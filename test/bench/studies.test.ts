@@ -94,7 +94,7 @@ describe("at a size that takes no time", () => {
     expect(more?.value).toBeGreaterThan(fewer?.value ?? Infinity);
   });
 
-  test("a watched team works as one that nobody watches, and a stored one is shown", async () => {
+  test("a watched team works as one without a watcher, and a stored one is shown", async () => {
     expect(await worked(sidesOf(watchedPairs(3)))).toHaveLength(5);
     expect(await worked(sidesOf(showPairs(3)))).toHaveLength(2);
   });

@@ -61,7 +61,7 @@ describe.skipIf(!browserProgram)("a run that was exported as a page", () => {
     expect(exported).toEqual(live);
   });
 
-  it("holds, with names only, nothing that somebody wrote", async () => {
+  it("holds, with names only, no text of users, models or tools", async () => {
     const { path } = await exported(["--names-only"]);
     const text = readFileSync(path, "utf8");
     expect(text).not.toContain(canary);

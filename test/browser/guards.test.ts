@@ -8,7 +8,7 @@ describe.skipIf(!browserProgram)("a page of the tests", () => {
     ["a name", "http://elsewhere.example/"],
     ["an address", "http://192.0.2.1/"],
     ["an address of IPv6", "http://[2001:db8::1]/"],
-  ])("asks nobody else, neither under %s", async (_what, address) => {
+  ])("asks no other server, neither under %s", async (_what, address) => {
     const page = await browser.newPage();
     const answer = await page.evaluate(`fetch("${address}").then(() => "came", () => "failed")`);
     expect(answer).toBe("failed");

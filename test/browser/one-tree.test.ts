@@ -120,7 +120,7 @@ function everywhere(...readers: readonly string[]) {
 
 interface DrawnRow {
   readonly name: string;
-  /** How far the middle of its bars is from the middle of the row, in pixels; null: it has no bar. */
+  /** How far the middle of its bars is from the middle of the row, in pixels; `null` if it has no bar. */
   readonly off: number | null;
 }
 

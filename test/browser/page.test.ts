@@ -221,7 +221,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await showView(page, "Requests");
     await page.getByRole("button", { name: "Approve …", exact: true }).click();
     const [open] = await runtime.requests();
-    // Somebody else decides while the decision of the page is on its way, and the page hears of that first.
+    // Another client decides while the decision of the page is on its way, and the page is told of that first.
     await page.route("**/decision", async (route) => {
       await runtime.decide(open?.requestId ?? "", { verdict: "rejected", by: "Ada" });
       await page.getByText("rejected by Ada").waitFor();
@@ -244,7 +244,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("heading", { name: "1 request decided or closed" }).waitFor();
   });
 
-  test("says so where somebody decides while a person is about to", async () => {
+  test("says so if another client decides while a person is about to", async () => {
     const { url, runtime } = await place();
     const page = await opened(url);
     await showView(page, "Requests");

@@ -124,7 +124,7 @@ describe.skipIf(!browserProgram)("texts", () => {
     expect(await card.locator(".long-text").textContent()).toBe(stored);
   });
 
-  test("that are long are folded with their size, until somebody asks, or finds something in them", async () => {
+  test("that are long are folded with their size, until the reader unfolds them, or finds something in them", async () => {
     const { agent, url } = await place(scripted());
     await agent.executeTurn("Report.").result;
     const page = await opened(url, "messages");

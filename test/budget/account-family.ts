@@ -27,7 +27,7 @@ export class AccountFamily {
   readonly accounts = new Map<string, Account>();
   readonly calls: OpenCall[] = [];
   readonly active = new Set<string>();
-  /** What was really used, and how many steps were begun, by everybody together. */
+  /** What was really used, and how many steps were begun, by all agents together. */
   readonly sum = { tokens: 0, costMicros: 0, steps: 0, ownSteps: 0 };
   now = 1_000;
   turns = 1;

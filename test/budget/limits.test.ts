@@ -126,13 +126,13 @@ describe("a budget as a user writes it", () => {
     );
   });
 
-  test.each([null, 5, "maxSteps", [{ maxSteps: 3 }], () => 3])("refuses %o, which is no budget at all", (budget) => {
+  test.each([null, 5, "maxSteps", [{ maxSteps: 3 }], () => 3])("refuses %o, which is not a budget", (budget) => {
     expect(() => limitsOf(budget as Budget)).toThrow(/^budget is .*; it takes limits, for instance/);
   });
 });
 
 describe("how limits are held", () => {
-  test("is stored beside them, and is no limit by itself", () => {
+  test("is stored beside them, and does not limit anything by itself", () => {
     expect(limitsOf({ strict: true, finalAnswer: false })).toEqual({ strict: true, finalAnswer: false });
     expect(isEmpty(limitsOf({ strict: true, finalAnswer: true }))).toBe(true);
   });

@@ -66,7 +66,7 @@ function checkAll({ sum, calls }: AccountFamily, first: Limits): void {
   expect(sum.ownSteps).toBeLessThanOrEqual(first.maxSteps ?? Number.POSITIVE_INFINITY);
 }
 
-test("nobody gains room by a move, and what is reserved and who works is counted right, in any order", () => {
+test("no account gains room by a move, and what is reserved and who works is counted right, in any order", () => {
   let moves = 0;
   let wakes = 0;
   fc.assert(
@@ -154,7 +154,7 @@ describe("what a turn leaves to its children in the background", () => {
     const narrow = account({ maxTokens: 100, maxSteps: 3 }, { id: "agent:desk", agentId: "agent" });
     expect(moveToBackground(wide, [child()], narrow, 0).background).toBeUndefined();
     expect(moveToBackground(wide, [child()], life, 0).background?.limits).toEqual(wide.limits);
-    const others = { ...narrow, agentId: "somebody else" };
+    const others = { ...narrow, agentId: "another agent" };
     expect(moveToBackground(wide, [child()], others, 0).background?.limits).toEqual(wide.limits);
   });
 });

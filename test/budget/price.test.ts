@@ -104,7 +104,7 @@ const anyPrice = fc.record({
 });
 
 describe("the bound of a call's cost", () => {
-  test("is never below what the call costs, whatever of it was cached or written to the cache", () => {
+  test("is never below what the call costs, however much of it was cached or written to the cache", () => {
     const amount = fc.nat(5_000);
     fc.assert(
       fc.property(anyPrice, amount, amount, amount, amount, (price, inputTokens, outputTokens, cached, written) => {

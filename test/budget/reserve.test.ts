@@ -92,7 +92,7 @@ describe("a reservation", () => {
     expect(outcome).toMatchObject({ reason: "budget", accountId: "top" });
   });
 
-  test("is refused as unpriced where a limit on cost binds and nobody knows the price", () => {
+  test("is refused as unpriced where a limit on cost binds and the price is unknown", () => {
     const chain = [account({}, { id: "turn" }), account({ maxCost: 1 }, { id: "root" })];
     expect(reserve(chain, ask({ price: null }), momentAt(0))).toMatchObject({ reason: "unpriced", accountId: "root" });
   });

@@ -149,7 +149,7 @@ function judgementFaults(tree: Tree, ask: ReservationAsk, outcome: ReserveOutcom
   }
   if (outcome.reason === "budget") return [];
   if (outcome.reason === "unpriced") return ask.price === null ? [] : ["a priced call was refused as unpriced"];
-  // There is somebody to wait for, and without them it would go: nobody waits for ever.
+  // Another call is out, and without it this one would be granted: no call waits for ever.
   const chain = chainOf(tree, ask.accountId);
   const isAlone = chain.find((account) => account.id === outcome.accountId)?.reserved.tokens === 0;
   const free = chain.map((account) => ({ ...account, reserved: { tokens: 0, costMicros: 0 } }));
@@ -224,7 +224,7 @@ test("after any change of limits, no account of a chain is over its limit throug
   );
 });
 
-test("at rest nothing is reserved, and the parts whose amount nobody knows are part of what was used", () => {
+test("at rest nothing is reserved, and the unconfirmed parts are part of what was used", () => {
   fc.assert(
     fc.property(tree, fc.array(move, { maxLength: 20 }), (accounts, moves) => {
       for (const reservation of run(accounts, moves).open) {

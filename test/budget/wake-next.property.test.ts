@@ -69,7 +69,7 @@ class Line {
     return this.#wake(now);
   }
 
-  /** Who was told, and who is told by looking at everybody anew. */
+  /** The calls that were told, and those that are told if all calls in the line are looked at anew. */
   #wake(now: number): readonly (readonly string[])[] {
     const changed = [...this.#changed].flatMap((id) => this.find(id) ?? []);
     this.#changed.clear();
@@ -124,7 +124,7 @@ const others = fc.array(fc.oneof({ weight: 3, arbitrary: fc.constant({}) }, budg
   size: "max",
 });
 
-test("whoever is told is who would be told by looking at everybody in the line", () => {
+test("the calls that are told are those that a fresh look at the whole line would tell", () => {
   let longest = 0;
   fc.assert(
     fc.property(top, others, moves, (first, rest, played) => {

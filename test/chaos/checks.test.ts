@@ -70,7 +70,7 @@ describe("in the world", () => {
         entry.type === "tool.settled" && entry.name === "once" ? { ...entry, outcome: "error" } : entry,
       ),
     );
-    expect(effectViolations(failed, byKey(calm.attempts)).join("\n")).toMatch(/nobody knows what became of it/);
+    expect(effectViolations(failed, byKey(calm.attempts)).join("\n")).toMatch(/its outcome is unknown/);
   });
 
   it("finds what is done again after its result was committed", () => {

@@ -37,7 +37,7 @@ it("finds nothing where all is stored, or where what is lost was told", () => {
   expect(found([committed(1, 10)], `the stores have lost entries of agent ${agentId} that`)).toBe("");
 });
 
-it("finds a loss that nobody told, also one that was made good since", () => {
+it("finds a loss that no process reported, also one that was made good since", () => {
   expect(found([committed(1, 10)])).toMatch(/knew more of it than was left, and did not say so/);
   expect(found([committed(1, 10), rolledBack("another", 101)])).toMatch(/did not say so/);
   expect(found([committed(1, 10), rolledBack(rootOf(calm.tree).agentId, 9)])).toMatch(/did not say so/);

@@ -20,7 +20,7 @@ const program: Program = {
 };
 const pausing: Program = { ...program, acts: [{ at: 3, does: "pause" }] };
 
-/** What is left of a program that nobody has disturbed. */
+/** What is left of a program that was not disturbed. */
 async function undisturbed(): Promise<Ended> {
   const options = { on: "memory" } as const;
   const stage = new Stage({
@@ -43,7 +43,7 @@ async function undisturbed(): Promise<Ended> {
 
 const ended = await undisturbed();
 
-/** The same with one more commit at the end, of which nobody was told. */
+/** The same with one more commit at the end, of which no follower was told. */
 function withLate(type: "agent.paused" | "agent.shutdown", more: Partial<Ended> = {}): Ended {
   const last = ended.rows.at(-1);
   const before = last?.entries.at(-1);
@@ -54,7 +54,7 @@ function withLate(type: "agent.paused" | "agent.shutdown", more: Partial<Ended> 
   return { ...ended, rows: [...ended.rows, row], ...more };
 }
 
-it("whoever follows a tree is told of all that is stored when he leaves", () => {
+it("the follower of a tree is told of all that is stored when it leaves", () => {
   expect(followerFaults(ended)).toEqual([]);
   const shorter = { ...ended, lines: ended.lines.filter((line) => line !== linesOf(ended.lines, "seen").at(-1)) };
   expect(followerFaults(shorter)).toEqual([

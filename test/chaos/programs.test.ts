@@ -53,7 +53,7 @@ it("a program whose process dies is played by others to its end", async () => {
   expect(await playProgram(small, { on: "memory", restores: true })).toEqual([]);
 });
 
-it("a pause of a turn that nobody follows is ended, also where the next one is in line behind it", async () => {
+it("a pause of a turn that the driver does not follow is ended, also where the next one is in line behind it", async () => {
   const child = (name: "errand" | "scout"): PlannedCall => ({ child: name, rounds: [[call("look")]] });
   const generates: PlannedCall = { tool: "look", does: "generate" };
   const [first, second] = [
@@ -72,7 +72,7 @@ it("a pause of a turn that nobody follows is ended, also where the next one is i
   expect(await playProgram(program)).toEqual([]);
 });
 
-/** Stores whose entries somebody changes on their way to the disk, or from it. */
+/** Stores that change entries on their way to the disk, or from it. */
 function changing(stores: Stores, changed: Partial<Stores>): Stores {
   return new Proxy(stores, { get: (all, name) => Reflect.get(name in changed ? changed : all, name) });
 }
@@ -80,7 +80,7 @@ function changing(stores: Stores, changed: Partial<Stores>): Stores {
 /** Faults of the kind that a runtime might have, each with what finds it. */
 const faults: readonly (readonly [string, RegExp, (stores: Stores) => Stores])[] = [
   [
-    "whoever carries on does not know that a call was begun",
+    "the process that carries on does not know that a call was begun",
     /a once call was done \d times|its account has \d calls/,
     (stores) =>
       changing(stores, {

@@ -6,7 +6,7 @@ function acquired(epoch: number, pid: number, at: number): WitnessLine {
   return { type: "acquired", agentId: "f1-1", epoch, pid, sentAt: at - 1, at };
 }
 
-it("measures to whoever had the agent next, in whatever order the files of the processes are read", () => {
+it("measures to the next owner of the agent, in any order in which the files of the processes are read", () => {
   const lines = [acquired(4, 12, 9_000), acquired(3, 11, 3_500), acquired(1, 10, 100), acquired(2, 11, 200)];
   const kills = [{ pid: 10, at: 150 }];
   expect(recoveriesOf([], lines, kills, new Map())).toEqual([{ agentId: "f1-1", ms: 50, wasOpen: true }]);

@@ -25,9 +25,9 @@ async function shortForm(rounds: number, run: (options: ChaosOptions) => Promise
 }
 
 /**
- * In how many rounds something must have been refused, at the least: whoever was overtaken while it stood still is refused what
- * it writes, unless it hears of its loss before it writes anything. On a machine so busy that the others came too late, what
- * it wrote afterwards was its own.
+ * In how many rounds something must have been refused, at the least: a process that was overtaken while it stood still is refused
+ * what it writes, unless it learns of its loss before it writes anything. On a machine so busy that the others came too late,
+ * what it wrote afterwards was its own.
  */
 function refusalsDue(report: ChaosReport, { rounds, leases }: Stalls): number {
   const { count, max } = report["takenOverMs"] as Summary;
@@ -78,7 +78,7 @@ describe.skipIf(!redisProgram)("on Redis, in short forms", () => {
     expect(report["refusedCommands"]).toBeGreaterThan(0);
   });
 
-  it("F9: nobody notices forgotten scripts and cut connections", { timeout }, async () => {
+  it("F9: no caller notices forgotten scripts and cut connections", { timeout }, async () => {
     expect(await shortForm(40, (options) => f9.run(options))).toMatchObject({ refusedCommands: 0, callsTriedAgain: 0 });
   });
 

@@ -67,7 +67,7 @@ it("finds a gap in the stream of a turn", () => {
   expect(found({ turns: [first, { ...second, seen: second.seen.toSpliced(2, 1) }] })).toMatch(/the stream of turn-2/);
 });
 
-it("finds a key that is two turns, or none, and a turn that nobody asked for", () => {
+it("finds a key that is two turns, or none, and a turn that no client asked for", () => {
   const [first, second] = calm.turns;
   if (!first || !second) throw new Error("two turns");
   expect(found({ turns: [{ ...first, turnIds: ["a#1", "a#2"] }, second] })).toMatch(/was told of a#1, a#2/);

@@ -86,10 +86,10 @@ it("finds nothing where each key is one turn and each window was told what is st
   expect(violations({}, [attemptOf("one", "pay", 1), attemptOf("two", "pay", 2)])).toBe("");
 });
 
-it("finds a key that is two turns or none, and a turn that nobody asked for", () => {
+it("finds a key that is two turns or none, and a turn that no client asked for", () => {
   const [first, ...rest] = calm.exchanges;
   if (!first) throw new Error("three exchanges");
-  expect(violations({ exchanges: rest })).toMatch(/t#1: it was taken, and nobody asked for it: TASK a-1-to-talk/);
+  expect(violations({ exchanges: rest })).toMatch(/t#1: it was taken, but no client asked for it: TASK a-1-to-talk/);
   const other = { ...first, exchange: { ...first.exchange, text: "TASK a-9-to-talk" } };
   expect(violations({ exchanges: [...calm.exchanges, other] })).toMatch(/a-9-to-talk: 0 turns have its input/);
   expect(wireViolations([calm], { trees: [tree, tree], attempts: [] }).join()).toMatch(/2 turns have its input/);

@@ -36,10 +36,10 @@ it("finds what was acknowledged and is lost", () => {
   expect(witnessViolations([], toldOf(calm)).join()).toMatch(/there is no such agent/);
 });
 
-it("finds an entry that somebody else wrote, or nobody", () => {
+it("finds an entry that another process wrote, or no process", () => {
   const others = withEntries(calm, (entries) => entries.map((entry) => ({ ...entry, epoch: entry.epoch + 1 })));
   expect(found(toldOf(calm), others)).toMatch(/was acknowledged to epoch \d+, and is of \d+/);
-  expect(found([])).toMatch(/was acknowledged to nobody/);
+  expect(found([])).toMatch(/was acknowledged to no process/);
   const [, commit] = toldOf(calm);
   expect(found(commit ? [...toldOf(calm), commit] : [])).toMatch(/was acknowledged to epoch \d+ and to \d+/);
 });

@@ -185,7 +185,7 @@ test("a Node that does not run TypeScript by itself is named, with what to do", 
   expect(typeScriptHint(new Error('Unknown file extension ".ts"'), "v22.14.0")).toBe("");
 });
 
-test("an abort says whether somebody was there to hear it", () => {
+test("an abort says whether a process was there to take it", () => {
   expect(heardText({ pid: 7, isAlive: true }, "resume x")).toBe("Process 7 runs it and ends its turn.");
   expect(heardText({ pid: 7, isAlive: "unknown" }, "resume x")).toContain("of another machine");
   expect(heardText(undefined, "troupe resume x")).toContain("(troupe resume x)");

@@ -59,7 +59,7 @@ describe("dropOldest", () => {
     expect(() => dropOldest({ keep })).toThrow(/dropOldest\(\): keep is .*; it takes a whole number of at least 1/);
   });
 
-  test("a prompt that was too long loses half of what there is, whatever was to be kept", async () => {
+  test("a prompt that was too long loses half of its messages, also with a larger `keep`", async () => {
     expect(await shownAfter(dropOldest({ keep: 50 }), history, { isTooLong: true })).toEqual(idsOf(history.slice(5)));
   });
 
@@ -91,7 +91,7 @@ describe("where only the open turn is left", () => {
     ]);
   });
 
-  test("what somebody said in the meantime stays too; what hooks said does not", async () => {
+  test("what the user said in the meantime stays too; what hooks said does not", async () => {
     const said: Message = { ...input(t), id: `${t}:later`, content: "and be quick" };
     const messages = [input(t), ...round(t, 1), said, hookMessage(t, 1), ...round(t, 2)];
     expect(await shownAfter(dropOldest({ keep: 2 }), messages)).toEqual([input(t).id, said.id, ...idsOf(round(t, 2))]);

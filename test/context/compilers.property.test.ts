@@ -42,7 +42,7 @@ function contentsOf(messages: readonly Message[]): unknown[] {
   return messages.map(({ content }) => content);
 }
 
-describe("whatever the history", () => {
+describe("for every history", () => {
   test("a window is the same, whether or not it is told where the open turn begins", () => {
     const anyConversation = fc.oneof(wholeConversation, brokenConversation);
     fc.assert(

@@ -55,7 +55,7 @@ describe("legalMessages", () => {
     expect(legalMessages(messages)).toBe(messages);
   });
 
-  test("whatever comes in, what goes out is legal; nothing but results is dropped or leaves its place", () => {
+  test("for every history, what goes out is legal; nothing but results is dropped or leaves its place", () => {
     fc.assert(
       fc.property(brokenConversation, ({ history }) => {
         const legal = legalMessages(history);

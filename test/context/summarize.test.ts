@@ -129,7 +129,7 @@ test.each([
     { text: "they settled", finishReason: "content_filter" },
     "The summary was cut by a content filter.",
   ],
-] as const)("%s is no summary", async (_what, reply, words) => {
+] as const)("%s is not accepted as a summary", async (_what, reply, words) => {
   await expect(compacted([...wholeTurn(1), input(t)], reply)).rejects.toThrow(words);
 });
 

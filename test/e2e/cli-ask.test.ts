@@ -91,7 +91,7 @@ describe("troupe ask", () => {
   });
 
   inFull(() => {
-    test("a reader that has seen enough is no failure", async () => {
+    test("a reader that has seen enough does not make the command fail", async () => {
       const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "50" });
       await process.line(() => true);
       process.closeOutput();
@@ -153,7 +153,7 @@ describe("Ctrl-C", () => {
     expect(code, stderr).toBe(130);
     expect(stderr).toMatch(/Paused\. Go on with: node .*main\.ts ask --resume\n/);
     const paused = eventsIn(stdout);
-    // Whatever was under way came to its end: nothing is paid for that is thrown away.
+    // The calls under way came to their end: nothing is paid for that is thrown away.
     expect(paused.filter((event) => event.type === "turn.failed" || event.type === "step.restarted")).toEqual([]);
     expect((await runCli(folder.path, ["list"])).stdout).toMatch(/unfinished, paused/);
 
@@ -167,7 +167,7 @@ describe("Ctrl-C", () => {
     test("twice leaves at once, still resumable", async () => {
       const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "5" });
       await process.line((line) => line.includes('"type":"text.delta"'));
-      // Words come every 200 ms and more: as long as they do, nobody has left.
+      // Words come every 200 ms and more: as long as they do, the process is still there.
       process.onOutput(() => process.signal("SIGINT"));
       const { code, stderr } = await process.ended;
       expect(code, stderr).toBe(130);

@@ -47,7 +47,7 @@ export function startCli(
     env: commandEnvironment({ OPENAI_API_KEY: "", OPENAI_BASE_URL: "", npm_lifecycle_event: "", ...environment }),
     stdio: [hasInput ? "pipe" : "ignore", "pipe", "pipe"],
   });
-  // What is typed to a process that has just ended reaches nobody.
+  // What is typed to a process that has just ended is lost.
   child.stdin?.on("error", () => {});
   let stdout = "";
   let stderr = "";

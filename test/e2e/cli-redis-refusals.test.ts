@@ -1,4 +1,4 @@
-// What a person is told when Redis cannot be used, and that no password is shown to anybody.
+// What a person is told when Redis cannot be used, and that no password is shown.
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { troupe } from "../cli/support/in-process.ts";
@@ -100,7 +100,7 @@ describe.skipIf(!redisProgram)("a Redis that is there", () => {
   });
 
   inFull(() => {
-    test("and wants a password is told it by the address or the variable; nobody else is", async () => {
+    test("and wants a password is told it by the address or the variable; no other server is", async () => {
       const server = await RedisServer.start({ password: "hunter2" });
       try {
         const address = `127.0.0.1:${server.port}`;

@@ -49,7 +49,7 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
   });
 
   inFull(() => {
-    test("the process that runs a job hears of a decision by another one, and carries on itself", async () => {
+    test("the process that runs a job is told of a decision by another one, and carries on itself", async () => {
       const chat = start(["chat", "till.mjs", "--agent-id", "till"], {}, true);
       chat.type("pay Ann 5");
       await chat.line((line) => line.includes("asks for approval of pay"));

@@ -27,7 +27,7 @@ const run = ["run", "till.mjs", "pay Ann 5", "--agent-id", "till"];
 const payment = "till#1:1:0:1";
 
 describe("a job that waits for an approval", () => {
-  test("leaves with 4 and says how to answer; whoever approves carries it on, and it is done once", async () => {
+  test("leaves with 4 and says how to answer; the process that approves carries it on, and it is done once", async () => {
     const asked = await cli(...run);
     expect(asked.code, asked.stderr).toBe(4);
     expect(asked.stdout).toContain(
@@ -79,7 +79,7 @@ describe("a job that waits for an approval", () => {
       },
     );
 
-    test("whoever approves and is killed before the tool runs has decided all the same", async () => {
+    test("a process that approves and is killed before the tool runs has decided all the same", async () => {
       await cli(...run);
       const killed = await runCli(folder.path, ["approve"], { TROUPE_FAULT: "tool.intent:1" });
       expect(killed.code).toBe("SIGKILL");

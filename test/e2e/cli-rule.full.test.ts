@@ -38,14 +38,14 @@ describe("an agent file with a rule", () => {
     expect(approved).toMatchObject({ code: 0, stdout: "paid 5 to Ann\n" });
   });
 
-  test("may be given for a request without one; everybody may refuse", async () => {
+  test("may be given for a request without one; every user may refuse", async () => {
     await cli("run", "till.mjs", "pay Ann 5", "--agent-id", "till");
     const approved = await cli("approve", "--by", "bo", "--agents", "guarded.mjs", "--no-run");
     expect(approved.stderr).toContain("bo may not decide");
     expect((await cli("reject", "--by", "bo", "--agents", "guarded.mjs", "--no-run")).code).toBe(0);
   });
 
-  test("that is no function is refused", async () => {
+  test("that is not a function is refused", async () => {
     const { code, stderr } = await cli("run", "broken.mjs", "pay Ann 5");
     expect(code).toBe(2);
     expect(stderr).toMatch(

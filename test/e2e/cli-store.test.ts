@@ -42,8 +42,8 @@ describe("while a job runs in another process", () => {
 });
 
 inFull(() => {
-  describe("a job that nobody runs", () => {
-    test("can be aborted; whoever resumes it hears of it", async () => {
+  describe("a job that no process runs", () => {
+    test("can be aborted; the process that resumes it finds the abort", async () => {
       await runCli(folder.path, ask, { TROUPE_FAULT: "model.effect:4" });
       const aborted = await runCli(folder.path, ["abort", "ask-"]);
       expect(aborted.stdout).toContain("No process runs it now");
@@ -81,7 +81,7 @@ describe("a store that is not there", () => {
     },
   );
 
-  test("a file that is no database is refused and left as it is", async () => {
+  test("a file that is not a database is refused and left as it is", async () => {
     const { code, stderr } = await runCli(folder.path, ["list", "--store", "notes/fees.md"]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^troupe: corrupt_record: .*\n$/);

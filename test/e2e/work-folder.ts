@@ -36,7 +36,7 @@ export class WorkPlace {
   async firstAtWork(): Promise<CliProcess> {
     const { pid } = await vi.waitUntil(() => stampsIn(this.path)[0], { timeout: 60_000 });
     const found = this.started.find((process) => process.pid === pid);
-    if (found === undefined) throw new Error(`process ${pid} is no worker of this test`);
+    if (found === undefined) throw new Error(`process ${pid} is not a worker of this test`);
     return found;
   }
 

@@ -183,7 +183,7 @@ const stopFor = async (plugin: Plugin, actorId: string | null) => {
 const input = (turn: number, origin: string): Message => ({ ...message(`desk-1#${turn}:in`), origin });
 
 describe("trust", () => {
-  test("a list of actors: nobody else, and nobody without a name", async () => {
+  test("a list of actors allows no other actor, and no caller without a name", async () => {
     const plugin = trust({ allow: ["mia"] });
     expect(await stopFor(plugin, "mia")).toBeNull();
     expect(await stopFor(plugin, "bob")).toEqual({

@@ -65,7 +65,7 @@ describe("registerHooks", () => {
     expect(registering([hook])).toThrow("hooks must be an object, with the names of hooks as its keys");
   });
 
-  test("refuses what is no function", () => {
+  test("refuses what is not a function", () => {
     const message = "the agent's own hooks: beforeLlm must be a function or a list of functions";
     for (const beforeLlm of [null, 7, "code", {}, [hook, undefined], [[hook]]]) {
       expect(registering({ beforeLlm })).toThrow(new InvalidInputError(message));

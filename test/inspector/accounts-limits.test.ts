@@ -165,7 +165,7 @@ describeRuntimes(
   (stage) => {
     const seen: Seen = { compared: 0, inFlight: 0, refusals: 0, background: 0, time: 0 };
 
-    it.each(parts)("are the stored ones of that moment, whatever the limits: part %i", async (part) => {
+    it.each(parts)("are the stored ones of that moment, under all limits: part %i", async (part) => {
       let number = 0;
       const property = fc.asyncProperty(plan, async (random) => {
         const agentId = `team-${number}`;
@@ -184,7 +184,7 @@ describeRuntimes(
       expect(seen.inFlight).toBeGreaterThan(cases);
       expect(seen.refusals).toBeGreaterThan(cases / 4);
       expect(seen.background).toBeGreaterThan(0);
-      // Time passes in steps of 50 ms here, and nobody dies.
+      // Time passes in steps of 50 ms here, and no process dies.
       expect(seen.time).toBeLessThan(500);
     });
 

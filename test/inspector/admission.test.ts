@@ -27,7 +27,7 @@ function portOf(server: InspectorServer): string {
   return new URL(server.url).port;
 }
 
-describe("S5: the inspector lets nobody in who", () => {
+describe("S5: the inspector refuses a client that", () => {
   const strangers: readonly (readonly [string, (port: string) => Record<string, string>])[] = [
     ["comes under a foreign name", () => ({ host: "evil.example" })],
     ["comes under a foreign name with the right port", (port) => ({ host: `evil.example:${port}` })],
@@ -75,7 +75,7 @@ it("S5: a page of its own and a program with the token are let in", async () => 
   expect((await visit(closed.url, { host: `localhost:${port}` })).status).toBe(200);
 });
 
-it("S5: Stately's page is let in when asked for, with the token, and nobody else with it", async () => {
+it("S5: Stately's page is let in when asked for, with the token, and no other page with it", async () => {
   expect((await knock(open.socketUrl, { origin: "https://stately.ai" })).status).toBe(101);
   expect((await knock(open.socketUrl, { origin: "https://evil.example" })).status).toBe(403);
   expect(closed.statelyUrl).toBeUndefined();

@@ -9,7 +9,7 @@ interface Use {
   readonly tokens?: number;
   readonly reserved?: number;
   readonly steps?: number;
-  /** Since when it works; null: it does not. */
+  /** Since when it works; `null` if it does not. */
   readonly activeSince?: number | null;
   readonly activeMs?: number;
   readonly closedAt?: number | null;
@@ -96,14 +96,14 @@ describe("a forecast", () => {
 
   test.each([
     ["nothing was used", { activeSince: openedAt }],
-    ["nobody works", { tokens: 250, activeMs: 3_000 }],
+    ["no agent works", { tokens: 250, activeMs: 3_000 }],
     ["its account is closed", { tokens: 250, activeMs: 3_000, activeSince: openedAt, closedAt: openedAt + 1 }],
     ["the limit is reached", { tokens: 1_000, activeMs: 3_000, activeSince: openedAt }],
   ])("is none where %s", (_why, use) => {
     expect(forecast(use, openedAt + 5_000)).toBeUndefined();
   });
 
-  test("of a limit on time is no estimate", () => {
+  test("of a limit on time is exact, not an estimate", () => {
     const time = openedAt + 4_000;
     const at = openedAt + 10_000;
     expect(forecast({ activeSince: openedAt }, time, { maxActiveMs: 10_000 })).toEqual({ at, isEstimate: false });

@@ -131,7 +131,7 @@ describe.each(placeNames)("real sockets over %s", (name) => {
     expect(name === "sqlite" ? [live[1], live[3]] : [0, 0]).toEqual([0, 0]);
   });
 
-  it("a client that grants no credit gets nothing, and holds up nobody", async () => {
+  it("a client that grants no credit gets nothing, and does not hold up other clients", async () => {
     const stores = newPlace().open();
     const { runtime, work } = await teamOn(stores);
     const feed = new Feed();
@@ -187,7 +187,7 @@ describe.each(placeNames.filter((name) => name !== "sqlite"))("text as it is wri
       return server;
     };
     const [one, other] = [await serve(), await serve()];
-    // A model streams its answer only if somebody listens when the call begins.
+    // A model streams its answer only if a client listens when the call begins.
     const early = await connect(one, { run: "desk" });
     await early.until(isCaughtUp);
     if (reading !== stores) await asked.promise;

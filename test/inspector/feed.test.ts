@@ -197,7 +197,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
     expect([...older.items, ...page.items]).toEqual(all.items);
   });
 
-  it("search finds texts of entries and messages, goes on, and stops when nobody waits", async () => {
+  it("search finds texts of entries and messages, goes on, and stops when no client waits", async () => {
     const stores = newPlace().open();
     await finished(await runtimeOn(stores, 60));
     const feed = feedOver(stores);
@@ -258,7 +258,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
   });
 });
 
-it("a text that is no exported run is refused with its first mistake", async () => {
+it("a text that is not an exported run is refused with its first mistake", async () => {
   for (const text of ["", "{}", "[".repeat(100_000), JSON.stringify({ format: "troupe.run/1", runId: "x" })]) {
     await expect(importRun(text)).rejects.toThrow("this is no run of the format troupe.run/1");
   }

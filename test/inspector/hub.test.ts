@@ -68,7 +68,7 @@ it("frames carry a time, an id of their own and the version of the protocol", as
   expect(chart).not.toHaveProperty("context");
 });
 
-it("whoever comes late gets each actor that is there, parents first, in its present state", async () => {
+it("a client that comes late gets each actor that is there, parents first, in its present state", async () => {
   const inspector = createInspector();
   const { runtime, ask } = await watched(framed(inspector));
   await ask();

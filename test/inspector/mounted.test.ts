@@ -6,7 +6,7 @@ import { inspectorRoutes } from "../../src/inspector/index.ts";
 import { busyTeam } from "./feed-fixtures.ts";
 import { knock, visit } from "./visitors.ts";
 
-/** A server of somebody's own, with the inspector below a path. */
+/** A server of a user's own, with the inspector below a path. */
 async function mounted() {
   const runtime = await createRuntime({ agents: [busyTeam(1)] });
   onTestFinished(() => runtime.shutdown());
@@ -62,7 +62,7 @@ it("a mounted inspector answers under its names alone, and to pages of the name 
   for (const headers of [{}, { origin }, { host: "DESK.internal:8443", origin: "https://desk.internal:8443" }]) {
     const [read, paused, socket] = await ask(headers);
     expect([headers, read?.[0], socket?.[0]]).toEqual([headers, 200, 101]);
-    // An empty body is no JSON; who came so far may act.
+    // An empty body is invalid JSON; a client that gets this answer was let in and may act.
     expect(paused?.[0]).toBe(400);
   }
 });

@@ -95,7 +95,7 @@ function logOf({ agents, rows }: { agents: readonly RunAgentRecord[]; rows: read
 }
 
 describe("the log", () => {
-  test("takes each row once, whatever comes again", () => {
+  test("takes each row once, also if rows come again", () => {
     const log = logOf(small);
     const { length } = log;
     log.append(small.rows);

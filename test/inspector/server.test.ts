@@ -89,7 +89,7 @@ it("F29: a client that never reads is dropped, and the others get everything", a
   const filler = "x".repeat(50_000);
   for (let count = 0; count < 400; count += 1) {
     publish(frameOf(`${count}`, filler));
-    // Whoever reads keeps up with each.
+    // The reader keeps up with each.
     await reader.until((text) => text.includes(`"sessionId":"${count}"`));
   }
   expect(reader.texts).toHaveLength(400);

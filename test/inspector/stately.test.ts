@@ -17,7 +17,7 @@ function treeOf(rootId?: string) {
   return { frames, ids: () => sent.map(({ sessionId }) => sessionId) };
 }
 
-it("while nobody watches, an event looks at no child and builds no frame", () => {
+it("without a client, an event looks at no child and builds no frame", () => {
   const inspector = createInspector();
   let looks = 0;
   const ref = { id: "desk", logic: { config: { id: "agent" } }, src: "agent" };

@@ -24,7 +24,7 @@ export async function visit(url: string, headers: Record<string, string> = {}, m
   return await promise;
 }
 
-/** Tries to open a socket: what the server says, and whatever it sends with a refusal. */
+/** Tries to open a socket; returns what the server says, and the body of a refusal. */
 export async function knock(url: string, headers: Record<string, string> = {}): Promise<Answer> {
   const { "sec-websocket-protocol": protocols, ...others } = headers;
   const socket = new WebSocket(url, protocols?.split(", ") ?? [], { headers: others });

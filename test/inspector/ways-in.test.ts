@@ -201,7 +201,7 @@ it("the socket gives agents and rows under credit, and answers nonsense with an 
 
 const repeated: readonly (readonly [string, (count: number) => string])[] = [
   [
-    "runs that nobody has",
+    "runs that do not exist",
     (count) => JSON.stringify({ type: "watch", run: `${"x".repeat(500)}${count}`, after: 0, credit: 1 }),
   ],
   ["nonsense", () => "nonsense"],

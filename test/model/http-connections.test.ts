@@ -86,7 +86,7 @@ describe("connections", () => {
   it.each([
     ["closed", (socket: Socket) => socket.destroy()],
     ["wrote on, unasked", (socket: Socket) => socket.write(wireAnswer(completion("forged")))],
-  ])("that the server %s, which nobody has seen yet, are not used", async (_what, act) => {
+  ])("that the server %s, which the client has not noticed yet, are not used", async (_what, act) => {
     let latest: Socket | undefined;
     const server = await wireServer((socket) => {
       latest = socket;
@@ -192,7 +192,7 @@ describe("redirects", () => {
       for (const way of [{}, byClient]) expect((await callOf(server, { headers, ...way })).content).toBe("hello");
       const seen = [...target.requests, ...server.requests].filter(({ line }) => line.includes("/moved"));
       const [ours, theirs] = seen as [WireRequest, WireRequest];
-      // No header of the caller's leaves its server, whatever its name.
+      // None of the caller's headers leaves its server.
       expect(keptOf(ours)).toEqual({ ...keptOf(theirs), ...(isForeign ? { team: undefined } : {}) });
       expect(ours.headers["api-key"]).toBe(isForeign ? undefined : "secret");
     });

@@ -61,7 +61,7 @@ describe("what is sent", () => {
       const [ours, theirs] = server.requests as [WireRequest, WireRequest];
       expect(ours.line).toBe(theirs.line);
       expect(ours.body).toBe(theirs.body);
-      // What fetch adds of itself is no setting of the client.
+      // Headers that fetch adds by itself are not settings of the client.
       const { "accept-language": _language, "sec-fetch-mode": _mode, ...headers } = theirs.headers;
       const encoding = options.headers?.["accept-encoding"] ?? "identity";
       expect(ours.headers).toEqual({ ...headers, "accept-encoding": encoding });
@@ -161,19 +161,22 @@ describe("bodies", () => {
       });
   });
 
-  it.each(packings)("are unpacked: %s, whole and streamed, although nobody asked for it", async (coding, pack) => {
-    const server = await wireServer((socket, { body }) => {
-      const isStreamed = body.includes('"stream":true');
-      const type = isStreamed ? "text/event-stream" : "application/json";
-      const answer = wireAnswer(
-        pack(isStreamed ? stream : completion("hello")),
-        `content-type: ${type}\r\ncontent-encoding: ${coding}`,
-      );
-      trickle(socket, answer, 16);
-    });
-    expect((await callOf(server)).content).toBe("hello");
-    expect((await streamed(wireModel(server))).answer.content).toBe("grüße €");
-  });
+  it.each(packings)(
+    "are unpacked: %s, whole and streamed, although the request did not ask for it",
+    async (coding, pack) => {
+      const server = await wireServer((socket, { body }) => {
+        const isStreamed = body.includes('"stream":true');
+        const type = isStreamed ? "text/event-stream" : "application/json";
+        const answer = wireAnswer(
+          pack(isStreamed ? stream : completion("hello")),
+          `content-type: ${type}\r\ncontent-encoding: ${coding}`,
+        );
+        trickle(socket, answer, 16);
+      });
+      expect((await callOf(server)).content).toBe("hello");
+      expect((await streamed(wireModel(server))).answer.content).toBe("grüße €");
+    },
+  );
 
   it("are shown piece by piece, also when they are packed", async () => {
     const server = await wireServer((socket) => {
@@ -241,7 +244,7 @@ describe("answers that break", () => {
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
-  it("name the system's code, whatever library is below", async () => {
+  it("name the system's code, over every library", async () => {
     const server = await wireServer((socket, { index }) => {
       if (index === 0) socket.destroy();
       else socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"choices"');

@@ -36,7 +36,7 @@ function afterCall(
 }
 
 const add = tool("add", "Adds two numbers.", { a: { type: "number" }, b: { type: "number" } });
-const mail = tool("send_mail", "Sends an e-mail to somebody.", {
+const mail = tool("send_mail", "Sends an e-mail to a person.", {
   email: { type: "string", format: "email" },
   subject: { type: "string" },
 });

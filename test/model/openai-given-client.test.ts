@@ -68,7 +68,7 @@ describe("a client of the user", () => {
     expect(server.requests[0]?.headers).toMatchObject({ "api-key": "azure-key" });
   });
 
-  it("does not repeat a call by itself, whatever its maxRetries", async () => {
+  it("does not repeat a call by itself, even with maxRetries", async () => {
     const server = await wireServer((socket) => socket.write(wireAnswer("{}", "x-a: 1", 500)));
     expect(await failureOf(call(clientAt(server, { maxRetries: 5 })))).toMatchObject({ status: 500, retryable: true });
     expect(server.requests).toHaveLength(1);

@@ -120,7 +120,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(second.toolCalls).toEqual(first.toolCalls);
     });
 
-    it("lets the calls decide, whatever the finish reason says", async () => {
+    it("lets the calls decide, and ignores the finish reason", async () => {
       const withCalls = await sending(
         chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }] }, "stop"),
       );

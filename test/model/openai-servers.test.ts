@@ -14,7 +14,7 @@ const context = { partial: undefined, secrets: [], tooLongMessages: [], now: 0, 
 const reserved = { tokens: 5_000, costMicros: 0 } as unknown as Parameters<typeof billOf>[2];
 
 describe("what a failed call costs", () => {
-  it("is what had come, when a server sends an error after it, whatever status that names", async () => {
+  it("is what had come before a server sent an error, also if the error names another status", async () => {
     const broken = event({ error: { message: "Provider disconnected", code: 502 } });
     const server = await wireServer((socket) => socket.write(sse(chunk({ content: "hello world" }) + broken)));
     const failure = await failureOf(streamed(wireModel(server)));
@@ -101,7 +101,7 @@ describe.each([
   ["its own connections", {}],
   ["a fetch of the user", byClient],
 ])("over %s", (_way, way) => {
-  it("no key is shown, in whatever form a server repeats it", async () => {
+  it("no key is shown, in all forms in which a server repeats it", async () => {
     const key = "sk-CANARY-0123456789";
     const headers = { "api-key": "HEADER-CANARY-1", "x-gate-token": "Bearer GATE-CANARY-2" };
     const padding = "x".repeat(2_000 - 10);

@@ -81,7 +81,7 @@ describe("an event stream", () => {
   );
   const shape = fc.record({ extra, beside, isFirst: fc.boolean(), isSpaced: fc.boolean(), isPadded: fc.boolean() });
 
-  it("gives what its parsed chunks give, whatever is like the chunk before", async () => {
+  it("gives what its parsed chunks give, also where a chunk is like the one before", async () => {
     const part = fc.record({ shape, texts: fc.array(text, { minLength: 1, maxLength: 5 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(part, { minLength: 1, maxLength: 4 }), fc.nat(), async (parts, cut) => {

@@ -12,7 +12,7 @@ describe("countTokens", () => {
     expect(await countTokens("<|endoftext|>")).toBeGreaterThan(1);
   });
 
-  it("never exceeds the bytes, whatever the text", async () => {
+  it("never exceeds the bytes of any text", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "binary", maxLength: 3_000, size: "max" }), async (text) => {
         expect(await countTokens(text)).toBeLessThanOrEqual(byteBound(text));
@@ -125,7 +125,7 @@ describe("countPromptTokens", () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  it("never exceeds the bytes, whatever the prompt", async () => {
+  it("never exceeds the bytes of any prompt", async () => {
     const text = fc.oneof(fc.string({ unit: "grapheme" }), fc.string({ unit: "binary" }), fc.lorem({ maxCount: 40 }));
     const call = fc.record({
       callId: fc.constant("c"),

@@ -76,7 +76,7 @@ describe("names of calls", () => {
     expect(other).toMatch(legal);
   });
 
-  it("are legal and apart, whatever a model writes", () => {
+  it("are legal and apart for every name that a model writes", () => {
     const anyName = fc.string({ unit: "binary", maxLength: 120 });
     fc.assert(
       fc.property(fc.uniqueArray(anyName, { maxLength: 8 }), (names) => {
@@ -145,7 +145,7 @@ describe("ids of calls", () => {
     expect(idsOf(wired(rounds(round, round, round))).slice(0, 18)).toEqual(idsOf(wired(rounds(round, round))));
   });
 
-  it("are apart, and the server's own unchanged, whatever a model writes", () => {
+  it("are apart, and the server's own unchanged, for all ids that a model writes", () => {
     const anyIds = fc.array(fc.string({ unit: "binary", maxLength: 30 }), { maxLength: 6 });
     fc.assert(
       fc.property(anyIds, anyIds, fc.boolean(), (one, other, isOwn) => {

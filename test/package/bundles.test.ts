@@ -133,14 +133,14 @@ test("an error of one entry is an instance of the class that another one exports
   expect(outcome).toEqual([true, true, true]);
 });
 
-test("schemas are such of the user's zod too, and machines are shown to the user's XState", async () => {
+test("schemas work with the user's zod, and machines with the user's XState", async () => {
   const outcome = await built.evaluate(`
     import { z } from "zod";
     import { createRuntime, defineAgent } from "troupe";
     import { messageSchema } from "troupe/state";
     import { scriptedModel } from "troupe/testing";
     import { isMachineSnapshot } from "xstate";
-    const list = z.array(messageSchema).safeParse([{ role: "nobody" }]);
+    const list = z.array(messageSchema).safeParse([{ role: "unknown" }]);
     let isMachine = false;
     const runtime = await createRuntime({
       agents: [defineAgent({ name: "clerk", model: scriptedModel(["Done."]) })],

@@ -133,7 +133,8 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     };
     try {
       const [meta = ""] = await other.keys(`*${options.prefix}*:web:meta`);
-      // Whoever has waited longest is given the sign. One that takes a job leaves another sign, for which this one waits first then.
+      // The worker that has waited longest is given the sign. A worker that takes a job leaves another sign, so the dying one waits
+      // for both.
       const marker = meta.replace(/meta$/, "marker");
       const signs = Promise.all([dying.bzpopmin(marker, 0), dying.bzpopmin(marker, 0)]).then(() => {
         isTaken = true;
@@ -178,7 +179,7 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
       expect(recorder.begun[0]?.run.deaths).toBe(0);
     });
 
-    test("with a job that may not be repeated: its agent hears of it within 5 seconds, and it is not run again", async () => {
+    test("with a job that may not be repeated: its agent gets an error within 5 seconds, and it is not run again", async () => {
       const worker = await hangingWorker();
       await queues.add("web", toolJob({ isRepeatable: false }));
       expect(await worker.says()).toBe("begun desk-7#1:1:0");

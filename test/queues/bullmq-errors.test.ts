@@ -31,7 +31,7 @@ test("what is not known is told as it is, without secrets, and not at length", (
   expect(faultOf("web", "thrown", asIs).message).toBe('a worker of queue "web" met an error: it threw string');
 });
 
-test("a connection that broke is no fault of a job, nor is a job that has the word in its id", () => {
+test("a broken connection is not a fault of a job, nor is a job that has the word in its id", () => {
   const broken = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), { code: "ECONNREFUSED" });
   expect(faultOf("web", broken, asIs).code).toBe("store_unavailable");
   expect(faultOf("web", new Error("Connection is closed."), asIs).code).toBe("store_unavailable");

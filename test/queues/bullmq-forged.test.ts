@@ -10,7 +10,7 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 
 const secrets = [{ id: "2026-11", secret: "a secret that the forger has not" }];
 
-/** Only the genuine one has run, and nobody was told of the others but who looks at the dead letters. */
+/** Only the genuine job has run, and the others are told of only in the dead letters. */
 function allRefused(...messages: string[]) {
   const letters = messages.map((message) => ({
     job: null,
@@ -21,7 +21,7 @@ function allRefused(...messages: string[]) {
   return { ran: ["genuine"], told: [], left: 0, refused: count, dead: count, letters: expect.arrayContaining(letters) };
 }
 
-describe.skipIf(!redisProgram)("a job that somebody else wrote to Redis", () => {
+describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () => {
   let server: RedisServer;
   let redis: Redis;
   let options: BullmqQueuesOptions;
@@ -65,7 +65,7 @@ describe.skipIf(!redisProgram)("a job that somebody else wrote to Redis", () => 
     };
   }
 
-  test("is refused when it is not signed, or not with a secret of ours, or is no job", async () => {
+  test("is refused if it is not signed, is signed with another secret, or is malformed", async () => {
     const job = { kind: "tool" as const, ...toolJob({ callId: "forged" }) };
     const jobId = toolJobIdOf(job);
     const ownKey = createSigner([{ id: "2026-11", secret: "a secret that the forger made up" }]);
@@ -114,7 +114,7 @@ describe.skipIf(!redisProgram)("a job that somebody else wrote to Redis", () => 
     await queues.work({ ...recorder.options(async () => "done"), onFault });
     const job = toolJob({ callId: "newer" });
     const jobId = toolJobIdOf(job);
-    await forger.add("job", { version: 2, job, how: "nobody knows yet" }, { jobId, attempts: 20, backoff: 60_000 });
+    await forger.add("job", { version: 2, job, how: "in a later format" }, { jobId, attempts: 20, backoff: 60_000 });
     await tried.promise;
     expect(faults).toEqual([
       'a job of queue "web" is left to another worker: it is of version 2; this process knows 1',
@@ -125,7 +125,7 @@ describe.skipIf(!redisProgram)("a job that somebody else wrote to Redis", () => 
     expect({ begun: recorder.begun, dead: recorder.dead }).toEqual({ begun: [], dead: [] });
   });
 
-  test("is refused in the end, and holds nobody up, when it cannot even be read", async () => {
+  test("is refused in the end, and holds no other job up, when it cannot even be read", async () => {
     for (const field of ["data", "opts"]) {
       const job = await forger.add("job", {}, { jobId: `broken-${field}` });
       await redis.hset(forger.toKey(job.id ?? ""), field, '{"a":');

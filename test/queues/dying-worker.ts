@@ -1,5 +1,5 @@
 // A worker of a test, as a process of its own: it says what it begins, and does not outlive it. Arguments: the queues' options as
-// JSON, and what a job does to it: `kill` ends it as a crash would, `hang` lets it hang until somebody else ends it. When its
+// JSON, and what a job does to it: `kill` ends it as a crash would, `hang` lets it hang until the test ends it. When its
 // input ends it leaves, and nothing else ends it then.
 import { bullmqQueues, type BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
 import type { Job, JobOutcome } from "../../src/queues/index.ts";

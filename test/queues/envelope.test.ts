@@ -45,7 +45,7 @@ describe("a sealed job", () => {
     expect(open(queue, jobId, sealed, signer)).toEqual({ refused: expect.stringContaining(why) });
   });
 
-  test("of a later version is left to those who know it, whatever it holds", () => {
+  test("of a later version is left to processes that know it, with any content", () => {
     const sealed = stored({ version: 3, more: { of: "it" } });
     const later = "it is of version 3; this process knows 1";
     expect(open("web", id, sealed, createSigner([first]))).toEqual({ later });
@@ -60,7 +60,7 @@ describe("a sealed job", () => {
     }
   });
 
-  test("does not open to what is no job at all", () => {
+  test("does not open to a value that is not a job", () => {
     const signer = createSigner([first]);
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {

@@ -2,7 +2,7 @@ import { localQueues } from "../../src/queues/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { queuesContract } from "../contracts/queues.contract.ts";
 
-/** Time passes in steps of this many milliseconds, as long as somebody waits. */
+/** Time passes in steps of this many milliseconds, as long as a promise of the test waits. */
 const STEP_MS = 10;
 
 queuesContract("local", () => {

@@ -134,7 +134,7 @@ describe("an agent that does not stream", () => {
 });
 
 describe("a remote agent that cannot be used", () => {
-  test("at an address where nobody is", async () => {
+  test("at an address where no server listens", async () => {
     const server = await startRawServer(() => undefined);
     await server.stop();
     expect(await callOf(server.origin)).toMatchObject({
@@ -261,7 +261,7 @@ describe("a hostile remote agent", () => {
     expect(methods).toContain("CancelTask");
   });
 
-  test("that repeats the credentials shows them to nobody", async () => {
+  test("that repeats the credentials does not make them visible", async () => {
     const { url } = await fakeAgent({
       answer: (rpc, response, request) => {
         const told = taskOf("COMPLETED", {

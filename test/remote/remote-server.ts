@@ -41,7 +41,7 @@ async function tasksOf(runtime: Runtime): Promise<readonly string[]> {
   return (await runtime.turns()).map(({ turnId }) => turnId);
 }
 
-/** An agent that runs the tool "work" once, whatever it is told. */
+/** An agent that runs the tool "work" once, for every message. */
 export function workerAgent(work: () => Promise<string>): AgentDefinition {
   const tool = defineTool({
     name: "work",

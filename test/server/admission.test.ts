@@ -17,14 +17,14 @@ describe("a caller", () => {
     ["an unknown token", { authorization: "Bearer token-of-ann-000002" }, 'Bearer error="invalid_token"'],
     ["part of a token", { authorization: "Bearer token-of-ann-00000" }, 'Bearer error="invalid_token"'],
     ["another scheme", { authorization: `Basic ${tokens.ann}` }, 'Bearer error="invalid_token"'],
-  ])("with %s is nobody", async (_, headers, challenge) => {
+  ])("with %s is not authenticated", async (_, headers, challenge) => {
     const { server } = serve(await runtimeOf(), { surfaces });
     const response = await server.fetch(new Request("http://127.0.0.1/test/who", { headers }));
     expect(response.headers.get("www-authenticate")).toBe(challenge);
     expect(await answered(response)).toEqual([401, { code: "unauthenticated", message: "Authentication required" }]);
   });
 
-  it.each([null, "", " ", undefined, 7])("with the user id %j is nobody", async (userId) => {
+  it.each([null, "", " ", undefined, 7])("with the user id %j is not authenticated", async (userId) => {
     const authenticate = () => ({ userId, scopes: [] }) as never;
     const { ask } = serve(await runtimeOf(), { surfaces, authenticate });
     expect((await ask("/test/who")).status).toBe(401);
@@ -157,7 +157,7 @@ describe("the name of the server", () => {
     expect((await server.fetch(requestOf("/healthz", { headers: { host: "evil.example.com" } }))).status).toBe(403);
   });
 
-  it("is a loopback name where nobody is asked for a token", async () => {
+  it("is a loopback name if the server asks for no tokens", async () => {
     const { ask, server } = serve(await runtimeOf(), { surfaces, authenticate: openAuth() });
     const askFrom = (address: string, headers = {}) => server.fetch(requestOf("/test/who", { headers }), from(address));
     expect(await answered(await askFrom("::ffff:127.0.0.1"))).toEqual([200, { user: "developer", tenant: "default" }]);

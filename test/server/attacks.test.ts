@@ -69,7 +69,7 @@ describe("a body of 100 MB", () => {
     expect(given).toBeLessThan(13 * MEBIBYTE);
   });
 
-  it("that is poured in costs little memory, ends the connection, and keeps nobody waiting", async () => {
+  it("that is poured in costs little memory, ends the connection, and keeps no other client waiting", async () => {
     const { port, url } = await listening();
     const { socket, closed } = dial(port);
     const before = process.memoryUsage.rss();
@@ -99,7 +99,7 @@ describe("a body of JSON", () => {
     ["that sets a prototype", '{"__proto__":{"isAdmin":true}}', 400],
     ["that reaches a prototype by its constructor", '{"constructor":{"prototype":{"isAdmin":true}}}', 400],
     ["that is cut off", '{"a":', 400],
-    ["that is no UTF-8", Buffer.from([0x22, 0xff, 0xfe, 0x22]), 400],
+    ["that is not UTF-8", Buffer.from([0x22, 0xff, 0xfe, 0x22]), 400],
     ["that is empty", "", 400],
   ])("%s", async (_, body, status) => {
     const { server } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
@@ -123,7 +123,7 @@ describe("a body of JSON", () => {
     },
   );
 
-  it("that somebody has read before is explained", async () => {
+  it("that a body parser has read before is explained", async () => {
     const { server } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
     const request = requestOf("/test/echo", { method: "POST", body: {} });
     await request.text();
@@ -156,7 +156,7 @@ describe("line breaks in headers", () => {
 });
 
 describe("slow clients", () => {
-  it("a head that does not end does not keep others waiting, and is larger than 16 KB for nobody", async () => {
+  it("a head that does not end does not keep others waiting, and no head may be larger than 16 KB", async () => {
     const { port, url } = await listening();
     const slow = Array.from({ length: 50 }, () => dial(port));
     for (const { socket } of slow) socket.write(`GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-A: `);

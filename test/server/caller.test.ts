@@ -57,7 +57,7 @@ const start: Act = async ({ caller }) => {
   await (await caller.startTurn(agent, "remove")).turn.settled;
 };
 
-describe("what belongs to somebody else", () => {
+describe("what belongs to another user", () => {
   const lookups: Readonly<Record<string, (call: Call, id: string) => Promise<unknown>>> = {
     agent: ({ caller }, id) => caller.agent(id),
     root: ({ caller }, id) => caller.root(id),
@@ -102,7 +102,7 @@ describe("what belongs to somebody else", () => {
     expect((await ask("/test/act", { as: "bob" })).status).toBe(200);
   });
 
-  it("may be answered like a request of nobody", async () => {
+  it("may be answered like a request without a token", async () => {
     let id = "unknown";
     const { ask, runtime, server } = await doing(
       ({ caller }) => caller.agent(id),
@@ -147,7 +147,7 @@ it("lists go on where the page before ended", async () => {
 describe("an agent that a key creates", () => {
   const key = { route: "test.create", value: "k" };
 
-  it("is created once, whoever asks at the same time", async () => {
+  it("is created once, also by callers that ask at the same time", async () => {
     const { ask, runtime } = await doing(async ({ caller }) => {
       const made = await caller.createAgent({ definition: "desk", key, metadata: { a: 1 } });
       return [made.agent.agentId, made.isReplayed];

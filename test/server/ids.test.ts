@@ -26,7 +26,7 @@ describe("ids in URLs", () => {
   });
 
   it.each(["desk", "desk.0", "desk.01", "desk.x", ".", "..", "", "desk-7#3"])(
-    "%j is no turn's, and stays as it is",
+    "%j is not the id of a turn, and stays as it is",
     (text) => {
       expect(idOfUrl(text)).toBe(text);
     },

@@ -52,7 +52,7 @@ it("after a body parser it says so", async () => {
   ]);
 });
 
-it.each(["troupe", "/troupe/", "/", "/a b", 5])("%j is no base path", async (basePath) => {
+it.each(["troupe", "/troupe/", "/", "/a b", 5])("%j is not a valid base path", async (basePath) => {
   const runtime = await runtimeOf();
   expect(() => serve(runtime, { basePath: basePath as string })).toThrow(/basePath .*a path like "\/troupe"/);
 });

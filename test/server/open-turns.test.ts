@@ -73,7 +73,7 @@ it("above the limit of waiting requests one is answered at once, with the state 
   expect(await (await ask(`/api/agents/${two}/turns/1`, wait)).json()).toMatchObject({ status: "completed" });
 });
 
-it("a handler that waits in vain hears nothing of how it ends", async () => {
+it("a handler that waits in vain is not told how it ends", async () => {
   const { runtime } = await slow(1);
   const late = Promise.withResolvers<never>();
   const wait = routeAt("wait", async (call) => Response.json((await call.within(late.promise, 1_000)) ?? null));

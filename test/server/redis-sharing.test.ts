@@ -67,11 +67,11 @@ describe.skipIf(!redisProgram)("servers over the stores of their runtime", () =>
   });
 });
 
-test("stores of a file connect nobody", async () => {
+test("stores of a file are refused", async () => {
   await expect(redisSharing({ stores: memoryStores() })).rejects.toThrow("stores are not kept in Redis; give a url");
 });
 
-test("a place that is none is refused", async () => {
+test("a missing or invalid address is refused", async () => {
   await expect(redisSharing({})).rejects.toThrow("redisSharing() takes one of url, client and cluster; 0 are given");
   await expect(redisSharing({ url: "http://x" })).rejects.toThrow("url: invalid Redis URL");
 });

@@ -16,7 +16,7 @@ describe("/metrics", () => {
   const near = from("::ffff:127.0.0.1");
   const tenantLabel = 'troupe_live_agents{tenant="default"} 0';
 
-  it("is for clients of this machine that came through no proxy, and for nobody else", async () => {
+  it("is only for clients of this machine that came through no proxy", async () => {
     const { server } = serve(await runtimeOf());
     const status = async (env: unknown, headers = {}) =>
       (await server.fetch(requestOf("/metrics", { headers }), env)).status;
@@ -53,7 +53,7 @@ describe("/metrics", () => {
     expect((await server.fetch(new Request("http://127.0.0.1/metrics"), near)).status).toBe(401);
   });
 
-  it("that is off is no route", async () => {
+  it("that is off has no route", async () => {
     const { server } = serve(await runtimeOf(), { metrics: "off" });
     expect((await server.fetch(requestOf("/metrics"), near)).status).toBe(404);
     expect(() => serveRuntime({} as never, { authenticate: () => null, metrics: "all" as never })).toThrow(

@@ -66,7 +66,7 @@ async function decideAtOnce(nodes: readonly [Node, Node], round: number) {
   return { verdicts, task: task_id, requestId };
 }
 
-/** What was wrong with a round; empty: one verdict, the tool ran as it says, and everybody was told that. */
+/** What was wrong with a round. Empty if there was one verdict, the tool ran as it says, and all callers were told that. */
 async function faultsOf(nodes: readonly [Node, Node], ran: string[], round: number): Promise<unknown[]> {
   const { verdicts, task, requestId } = await decideAtOnce(nodes, round);
   const [{ runtime }] = nodes;
@@ -81,7 +81,7 @@ async function faultsOf(nodes: readonly [Node, Node], ran: string[], round: numb
   const runs = won === "approve" ? 1 : 0;
   return [
     ...verdicts.filter((verdict) => !isRight(verdict)),
-    ...(verdicts.some(({ status }) => status === 200) ? [] : ["nobody won"]),
+    ...(verdicts.some(({ status }) => status === 200) ? [] : ["no decision was taken"]),
     ...(decided?.requestId === requestId ? [] : ["another request was decided"]),
     ...(ran.length === runs ? [] : [`the tool ran ${ran.length} times, and not ${runs}`]),
   ];

@@ -1,7 +1,7 @@
 import { sseFrames } from "../support/sse-frames.ts";
 import type { Asked, Served, User } from "./served.ts";
 
-/** What somebody says in a conversation, by a name of their choice. */
+/** What a user says in a conversation, by a name of their choice. */
 export interface Saying {
   readonly as?: User | undefined;
   readonly conversation: string;
@@ -11,11 +11,11 @@ export interface Saying {
 /** How a test uses one wire. */
 export interface Wire {
   readonly name: string;
-  /** Says something, and gives what comes back: the answer, or null where somebody has to decide something. */
+  /** Says something, and gives what comes back: the answer, or `null` if a request has to be decided first. */
   readonly say: (served: Served, saying: Saying) => Promise<string | null>;
   /** Answers the open question of the conversation, and gives the agent's answer. */
   readonly answer: (served: Served, answer: Saying & { readonly requestId: string }) => Promise<string | null>;
-  /** The stream of what is under way in a conversation, for somebody who did not begin it. */
+  /** The stream of what is under way in a conversation, for a client that did not begin it. */
   readonly look?: (served: Served, place: ConversationTurn) => Promise<Response>;
   /** Ends what is under way. */
   readonly cancel?: (served: Served, place: ConversationTurn) => Promise<Response>;

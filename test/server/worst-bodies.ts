@@ -9,7 +9,7 @@ const MOST_BYTES = 9_900_000;
 export interface WorstRequest {
   readonly path: string;
   readonly shape: string;
-  /** Absent: a GET. */
+  /** Default: a GET without a body. */
   readonly body?: (() => string) | undefined;
   /** Sent first, to the same address and conversation. */
   readonly before?: (() => string) | undefined;
@@ -62,7 +62,7 @@ function filled(before: string, item: string | ((index: number) => string), afte
 const longText = (length: number): string =>
   "The quick brown fox jumps. ".repeat(Math.ceil(length / 27)).slice(0, length);
 
-/** What every route refuses or takes, whatever its body means. */
+/** What every route refuses or takes, without knowing what the body means. */
 const anywhere: readonly Shape[] = [
   ["many empty lists", () => filled("[", "[]", "]")],
   ["many numbers", () => filled("[", "0", "]")],

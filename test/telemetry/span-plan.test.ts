@@ -139,7 +139,7 @@ describe("what has no start of its own", () => {
     expect(spansOf(operationsOf([begun, refused]))[1]).toBe("execute_tool pay [500–500] under desk#1, denied");
   });
 
-  it("a second attempt is noted on the call's span, as is on the turn's what is no call", () => {
+  it("a second attempt is noted on the call's span, and what belongs to no call on the turn's", () => {
     const operations = operationsOf([
       begun,
       desk.tell({ type: "tool.started", ...call, attempt: 1 }, 1),
@@ -178,7 +178,7 @@ describe("what has no start of its own", () => {
     expect(operations.at(-1)).toMatchObject({ key: "desk~1#1", parent: "desk#1" });
   });
 
-  it("events of turns and parents that nobody knows do no harm", () => {
+  it("events of unknown turns and parents do no harm", () => {
     const [, ...headless] = leadAndReader();
     expect(spansOf(operationsOf(headless))).toEqual([
       "invoke_agent reader [104–290] under null",

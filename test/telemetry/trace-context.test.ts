@@ -188,7 +188,7 @@ describe("the trace of who asks", () => {
     expect.assertions(1);
   });
 
-  it("is nobody's where nothing is traced", async () => {
+  it("is not made up if the runtime traces nothing", async () => {
     const { recorder, tracer, agents } = tracedTeam(undefined);
     const runtime = await createRuntime({ agents });
     closes.push(() => runtime.shutdown());

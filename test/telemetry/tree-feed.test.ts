@@ -3,7 +3,7 @@ import { memoryStores, type TroupeEvent } from "../../src/index.ts";
 import { TreeFeed } from "../../src/telemetry/listen.ts";
 import { end, start, teller } from "./hand-made.ts";
 
-/** A feed whose events a test gives by hand; what it hears is told as texts. */
+/** A feed whose events a test gives by hand; what it receives is told as texts. */
 function handFed(onEvent: (event: TroupeEvent, feed: TreeFeed) => Promise<void> | undefined) {
   const heard: string[] = [];
   let publish: ((event: TroupeEvent) => void) | undefined;

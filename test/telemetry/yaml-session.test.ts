@@ -74,7 +74,7 @@ describeRuntimes("a YAML file for each session", (stage) => {
     const runtime = await stage().open({ agents: [leadOfReaders()] });
     const first = await runtime.agent("lead", { agentId: "desk" });
     await first.start();
-    // Nobody listened to this turn.
+    // This turn had no listener.
     await first.executeTurn("Compare").result;
     await first.shutdown();
     const other = await stage().open({ agents: [leadOfReaders()] });

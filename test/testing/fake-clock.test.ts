@@ -64,7 +64,7 @@ describe("the fake clock", () => {
     expect([ran, clock.now()]).toEqual([["past"], 1010]);
   });
 
-  it("refuses what is no time, and stops a timer that sets itself for ever", () => {
+  it("refuses an invalid time, and stops a timer that sets itself for ever", () => {
     const clock = createFakeClock();
     expect(() => clock.advance(-1)).toThrow(InvalidInputError);
     expect(() => clock.jump(Number.NaN)).toThrow(InvalidInputError);

@@ -71,7 +71,7 @@ describe("approval", () => {
     ["an expiry without end", { needsApproval: true, approvalExpiresAfterMs: Infinity }, /leave it out for never/],
     ["an expiry past all calendars", { needsApproval: true, approvalExpiresAfterMs: 9e15 }, /use a whole number/],
     ["an expiry of an approval that nothing needs", { approvalExpiresAfterMs: 5 }, /say needsApproval as well/],
-    ["a description that is no function", { describeCall: "Pay?" }, /describeCall must be a function, not string/],
+    ["a description that is not a function", { describeCall: "Pay?" }, /describeCall must be a function, not string/],
     ["another auth", { auth: "optional" }, /auth is the text "optional"; use "required", or leave it out/],
   ])("%s is refused", (_name, change, message) => {
     const define = () => defineTool({ ...base, ...change });

@@ -43,7 +43,7 @@ describe("a tool that the caller executes", () => {
     ["an execute", { execute: () => "file" }, /its caller executes it; use defineTool/],
     ["an expiry of nothing", { expiresAfterMs: 0 }, /expiresAfterMs is 0/],
     ["parameters that are no object", { parameters: z.string() }, /Tool "pick_file": The parameters must describe/],
-    ["a description of calls that is no function", { describeCall: 1 }, /describeCall must be a function/],
+    ["a description of calls that is not a function", { describeCall: 1 }, /describeCall must be a function/],
   ])("%s is refused", (_name, change, message) => {
     const define = () => clientTool({ ...base, ...change });
     expect(define).toThrow(InvalidInputError);

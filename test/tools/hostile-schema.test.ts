@@ -121,7 +121,7 @@ describe("what cannot be checked is left to the model, and told with its place",
       /#\/properties\/a\/required: "true" has no meaning here/,
     ],
     [
-      "an $id that is no address",
+      "an $id that is not an address",
       { properties: { a: { $id: "http://[" } } },
       /the \$id "http:\/\/\[" is not an address/,
     ],

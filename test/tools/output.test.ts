@@ -85,7 +85,7 @@ describe("a huge result is rendered or refused, and never holds up the rest for 
     expect(rendered.text).toMatch(message);
   });
 
-  test("the reason why there is no text is short, whoever gave it", () => {
+  test("the reason why there is no text is short, also one that the value's own code gave", () => {
     const value = {
       toJSON() {
         throw new Error("x".repeat(1_000_000));
@@ -117,7 +117,7 @@ describe("an excerpt", () => {
     expect(excerptOf("x".repeat(100), 10, "a-1").trim()).toMatch(/^\[100 of 100 characters were cut.*a-1\.\]$/);
   });
 
-  test("surrogate pairs stay whole, whatever the limit", () => {
+  test("surrogate pairs stay whole at every limit", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom("😀", "a"), minLength: 300, maxLength: 600 }),

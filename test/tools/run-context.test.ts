@@ -70,7 +70,7 @@ describe("a lent run context (H6)", () => {
     expect(() => JSON.stringify(run)).toThrow(InvalidInputError);
   });
 
-  test("a method taken out early is no way around", () => {
+  test("a method taken out early is revoked too", () => {
     const updates: unknown[] = [];
     const lent = revocable("call", () => context((update) => updates.push(update)));
     const { run } = lent;

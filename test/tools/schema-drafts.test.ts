@@ -166,7 +166,7 @@ describe("it judges as the validator that others use", () => {
     return { schema: fc.oneof({ maxDepth: 3, depthIdentifier: "schema" }, fc.boolean(), chosen) };
   });
 
-  test("whatever the schema and the value", () => {
+  test("for every schema and value", () => {
     const judge = new Ajv2020({ strict: false, logger: false, validateSchema: false });
     let refused = 0;
     fc.assert(

@@ -80,7 +80,7 @@ describe("a secret parameter", () => {
     expect(second.redact(`${canary}-2`)).toBe("[secret:apiKey]");
   });
 
-  test("a model that sends it is told that it is not its to give, whatever the schema lets pass", async () => {
+  test("a model that sends it is told to leave it out, also if the schema lets it pass", async () => {
     for (const parameters of [z.looseObject({ amount: z.number() }), '{"type":"object"}']) {
       const tool = defineTool({ ...base, parameters, secrets: { apiKey: () => canary } });
       const parsed = await tool.parse('{"amount":3,"apiKey":"mine"}');
@@ -130,7 +130,7 @@ describe("a secret that cannot be had: the tool is known not to have run, and th
     ["its resolver rejects", () => Promise.reject(new Error(canary)), /could not be had \(Error\)/],
     ["its resolver throws a text", () => Promise.reject(canary), /"apiKey" could not be had\.$/],
     ["there is no value", () => undefined, /its resolver gave undefined, not a text/],
-    ["the value is no text", () => ({ canary }), /its resolver gave object, not a text/],
+    ["the value is not a text", () => ({ canary }), /its resolver gave object, not a text/],
     ["the value is empty", async () => " \n", /its resolver gave an empty text/],
   ])("%s", async (_name, resolver, message) => {
     const error = await failureOf(resolver);
@@ -209,7 +209,7 @@ describe("texts of a tool that hold a secret (S13)", () => {
     expect([redact(canary), args]).toEqual([canary, { amount: 1 }]);
   });
 
-  test("whatever the text and the values, no value is left and all else stays", async () => {
+  test("for all texts and values, no value is left and all else stays", async () => {
     const value = fc.string({
       unit: fc.constantFrom("a", "b", '"', "\\", "%", "😀", "\ud800"),
       minLength: 4,

@@ -21,7 +21,7 @@ const PAGE = 20;
 interface Counted {
   readonly stores: Stores;
   calls: number;
-  /** Records that were handed out, of whatever kind. */
+  /** Records of all kinds that were handed out. */
   records: number;
 }
 

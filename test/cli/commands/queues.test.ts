@@ -37,7 +37,7 @@ describe.skipIf(!redisProgram)("the queues of a Redis", () => {
     };
   }
 
-  test("are none where nobody has used any", async () => {
+  test("are none if no process has used any", async () => {
     const { told } = place();
     const { code, out } = await told();
     expect(code).toBe(0);

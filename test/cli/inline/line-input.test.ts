@@ -20,7 +20,7 @@ describe("lines of a pipe", () => {
     expect(written()).toBe("0> one\n1> two\n2> three\n");
   });
 
-  test("are not lost when whoever waits does not need one any more", async () => {
+  test("are not lost when the reader that waits does not need one any more", async () => {
     const { input, lines } = opened(false);
     const controller = new AbortController();
     const waiting = lines.next("? ", { signal: controller.signal });
@@ -43,7 +43,7 @@ describe("lines of a terminal", () => {
     lines.close();
   });
 
-  test("that nobody asked for are kept, unless they are taken at once", async () => {
+  test("that were not asked for are kept, unless they are taken at once", async () => {
     const { input, lines } = opened(true, (line) => line === "/now");
     input.write("first\r/now\rsecond\r");
     expect([await lines.next("> "), await lines.next("> ")]).toEqual([{ line: "first" }, { line: "second" }]);

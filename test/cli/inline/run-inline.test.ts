@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => stores.close());
 
-/** A terminal at which somebody types these lines, each when something new is asked. */
+/** A terminal at which a person types these lines, each when something new is asked. */
 function terminal(replies: readonly string[]) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 100, rows: 30 });

@@ -46,7 +46,7 @@ async function seated(...[calls, person, mayDecide]: readonly [Calls, Person, Ru
   return { ...asking, agent, desk, rest, asked, said, openConversations: () => conversations };
 }
 
-describe("whoever sits at the terminal", () => {
+describe("the person at the terminal", () => {
   test("is asked about each request once, and the turn goes on with what was decided", async () => {
     const replies: PersonsReply[] = [{ verdict: "approved" }, { verdict: "rejected", reason: "too much" }];
     const calls = [payment("Ann", 1), payment("Bo", 2)];
@@ -125,14 +125,14 @@ function decisionOn(name: string): PersonsReply {
   return name === "pay" ? { verdict: "approved" } : { verdict: "answered", result: "on Friday" };
 }
 
-/** Somebody else is faster while this one is still being asked. */
+/** Another client decides first, while this person is still being asked. */
 const outrun: Person = async ({ requestId }, signal) => {
   await asking?.runtime.decide(requestId, { verdict: "approved", by: "bo" });
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
   return "aborted" as const;
 };
 
-/** Answers although somebody else was faster. */
+/** Answers although another client decided first. */
 const late: Person = async ({ requestId }) => {
   await asking?.runtime.decide(requestId, { verdict: "rejected", by: "bo" });
   return { verdict: "approved" } as const;

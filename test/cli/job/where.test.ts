@@ -1,4 +1,4 @@
-// Who runs the turns of a job: workers, or the process that was started for it.
+// Where the turns of a job run: on workers, or in the process that was started for it.
 import { describe, expect, test } from "vitest";
 import { storeLocation } from "../../../src/cli/job/store-location.ts";
 import { type WhereOptions, whereOf, workerLookMs, WorkerWatch } from "../../../src/cli/job/where.ts";
@@ -60,7 +60,7 @@ describe("a job in Redis", () => {
   });
 
   test.each([new UnsupportedError("no bullmq"), new StoreUnavailableError("away")])(
-    "runs here where nobody can look (%s), unless workers were asked for",
+    "runs here if the workers cannot be looked up (%s), unless workers were asked for",
     async (error) => {
       const unasked = whereWith(error, {});
       expect(await unasked.where).toMatchObject({ part: {}, remarks: [] });

@@ -153,7 +153,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
     ["a file without a webhook key", () => [yaml, "--webhook-keys", file("no-keys", "\n")], /holds no key/],
     ["webhook keys that are not there", () => [yaml, "--webhook-keys", "none.txt"], /none\.txt cannot be read/],
     ["a receiver without a key", () => [yaml, "--webhook-origin", "http://a"], /--webhook-origin needs a key/],
-    ["a receiver that is no origin", () => [yaml, "--webhook-origin", "http://a/b"], /http:\/\/a\/b is not an origin/],
+    ["a receiver with a path", () => [yaml, "--webhook-origin", "http://a/b"], /http:\/\/a\/b is not an origin/],
     ["no file", () => [], /missing required argument/],
   ])("%s", async (_, words, message) => {
     const { code, out, notes } = await troupe(["serve", ...words(), "--store", join(unmade, "serve.db")]);

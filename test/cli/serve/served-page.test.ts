@@ -21,7 +21,7 @@ test.each([
   expect(noPageBecause({ ...place, ...difference })).toContain(reason);
 });
 
-test("the page of a server lets nobody in without the token, under another name, or from another origin", async () => {
+test("the page of a server refuses clients without the token, under another name, or from another origin", async () => {
   const { url, origin } = await served([]);
   const [address = "", token = ""] = url.split("/#token=");
   expect(address).toBe(origin);

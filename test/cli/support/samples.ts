@@ -102,7 +102,7 @@ export function failedSample() {
   return eventSample({ type: "turn.failed", ...endParts, text: "", stopReason: "error", error });
 }
 
-/** An approval of a payment that nobody has decided. */
+/** An approval of a payment that is not decided yet. */
 export function requestSample(changes: Partial<AgentRequest> = {}): AgentRequest {
   return {
     tenant: "default",

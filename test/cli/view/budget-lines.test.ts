@@ -85,7 +85,7 @@ const shown = (width: number, parts: Partial<BudgetView> = {}): string[] =>
   );
 
 describe("who may spend what", () => {
-  test("in a wide terminal: a row for each limit, exact, under whoever pays; then what was spent by model", () => {
+  test("in a wide terminal: a row for each limit, exact, under the account that pays; then what was spent by model", () => {
     expect(shown(120)).toEqual([
       "ACCOUNT                        LIMIT              USED  RESERVED  UNCONFIRMED                OF",
       "lead ask-mibodu, turn 1        steps                 7         -            -                12",
@@ -152,7 +152,7 @@ describe("who may spend what", () => {
       expect(widthOf(line)).toBeLessThanOrEqual(width);
   });
 
-  test("a cost nobody knows is no zero", () => {
+  test("an unknown cost is not shown as zero", () => {
     const models = { local: use({ calls: 1, inputTokens: 5, outputTokens: 5, unpricedCalls: 1 }) };
     const spent = [account(`turn:${root}#1`, root, 1, { used: { ...noAmounts, tokens: 10 }, models })];
     expect(shown(100, { accounts: spent, own: new Map([[root, models]]) }).at(-1)).toMatch(

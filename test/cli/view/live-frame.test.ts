@@ -50,7 +50,7 @@ describe("the live view", () => {
     expect(lines.at(-1)).toMatch(/^Pausing/);
   });
 
-  test("at 80 columns says what each agent does now, whatever is limited and reserved", () => {
+  test("at 80 columns says what each agent does now, however much is limited and reserved", () => {
     const turn = accountSample({
       limits: { maxSteps: 12, maxTokens: 600_000, maxActiveMs: 60_000, maxCostMicros: 500_000 },
       used: used({ steps: 2, tokens: 24_000, activeMs: 1_500, costMicros: 20_000 }),

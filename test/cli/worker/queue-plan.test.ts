@@ -60,7 +60,7 @@ describe("the queues of an agent file", () => {
     expect(queuesOfDefinitions(collectDefinitions([above]).values())).toEqual(["browser", "mail"]);
   });
 
-  test("are all worked on where nobody says otherwise", () => {
+  test("are all worked on by default", () => {
     expect(workOfQueues(undefined, ["browser", "mail"])).toEqual({ browser: {}, mail: {} });
     expect(workOfQueues({ mail: { concurrency: 3 } }, ["browser", "mail"])).toEqual({ mail: { concurrency: 3 } });
     expect(workOfQueues({}, ["browser"])).toEqual({});

@@ -25,7 +25,7 @@ import { serve, type Served, tokens, type User } from "../served.ts";
 export type Binding = "JSONRPC" | "HTTP+JSON";
 export const bindings: readonly Binding[] = ["JSONRPC", "HTTP+JSON"];
 
-/** An agent that removes files, asks for names, saves notes, hears colours, and repeats what it is told otherwise. */
+/** An agent that removes files, asks for names, saves notes, is told colours, and repeats what it is told otherwise. */
 export function deskAgent(removed: string[] = []): AgentDefinition {
   const remove = defineTool({
     name: "remove",

@@ -41,7 +41,7 @@ const info = (reason: string) => [
 ];
 
 describe("a card", () => {
-  it("is there for everybody, and once only for those who have it", async () => {
+  it("is there for every client, and is sent again only if it has changed", async () => {
     const { server } = await opened();
     const first = await server.fetch(new Request(`http://127.0.0.1${card}`));
     expect([first.status, first.headers.get("cache-control")]).toEqual([200, "public, max-age=300"]);
@@ -189,12 +189,12 @@ describe("an error", () => {
     [{ jsonrpc: "2.0", id: {}, method: "GetTask" }],
     ["text"],
     [null],
-  ])("%j is no request", async (body) => {
+  ])("%j is not a valid request", async (body) => {
     const { rpc } = await opened();
     expect(await rpc(body)).toMatchObject({ status: 200, body: { jsonrpc: "2.0", id: null, error: { code: -32600 } } });
   });
 
-  it("of an unknown method, of text that is no JSON, and of nobody", async () => {
+  it("of an unknown method, of invalid JSON, and without a token", async () => {
     const { call, server } = await opened();
     for (const method of ["Sing", "toString", "__proto__", "tasks/get"]) {
       expect((await call(method, {})).body.error?.code).toBe(-32601);

@@ -29,7 +29,7 @@ function once(calls: readonly HookCall[]): readonly HookCall[] {
 const rootOfTask = ({ id }: { readonly id: string }): string => id.split(".")[0] ?? "";
 
 describe("a receiver that fails", () => {
-  it("is tried again later and later, and given up with a warning that everybody sees", async () => {
+  it("is tried again later and later, and given up with a warning on all outputs", async () => {
     const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
     const clock = createFakeClock();
     const receiver = await startReceiver(() => 503);

@@ -78,7 +78,7 @@ const ask = async (asked: Ask, token: string | null): Promise<Told> =>
 beforeAll(async () => {
   tenants = await serveTwoTenants([deskAgent(removed)], {
     surfaces: [await a2aSurface()],
-    // No name has an address, so nobody is called.
+    // No name has an address, so no webhook is called.
     webhooks: { keys: [webhookKey()], lookup: () => Promise.resolve([]) },
   });
   const begin = rest("POST", "/message:send", () => ({ message: { ...message, parts: [{ text: "remove" }] } }));
@@ -146,7 +146,7 @@ it.each(["../../etc/passwd", "\0", "a b\nc", "𝒳", "\ud800", "__proto__", "{}*
   },
 );
 
-it("what a caller has named is there for this caller, and was changed by nobody", async () => {
+it("what a caller has named is there for this caller, and no stranger has changed it", async () => {
   const { status, text } = await ask(rest("GET", "/tasks/ID/pushNotificationConfigs")(known), tokens.ann);
   const own = { id: "c", taskId: known.taskId, url: config.url };
   expect([status, JSON.parse(text)]).toEqual([200, { configs: [own], nextPageToken: "" }]);
@@ -158,7 +158,7 @@ it("a config of another id, and of another agent's task, is not there", async ()
   expect([(await ask(ofOther, tokens.ann)).status, (await ask(ofNone, tokens.ann)).status]).toEqual([404, 404]);
 });
 
-it("nobody lists what is another's, and nothing was decided", async () => {
+it("no user lists another user's tasks, and nothing was decided", async () => {
   const list = rpc("ListTasks", () => ({}))(unknown);
   for (const token of [tokens.bob, tokens.eve]) {
     expect(JSON.parse((await ask(list, token)).text)).toMatchObject({ result: { tasks: [], totalSize: 0 } });

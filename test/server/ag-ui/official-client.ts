@@ -20,7 +20,7 @@ export class Thread {
   readonly client: HttpAgent;
   /** The events of the last run. */
   events: AGUIEvent[] = [];
-  /** How the last run ended; undefined: it was cut off. */
+  /** How the last run ended; `undefined` if it was cut off. */
   outcome: unknown;
   #server: Reached;
   #replayed: string | null = null;

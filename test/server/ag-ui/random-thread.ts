@@ -68,7 +68,7 @@ export class RandomThread {
   #spoken = 0;
   #runs = 0;
   #decided = 0;
-  /** Somebody else has interfered: a refusal is no fault. */
+  /** Another client has interfered, so a refusal is not a fault. */
   #isDisturbed = false;
   #resolved = 0;
   /** The turns before the last run. */
@@ -150,7 +150,7 @@ export class RandomThread {
       const next = isRefused || this.#hasFailed() ? undefined : await this.#next();
       const open = await runtime.turns({ status: "open" });
       if (next === undefined && open.length === 0 && isCompared) return;
-      // After a refusal or a failure it knows of interrupts that somebody else has decided.
+      // After a refusal or a failure it knows of interrupts that another client has decided.
       if (next === undefined) thread.client.pendingInterrupts = [];
       // A run that was ended by a pause goes on when it is sent again.
       parameters = next ?? (this.#wasPaused() ? { runId: `run ${this.#runs - 1}` } : {});
@@ -173,7 +173,7 @@ export class RandomThread {
     return (this.#known().thread.outcome as { readonly error?: string } | undefined)?.error === "paused";
   }
 
-  /** What the client sends next; undefined: it is asked nothing. */
+  /** What the client sends next; `undefined` if it is asked nothing. */
   async #next(): Promise<RunAgentParameters | undefined> {
     const { client, outcome } = this.#known().thread;
     if (client.pendingInterrupts.length > 0) {
@@ -183,7 +183,7 @@ export class RandomThread {
     if (toolCallId === undefined) return undefined;
     const open = await this.#known().runtime.requests({ status: "open" });
     if (!open.some(({ callId }) => callId === toolCallId) && !this.#isDisturbed) {
-      this.#faults.push(`${toolCallId} has no result, and nobody waits for it`);
+      this.#faults.push(`${toolCallId} has no result and no open request`);
     }
     client.addMessage({ id: `shown ${toolCallId}`, role: "tool", toolCallId, content: "it is shown" });
     return {};
@@ -267,7 +267,7 @@ export class RandomThread {
     return true;
   }
 
-  /** Whether turns of somebody else were under way beside the last run. */
+  /** Whether turns of another client were under way beside the last run. */
   async #isOvertaken(): Promise<boolean> {
     return this.#isDisturbed && this.#before !== (await this.#turns());
   }

@@ -12,14 +12,14 @@ interface Ids {
 }
 
 const unknown: Ids = {
-  threadId: "a thread of nobody",
+  threadId: "an unknown thread",
   requestId: "0123456789abcdef0123456789abcdef#1:1:0:1",
   callId: "0123456789abcdef0123456789abcdef#1:1:0",
 };
 
 const resumed = ({ requestId: interruptId }: Ids) => ({ interruptId, status: "resolved", payload: { approved: true } });
 
-/** Every way to name what is somebody's. */
+/** Every way to name what belongs to a user. */
 const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   "a run that resumes": (ids) => ({
     path: "/ag-ui/desk",

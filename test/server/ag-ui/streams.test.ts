@@ -29,7 +29,7 @@ async function heardHalf(thread: Thread): Promise<{ readonly done: Promise<unkno
   return { done };
 }
 
-/** What came until the connection broke. The client itself leaves the error of a broken one to nobody. */
+/** What came until the connection broke. The client itself does not report the error of a broken connection. */
 async function* untilBroken(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
   try {
     for await (const bytes of body ?? []) yield bytes;

@@ -13,7 +13,7 @@ import { ada, served } from "./served.ts";
 
 const run = promisify(execFile);
 
-/** The main flow, as somebody writes it who has the generated client and nothing else. */
+/** The main flow, as a user writes it who has the generated client and nothing else. */
 const program = `
 import { type Agent, ApiError, Client, type Frame, type Event, type Request, type Turn } from "./client.ts";
 

@@ -7,7 +7,7 @@ import { turnSchema } from "../../../src/server/api/turn-json.ts";
 import { type RuntimeServer, serveRuntime } from "../../../src/server/serve-runtime.ts";
 import { ada, askOf, type AskOptions, bob, clerk, eve, identities } from "./served.ts";
 
-/** Ids of things, of ada's or of nobody's. */
+/** Ids of things that belong to ada, or that do not exist. */
 interface Ids {
   readonly agentId: string;
   readonly requestId: string;
@@ -123,7 +123,7 @@ describe.each(named.map((route) => [`${route.method} ${route.path}`, route] as c
     expect(status).toBe(200);
   });
 
-  it("shows what belongs to no user to nobody", async () => {
+  it("shows no user what has no owner", async () => {
     for (const token of [ada, bob]) {
       expect(await seen(requestOf(route, ownerless), token)).toEqual(await seen(requestOf(route, unknown), token));
     }

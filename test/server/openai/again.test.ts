@@ -257,7 +257,7 @@ test("a message to a turn that works is refused, and worth another try", async (
   expect(answerContent(await first)).toBe(whole);
 });
 
-test.each([false, true])("an agent that somebody holds is an error (stream: %j)", async (isStream) => {
+test.each([false, true])("an agent that is paused is an error (stream: %j)", async (isStream) => {
   const thinker = defineAgent({
     name: "speaker",
     model: {

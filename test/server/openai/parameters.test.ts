@@ -27,7 +27,7 @@ async function served() {
 
 const messages = [{ role: "user" as const, content: "Who?" }];
 
-test("what shapes an answer is ignored, and so is what nobody knows", async () => {
+test("what shapes an answer is ignored, and so are unknown parameters", async () => {
   const completions = await served();
   const unknown = { top_k: 5, think: true };
   const completion = await completions.create({

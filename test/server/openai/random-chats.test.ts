@@ -1,4 +1,4 @@
-// Whatever is said in a chat, whole or streamed, its history is found again: no message makes a fork.
+// For all messages of a chat, whole or streamed, its history is found again: no message makes a fork.
 import * as fc from "fast-check";
 import type { OpenAI } from "openai";
 import { openaiSurface } from "troupe/server";

@@ -1,4 +1,4 @@
-// Random programs of an agent: the official client has nothing to say against their streams, and whoever reads them later
+// Random programs of an agent: the official client accepts their streams, and a client that reads them later
 // reads the same.
 import * as fc from "fast-check";
 import type OpenAI from "openai";

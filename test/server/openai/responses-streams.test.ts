@@ -1,4 +1,4 @@
-// Streams of responses that are read again after any of their events, by anybody, also after the death of their server.
+// Streams of responses that a client reads again after any of their events, also after the death of their server.
 import type { ResponseCreateParamsNonStreaming, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { defineAgent, defineTool, ModelError } from "troupe";
 import { redisStores } from "troupe/stores/redis";
@@ -227,7 +227,7 @@ describe.skipIf(!redisProgram)("two servers over one Redis", () => {
     const nodes = await Promise.all([1, 2].map(() => responsesServed({ stores: redisStores({ url: place.url }) })));
     const clients = nodes.map(({ client }) => client);
     const asked = await clients[0]?.responses.create({ model: "desk", input: "remove" });
-    if (asked === undefined) throw new Error("nobody answered");
+    if (asked === undefined) throw new Error("no answer came");
     const tries = clients.map((client, index) => client.responses.create(approving(asked, index === 0)));
     const settled = await Promise.allSettled(tries);
     expect(settled.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);

@@ -213,7 +213,7 @@ test("in the background: begun at once, read until it is finished", async () => 
   });
 });
 
-test("cancelled: it ends so, also while it waits for somebody; what has ended stays as it is", async () => {
+test("cancelled: it ends so, also while it waits for a person; what has ended stays as it is", async () => {
   const { client } = await servedAgent(
     defineAgent({ name: "slow", model: scriptedModel(() => new Promise<never>(() => undefined)) }),
   );

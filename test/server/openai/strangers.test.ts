@@ -118,7 +118,7 @@ it.each(hostile)("%j is a model, a call and a conversation like others", async (
 it.each([
   ["no messages", { messages: [] }, "messages"],
   ["a role of its own", { messages: [{ role: "root", content: "x" }] }, "messages[0].role"],
-  ["content that is no text", { messages: [{ role: "user", content: 7 }] }, "messages[0].content"],
+  ["content that is not a text", { messages: [{ role: "user", content: 7 }] }, "messages[0].content"],
   ["a part of another kind", { messages: [{ role: "user", content: [{ type: "file" }] }] }, "messages[0].content[0]"],
   ["an answer at the end", { messages: [user, { role: "assistant", content: "x" }] }, "messages"],
   [

@@ -94,7 +94,7 @@ function piecesOf({ text, cuts }: { text: string; cuts: number[] }, number: numb
   return places.slice(1).map((end, index) => delta(of, text.slice(places[index], end), places[index] ?? 0, number));
 }
 
-test("whatever is repeated, missed or replaced, each step's text is there whole, in order, and nothing is taken back", () => {
+test("if steps are repeated, missed or replaced, each step's text is there whole, in order, and nothing is taken back", () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 4 }), (steps) => {
       const shown = new TextShown(turnId);

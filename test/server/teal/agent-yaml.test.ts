@@ -214,7 +214,7 @@ describe("T9: what is wrong is named by line and path", () => {
       "agent.yaml:4: metadata.skills[0].id is missing; it takes a text",
     ],
     [
-      "a plugin that is no text",
+      "a plugin that is a number",
       small("version: 1", "    plugins:\n      - 7\n"),
       "agent.yaml:10: spec.agent.plugins[0] is 7; it takes a text",
     ],
@@ -279,7 +279,7 @@ describe("T9: what is wrong is named by line and path", () => {
       { "custom_plugins.ts": "throw new Error('no luck');" },
       "custom_plugins.ts cannot be loaded: no luck",
     ],
-    ["a catalog that is no JSON", { "custom_plugins.ts": plugins, "catalog.json": "{" }, "catalog.json cannot be read"],
+    ["a catalog of invalid JSON", { "custom_plugins.ts": plugins, "catalog.json": "{" }, "catalog.json cannot be read"],
     [
       "a catalog of another form",
       { "custom_plugins.ts": plugins, "catalog.json": '{"plugins":[{"plugin_id":"a"}]}' },

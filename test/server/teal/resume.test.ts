@@ -135,7 +135,7 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toHaveLength(1);
   });
 
-  test("calls of the address that nobody knows approve nothing", async () => {
+  test("unknown calls in the address approve nothing", async () => {
     const teal = await tealServed({ script: [deletion, "done"] });
     const { resume, ids } = await waiting(teal);
     const answer = await teal.post(`${resume}?calls=${ids.task_id}.9:1:0:1`, { action: "approve" });
@@ -308,7 +308,7 @@ describe("T5: pause and resume by request id", () => {
     expect(ran).toEqual(["wipe"]);
   });
 
-  test("T5, T7: 20 approve and reject at once over two surfaces: one verdict, the tool ran at most once, losers hear who won", async () => {
+  test("T5, T7: 20 approve and reject at once over two surfaces: one verdict, at most one run, losers learn who won", async () => {
     for (let round = 0; round < 5; round += 1) {
       const teal = await tealServed({ script: [twoCalls, "gone", "gone"] });
       const { resume, paused, ids } = await waiting(teal);

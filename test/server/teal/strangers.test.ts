@@ -1,4 +1,4 @@
-// Every route of the surface, for everybody who may come: what belongs to somebody else is answered 401, in the same words
+// Every route of the surface, for all kinds of callers: what belongs to another user is answered 401, in the same words
 // for all, and what is not there 404.
 import { createRuntime, defineAgent, defineTool, type Runtime } from "troupe";
 import { type RuntimeServer, serveRuntime, tealSurface } from "troupe/server";
@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { identities, tokens } from "../served.ts";
 
-/** A task and its request: of ann's, or of nobody's. */
+/** A task and its request: ann's, or ones that do not exist. */
 interface Ids {
   readonly task: string;
   readonly request: string;
@@ -100,7 +100,7 @@ beforeAll(async () => {
 
 describe.each(named)("%s", (_, route) => {
   it.each(Object.entries(strangers))(
-    "is answered to %s as if the task were not there, or nobody had come",
+    "is answered to %s as if the task did not exist, or no token had been sent",
     async (_who, stranger) => {
       const { token } = stranger;
       const answer = await seen(route, known, token);
@@ -116,7 +116,7 @@ describe.each(named)("%s", (_, route) => {
   });
 });
 
-/** Who is refused in the same words: nobody, or somebody with a token that is not known. */
+/** A token that is refused in the same words: none, or an unknown one. */
 function strangerLike(token: string | null): string | null {
   return token === null || token === tokens.bob ? null : "token-of-none-0002";
 }

@@ -240,7 +240,7 @@ describe("T3: the message of a user", () => {
     ]);
   });
 
-  test("that is no JSON, or not sent as JSON, is refused", async () => {
+  test("that is invalid JSON, or not sent as JSON, is refused", async () => {
     const { server, ask } = await tealServed({ script: "ok" });
     const { headers } = new Request("http://x", { headers: { authorization: "Bearer token-of-ann-000001" } });
     headers.set("content-type", "application/json");

@@ -186,7 +186,7 @@ describe("a receiver", () => {
     await expect(new Receivers({ clock, origins: [origin] }).post(post(origin))).rejects.toThrow(/./);
   });
 
-  it("where nobody listens has failed, and the reason is told for all of its addresses", async () => {
+  it("where no server listens has failed, and the reason is told for all of its addresses", async () => {
     const receiver = await startReceiver();
     const { port } = new URL(receiver.origin);
     const origin = `http://hook.example:${port}`;
