@@ -7,11 +7,11 @@ import { RunStatus } from "./run-status.ts";
 import type { RunSource, Sources } from "./source.ts";
 import type { Visibility } from "./visible-values.ts";
 
-/** Rows that come together are sent together: how long the first of them waits, in milliseconds. */
+/** How long the first new row waits for others that are sent with it, in milliseconds. */
 const GATHER_MS = 20;
 /** How often live text is sent, in milliseconds. */
 const LIVE_MS = 50;
-/** A look without a reason, in case a change was not heard of, in milliseconds. */
+/** How often the stores are read without a notification, in case one was lost, in milliseconds. */
 const POLL_MS = 2_000;
 const MOST_CREDIT = 1_000;
 
@@ -88,7 +88,7 @@ export class WatchedRun {
     this.#readers.add(reader);
   }
 
-  /** True if nobody reads any more. */
+  /** Removes a reader. Returns true once the last one is removed, and ends the subscriptions. */
   remove(reader: RunReader): boolean {
     this.#readers.delete(reader);
     if (this.#readers.size > 0) return false;
