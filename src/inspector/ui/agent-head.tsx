@@ -119,7 +119,7 @@ function Owner({ run, agentId }: { readonly run: RunSession; readonly agentId: s
 interface ActsProps {
   readonly agentId: string;
   readonly name: string;
-  /** The agent as it is now, whatever moment is shown. */
+  /** The agent as it is now, also while the page shows an earlier moment. */
   readonly now: AgentMoment | undefined;
 }
 
@@ -173,7 +173,7 @@ async function attempt(done: string, call: () => Promise<void>): Promise<void> {
 
 interface DialogProps {
   readonly name: string;
-  /** Null: it was called off. */
+  /** Called with the reason that was typed, or with `null` if the dialog was cancelled. */
   readonly onEnd: (reason: string | null) => void;
 }
 

@@ -18,7 +18,7 @@ const DATA_ELEMENT = "troupe-data";
 /** Letters of base64 that are decoded at once: a multiple of four. */
 const LETTERS = 65_536;
 
-/** The run in this page; undefined: it comes from a server. */
+/** The run in this page; `undefined` if the page comes from a server. */
 export async function runInPage(): Promise<PackedRun | undefined> {
   const packed = document.getElementById(DATA_ELEMENT)?.textContent?.trim() ?? "";
   if (packed === "") return undefined;
@@ -30,7 +30,7 @@ export async function runInPage(): Promise<PackedRun | undefined> {
 
 /**
  * A run that is read from its page line by line, in slices.
- * Owns: rows and contents. Contents stay text until somebody asks for them: parsed, they take most of the time and memory.
+ * Owns: rows and contents. Contents stay text until a view needs them: parsing them takes most of the time and memory.
  */
 export class PackedRun {
   readonly head: PackedHead;
@@ -54,7 +54,7 @@ export class PackedRun {
     await Promise.race([this.#moreRows.promise, this.#whole]);
   }
 
-  /** Undefined: there are none for this id. */
+  /** The contents of an agent or call; `undefined` if the page holds none for this id. */
   async contentsOf<Value>(name: PackedContents, id: string): Promise<Value | undefined> {
     await this.#whole;
     const line = this.#contents.get(`${name} ${encodeURIComponent(id)}`);

@@ -34,7 +34,7 @@ export function Table({ columns, class: kind = "", label, children }: TableProps
 
 interface AskedTableProps<Row> extends Omit<TableProps, "children"> {
   readonly asked: Pick<Asked<unknown>, "failure">;
-  /** Undefined: they are on their way. */
+  /** `undefined` until the first answer. */
   readonly rows: readonly Row[] | undefined;
   /** What is read, as `the store`. */
   readonly what: string;
@@ -67,7 +67,7 @@ export interface UseRow {
   readonly key: string;
   readonly name: ComponentChildren;
   readonly use: AgentUse["use"];
-  /** How many runs it sums up; absent: there is no such column. */
+  /** How many runs the row sums up. Absent if the table has no such column. */
   readonly runs?: number;
 }
 
