@@ -22,7 +22,7 @@ export interface ApiCall {
   readonly scope: Scope;
   /** The JSON body of a POST. */
   readonly body: unknown;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted once the client no longer waits for the answer. */
   readonly signal: AbortSignal;
 }
 
@@ -31,7 +31,7 @@ export interface ApiRoute {
   /** `:` stands for any one part. */
   readonly path: string;
   readonly scope: Scope;
-  /** Undefined: 204. */
+  /** Resolves with the JSON of the answer; `undefined` is answered with status 204. */
   readonly answer: (call: ApiCall) => Promise<unknown>;
 }
 

@@ -26,7 +26,7 @@ export function dollars(micros: number): string {
 
 /** What calls cost together, as far as they have prices. */
 export interface Cost {
-  /** Of those that have a price; null: none has one. */
+  /** Of the calls that have a price; `null` if none has one. */
   readonly costMicros: number | null;
   readonly calls: number;
   readonly unpricedCalls: number;

@@ -90,7 +90,7 @@ export interface LogStart {
   readonly count: number;
   /** The cursor of the last row before. */
   readonly cursor: number;
-  /** When the run began; null: with the first entry of the log. */
+  /** When the run began; `null` if it began with the first entry of the log. */
   readonly startedAt: number | null;
 }
 
