@@ -102,7 +102,7 @@ export interface StoreActorOptions {
   readonly definitions?: readonly AgentDefinition[] | undefined;
   /** The `mayDecide` rule of the program that runs the agents. Default: every caller may decide. */
   readonly mayDecide?: RuntimeOptions["mayDecide"];
-  /** Called with the ids of agents that got a decision or a mark and that may be run by no process. Default: none are woken. */
+  /** Called with the ids of agents that were sent something and that perhaps no process runs. Default: none are woken. */
   readonly notify?: ((agentIds: readonly string[]) => void) | undefined;
 }
 

@@ -24,7 +24,7 @@ const UNOWNED_MS = 2_000;
  *
  * Invariants
  * 1. One look is under way at a time, so that stores that do not answer are not asked again and again.
- * 2. Readers learn that the stores do not answer within `LOOK_MS + LOST_MS`.
+ * 2. Readers learn within `LOOK_MS + LOST_MS` that the stores do not answer.
  */
 export class RunStatus {
   readonly #source: RunSource;

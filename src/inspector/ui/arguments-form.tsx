@@ -18,7 +18,7 @@ interface FormProps {
   readonly onChange: (value: JsonValue) => void;
   /** Mistakes that the server has found, by the paths of their fields. */
   readonly issues: FeedFailure["issues"];
-  /** Called when the text of a field becomes invalid JSON, or valid again. */
+  /** Called when the JSON text of a field changes, with whether it is invalid. */
   readonly onBroken: (path: string, isBroken: boolean) => void;
 }
 

@@ -39,7 +39,7 @@ interface RunWindow {
 }
 
 interface SessionOptions {
-  /** How far the source's clock is ahead of this machine's; `null` if its clock does not run, as in an exported page. */
+  /** How far the source's clock is ahead of this machine's; `null` if time stands still, as for a run from a file. */
   readonly aheadMs: number | null;
   readonly size?: WindowSize | undefined;
   readonly window?: RunWindow | undefined;
