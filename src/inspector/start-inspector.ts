@@ -160,7 +160,7 @@ export interface MountedInspector {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** For the server's event `upgrade`. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** Ends all connections of its readers; the server of your own goes on. */
+  /** Ends the connections of all readers; your own server keeps running. */
   close(): void;
 }
 

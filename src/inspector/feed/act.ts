@@ -41,7 +41,7 @@ export function runtimeActor(runtime: Runtime, by: string): Actor {
       const agent = await runtime.find(agentId);
       const paused = agent.pause();
       paused.catch(() => undefined);
-      // The mark is set soon; that the agent is at rest may take as long as its call in flight, and the journal shows it.
+      // The mark is set soon. The agent may come to rest only after its call in flight, and the journal shows that.
       await Promise.race([paused, systemClock.sleep(PAUSE_MS)]);
     },
     resume: async (agentId) => {
@@ -66,7 +66,7 @@ function talkTo(runtime: Runtime): Talk {
     },
     async startTurn(agentId, { key, text, images = [], ifBusy }) {
       const agent = await runtime.find(agentId);
-      if (agent.rootAgentId !== agentId) throw new UnsupportedError("only root agents can be talked to");
+      if (agent.rootAgentId !== agentId) throw new UnsupportedError("turns can only be started on root agents");
       await agent.start();
       return { turnId: await agent.executeTurn(inputContent(text, images), { key, ifBusy }).id };
     },

@@ -115,7 +115,7 @@ export class Feed {
     return await summaryOfRun(await this.#sources.ofRun(runId), this.#sight);
   }
 
-  /** Sends what is stored of a run after the cursor, and what comes. Rejects with `NotFoundError` for an unknown run. */
+  /** Sends the stored rows of a run after the cursor, then new ones. Rejects with `NotFoundError` for an unknown run. */
   async watch(
     runId: string,
     place: { readonly after: number; readonly credit: number },
@@ -247,10 +247,10 @@ export class Feed {
       const { talk } = actorOf(source) ?? {};
       if (talk?.definitions.includes(definition) === true) return talk;
     }
-    throw new NotFoundError(`there is no definition "${definition}" here that one can talk to`);
+    throw new NotFoundError(`no agent of the definition "${definition}" can be created here`);
   }
 
-  /** Ends what is watched; the stores stay open. */
+  /** Ends all subscriptions; the stores stay open. */
   close(): void {
     for (const run of this.#watched.values()) run.close();
     this.#watched.clear();

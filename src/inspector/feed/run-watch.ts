@@ -27,7 +27,7 @@ export interface FeedSink {
 export interface RunWatch {
   /** Lets the feed send so many more batches. */
   grant(batches: number): void;
-  /** Sends what waits, after a sink that was full has room again. */
+  /** Sends the messages that wait, once a full sink has room again. */
   pump(): void;
   /** Ends the subscription. */
   end(): void;
@@ -113,7 +113,7 @@ function later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
 }
 
 /**
- * One reader of one run. Reads the journal behind its cursor while it has credit, and keeps nothing else of what is durable.
+ * One reader of one run. Reads the journal behind its cursor while it has credit, and keeps no other durable state.
  *
  * Invariants
  * 1. Rows are sent in the order of the journal, each once, and each agent before its first row.
@@ -166,7 +166,7 @@ export class RunReader implements RunWatch {
     this.end();
   }
 
-  /** Sends what has come, as far as the reader takes it. */
+  /** Sends new rows, as long as the reader has credit and its sink has room. */
   pump(): void {
     this.#isToReadAgain = true;
     if (this.#isReading || this.#hasEnded) return;
@@ -180,7 +180,7 @@ export class RunReader implements RunWatch {
     });
   }
 
-  /** Sends what is being written, if the reader has everything before it. */
+  /** Sends live text, if the reader has all rows before it. */
   tell(): void {
     const { live, source } = this.#run;
     if (live.isEmpty || this.#isReading || !this.#isCaughtUp || !this.#mayRead()) return;

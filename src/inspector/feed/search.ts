@@ -6,7 +6,7 @@ import { feedEntryOf, type Visibility, shownMessage } from "./visible-values.ts"
 
 const ROWS_AT_A_TIME = 200;
 const MESSAGES_AT_A_TIME = 500;
-/** One answer ends with so many hits, or after so many milliseconds; `next` goes on. */
+/** One answer ends after so many hits or milliseconds; its `next` continues the search. */
 const MOST_HITS = 50;
 const MOST_MS = 300;
 const AROUND = 60;

@@ -96,7 +96,7 @@ export class RunMoments {
     return copyOf(this.#stateAt(count));
   }
 
-  /** Lets go of what is before a place; call it before the log drops its entries. */
+  /** Drops the states before a place; call it before the log drops its entries. */
   drop(until: number): void {
     const first = copyOf(this.#stateAt(until));
     this.#keyframes = [first, ...this.#keyframes.filter(({ count }) => count > until)];

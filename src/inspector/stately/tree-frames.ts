@@ -15,7 +15,7 @@ export interface TreeFramesOptions {
  * Owns: which actors the client has. Does not own: the socket, the source of the frames.
  *
  * 1. An actor beyond `MOST_ACTORS` is not sent, nor is any frame about it.
- * 2. What is live is not replaced by what is stored.
+ * 2. A stored actor never replaces a live one.
  */
 export class TreeFrames {
   readonly #send: (frame: InspectionFrame) => void;

@@ -88,7 +88,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
           </ul>
         </>
       ) : (
-        <p class="agent-doing quiet">Not there yet at this moment.</p>
+        <p class="agent-doing quiet">Not created yet at this moment.</p>
       )}
     </header>
   );
@@ -137,7 +137,7 @@ export function AgentActs({ agentId, name, now }: ActsProps) {
       ) : (
         <button
           type="button"
-          title="What is in flight ends; nothing new begins, here and below"
+          title="Calls in flight finish; this agent and those below it begin nothing new"
           onClick={() => void attempt("Pausing", () => act.pause(agentId))}
         >
           Pause
@@ -184,7 +184,7 @@ function AbortDialog({ name, onEnd }: DialogProps) {
   return (
     <dialog ref={dialog} class="help" aria-label="Abort" onClose={() => onEnd(null)}>
       <h2>Abort the turn of {name}?</h2>
-      <p class="quiet">All work below it is aborted too. What has been spent stays spent.</p>
+      <p class="quiet">All work below it is aborted too. Tokens and cost that were spent are not given back.</p>
       <label class="field">
         <span>Reason (shown in the journal)</span>
         <input value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />

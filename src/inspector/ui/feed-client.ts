@@ -65,7 +65,7 @@ export interface SourceState {
 export interface FeedClient {
   info(): Promise<FeedInfo>;
   runs(query: RunQuery): Promise<RunPage>;
-  /** Sends what comes after the cursor, and goes on by itself behind it after a cut. */
+  /** Sends the rows after the cursor and new ones. Reconnects by itself after a cut and continues behind the last row. */
   watch(runId: string, after: number, listener: WatchListener): { end(): void };
   /** `after`: how many are known already. */
   transitions(runId: string, agentId: string, page: { readonly after?: string }): Promise<TransitionPage>;

@@ -116,7 +116,7 @@ async function* linesIn(packed: string): AsyncGenerator<string, undefined> {
 const ROWS_AT_A_TIME = 2_000;
 const MESSAGES_AT_A_TIME = 50;
 
-/** What a run in this page answers. What was left out of it is said. */
+/** The feed of a run in this page. It rejects with the name of the contents that were left out. */
 export function feedOfFile(page: PackedRun): FeedClient {
   const { head, rows } = page;
   const { run, agents, accounts } = head;

@@ -77,9 +77,11 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
   }
   return (
     <div ref={list} class="requests" tabIndex={0} role="region" aria-label="Requests">
-      {!run.isLive.value && open.length > 0 && <p class="note">You look at the past; what is open here is open now.</p>}
+      {!run.isLive.value && open.length > 0 && (
+        <p class="note">You look at the past, but these requests are open now.</p>
+      )}
       {open.length > 0 && acts.value && (
-        <p class="quiet">Nothing happens at the first press: each decision is confirmed, and no key alone approves.</p>
+        <p class="quiet">The first press decides nothing: you confirm each decision, and no single key approves.</p>
       )}
       <AlikeRequests run={run} />
       {first.length > 0 && <h2 class="visually-hidden">Waiting for a decision</h2>}
@@ -319,7 +321,7 @@ function Overtaken({ request, onRead }: { readonly request: RequestRow; readonly
     <div class="note bad overtaken" role="alert">
       <p>
         {decision
-          ? `${by == null ? "Somebody" : oneLine(by, 60)} was faster: ${verdictWords[decision.verdict]}.`
+          ? `${by == null ? "Another person" : oneLine(by, 60)} was faster: ${verdictWords[decision.verdict]}.`
           : "The turn went on without a decision."}{" "}
         Your decision was not taken.
       </p>

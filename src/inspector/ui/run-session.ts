@@ -344,7 +344,7 @@ export class RunSession {
     this.#shown = setTimeout(() => void this.#foldOn(), Math.max(0, waitMs));
   }
 
-  /** Folds what has come, and shows it when all of it is folded or nothing was shown for a while. */
+  /** Folds new entries, and shows them once all are folded, or once nothing new was shown for a while. */
   async #foldOn(): Promise<void> {
     const slices = new Slices();
     for (let isMore = true; isMore && !this.#isEnded; ) {
@@ -455,7 +455,7 @@ export class RunSession {
     this.#showSoon();
   }
 
-  /** Resolves when the requests are those that the stores have now: a decision is there before its agent has heard of it. */
+  /** Resolves when the requests are those that the stores have now: a decision is stored before its agent has received it. */
   async readRequests(): Promise<void> {
     this.#requestsAsked += 1;
     const asked = this.#requestsAsked;

@@ -76,11 +76,11 @@ interface UseTableProps {
   /** What the first column is called. */
   readonly what: string;
   readonly rows: readonly UseRow[];
-  /** So many rows are shown, and the others as their sum. */
+  /** So many rows are shown, and one more with the sum of the others. Default 20. */
   readonly most?: number;
 }
 
-/** Who or what has used how many tokens at which cost. */
+/** Tokens and cost by model, agent, definition or day. */
 export function UseTable({ label, what, rows, most = 20 }: UseTableProps) {
   const rest = rows.slice(most);
   const sum = sumOfUses(rest.map(({ use }) => use));
