@@ -1,7 +1,7 @@
 import type { ActorFrame, InspectionFrame } from "./frames.ts";
 import type { FramedActor } from "./hub.ts";
 
-/** Most actors that a client gets in all: Stately's page keeps each that it was ever given. */
+/** Most actors that a client gets in all, because Stately's page keeps each actor that it gets. */
 export const MOST_ACTORS = 200;
 
 export interface TreeFramesOptions {

@@ -19,7 +19,7 @@ interface WindowSize {
 }
 const windowSize: WindowSize = { most: 250_000, droppedAtOnce: 50_000 };
 
-/** A place from which a run can be read on: the state there, and what the log needs to know. */
+/** A place from which a session can read the run on, with the state there and the start of its log. */
 interface RunMark extends LogStart {
   readonly state: RunState | undefined;
   readonly open: readonly OpenSpans[];
@@ -120,7 +120,7 @@ export class RunSession {
   readonly #size: WindowSize;
   readonly #window: RunWindow | undefined;
   readonly #marks: RunMark[];
-  /** Of the entries that are dropped: what is open at each mark. */
+  /** The timeline of the entries that are dropped, for the spans that are open at each mark. */
   readonly #dropped: Timeline;
   readonly #aheadMs: number | null;
   #axisAt = 0;
@@ -133,7 +133,7 @@ export class RunSession {
   #requestsShown = 0;
   readonly #requestsRead = new Rereading(() => this.readRequests(), REQUESTS_EVERY_MS);
 
-  /** The source's clock when it was last looked at, or 0 while no agent works. It stands still while the past is shown. */
+  /** The source's clock when it was last read, or 0 while no agent works. It stands still while the page shows the past. */
   readonly #now = signal(0);
   readonly #clock: ReturnType<typeof setInterval>;
 
@@ -296,7 +296,7 @@ export class RunSession {
         processes: new Map(processes.map((one) => [one.processId, one])),
         ofAgents: owners ? new Map(owners.map(({ agentId, processId }) => [agentId, processId])) : known.ofAgents,
       };
-      // What is said of the source, and the clock that stands with it, are shown at once.
+      // The state of the source and its clock are shown at once.
       this.#tick();
     });
     const open = new Set(openRequests);
@@ -455,12 +455,12 @@ export class RunSession {
     this.#showSoon();
   }
 
-  /** Resolves when the requests are those that the stores have now: a decision is stored before its agent has received it. */
+  /** Reads the requests from the stores, which have a decision before its agent has received it. */
   async readRequests(): Promise<void> {
     this.#requestsAsked += 1;
     const asked = this.#requestsAsked;
     const requests = await this.client.requests(this.runId);
-    // An answer that was overtaken by a newer one is older than what is shown.
+    // A newer answer may have come first; this one is then older than what is shown.
     if (asked < this.#requestsShown) return;
     this.#requestsShown = asked;
     this.requests.value = requests;

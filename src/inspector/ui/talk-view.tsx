@@ -135,7 +135,7 @@ interface ComposerProps {
 const MOST_IMAGES = 8;
 const MOST_IMAGE_BYTES = 4_000_000;
 
-/** Where one writes to an agent. Images come by drop or paste. */
+/** The form in which the person writes to an agent. Images are dropped or pasted into it. */
 export function Composer({ label, send }: ComposerProps) {
   const [text, setText] = useState("");
   const [images, setImages] = useState<readonly string[]>([]);
