@@ -13,7 +13,7 @@ const AGENTS_AT_A_TIME = 500;
 const MOST_OWNERS = 500;
 /** Most agents of a run whose leases are read to find the process that runs it. */
 const MOST_ASKED = 50;
-/** A process without leases writes one heartbeat an hour, so a process that has ended silently is shown that long. */
+/** A process with nothing to keep alive writes one heartbeat an hour, so one that has ended silently is shown that long. */
 const AT_REST_MS = 65 * 60_000;
 /** To find what processes run, at most `MOST_RUNS` busy runs among the newest `NEWEST_RUNS` are read. */
 const NEWEST_RUNS = 200;
@@ -55,7 +55,7 @@ export function feedProcessOf(process: ProcessIdentity, known: readonly Register
   const now = Date.now();
   const { isRunning, silentMs, startedAt } = signsOf(process, known, { now, elapsed: systemClock.elapsed() });
   const { processId, pid } = process;
-  // This process lives, also if its runtime has its own clock and so gives no recent heartbeat.
+  // The process of the feed lives, also if its runtime uses its own clock for heartbeats.
   const isSilent = silentMs > SILENT_MS && !(isRunning === true && pid === globalThis.process.pid);
   const state = isRunning === false ? "dead" : isSilent ? "silent" : "alive";
   const isSeen = isRunning === true && !isSilent;

@@ -134,7 +134,7 @@ export function addressOf(change: Partial<Route>): string {
 /** The source of all that is shown; undefined until it has answered. */
 export const client = signal<FeedClient | undefined>(undefined);
 export const info = signal<FeedInfo | undefined>(undefined);
-/** What the reader may do to agents with this link at this time; `undefined` if only watch. */
+/** What the reader may do to agents with this link at this time; `undefined` if only watching. */
 export const acts = computed(() =>
   info.value === undefined || info.value.acts === "none" ? undefined : client.value?.act,
 );
