@@ -58,7 +58,7 @@ export interface StartInspectorOptions extends InspectorServerOptions, Inspector
   readonly decide?: boolean | undefined;
   /** Show names, ids and numbers alone: nothing that a person, a model or a tool wrote. Default false. */
   readonly namesOnly?: boolean | undefined;
-  /** Who decides, for the record. Default `inspector`. */
+  /** Name that is recorded for decisions, pauses and aborts from the page. Default `inspector`. */
   readonly by?: string | undefined;
   /** The run that the page opens first. Default: the list of runs. */
   readonly run?: string | undefined;
@@ -82,7 +82,7 @@ export async function serveFeed(feed: Feed, options: FeedServerOptions = {}): Pr
   return await serve(feed, options, undefined);
 }
 
-/** Serves the frames of an inspector. Throws `InvalidInputError` when the port is taken or no port. */
+/** Serves the frames of an inspector. Throws `InvalidInputError` if the port is taken or is not a port number. */
 export async function serveInspector(inspector: Inspector, given?: InspectorServerOptions): Promise<InspectorServer> {
   portRule("an inspector, as createInspector() makes it", ["frames", "subscribe"])(inspector, "serveInspector()");
   const options = optionsOf<InspectorServerOptions>(given, "serveInspector()", { rules: serverRules, instead });
@@ -90,7 +90,8 @@ export async function serveInspector(inspector: Inspector, given?: InspectorServ
 }
 
 /**
- * An inspector and its server in one: give the runtime to `watch`. Throws `InvalidInputError` when the port is taken or no port.
+ * An inspector and its server in one: give the runtime to `watch`. Throws `InvalidInputError` if the port is taken or is not
+ * a port number.
  */
 export async function startInspector(given?: StartInspectorOptions): Promise<StartedInspector> {
   const own = { decide: flagRule, namesOnly: flagRule, by: textRule, run: textRule } as const;
@@ -159,7 +160,7 @@ export interface MountedInspector {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** For the server's event `upgrade`. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** Ends all connections of its readers; the server of your own goes on. */
+  /** Ends the connections of all readers; your own server keeps running. */
   close(): void;
 }
 
@@ -188,7 +189,7 @@ export function inspectorRoutes(runtime: Runtime, given: InspectorRoutesOptions)
   };
 }
 
-/** `by`: who acts; undefined: nothing can be done. */
+/** `by` is the name that is recorded for what the page does; `undefined` if the page can only show. */
 function addRuntime(feed: Feed, runtime: Runtime, by: string | undefined): () => void {
   const { stores, tenant, queues } = runtime;
   const actor = by === undefined ? undefined : runtimeActor(runtime, by);

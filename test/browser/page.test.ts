@@ -198,7 +198,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("button", { name: "Edit as JSON" }).click();
     const field = page.getByRole("textbox", { name: "Arguments as JSON" });
     await field.fill("{");
-    await page.getByText("This is no JSON yet.").waitFor();
+    await page.getByText("This is not valid JSON yet.").waitFor();
     await field.fill('{"to":"ACME","amount":-1}');
     await page.getByRole("button", { name: "Run pay_invoice with the edited arguments" }).click();
     await page.getByRole("alert").getByText("amount", { exact: true }).waitFor();

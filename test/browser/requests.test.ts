@@ -164,7 +164,7 @@ describe.skipIf(!browserProgram)("requests", () => {
     await field("note").fill("thanks");
     await field("street").fill('"Main Street"');
     await field("more").fill("{");
-    await page.getByText("This is no JSON yet.").waitFor();
+    await page.getByText("This is not valid JSON yet.").waitFor();
     expect(await run.isDisabled()).toBe(true);
     await field("more").fill('{"discount":4}');
     await page.getByRole("button", { name: "Remove lines 1" }).click();

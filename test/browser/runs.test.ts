@@ -109,7 +109,7 @@ describe.skipIf(!browserProgram)("the list of runs", () => {
     await page.getByRole("link", { name: "plain" }).first().click();
     await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Talk" }).click();
     await page
-      .getByText("One can talk only on the page of the process that runs the agents, while it works.")
+      .getByText("You can talk only on the page of the process that runs the agents, while it works.")
       .waitFor();
     expect(await page.getByRole("button", { name: /Pause|Send/ }).count()).toBe(0);
   });

@@ -82,7 +82,7 @@ describe.skipIf(!browserProgram)("the summary of a run", () => {
     await answerOf(page, "What is slow so far")
       .getByText(/^model call small-1 of reader .* so far/)
       .waitFor();
-    await answerOf(page, "Who has spent it so far")
+    await answerOf(page, "Who spent it so far")
       .getByText(/^lead by its own calls: \$/)
       .waitFor();
     expect(await faultsAt(page, "summary-live")).toEqual([]);

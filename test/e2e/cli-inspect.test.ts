@@ -117,7 +117,7 @@ describe("what cannot be shown or written is one line and exit code 2, and leave
     [
       "a file of something else",
       ["inspect", join(repositoryRoot, "package.json")],
-      /no run of the format troupe\.run\/1/,
+      /expected a file of the format troupe\.run\/1/,
     ],
     ["a port that is none", ["inspect", "--port", "70000"], /70000/],
     ["an option that is not there", ["inspect", "--colour"], /--colour/],

@@ -258,9 +258,9 @@ describe.each(placeNames)("the feed over %s", (name) => {
   });
 });
 
-it("a text that is not an exported run is refused with its first mistake", async () => {
+it("importRun refuses a text that is not an exported run, and names its first mistake", async () => {
   for (const text of ["", "{}", "[".repeat(100_000), JSON.stringify({ format: "troupe.run/1", runId: "x" })]) {
-    await expect(importRun(text)).rejects.toThrow("this is no run of the format troupe.run/1");
+    await expect(importRun(text)).rejects.toThrow("expected a file of the format troupe.run/1");
   }
 });
 

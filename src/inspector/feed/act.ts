@@ -16,7 +16,7 @@ export interface Actor {
   resume(agentId: string): Promise<void>;
   /** Ends the agent's open turn for a reason. */
   abort(agentId: string, reason: string): Promise<void>;
-  /** Absent: nobody can be talked to here. */
+  /** Talks to agents. Absent if the page cannot start turns here. */
   readonly talk?: Talk | undefined;
 }
 
@@ -26,11 +26,11 @@ export interface Talk {
   readonly definitions: readonly string[];
   /** Creates an agent of a definition. */
   createAgent(body: AgentBody): Promise<{ readonly agentId: string; readonly definition: DefinitionRef }>;
-  /** Does not wait for the turn's end. */
+  /** Starts a turn and resolves with its id; does not wait for its end. */
   startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
 }
 
-/** How long a pause is waited for, in milliseconds. */
+/** How long `pause` waits for the agent to come to rest, in milliseconds. */
 const PAUSE_MS = 300;
 
 /** Acts through a runtime of this process, in the name of `by`. */
@@ -41,7 +41,7 @@ export function runtimeActor(runtime: Runtime, by: string): Actor {
       const agent = await runtime.find(agentId);
       const paused = agent.pause();
       paused.catch(() => undefined);
-      // The mark is set soon; that the agent is at rest may take as long as its call in flight, and the journal shows it.
+      // The mark is set soon. The agent may come to rest only after its call in flight, and the journal shows that.
       await Promise.race([paused, systemClock.sleep(PAUSE_MS)]);
     },
     resume: async (agentId) => {
@@ -66,7 +66,7 @@ function talkTo(runtime: Runtime): Talk {
     },
     async startTurn(agentId, { key, text, images = [], ifBusy }) {
       const agent = await runtime.find(agentId);
-      if (agent.rootAgentId !== agentId) throw new UnsupportedError("only root agents can be talked to");
+      if (agent.rootAgentId !== agentId) throw new UnsupportedError("turns can only be started on root agents");
       await agent.start();
       return { turnId: await agent.executeTurn(inputContent(text, images), { key, ifBusy }).id };
     },
@@ -100,13 +100,13 @@ export interface StoreActorOptions {
    * runs.
    */
   readonly definitions?: readonly AgentDefinition[] | undefined;
-  /** The rule of the program whose agents these are. Default: everybody may decide. */
+  /** The `mayDecide` rule of the program that runs the agents. Default: every caller may decide. */
   readonly mayDecide?: RuntimeOptions["mayDecide"];
-  /** Called with agents that have got something and that no process may run. Default: none are woken. */
+  /** Called with the ids of agents that were sent something and that perhaps no process runs. Default: none are woken. */
   readonly notify?: ((agentIds: readonly string[]) => void) | undefined;
 }
 
-/** Acts in stores whose agents live in other processes, or in none: they find it there. */
+/** Acts through the stores, for agents that other processes run, or that no process runs. They read the change from the stores. */
 export function storeActor(options: StoreActorOptions): Actor {
   const { stores, tenant, by, definitions = [], mayDecide, notify = () => undefined } = options;
   const known = collectDefinitions(definitions);

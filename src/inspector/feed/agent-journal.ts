@@ -40,7 +40,7 @@ export async function messagePage(
   const ids = journal.messageIds;
   const known = at === undefined ? ids.length : ids.findLastIndex((id) => cursorOf(journal, id) <= at) + 1;
   const end = before === undefined ? known : ids.indexOf(before);
-  if (end < 0) throw new InvalidInputError(`before is "${before}"; it takes "next" of another page`);
+  if (end < 0) throw new InvalidInputError(`invalid before "${before}"; expected "next" of another page`);
   const start = Math.max(0, end - limit);
   const messages = await source.stores.messagesById(agentKeyIn(source, agentId), ids.slice(start, end));
   return {

@@ -49,7 +49,7 @@ export const feedInfoSchema = z.object({
   tenant: z.string(),
   /** Whether text comes as it is written (`written`), or with its commit (`committed`). */
   text: z.enum(["written", "committed"]),
-  /** Names of the definitions that one can talk to; empty: none can be started here. */
+  /** Names of the definitions that the page can talk to; empty if it can start none here. */
   definitions: z.array(z.string()),
   /**
    * What can be done with a token that may act: nothing, decide and pause, or also talk. Becomes `none` when the runtime
@@ -59,11 +59,11 @@ export const feedInfoSchema = z.object({
   hasQueues: z.boolean(),
   /** The server's clock. */
   now: time,
-  /** The run that the page opens first. Absent: the list. */
+  /** The run that the page opens first. Absent if it opens the list of runs. */
   run: z.string().optional(),
-  /** The token that only shows, for those who may act: for a link to hand on. */
+  /** The token that only shows, for a link to hand on. Only in the answer to a token that may act. */
   watchToken: z.string().optional(),
-  /** Path of the pages about the API of the same server. Absent: it has none. */
+  /** Path of the pages about the API of the same server. Absent if the server has none. */
   apiDocs: z.string().optional(),
 });
 export type FeedInfo = DeepReadonly<z.infer<typeof feedInfoSchema>>;
@@ -74,32 +74,32 @@ export const runRowSchema = z.object({
   /** Name of the root's definition. */
   name: z.string(),
   status: lifecycleSchema,
-  /** Of the root's newest turn; null: it has none. */
+  /** Status of the root's newest turn; `null` if the root has no turn. */
   turn: turnStatusSchema.nullable(),
   stopReason: stopReasonSchema.nullable(),
   turns: count,
   createdAt: time,
   lastActivity: time,
-  /** The first words of its first input; empty: it has none, or they are hidden. */
+  /** The first words of the run's first input; empty if it has no input, or if inputs are hidden. */
   task: z.string(),
   /** Of the whole tree. */
   agents: count,
   /** Agents of the tree that have failed. */
   failedAgents: count,
   tokens: count,
-  /** Micro-dollars; null: no call had a price. */
+  /** Micro-dollars; `null` if no call had a price. */
   costMicros: cost,
   /** Model calls that may have cost something, and those of them without a price, which the cost leaves out. */
   calls: count,
   unpricedCalls: count,
   /** What the agents of each definition have used of each model by their own calls. */
   spending: z.array(z.object({ name: z.string(), model: z.string(), use: modelUseSchema })),
-  /** Those that bound its newest turn: of its life, and of the turn. */
+  /** The accounts that bound the root's newest turn: that of its lifetime, and that of the turn. */
   accounts: z.array(accountSchema),
   openRequests: count,
   /** A process holds the lease of the root, living or not. */
   isHeld: z.boolean(),
-  /** How the process is that runs the root, or one of its busy subagents; null: none has their lease. */
+  /** State of the process that runs the root or one of its busy subagents; `null` if no process has a lease of them. */
   owner: processStateSchema.nullable(),
   sessionId: z.string().nullable(),
 });
@@ -135,7 +135,7 @@ export const transitionSchema = z.object({
   to: stateValue,
   /** Type of the entry that moved it. */
   entry: z.string(),
-  /** The condition that chose the transition; null: it had none. */
+  /** Name of the guard that chose the transition; `null` if it has no guard. */
   guard: z.string().nullable(),
 });
 export type Transition = DeepReadonly<z.infer<typeof transitionSchema>>;
@@ -158,7 +158,10 @@ export const transitionPageSchema = z.object({
 });
 export type TransitionPage = DeepReadonly<z.infer<typeof transitionPageSchema>>;
 
-/** A message with the entry that brought it into the conversation; null: none does so any more, or not yet. */
+/**
+ * A message with the position of the entry that added it to the conversation. The position is `null` if no entry has added
+ * it yet, or if the conversation was cleared since.
+ */
 export const feedMessageItemSchema = z.object({
   message: messageSchema,
   cursor: count.nullable(),
@@ -196,10 +199,10 @@ export type PromptRow = DeepReadonly<z.infer<typeof promptRowSchema>>;
 export const promptSchema = promptRowSchema.extend({
   /** The rebuilt prompt has the hash of the one that was sent. */
   isExact: z.boolean(),
-  /** Why it may not be what was sent; null: it is exact. */
+  /** Why the prompt may differ from the one that was sent; `null` if it is exact. */
   why: z.string().nullable(),
   messages: z.array(messageSchema),
-  /** Null: not known. */
+  /** `null` if the tools are not known. */
   tools: z.array(modelToolSchema).nullable(),
   parameters: z.object({
     toolChoice: z.enum(["auto", "none", "required"]).optional(),
@@ -226,11 +229,11 @@ export const callDetailSchema = z.object({
   name: z.string(),
   kind: toolKindSchema.nullable(),
   effect: effectClassSchema.nullable(),
-  /** The arguments in the model's own text; null: unknown. */
+  /** The arguments in the model's own text; `null` if they are not known. */
   asked: z.string().nullable(),
-  /** What the model said in the answer that asks for the call; null: unknown, or the call has no request. */
+  /** What the model said in the answer that asks for the call; `null` if that is not known, or if the call has no request. */
   said: z.string().nullable(),
-  /** JSON Schema of the arguments, while a request of the call is open; null: otherwise, or it is not stored. */
+  /** JSON Schema of the arguments; `null` unless a request of the call is open and the schema is stored. */
   parameters: jsonSchema,
   gate: z
     .object({
@@ -329,14 +332,14 @@ export const searchHitSchema = z.object({
   turnId: z.string().nullable(),
   /** Type of the entry that holds the text, or that brought the message into the conversation. */
   entry: z.string(),
-  /** The message that holds it; null: the entry itself does. */
+  /** The message that holds the text; `null` if the entry itself holds it. */
   messageId: z.string().nullable(),
   before: z.string(),
   match: z.string(),
   after: z.string(),
 });
 export type SearchHit = DeepReadonly<z.infer<typeof searchHitSchema>>;
-/** `next`: search goes on after this cursor; null: all rows have been searched. */
+/** `next` is the cursor after which the search continues; `null` once all rows have been searched. */
 export const searchPageSchema = z.object({ hits: z.array(searchHitSchema), next: count.nullable() });
 export type SearchPage = DeepReadonly<z.infer<typeof searchPageSchema>>;
 
@@ -364,7 +367,7 @@ export const queueRowSchema = z.object({
   active: count,
   delayed: count,
   dead: count,
-  /** When the oldest of the jobs that wait was added, and when the one that has run longest was begun; null: there is none. */
+  /** When the oldest waiting job was added, and when the longest running one began; `null` if no job waits, or none runs. */
   waitingSince: time.nullable(),
   activeSince: time.nullable(),
   /** Live processes that work on it. */
@@ -373,7 +376,7 @@ export const queueRowSchema = z.object({
   deadLetters: z.array(
     z.object({
       jobId: z.string(),
-      /** The agent or call of the job; null: its content is not known. */
+      /** Id of the job's agent or call; `null` if the content of the job is not known. */
       of: z.string().nullable(),
       at: time,
       code: z.string(),
@@ -396,22 +399,22 @@ export const stepContentsSchema = z.object({
   agentId: z.string(),
   /** Number of its `model.requested`. */
   seq: count,
-  /** Hash of messages, tools and parameters without ids of the run; null: the prompt cannot be rebuilt. */
+  /** Hash of messages, tools and parameters without ids of the run; `null` if the prompt cannot be rebuilt. */
   prompt: z.string().nullable(),
-  /** Null: there is none yet, or it is no longer stored. */
+  /** `null` if there is no answer yet, or if it is no longer stored. */
   answer: comparedTextSchema.nullable(),
   calls: z.array(
     z.object({
       callId: z.string(),
-      /** Those that were checked or edited, else those that the model asked for; null: unknown. */
+      /** The arguments that were checked or edited, else those that the model asked for; `null` if they are not known. */
       arguments: comparedTextSchema.nullable(),
-      /** As the model saw it; null: there is none yet, or it is no longer stored. */
+      /** The result as the model saw it; `null` if there is none yet, or if it is no longer stored. */
       result: comparedTextSchema.nullable(),
     }),
   ),
 });
 export type StepContents = DeepReadonly<z.infer<typeof stepContentsSchema>>;
-/** `next`: goes on behind this agent; null: all agents have been read. With names only there are no items. */
+/** `next` continues behind this agent; `null` once all agents have been read. Under `namesOnly` there are no items. */
 export const stepPageSchema = z.object({ items: z.array(stepContentsSchema), next: z.string().nullable() });
 export type StepPage = DeepReadonly<z.infer<typeof stepPageSchema>>;
 
@@ -449,9 +452,9 @@ export const failureSchema = z.object({
   error: z.object({
     code: z.string(),
     message: z.string(),
-    /** Mistakes by field, where the fields of a form are to blame. */
+    /** Mistakes by field, if fields of the form are wrong. */
     issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-    /** The request as it is now, where somebody else was faster. */
+    /** The request as it is now, if another client decided it first. */
     request: agentRequestSchema.optional(),
   }),
 });

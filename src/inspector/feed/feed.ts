@@ -58,9 +58,9 @@ const LONGEST_ARTIFACT = 1_000_000;
 const ROWS_AT_A_TIME = 500;
 
 /**
- * What can be seen of the runs in some stores, for pages and programs: live, of other processes, or long over. Everything
- * comes from the stores alone, so that watching does nothing to the agents.
- * Owns: the sources, and the subscriptions to runs that somebody watches. Does not own: stores, runtimes and sockets.
+ * Shows the runs in some stores to pages and programs: runs of this process, of other processes, and those long over. It
+ * reads everything from the stores, so that watching does nothing to the agents.
+ * Owns: the sources, and the subscriptions to the runs that readers watch. Does not own: stores, runtimes and sockets.
  */
 export class Feed {
   readonly #sources = new Sources();
@@ -115,7 +115,7 @@ export class Feed {
     return await summaryOfRun(await this.#sources.ofRun(runId), this.#sight);
   }
 
-  /** Sends what is stored of a run after the cursor, and what comes. Rejects with `NotFoundError` for an unknown run. */
+  /** Sends the stored rows of a run after the cursor, then new ones. Rejects with `NotFoundError` for an unknown run. */
   async watch(
     runId: string,
     place: { readonly after: number; readonly credit: number },
@@ -206,7 +206,7 @@ export class Feed {
     return (await Promise.all(this.#sources.all().map(processRows))).flat();
   }
 
-  /** Null: no source has queues. */
+  /** `null` if no source has queues. */
   async queues(): Promise<QueueRow[] | null> {
     const queues = this.#sources.all().flatMap((source) => source.queues ?? []);
     if (queues.length === 0) return null;
@@ -234,23 +234,23 @@ export class Feed {
     return await pageData(await this.#sources.ofRun(runId), this.#sight);
   }
 
-  /** Acts on the agents of a run. Rejects with `NotFoundError` where nothing can be done. */
+  /** The actor for the agents of a run. Rejects with `NotFoundError` if its source can only be watched. */
   async actor(agentId: string): Promise<Actor> {
     const actor = actorOf(await this.#sources.ofAgent(agentId));
     if (actor) return actor;
     throw new NotFoundError(`agent "${agentId}" can only be watched here`);
   }
 
-  /** The way to create an agent of a definition. Throws `NotFoundError` for one that nobody has here. */
+  /** The `Talk` that creates agents of a definition. Throws `NotFoundError` if no source has the definition. */
   talk(definition: string): Talk {
     for (const source of this.#sources.all()) {
       const { talk } = actorOf(source) ?? {};
       if (talk?.definitions.includes(definition) === true) return talk;
     }
-    throw new NotFoundError(`there is no definition "${definition}" here that one can talk to`);
+    throw new NotFoundError(`no agent of the definition "${definition}" can be created here`);
   }
 
-  /** Ends what is watched; the stores stay open. */
+  /** Ends all subscriptions; the stores stay open. */
   close(): void {
     for (const run of this.#watched.values()) run.close();
     this.#watched.clear();

@@ -14,11 +14,11 @@ export interface PlacedEntry {
 }
 
 /**
- * One agent's journal with what was made of it, all of which goes on where it ended when rows are added.
+ * One agent's journal with its entries, messages and machines; all of them continue where they ended when rows are added.
  *
  * Invariants
  * 1. Rows are in the order of their cursors, each once.
- * 2. Machines are folded only when somebody asks for them, each row once.
+ * 2. Machines are folded only when `machines()` is called, each row once.
  */
 export class KeptJournal {
   readonly #agentId: string;
@@ -90,15 +90,15 @@ export class KeptJournal {
 }
 
 /**
- * The journals of the agents that were asked about last, so that a further question reads only what came since.
+ * A cache of the journals that were read last, so that the next `read` of one reads only the rows that came since.
  *
  * Invariants
- * 1. What is given is what is stored: the last row that is kept is read again with each question, and where it is another
- *    one, as after a store that was put back, the journal is read anew.
- * 2. It keeps a bounded number of rows; the journal of the last question is always kept.
+ * 1. What it returns is what is stored: each `read` reads the last kept row again. If the stored row is another one, for
+ *    instance in a store that was restored from a backup, the whole journal is read anew.
+ * 2. It keeps a bounded number of rows; the journal that was read last is always kept.
  */
 export class Journals {
-  /** By store and agent, the one that was asked about last at the end. */
+  /** By store and agent, the one that was read last at the end. */
   readonly #kept = new Map<Stores, Map<string, KeptJournal>>();
 
   async read(stores: Stores, key: AgentKey): Promise<KeptJournal> {

@@ -5,29 +5,29 @@ import type { FeedEntry, LiveEvent } from "./messages.ts";
 type Said = Extract<LivePart, { readonly kind: "whole" }>;
 type Progress = Extract<LivePart, { readonly kind: "progress" }>;
 
-/** An answer that is being written, with all of it that has come. */
+/** An answer that a model is writing, with all pieces that have come so far. */
 interface OpenAnswer {
   readonly base: Said;
   text: string;
   reasoning: string;
-  /** A piece is missing: nothing more is given until the whole has come. */
+  /** True while a piece is missing: readers get nothing more until the whole answer has come. */
   isTorn: boolean;
 }
 
-/** Characters of one answer, and of one update of a tool, that are kept; longer ones come with their commit alone. */
+/** Most characters of one answer, and of one update of a tool, that are kept. Readers get longer ones with their commit. */
 const MOST_CHARACTERS = 400_000;
 const MOST_OF_UPDATE = 20_000;
 
-/** What one reader has been given of the open answers and the progress of tools. */
+/** How much of the open answers and of the progress of tools one reader has got. */
 export type Given = Map<string, { readonly seq: number; readonly text: number; readonly reasoning: number }>;
 
 /**
- * The answers of one tree that are being written, and the last progress of its tools. They are stored nowhere; a reader who
- * missed something gets the whole.
+ * The answers that the models of one tree are writing, and the last progress of its tools. They are stored nowhere; a reader
+ * that missed a piece gets the whole answer.
  *
  * Invariants
  * 1. Per agent there is at most one answer, that of its newest call.
- * 2. Nothing is given of a call whose end a reader has been given.
+ * 2. A reader that has got the end of a call gets nothing more of that call.
  */
 export class LiveAnswers {
   readonly #answers = new Map<string, OpenAnswer>();
@@ -35,7 +35,7 @@ export class LiveAnswers {
   /** By agent, the entry that ended its newest answer: pieces of earlier calls come too late. */
   readonly #ended = new Map<string, number>();
 
-  /** False when a piece before this one is missing: ask for the whole. */
+  /** Takes a piece. Returns false if a piece before it is missing; the caller then asks for the whole answer. */
   take(part: LivePart): boolean {
     if (part.kind === "warning") return true;
     if (part.kind === "progress") {

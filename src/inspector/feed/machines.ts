@@ -5,7 +5,7 @@ import type { RunSource } from "./source.ts";
 
 const TRANSITIONS_AT_A_TIME = 500;
 
-/** The states of an agent's machines when all rows up to a cursor are folded; null: all there are. */
+/** The states of an agent's machines once all rows up to the cursor `at` are folded; `null` folds all rows. */
 export async function machinesOf(source: RunSource, agentId: string, at: number | null): Promise<AgentMachines> {
   const { journal } = await journalOf(source, agentId);
   const until = at ?? Number.POSITIVE_INFINITY;

@@ -14,7 +14,7 @@ export const feedAgentSchema = z.object({
   /** Hash of its definition. */
   definition: z.string(),
   parentAgentId: z.string().nullable(),
-  /** The parent's turn, step and call that spawned it; null: of a root, or code spawned it. */
+  /** The parent's turn, step and call that spawned it; `null` for a root, or if code spawned it. */
   parentTurnId: z.string().nullable(),
   parentStep: z.number().int().nullable(),
   parentCallId: z.string().nullable(),
@@ -62,9 +62,9 @@ export const feedProcessSchema = z.object({
   pid: z.number().int(),
   /** Whether it runs on the machine of the feed, where processes can be seen. */
   isHere: z.boolean(),
-  /** Name of its machine; null: not known. */
+  /** Name of its machine; `null` if it is not known. */
   host: z.string().nullable(),
-  /** When it was started; null: not known. */
+  /** When it was started; `null` if it is not known. */
   startedAt: time.nullable(),
   state: processStateSchema,
   /** Its last sign of life. */
@@ -72,7 +72,7 @@ export const feedProcessSchema = z.object({
 });
 export type FeedProcess = DeepReadonly<z.infer<typeof feedProcessSchema>>;
 
-/** Who has the lease of an agent with an open turn; null: no process has had it for two seconds. */
+/** The process that has the lease of an agent with an open turn; `null` if no process has had it for two seconds. */
 export const feedOwnerSchema = z.object({ agentId: z.string(), processId: z.string().nullable() });
 export type FeedOwner = DeepReadonly<z.infer<typeof feedOwnerSchema>>;
 
@@ -123,7 +123,7 @@ export type FeedMessage =
 export const feedMessageSchema: z.ZodType<FeedMessage> = z.discriminatedUnion("type", [
   /** Agents whose first row comes next. Costs no credit. */
   z.object({ type: z.literal("agents"), run: z.string(), agents: z.array(feedAgentSchema) }),
-  /** One batch: takes one credit. An empty one says that nothing has come and `isCaughtUp` holds. */
+  /** One batch, which takes one credit. It is empty if there are no new rows and `isCaughtUp` is true. */
   z.object({
     type: z.literal("rows"),
     run: z.string(),
@@ -139,7 +139,7 @@ export const feedMessageSchema: z.ZodType<FeedMessage> = z.discriminatedUnion("t
     run: z.string(),
     event: troupeEventSchema.refine(({ type }) => isLiveType(type)).transform((event) => event as LiveEvent),
   }),
-  /** How the source of the run is: every 1.5 seconds, and when something changes. Costs no credit. */
+  /** The state of the run's source, every 1.5 seconds and after a change. Costs no credit. */
   z.object({
     type: z.literal("status"),
     run: z.string(),
@@ -150,7 +150,7 @@ export const feedMessageSchema: z.ZodType<FeedMessage> = z.discriminatedUnion("t
     reachedAt: time,
     /** Those that have the lease of an agent with an open turn. */
     processes: z.array(feedProcessSchema),
-    /** Of agents with an open turn, at most 500. Absent: as it was told before. */
+    /** Of agents with an open turn, at most 500. Absent if they are the same as in the status before. */
     owners: z.array(feedOwnerSchema).optional(),
     /** Ids of all requests that are open in the stores. */
     openRequests: z.array(z.string()),

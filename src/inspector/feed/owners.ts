@@ -11,11 +11,11 @@ import type { Visibility } from "./visible-values.ts";
 const AGENTS_AT_A_TIME = 500;
 /** Most agents whose lease is looked up in one answer: those with an open turn first. */
 const MOST_OWNERS = 500;
-/** Most agents of a run that are asked for the process that runs it. */
+/** Most agents of a run whose leases are read to find the process that runs it. */
 const MOST_ASKED = 50;
-/** A process that has nothing to keep up writes a heartbeat an hour; a silent one that is gone is shown as long. */
+/** A process with nothing to keep alive writes one heartbeat an hour, so one that has ended silently is shown that long. */
 const AT_REST_MS = 65 * 60_000;
-/** Of so many of the newest runs the busy ones are looked at, at most so many, for what processes run. */
+/** To find what processes run, at most `MOST_RUNS` busy runs among the newest `NEWEST_RUNS` are read. */
 const NEWEST_RUNS = 200;
 const MOST_RUNS = 20;
 const MOST_DEAD_LETTERS = 20;
@@ -24,13 +24,13 @@ const SILENT_MS = 15_000;
 
 type RunIds = Pick<RunSource, "stores" | "tenant" | "runId">;
 
-/** The process that has the lease of an agent, or undefined where there is none. */
+/** The process that has the lease of an agent; `undefined` if no process has it. */
 export interface Owner {
   readonly agent: AgentRecord;
   readonly holder: { readonly process: ProcessIdentity; readonly epoch: number } | undefined;
 }
 
-/** The owners of a run's agents. `isBusy`: only of those with an open turn. */
+/** The owners of a run's agents; with `isBusy`, only of agents with an open turn. */
 export async function ownersIn(source: RunIds, { isBusy }: { readonly isBusy: boolean }): Promise<Owner[]> {
   const agents = (await agentsOf(source)).filter(({ openTurnId }) => !isBusy || openTurnId !== null);
   const first = agents.toSorted((one, other) => rank(one) - rank(other)).slice(0, MOST_OWNERS);
@@ -55,12 +55,12 @@ export function feedProcessOf(process: ProcessIdentity, known: readonly Register
   const now = Date.now();
   const { isRunning, silentMs, startedAt } = signsOf(process, known, { now, elapsed: systemClock.elapsed() });
   const { processId, pid } = process;
-  // The process that asks lives, also where its runtime has a clock of its own.
+  // The process of the feed lives, also if its runtime uses its own clock for heartbeats.
   const isSilent = silentMs > SILENT_MS && !(isRunning === true && pid === globalThis.process.pid);
   const state = isRunning === false ? "dead" : isSilent ? "silent" : "alive";
   const isSeen = isRunning === true && !isSilent;
   const isHere = isRunning !== null;
-  // What is on this machine has its name, also where stores of one machine keep none.
+  // Stores of one machine keep no host, so a process on this machine gets its name.
   const host = known.find((one) => one.processId === processId)?.host ?? (isHere ? hostname() : null);
   return { processId, pid, isHere, host, startedAt, state, seenAt: isSeen ? now : now - silentMs };
 }

@@ -58,7 +58,7 @@ interface ByteAllowance {
   left: number;
 }
 
-/** Undefined: there is no room for it. */
+/** `undefined` if the values do not fit in the room that is left. */
 async function byAgent<Value>(
   journals: readonly AgentJournal[],
   room: ByteAllowance,

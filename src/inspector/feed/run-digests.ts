@@ -33,16 +33,16 @@ const FIRST_ROWS = 8;
 /** More than is shown: a secret that crosses the cut has to be found. */
 const LONGEST_TASK = 4_000;
 const MOST_KEPT = 1_000;
-/** A digest that took long to make is kept so many times as long, while the run goes on. */
+/** While the run works, its digest is kept so many times as long as it took to make. */
 const KEPT_TIMES = 20;
 
 /**
- * The digests of the runs in some stores. Making one reads the whole tree, which a list that is asked for again and again
- * must not do.
+ * A cache of the digests of runs. Making a digest reads the whole tree, which is too slow for a list that is read again and
+ * again.
  *
  * Invariants
- * 1. The digest of a run that has got no row since is not made again.
- * 2. Of a run that goes on it is at most `KEPT_TIMES` as old as it took to make.
+ * 1. A digest is not made again until its run has a new row.
+ * 2. The digest of a run that works is at most `KEPT_TIMES` as old as it took to make.
  */
 export class RunDigests {
   readonly #kept = new WeakMap<Stores, Map<string, Kept>>();

@@ -60,7 +60,7 @@ export const runFileSchema = z.object({
 });
 export type RunFile = DeepReadonly<z.infer<typeof runFileSchema>>;
 
-/** The file shows a run; it is no backup: leases, timers and inboxes are left out. */
+/** Exports a run for showing it. It cannot be restored from the file: leases, timers and inboxes are left out. */
 export async function exportRun({ stores, tenant, runId }: RunSource, sight: Visibility): Promise<RunFile> {
   const [tree, waiters] = await Promise.all([stores.exportTree(tenant, runId), stores.waiters(tenant, runId)]);
   if (!tree) throw new NotFoundError(`there is no run "${runId}"`);
@@ -135,7 +135,7 @@ function shownRow({ cursor, version, agentId, entries, messages }: StoredRow, si
   };
 }
 
-/** Reads an exported run into memory. Throws `InvalidInputError` for a text that is no such file. */
+/** Reads an exported run into memory. Throws `InvalidInputError` unless the text is a run of the format `RUN_FORMAT`. */
 export async function importRun(text: string): Promise<{ stores: Stores; tenant: string; runId: string }> {
   const tree = treeOf(text);
   const stores = memoryStores();
@@ -191,9 +191,12 @@ function treeOf(text: string): StoredTree {
   }
 }
 
-/** Nothing runs it, and nothing will. */
+/** The agents of a copy: no process runs them, and none will. */
 const atRest = { isHeld: false, sign: 0, lastBatch: null, inbox: [], timers: [] } as const;
 
 function noRun(why: string, cause?: unknown): InvalidInputError {
-  return new InvalidInputError(`this is no run of the format ${RUN_FORMAT}: ${why}`, { cause });
+  return new InvalidInputError(
+    `invalid run: ${why}; expected a file of the format ${RUN_FORMAT}, as "troupe export --json" writes it`,
+    { cause },
+  );
 }

@@ -5,26 +5,26 @@ import type { RunSource } from "./source.ts";
 
 export type RunStatusMessage = Extract<FeedMessage, { readonly type: "status" }>;
 
-/** How often the source is looked at, in milliseconds; after a change of the run sooner. */
+/** How often `RunStatus` reads its source, in milliseconds; sooner after a change of the run. */
 const LOOK_MS = 1_500;
 const SOON_MS = 250;
-/** Stores that have not answered for so long count as lost, in milliseconds. */
+/** How long stores may take to answer before they count as unreachable, in milliseconds. */
 const LOST_MS = 2_500;
 /** In large runs a look takes longer: after changes looks take at most this share of the time, and owners less. */
 const LOOKS_SHARE = 0.1;
 const OWNERS_SHARE = 0.05;
 const MOST_REQUESTS = 1_000;
-/** An agent that changes hands has no owner for a moment; it counts as left without one after so long, in milliseconds. */
+/** An agent that moves to another process has no owner for a moment. It counts as unowned after so many milliseconds. */
 const UNOWNED_MS = 2_000;
 
 /**
- * How the source of one run is: whether its stores answer, whether the processes live that run its agents, and which requests
- * are open.
+ * The state of one run's source: whether its stores answer, whether the processes that run its agents live, and which
+ * requests are open.
  * Owns: the looks at the stores. Does not own: the stores, the readers.
  *
  * Invariants
  * 1. One look is under way at a time, so that stores that do not answer are not asked again and again.
- * 2. Who reads is told within `LOOK_MS` and `LOST_MS` together that the stores do not answer.
+ * 2. Readers learn within `LOOK_MS + LOST_MS` that the stores do not answer.
  */
 export class RunStatus {
   readonly #source: RunSource;
@@ -51,7 +51,7 @@ export class RunStatus {
     this.#plan(0);
   }
 
-  /** Something has changed in the run. */
+  /** Reads the source soon, because the run has changed. */
   hurry(): void {
     if (this.#isLooking) this.#isToLookAgain = true;
     else if (this.#dueAt > performance.now() + this.#soonMs) this.#plan(this.#soonMs);

@@ -7,11 +7,11 @@ import { RunStatus } from "./run-status.ts";
 import type { RunSource, Sources } from "./source.ts";
 import type { Visibility } from "./visible-values.ts";
 
-/** Rows that come together are sent together: how long the first of them waits, in milliseconds. */
+/** How long the first new row waits for others that are sent with it, in milliseconds. */
 const GATHER_MS = 20;
 /** How often live text is sent, in milliseconds. */
 const LIVE_MS = 50;
-/** A look without a reason, in case a change was not heard of, in milliseconds. */
+/** How often the stores are read without a notification, in case one was lost, in milliseconds. */
 const POLL_MS = 2_000;
 const MOST_CREDIT = 1_000;
 
@@ -27,7 +27,7 @@ export interface FeedSink {
 export interface RunWatch {
   /** Lets the feed send so many more batches. */
   grant(batches: number): void;
-  /** Sends what waits, after a sink that was full has room again. */
+  /** Sends the messages that wait, once a full sink has room again. */
   pump(): void;
   /** Ends the subscription. */
   end(): void;
@@ -88,7 +88,7 @@ export class WatchedRun {
     this.#readers.add(reader);
   }
 
-  /** True if nobody reads any more. */
+  /** Removes a reader. Returns true once the last one is removed, and ends the subscriptions. */
   remove(reader: RunReader): boolean {
     this.#readers.delete(reader);
     if (this.#readers.size > 0) return false;
@@ -113,7 +113,7 @@ function later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
 }
 
 /**
- * One reader of one run. Reads the journal behind its cursor while it has credit, and keeps nothing else of what is durable.
+ * One reader of one run. Reads the journal behind its cursor while it has credit, and keeps no other durable state.
  *
  * Invariants
  * 1. Rows are sent in the order of the journal, each once, and each agent before its first row.
@@ -166,7 +166,7 @@ export class RunReader implements RunWatch {
     this.end();
   }
 
-  /** Sends what has come, as far as the reader takes it. */
+  /** Sends new rows, as long as the reader has credit and its sink has room. */
   pump(): void {
     this.#isToReadAgain = true;
     if (this.#isReading || this.#hasEnded) return;
@@ -180,7 +180,7 @@ export class RunReader implements RunWatch {
     });
   }
 
-  /** Sends what is being written, if the reader has everything before it. */
+  /** Sends live text, if the reader has all rows before it. */
   tell(): void {
     const { live, source } = this.#run;
     if (live.isEmpty || this.#isReading || !this.#isCaughtUp || !this.#mayRead()) return;

@@ -28,10 +28,10 @@ export interface RunQuery {
 }
 
 const ROOTS_AT_A_TIME = 50;
-/** Most roots that one question with a filter looks at; `next` goes on behind them. */
+/** Most roots that one answer with a filter looks at; its `next` continues behind them. */
 const MOST_LOOKED_AT = 1_000;
 const LONGEST_TASK = 160;
-/** Turns of a root whose accounts are read one by one; of more the newest count. */
+/** Most turns of a root whose accounts are read one by one. If it has more, the newest are. */
 const MOST_TURNS = 100;
 
 /** A page of the roots of all sources, newest first. */

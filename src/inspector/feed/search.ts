@@ -6,7 +6,7 @@ import { feedEntryOf, type Visibility, shownMessage } from "./visible-values.ts"
 
 const ROWS_AT_A_TIME = 200;
 const MESSAGES_AT_A_TIME = 500;
-/** One answer ends with so many hits, or after so many milliseconds; `next` goes on. */
+/** One answer ends after so many hits or milliseconds; its `next` continues the search. */
 const MOST_HITS = 50;
 const MOST_MS = 300;
 const AROUND = 60;
@@ -16,7 +16,7 @@ export interface SearchQuery {
   readonly text: string;
   /** Continue after this cursor. Default: from the beginning. */
   readonly after?: number | undefined;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted once the caller no longer waits for the answer. */
   readonly signal: AbortSignal;
 }
 
@@ -71,7 +71,7 @@ interface Wanted {
   readonly sight: Visibility;
 }
 
-/** What is found in an entry: in the messages that it brings, else in itself, which may say the same as they do. */
+/** The hit in the messages that an entry adds, else the hit in the entry itself, which may repeat their text. */
 function hitIn(
   { cursor, agentId }: JournalRow,
   entry: Entry,
@@ -89,7 +89,7 @@ function hitIn(
   return inEntry && { ...place, messageId: null, ...inEntry };
 }
 
-/** Looked at first: what is found is shown without secrets, and taking them out of a text costs many times the search. */
+/** Checked before the text is redacted for the hit, because redacting costs many times the search. */
 function has(texts: Iterable<string>, wanted: string): boolean {
   for (const text of texts) if (text.toLowerCase().includes(wanted)) return true;
   return false;

@@ -20,11 +20,11 @@ export interface FeedSource {
   readonly stores: Stores;
   /** The tenant whose runs are shown. */
   readonly tenant: string;
-  /** The runtime of this process that works in the stores. Absent: other processes do. */
+  /** The runtime of this process that works in the stores. Absent if only other processes work in them. */
   readonly runtime?: Runtime | undefined;
-  /** The queues whose counts are shown. Absent: none. */
+  /** The queues whose counts are shown. Default: none. */
   readonly queues?: Queues | undefined;
-  /** Decides, pauses and talks. Absent: nothing can be done here. */
+  /** Decides, pauses and talks. Absent if the runs can only be watched. */
   readonly actor?: Actor | undefined;
   /** The runs come from a file. */
   readonly isFile?: boolean | undefined;
@@ -37,7 +37,7 @@ export class Sources {
   readonly #journals = new Journals();
   readonly digests = new RunDigests();
 
-  /** The returned function takes it away again. */
+  /** Adds a source; the returned function removes it. */
   add(source: FeedSource): () => void {
     this.#sources.push(source);
     return () => {
@@ -72,7 +72,7 @@ export class Sources {
   }
 }
 
-/** Undefined also when the runtime was shut down: nothing can be done through it any more. */
+/** The actor of a source; `undefined` if it has none, or once its runtime is shut down. */
 export function actorOf({ actor, runtime }: FeedSource): Actor | undefined {
   return runtime?.isOpen === false ? undefined : actor;
 }
@@ -81,7 +81,7 @@ export function actorOf({ actor, runtime }: FeedSource): Actor | undefined {
 export interface RunSource extends FeedSource {
   readonly runId: string;
   readonly root: AgentRecord;
-  /** Through which the journals of its agents are read. */
+  /** The cache through which the journals of its agents are read. */
   readonly journals: Journals;
   readonly digests: RunDigests;
 }

@@ -56,7 +56,7 @@ export async function traceOfRun(feed: Feed, runId: string): Promise<{ readonly 
       events.push(eventOf(begun, entry.at, argsAtEnd(entry as Entry)));
     }
   }
-  // What has not ended yet lasts until the last thing that is known.
+  // Spans that have not ended yet last until the last known time.
   for (const begun of open.values()) events.push(eventOf(begun, last, { end: "open" }));
   return { traceEvents: [...names, ...events.toSorted((one, other) => one.ts - other.ts)] };
 }

@@ -4,7 +4,7 @@ import { type AgentRequest, agentOfTurn, callOfRequest, partsOfCall } from "../.
 import type { Feed } from "../feed/feed.ts";
 import { abortBodySchema, agentBodySchema, decisionBodySchema, type Scope, turnBodySchema } from "../feed/wire.ts";
 
-/** A decision that came too late, or was about other arguments, with the request as it is now. */
+/** Rejects a decision that came too late, or for other arguments. Has the request as it is now. */
 export class FasterError extends RequestConflictError {
   readonly request: AgentRequest | undefined;
 
@@ -22,7 +22,7 @@ export interface ApiCall {
   readonly scope: Scope;
   /** The JSON body of a POST. */
   readonly body: unknown;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted once the client no longer waits for the answer. */
   readonly signal: AbortSignal;
 }
 
@@ -31,7 +31,7 @@ export interface ApiRoute {
   /** `:` stands for any one part. */
   readonly path: string;
   readonly scope: Scope;
-  /** Undefined: 204. */
+  /** Resolves with the JSON of the answer; `undefined` is answered with status 204. */
   readonly answer: (call: ApiCall) => Promise<unknown>;
 }
 
@@ -149,7 +149,7 @@ function numberOf(part: string, what: string): number {
   throw new NotFoundError(`there is no ${what} "${part}"`);
 }
 
-/** The parts of a path that a route leaves open; undefined if it is another path. */
+/** The parts of a path that a route leaves open; `undefined` if the path does not fit the route. */
 export function partsIn(path: string, route: string): readonly string[] | undefined {
   const names = path.split("/");
   const wanted = route.split("/");

@@ -54,7 +54,7 @@ export async function sendAsset(response: ServerResponse, name: string): Promise
   return true;
 }
 
-/** Undefined: the page is not built, or has no such file. */
+/** Reads a built file of the page; `undefined` if the page is not built, or has no file of that name. */
 export async function assetOf(name: string): Promise<Buffer | undefined> {
   // One plain name: no way out of the folder.
   if (!/^[\w-]+(\.[\w-]+)+$/.test(name)) return undefined;

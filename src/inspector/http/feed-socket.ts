@@ -4,9 +4,9 @@ import type { Feed } from "../feed/feed.ts";
 import type { FeedSink, RunWatch } from "../feed/run-watch.ts";
 import { type ClientMessage, clientMessageSchema, type FeedMessage } from "../feed/wire.ts";
 
-/** Bytes that may wait in a socket before anything more is read for its client. */
+/** Bytes that may wait in a socket before the feed reads nothing more for its client. */
 const MOST_WAITING = 256_000;
-/** Messages of a client that wait to be taken; then no more are read of it until they are. */
+/** Messages of a client that may wait to be handled. At this number the socket is paused until half of them are. */
 const MOST_UNTAKEN = 32;
 /** Runs that one client watches at a time. */
 const MOST_RUNS = 4;
@@ -18,9 +18,9 @@ const PING_MS = 30_000;
  * Owns: its socket, and which runs it watches. Does not own: the feed.
  *
  * Invariants
- * 1. At most `MOST_WAITING` bytes and one batch wait for a client, whatever it asks for.
+ * 1. At most `MOST_WAITING` bytes and one batch wait for a client, independent of its messages.
  * 2. A message that does not fit the schema is answered with an error and changes nothing.
- * 3. A client that asks and asks and takes no answer is cut off.
+ * 3. A client that keeps sending messages without reading the answers is cut off.
  */
 export class FeedSocket {
   readonly #feed: Feed;
@@ -44,7 +44,11 @@ export class FeedSocket {
     socket.on("close", () => this.#end());
     socket.on("message", (data: Buffer, isBinary) => {
       const message = isBinary ? undefined : messageIn(data.toString("utf8"));
-      if (!message) return this.#complain({ code: "invalid", message: "this is no message of the feed" });
+      if (!message)
+        return this.#complain({
+          code: "invalid",
+          message: "invalid message; expected JSON of the type watch, credit or end",
+        });
       this.#untaken += 1;
       if (this.#untaken >= MOST_UNTAKEN) socket.pause();
       this.#last = this.#last

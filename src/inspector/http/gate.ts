@@ -6,7 +6,7 @@ import type { Scope } from "../feed/wire.ts";
 export interface Tokens {
   /** Shows everything. */
   readonly watch: string;
-  /** Decides, pauses and talks too. Absent: nobody may. */
+  /** Shows everything, decides, pauses and talks. Default: no token can do that. */
   readonly act?: string | undefined;
 }
 
@@ -14,7 +14,7 @@ export function newToken(): string {
   return randomBytes(24).toString("base64url");
 }
 
-/** Others could not be the protocol of a WebSocket. */
+/** Whether a text can be a token: a page sends it as a protocol of its WebSocket, so few characters are allowed. */
 export function isPageToken(value: unknown): value is string {
   return typeof value === "string" && /^[\w-]{16,200}$/.test(value);
 }
@@ -29,7 +29,7 @@ export interface GateOptions {
 export type Refusal = 401 | 403;
 
 /**
- * Decides who comes in. A page of another site can make a browser send requests to this machine: either its name resolves
+ * Decides which requests are answered. A page of another site can make a browser send requests to this machine: either its name resolves
  * to the address (then `Host` is foreign), or it asks the address itself (then `Origin` is). Programs other than browsers
  * send no `Origin`. All of them need a token, which no browser sends by itself: there are no cookies.
  */

@@ -26,7 +26,7 @@ const MOST_BODY_VALUES = 50_000;
 const MOST_CLIENTS = 16;
 /** Longest message of a client. */
 const MOST_MESSAGE_BYTES = 4_096;
-/** Bytes of answers that clients have not taken yet, all together; beyond them nobody gets a further long one. */
+/** Bytes of all answers that clients have not taken yet. Beyond them, no client gets a further long answer. */
 const MOST_WAITING_BYTES = 12_000_000;
 
 export interface RoutesOptions extends GateOptions {
@@ -190,7 +190,7 @@ async function jsonBody(request: IncomingMessage): Promise<unknown> {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new BodyError(400, "the body is no JSON");
+    throw new BodyError(400, "the body is not valid JSON");
   }
 }
 

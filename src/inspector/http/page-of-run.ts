@@ -7,8 +7,8 @@ import { packedLines } from "../feed/packed-page.ts";
 import { assetOf } from "./assets.ts";
 
 /**
- * A run as one HTML file: the page with the data in it, which opens without a server and asks nobody for anything. Throws
- * `InvalidInputError` where the page is not built, `NotFoundError` for an unknown run.
+ * A run as one HTML file: the page with the data in it, which opens without a server and sends no requests. Throws
+ * `InvalidInputError` if the page is not built, `NotFoundError` for an unknown run.
  */
 export async function pageOfRun(feed: Feed, runId: string): Promise<string> {
   const { script, style } = await builtPage();

@@ -15,7 +15,7 @@ export interface TransitionAt {
   readonly to: Json;
   /** Type of the entry that made it. */
   readonly entry: Entry["type"];
-  /** Name of the condition that chose it among the transitions for that entry; null: it had none. */
+  /** Name of the guard that chose it among the transitions for that entry; `null` if it has no guard. */
   readonly guard: string | null;
 }
 
@@ -32,7 +32,7 @@ export interface MachineAt {
   readonly value: Json;
   /** Paths of the active states, outermost first; `["busy", "busy.working"]`. */
   readonly path: readonly string[];
-  /** Null: it is in its first state. */
+  /** `null` if the machine is still in its first state. */
   readonly last: TransitionAt | null;
   /** By path. States that the machine passed through within one transition are not visited. */
   readonly visits: Readonly<Record<string, VisitAt>>;
@@ -47,7 +47,7 @@ export interface AgentMachinesAt {
   readonly seq: number;
   readonly cursor: number;
   readonly at: number;
-  /** The last transition of any of them; null: none was made. */
+  /** The last transition of any of them; `null` before the first one. */
   readonly last: TransitionAt | null;
   readonly agent: MachineAt;
   readonly turn: (MachineAt & { readonly turnId: string }) | null;
@@ -56,9 +56,9 @@ export interface AgentMachinesAt {
 
 /** The moment that is looked at. */
 export interface MachineMoment {
-  /** The last row of the tree that counts. Absent: all do. */
+  /** The last row of the tree that is folded. Default: all rows are. */
   readonly cursor?: number | undefined;
-  /** The last entry of the agent that counts, within that row too. Absent: all do. */
+  /** The last entry of the agent that is folded, also within that row. Default: all entries are. */
   readonly seq?: number | undefined;
   /** Until when the present states have lasted, in milliseconds since the epoch. Default: the time of the last entry. */
   readonly now?: number | undefined;
@@ -69,13 +69,13 @@ export interface MachineStates {
   readonly agent: { readonly value: Json };
   readonly turn: { readonly turnId: string; readonly value: Json } | null;
   readonly calls: readonly { readonly callId: string; readonly name: string; readonly value: Json }[];
-  /** The last transition of any of them; null: none was made. */
+  /** The last transition of any of them; `null` before the first one. */
   readonly last: TransitionAt | null;
 }
 
 /**
  * The machines of one agent at a moment, from the rows of its journal (`Stores.readJournal(key, 1)`). Each entry takes about
- * 0.15 ms, so an agent is folded when somebody looks at it, and never all of them.
+ * 0.15 ms, so only the agents that a reader looks at are folded.
  */
 export function machinesAt(agentId: string, rows: readonly JournalRow[], moment: MachineMoment = {}): AgentMachinesAt {
   const { cursor = Number.POSITIVE_INFINITY, seq = Number.POSITIVE_INFINITY, now } = moment;
@@ -326,9 +326,9 @@ function pathOf(value: unknown, above = ""): readonly string[] {
 type HeardBefore = NonNullable<ReturnType<MachineFold["heardBefore"]>>;
 
 /**
- * The name of the guard that chose the transition of an entry; null: it had none. Guards are pure functions of the state in
- * which the machine heard the entry, so they are asked again. Guards that had to hold together are joined by ` & `, as in
- * the charts.
+ * The name of the guard that chose the transition of an entry; `null` if the transition has no guard. Guards are pure
+ * functions of the state in which the machine received the entry, so they are evaluated again. Guards that had to hold
+ * together are joined by ` & `, as in the charts.
  */
 export function guardOf({ machine, snapshot }: HeardBefore, entry: Entry): string | null {
   const chosen = machine.getTransitionData(snapshot, entry).filter(({ target }) => target !== undefined);

@@ -19,7 +19,7 @@ export function termsOf({ id, agentId, turnId, parentId, limits, firstLimits, op
  * children.
  */
 export interface AccountAt extends Account {
-  /** When its turn ended, or its agent was shut down; null: it is open. */
+  /** When its turn ended, or its agent was shut down; `null` while the account is open. */
   readonly closedAt: number | null;
 }
 

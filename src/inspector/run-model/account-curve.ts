@@ -14,8 +14,8 @@ interface TokensChanged {
 }
 
 /**
- * What was reserved and used when, from the log, for curves of accounts.
- * Owns: the changes of tokens, in order. Does not own: which account lies below which.
+ * The tokens that were reserved and used over time, from the log, for curves of accounts.
+ * Owns: the changes of tokens, in order. Does not own: the tree of accounts.
  */
 export class Spending {
   readonly #log: RunLog;

@@ -33,7 +33,7 @@ export interface ReservationAt extends ReservedAmounts {
   readonly step: number;
   readonly accountId: string;
   readonly model: string;
-  /** Of a call of `generate()`: the hook or tool call that makes it. Null: the turn's own call. */
+  /** The hook or tool call that calls `generate()`; `null` for the turn's own call. */
   readonly run: string | null;
   readonly since: number;
 }

@@ -67,13 +67,13 @@ function fullest(uses: readonly BindingLimit[]): BindingLimit | undefined {
 export interface Forecast {
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** For a limit on time it is no estimate: at that moment it is reached, if the work goes on until then. */
+  /** False for a limit on time, which is reached at exactly that moment if the work goes on until then. */
   readonly isEstimate: boolean;
 }
 
 /**
- * When the limit is reached at the rate at which its account has used it so far, per time in which somebody worked on it.
- * Undefined where no rate is known: nothing was used, nobody works, or it is reached already.
+ * When the limit is reached at the rate at which its account has used it so far, per working time.
+ * `undefined` if no rate is known: nothing was used, no agent of the account works, or the limit is reached already.
  */
 export function forecastOf({ account, limit, used, max }: BindingLimit, time: number): Forecast | undefined {
   if (account.closedAt !== null || used >= max) return undefined;

@@ -5,9 +5,9 @@ export interface Axis {
   readonly length: number;
   /** Idle time that is folded; empty where there is none. */
   readonly gaps: readonly Gap[];
-  /** Where a span lies, or undefined where it has no width. An open one lasts until `now`. */
+  /** The range of a span; `undefined` if it has no width. An open span lasts until `now`. */
   rangeOf(span: Span, now: number): Range | undefined;
-  /** Undefined on an axis that is none of time. */
+  /** The place of a time; `undefined` on an axis of amounts. */
   placeOf(time: number): number | undefined;
   /** The inverse: the first time at that place. */
   timeAt(place: number): number | undefined;
@@ -32,7 +32,7 @@ export interface AxisTime {
   /** Milliseconds since the epoch. */
   readonly start: number;
   readonly end: number;
-  /** The run goes on: idle time at its end grows until it takes half of the axis. Default: the run is over. */
+  /** Whether the run still works: then idle time at its end grows until it takes half of the axis. Default false. */
   readonly isOpen?: boolean;
 }
 
@@ -90,8 +90,8 @@ export class TimeAxis implements Axis {
 }
 
 /**
- * What was spent, each agent for itself: its calls one after the other, each as wide as its own amount. What costs nothing
- * has no width, also while others spend.
+ * What each agent has spent: its calls one after the other, each as wide as its amount. Spans that cost nothing have no
+ * width, also while other agents spend.
  */
 export class AmountAxis implements Axis {
   readonly gaps: readonly Gap[] = [];

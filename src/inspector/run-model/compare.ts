@@ -13,7 +13,7 @@ export interface CallSide {
   readonly callId: string;
   /** `name`, or `name outcome` where the call did not succeed. */
   readonly name: string;
-  /** Null: not known. */
+  /** `null` if they are not known. */
   readonly arguments: ComparedText | null;
   readonly result: ComparedText | null;
 }
@@ -28,9 +28,9 @@ export interface StepSide {
   readonly calls: readonly CallSide[];
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Micro-dollars; null: the call had no price. */
+  /** Micro-dollars; `null` if the call had no price. */
   readonly costMicros: number | null;
-  /** Absent where its contents are not known. */
+  /** `undefined` if its contents are not known. */
   readonly contents: StepContents | undefined;
 }
 
@@ -40,10 +40,10 @@ export type StepField = (typeof stepFields)[number];
 export interface ComparedStep {
   readonly turn: number;
   readonly step: number;
-  /** Null: this run did not make it. */
+  /** The step in the one run; `null` if that run did not make it. */
   readonly one: StepSide | null;
   readonly other: StepSide | null;
-  /** Empty: both are the same. Of a step that one run lacks, it names nothing. */
+  /** Empty if both are the same, and for a step that one run lacks. */
   readonly differs: readonly StepField[];
   readonly isSame: boolean;
   /** The contents of both are known; else only figures and names are compared. */
@@ -59,11 +59,11 @@ interface Ends {
 export interface ComparedAgent {
   readonly name: string;
   readonly depth: number;
-  /** Null: this run has no such agent. */
+  /** The agent in the one run; `null` if that run lacks it. */
   readonly one: RunAgent | null;
   readonly other: RunAgent | null;
   readonly steps: readonly ComparedStep[];
-  /** Null: the turns ended in the same way. */
+  /** `null` if the turns ended in the same way. */
   readonly ends: Ends | null;
   /** Steps that differ, 1 for other ends, and 1 for an agent that one run lacks. */
   readonly differences: number;
@@ -237,7 +237,7 @@ function areOther(one: StepSide, other: StepSide, field: "arguments" | "result")
   return listed(one, words) !== listed(other, words);
 }
 
-/** What is not known is no difference. */
+/** Whether both values are known and differ. */
 function isOther(one: string | null | undefined, other: string | null | undefined): boolean {
   return one != null && other != null && one !== other;
 }

@@ -69,13 +69,13 @@ export function groupOf(type: EntryType): EventGroup {
 export interface EventFilter {
   /** Lower case; each word of it is in the type, the agent or the text of the row. */
   readonly text: string;
-  /** Places of the agents whose entries are wanted; null: all. */
+  /** Places of the agents whose entries are wanted; `null` for those of all agents. */
   readonly agents: ReadonlySet<number> | null;
-  /** Empty: all. */
+  /** Groups of entries that are wanted; empty for all of them. */
   readonly groups: ReadonlySet<EventGroup>;
 }
 
-/** The places of the entries that pass, in order; null: all of them do. */
+/** The places of the entries that pass the filter, in order; `null` if the filter is empty, so that all pass. */
 export function filteredEvents(log: RunLog, filter: EventFilter): Uint32Array | null {
   return new EventPlaces(log, filter).update();
 }
@@ -89,7 +89,7 @@ export class EventPlaces {
   readonly #filter: EventFilter;
   readonly #types: Answers<string>;
   readonly #parts: readonly Part[];
-  /** The places that passed a wider filter. All are looked at where it is absent. */
+  /** The places that passed a wider filter; `undefined` if all entries are to be looked at. */
   #among: Uint32Array | undefined;
   #read: number;
   #places = new Uint32Array(1_024);

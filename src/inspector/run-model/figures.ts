@@ -26,7 +26,7 @@ export function dollars(micros: number): string {
 
 /** What calls cost together, as far as they have prices. */
 export interface Cost {
-  /** Of those that have a price; null: none has one. */
+  /** Of the calls that have a price; `null` if none has one. */
   readonly costMicros: number | null;
   readonly calls: number;
   readonly unpricedCalls: number;
@@ -38,7 +38,7 @@ export function costText({ costMicros, calls, unpricedCalls }: Cost): string {
   return unpricedCalls > 0 ? `≥ ${dollars(costMicros ?? 0)}` : dollars(costMicros ?? 0);
 }
 
-/** Why a cost is not a plain figure, or undefined where it is one. */
+/** Why a cost is not a plain figure; `undefined` if it is one. */
 export function costTitle({ calls, unpricedCalls }: Cost): string | undefined {
   if (unpricedCalls === 0) return undefined;
   return `${unpricedCalls.toLocaleString("en")} of ${plural(calls, "call")} had no price and count as nothing`;

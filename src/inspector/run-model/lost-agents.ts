@@ -2,16 +2,16 @@ import type { FeedProcess } from "../feed/wire.ts";
 import { type AgentMoment, isBusy } from "./agent-moment.ts";
 import type { RunAgent } from "./run-log.ts";
 
-/** Who runs the agents with an open turn, as the feed has told. */
+/** The processes that run the agents with an open turn, from the newest status of the feed. */
 export interface Owners {
   readonly processes: ReadonlyMap<string, FeedProcess>;
-  /** By agent, the id of the process; null: none. An agent that is not there: not known. */
+  /** By agent, the id of its process; `null` if no process runs it. An agent without a value is not known. */
   readonly ofAgents: ReadonlyMap<string, string | null>;
 }
 
 /** An agent in the middle of its work that no living process runs. */
 export interface LostAgent {
-  /** The process that ran it, or undefined where none has its lease. */
+  /** The process that ran it; `undefined` if no process has its lease. */
   readonly process: FeedProcess | undefined;
   /** Until when it is known to have worked. */
   readonly seenAt: number;
@@ -19,7 +19,7 @@ export interface LostAgent {
 
 export const nothingLost: ReadonlyMap<number, LostAgent> = new Map();
 
-/** By their places in the log. */
+/** The lost agents by their places in the log. */
 export function lostAgents(
   agents: readonly RunAgent[],
   moments: readonly (AgentMoment | undefined)[],
@@ -39,7 +39,7 @@ export function lostAgents(
   return lost.size === 0 ? nothingLost : lost;
 }
 
-/** Others wait without a process, until what they wait for has come. */
+/** Whether the agent needs a process now. Agents in other phases wait without one. */
 function needsOwner({ phase, running }: AgentMoment): boolean {
   if (phase === "tools") return running.every(({ queue }) => queue === null);
   return phase === "thinking" || phase === "retrying";

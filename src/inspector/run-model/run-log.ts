@@ -90,7 +90,7 @@ export interface LogStart {
   readonly count: number;
   /** The cursor of the last row before. */
   readonly cursor: number;
-  /** When the run began; null: with the first entry of the log. */
+  /** When the run began; `null` if it began with the first entry of the log. */
   readonly startedAt: number | null;
 }
 
@@ -116,11 +116,11 @@ export class RunLog {
   readonly #timeOf = new Column((length) => new Float64Array(length));
   readonly #typeOf = new Column((length) => new Uint8Array(length));
   readonly #wordOf = new Column((length) => new Uint32Array(length));
-  /** The last cursor; 0: no row is there yet. */
+  /** The cursor of the last row; 0 before the first row. */
   head: number;
-  /** The place of the first entry that is held: so many come before. */
+  /** The place of the first entry that is held, which is the number of entries before it. */
   first: number;
-  /** The cursor of the row before it; 0: there is none. */
+  /** The cursor of the row before it; 0 if there is none. */
   cursorBefore: number;
   #startedAt: number | null;
 

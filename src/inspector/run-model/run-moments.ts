@@ -9,7 +9,7 @@ export interface RunMoment {
   /** The cursor of the last entry; 0 before the first. */
   readonly cursor: number;
   readonly time: number;
-  /** By their places in the log; undefined: not there yet. */
+  /** By their places in the log; `undefined` for an agent that was not created yet. */
   readonly agents: readonly (AgentMoment | undefined)[];
   readonly accounts: Pick<
     AccountFold,
@@ -38,8 +38,8 @@ const KEYFRAME_EVERY = 2_048;
  * Owns: keyframes. Does not own: the log.
  *
  * 1. The states in a keyframe are shared with the moments around it; none is ever changed.
- * 2. A moment that was given is valid until the next one is asked for: both are the same lists, folded further.
- * 3. The newest state never goes back, so that an entry that comes is folded once, wherever one looks meanwhile.
+ * 2. A moment is valid until the next one is asked for: both are the same lists, folded further.
+ * 3. The newest state never goes back, so that a new entry is folded once, also while the page shows an earlier moment.
  */
 export class RunMoments {
   readonly #log: RunLog;
@@ -63,7 +63,7 @@ export class RunMoments {
     return this.#newest.count;
   }
 
-  /** Folds the newest state on by at most so many entries; false: there is no more. */
+  /** Folds at most so many entries into the newest state. Returns whether there are more. */
   foldOn(entries: number): boolean {
     this.#fold(this.#newest, Math.min(this.#log.length, this.#newest.count + entries));
     return this.#newest.count < this.#log.length;
@@ -96,7 +96,7 @@ export class RunMoments {
     return copyOf(this.#stateAt(count));
   }
 
-  /** Lets go of what is before a place; call it before the log drops its entries. */
+  /** Drops the states before a place; call it before the log drops its entries. */
   drop(until: number): void {
     const first = copyOf(this.#stateAt(until));
     this.#keyframes = [first, ...this.#keyframes.filter(({ count }) => count > until)];

@@ -160,7 +160,7 @@ function spanFact(facts: SummaryFacts, before: string, { agent, span }: Found, a
 /** Which agent, which model and which call took most of what was spent: of cost, or of tokens where no price is known. */
 export function spentAnswer(facts: SummaryFacts): SummaryAnswer {
   const { total, byAgent, byModel, isOpen, moment } = facts;
-  const question = isOpen ? "Who has spent it so far" : "Who spent it";
+  const question = isOpen ? "Who spent it so far" : "Who spent it";
   const [agent] = byAgent;
   const [model] = byModel;
   if (!agent || !model) return { question, facts: [{ text: "No model call has been paid for", place: null }] };

@@ -10,11 +10,11 @@ export interface SummarySource {
   /** Has taken in at least what the moment has. */
   readonly timeline: Timeline;
   readonly moment: RunMoment;
-  /** Until when the run is known: of the moment, or later while somebody works. */
+  /** Until when the run is known: the time of the moment, or later while an agent works. */
   readonly until: number;
   /** Agents that no living process runs, by their places in the log. */
   readonly lost: ReadonlyMap<number, LostAgent>;
-  /** The first words of its first input; empty: not known. */
+  /** The first words of its first input; empty if they are not known. */
   readonly task: string;
 }
 
@@ -24,9 +24,9 @@ export interface SummaryPlace {
   readonly view: "timeline" | "budgets" | "requests";
   /** Id of the agent that is selected. */
   readonly agent: string;
-  /** The moment, as `CURSOR` or `CURSOR.N`; null: that of the summary. */
+  /** The moment, as `CURSOR` or `CURSOR.N`; `null` for that of the summary. */
   readonly at: string | null;
-  /** The bar that is open, by the moment with which it begins; null: none. */
+  /** The bar that is open, by the moment with which it begins; `null` if no bar is. */
   readonly span: string | null;
 }
 
@@ -34,7 +34,7 @@ export interface SummaryPlace {
 export interface SummaryFact {
   /** In words. */
   readonly text: string;
-  /** Null: it is seen nowhere in particular. */
+  /** Where the fact is seen; `null` if no view shows it in particular. */
   readonly place: SummaryPlace | null;
 }
 

@@ -29,7 +29,7 @@ export interface SupposedEnd {
   /** How many entries there are up to it. */
   readonly count: number;
   readonly time: number;
-  /** Whose work it ends, with the turn and step; null: not known. */
+  /** The agent whose work it ends, with the turn and step; `null` if they are not known. */
   readonly agentId: string;
   readonly turnId: string | null;
   readonly step: number | null;
@@ -55,7 +55,7 @@ export interface SupposedTurnOff {
 
 /** What would have become of a run under another limit, as far as its journal tells. */
 export interface SupposedRun {
-  /** Null: the limit ends nothing of what has happened so far. */
+  /** `null` if the limit would have ended nothing so far. */
   readonly end: SupposedEnd | null;
   readonly turnsOff: SupposedTurnOff | null;
   /** The most that was used and reserved at once until the end, in the limit's unit. 0 for a deadline. */
@@ -113,7 +113,7 @@ export class Supposition {
     return { end: this.#end, turnsOff: this.#turnsOff, most: this.#most };
   }
 
-  /** Folds on until there are `count` entries, by at most so many; false: there is no more to fold. */
+  /** Folds on until there are `count` entries, by at most `entries`. Returns whether there are more to fold. */
   foldOn(count: number, entries = Number.POSITIVE_INFINITY): boolean {
     const all = Math.min(count, this.#log.length);
     const until = Math.min(all, this.#count + entries);
@@ -125,7 +125,7 @@ export class Supposition {
     return this.#count < all && this.#end === null;
   }
 
-  /** Time has passed since the last entry. */
+  /** Lets time pass up to `until`, since the last entry. */
   passTime(until: number): void {
     if (this.#end === null) this.#runOut(until);
   }

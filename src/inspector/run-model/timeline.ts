@@ -55,7 +55,7 @@ const MOST_LANES = 8;
 /** What counts as work: time without it is folded. */
 const working: ReadonlySet<SpanKind> = new Set(["model", "tool", "retry"]);
 
-/** What is open at a place of the log, from which another timeline goes on. */
+/** The spans of an agent that are open at a place of the log, for a timeline that continues there. */
 export interface OpenSpans {
   /** Place of the agent in the log. */
   readonly agent: number;
@@ -88,7 +88,7 @@ export class Timeline {
   #working = 0;
   readonly #kinds = new Set<SpanKind>();
 
-  /** `carried`: what was open before the first entry of the log (`open`). */
+  /** `carried`: the spans that were open before the first entry of the log (`open`). */
   constructor(log: RunLog, carried: readonly OpenSpans[] = []) {
     this.#log = log;
     this.#read = log.first;
@@ -100,7 +100,7 @@ export class Timeline {
     }
   }
 
-  /** What is open after all entries that it has taken in. */
+  /** The spans that are open after all entries that it has read. */
   get open(): readonly OpenSpans[] {
     return this.#agents.flatMap((own, agent) => {
       if (own.open.size === 0) return [];

@@ -9,11 +9,11 @@ export type AgentState = "busy" | Phase;
 
 /** Which agents are wanted; those above them are shown with them. */
 export interface AgentFilter {
-  /** Lower case; in the name, the id or the phase. Empty: all. */
+  /** Lower case; is in the name, the id or the phase. Empty for all agents. */
   readonly text: string;
-  /** Null: all. */
+  /** `null` for agents in any state. */
   readonly state: AgentState | null;
-  /** Places of the agents among which they are; null: all. */
+  /** Places of the agents among which they are; `null` for all agents. */
   readonly among: ReadonlySet<number> | null;
 }
 
@@ -27,16 +27,16 @@ export interface TreeOptions extends AgentFilter {
 /** A row of the tree of agents: the same in all views. */
 export interface TreeRow {
   readonly agent: RunAgent;
-  /** Undefined: the agent is not there yet at the moment. */
+  /** `undefined` if the agent was not created yet at the moment. */
   readonly moment: AgentMoment | undefined;
   /** From 1. */
   readonly level: number;
   /** Rows under the same parent, and the place among them, from 1. */
   readonly setSize: number;
   readonly place: number;
-  /** Undefined: it has nothing below. */
+  /** Whether the rows below are shown; `undefined` if there are none. */
   readonly isOpen: boolean | undefined;
-  /** False: it is shown for an agent below it. */
+  /** False if the agent does not pass the filter and is shown only for one below it. */
   readonly isMatch: boolean;
 }
 

@@ -54,9 +54,9 @@ interface Node extends FramedActor {
  *
  * Invariants
  * 1. The id of an actor is that of its agent, turn or call, so it is the same after a restart.
- * 2. Nothing leaves the hub but what `visible.ts` lets through.
+ * 2. The hub emits only values that `visible.ts` lets through.
  * 3. The number of ended actors is bounded; live ones are as many as the runtime has.
- * 4. While nobody listens, an event costs the same however many actors and children there are, and builds no frame.
+ * 4. Without listeners, an event builds no frame and costs the same for any number of actors and children.
  */
 class InspectionHub implements Inspector {
   readonly #now: () => number;

@@ -9,7 +9,7 @@ export interface Page {
   readonly policy: string;
 }
 
-/** Stately's own inspector in a frame, with a bridge that hands the frames on to it and to nobody else. */
+/** Stately's own inspector in a frame, with a bridge that hands the frames on to that page alone. */
 export function statelyPage(host: string): Page {
   const body = `<p id="notice" role="status" hidden></p>
 <iframe id="stately" title="Stately inspector" src="${STATELY_ORIGIN}/inspect"></iframe>`;

@@ -13,7 +13,7 @@ export interface StoredTrees {
 
 /**
  * The actors of a stored tree in the states that their journals fold to, parents first; of the newest tree if none is named.
- * `isKnown`: agents that need not be read. A tree that nobody has is empty.
+ * `isKnown` is true for agents that need not be read. Empty if no store has the tree.
  */
 export async function storedFrames(
   trees: Iterable<StoredTrees>,

@@ -1,7 +1,7 @@
 import type { ActorFrame, InspectionFrame } from "./frames.ts";
 import type { FramedActor } from "./hub.ts";
 
-/** Most actors that a client gets in all: Stately's page keeps each that it was ever given. */
+/** Most actors that a client gets in all, because Stately's page keeps each actor that it gets. */
 export const MOST_ACTORS = 200;
 
 export interface TreeFramesOptions {
@@ -15,7 +15,7 @@ export interface TreeFramesOptions {
  * Owns: which actors the client has. Does not own: the socket, the source of the frames.
  *
  * 1. An actor beyond `MOST_ACTORS` is not sent, nor is any frame about it.
- * 2. What is live is not replaced by what is stored.
+ * 2. A stored actor never replaces a live one.
  */
 export class TreeFrames {
   readonly #send: (frame: InspectionFrame) => void;

@@ -92,7 +92,7 @@ export function visibleEvent(event: unknown): FrameEvent {
 const fromOutside =
   /^(?:agent|conversation|budget|timer)\.|^(?:turn\.started|stop\.signalled|request\.decided|intent\.refused)$/;
 
-/** The actor whose effect has written the entry: a call, a turn, or a child that has ended. Undefined for what comes from outside. */
+/** The actor whose effect wrote the entry: a call, a turn, or a child that has ended; `undefined` for entries from outside. */
 export function sourceOf(event: unknown): string | undefined {
   const { type, turnId, callId, childId } = objectOf(event);
   if (typeof type !== "string" || fromOutside.test(type)) return undefined;

@@ -98,7 +98,7 @@ export function AccountDetail({ run, account, stored, choices, onChoose }: Detai
   );
 }
 
-/** Where the fold and the stored account disagree, the page says so. */
+/** Tells the reader whether the account that was folded from the journal equals the stored one. */
 function Agreement({ run, account, stored }: Pick<DetailProps, "run" | "account" | "stored">) {
   const found = stored?.accounts.find(({ id }) => id === account.id);
   if (!stored || !found || stored.cursor !== run.log.head) return null;

@@ -88,7 +88,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
           </ul>
         </>
       ) : (
-        <p class="agent-doing quiet">Not there yet at this moment.</p>
+        <p class="agent-doing quiet">Not created yet at this moment.</p>
       )}
     </header>
   );
@@ -119,7 +119,7 @@ function Owner({ run, agentId }: { readonly run: RunSession; readonly agentId: s
 interface ActsProps {
   readonly agentId: string;
   readonly name: string;
-  /** The agent as it is now, whatever moment is shown. */
+  /** The agent as it is now, also while the page shows an earlier moment. */
   readonly now: AgentMoment | undefined;
 }
 
@@ -137,7 +137,7 @@ export function AgentActs({ agentId, name, now }: ActsProps) {
       ) : (
         <button
           type="button"
-          title="What is in flight ends; nothing new begins, here and below"
+          title="Calls in flight finish; this agent and those below it begin nothing new"
           onClick={() => void attempt("Pausing", () => act.pause(agentId))}
         >
           Pause
@@ -173,7 +173,7 @@ async function attempt(done: string, call: () => Promise<void>): Promise<void> {
 
 interface DialogProps {
   readonly name: string;
-  /** Null: it was called off. */
+  /** Called with the reason that was typed, or with `null` if the dialog was cancelled. */
   readonly onEnd: (reason: string | null) => void;
 }
 
@@ -184,7 +184,7 @@ function AbortDialog({ name, onEnd }: DialogProps) {
   return (
     <dialog ref={dialog} class="help" aria-label="Abort" onClose={() => onEnd(null)}>
       <h2>Abort the turn of {name}?</h2>
-      <p class="quiet">All work below it is aborted too. What has been spent stays spent.</p>
+      <p class="quiet">All work below it is aborted too. Tokens and cost that were spent are not given back.</p>
       <label class="field">
         <span>Reason (shown in the journal)</span>
         <input value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />

@@ -18,7 +18,7 @@ interface FormProps {
   readonly onChange: (value: JsonValue) => void;
   /** Mistakes that the server has found, by the paths of their fields. */
   readonly issues: FeedFailure["issues"];
-  /** Whether some field holds what is no JSON. */
+  /** Called when the JSON text of a field changes, with whether it is invalid. */
   readonly onBroken: (path: string, isBroken: boolean) => void;
 }
 
@@ -223,7 +223,7 @@ function Control({ kind, schema, value, path, onChange, onBroken, attributes }: 
               if (next !== undefined) onChange(next);
             }}
           />
-          {isBroken && <span class="field-wrong">This is no JSON yet.</span>}
+          {isBroken && <span class="field-wrong">This is not valid JSON yet.</span>}
         </>
       );
     }
@@ -359,7 +359,7 @@ function ownOf(value: JsonValue | undefined, name: string): JsonValue | undefine
   return of && Object.hasOwn(of, name) ? of[name] : undefined;
 }
 
-/** Undefined for a text that is no JSON. */
+/** The JSON value of a text; `undefined` if the text is not valid JSON. */
 export function jsonIn(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text) as JsonValue;

@@ -19,7 +19,7 @@ const ROW_HEIGHT = 32;
 /** Below an account with more than this, only those that hold or have used something are shown, the fullest first. */
 const MOST_CHILDREN = 50;
 
-/** Id of the account that is shown beside, if it pays for the selected agent; null: the foremost. */
+/** Id of the account that is shown beside the rows, if it pays for the selected agent; `null` for the foremost one. */
 const chosen = signal<string | null>(null);
 
 interface AccountRow {

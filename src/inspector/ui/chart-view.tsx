@@ -15,7 +15,7 @@ import { oneLine, plainText } from "./untrusted.tsx";
 
 const charts = chartsJson as unknown as Charts;
 const names = ["agent", "turn", "toolCall"] as const;
-/** Null: all of them where there is room, else the turn. */
+/** The machine whose chart is shown; `null` for all three if there is room, else the turn. */
 const shownMachine = signal<MachineName | null>(null);
 const shownCall = signal<string | null>(null);
 /** A page holds at most so many of one agent, the newest. */
@@ -47,7 +47,7 @@ export function ChartView({ run }: { readonly run: RunSession }) {
   const machines = useMemo(() => machinesAt(transitions, until, time), [transitions, until, time]);
   const call = machines.calls.find(({ id }) => id === shownCall.value) ?? machines.calls.at(-1);
   const wasRoomy = useRef(false);
-  // A band above the view, as that of the past, is no reason to change it.
+  // A band above the view, such as that of the past, must not switch from three charts to one.
   const isRoomy = size.width > 0 && haveRoom(size, wasRoomy.current ? KEPT_SCALE : LEAST_WHOLE_SCALE);
   wasRoomy.current = isRoomy;
   const chosen = shownMachine.value ?? (isRoomy ? null : "turn");

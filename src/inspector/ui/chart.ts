@@ -43,7 +43,7 @@ export type ChartBox = readonly [x: number, y: number, width: number, height: nu
 export interface ChartState {
   /** As in the value of the machine: `thinking.calling`. */
   readonly path: string;
-  /** One sentence for somebody who does not know the machine. */
+  /** One sentence for readers who do not know the machine. */
   readonly about: string;
   /** The effect that runs while the state is active. */
   readonly effect?: string;

@@ -12,7 +12,7 @@ interface StepPlace {
 }
 
 interface StepProps {
-  /** Null: the run did not make it. */
+  /** The step in the one run; `null` if that run did not make it. */
   readonly one: StepPlace | null;
   readonly other: StepPlace | null;
 }

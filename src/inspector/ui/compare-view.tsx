@@ -40,7 +40,9 @@ export function CompareView({ feed }: { readonly feed: FeedClient }) {
       {one && other ? (
         <Comparison key={`${runId} ${otherId}`} one={one} other={other} />
       ) : (
-        <p class="empty">Choose two runs above. Their agents and steps are put side by side, what differs first.</p>
+        <p class="empty">
+          Choose two runs above. The page shows their agents and steps side by side, differences first.
+        </p>
       )}
     </main>
   );

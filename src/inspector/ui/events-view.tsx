@@ -18,7 +18,7 @@ const ROW_HEIGHT = 26;
 const filter = signal("");
 const groups = signal<ReadonlySet<EventGroup>>(new Set());
 const isOfOneAgent = signal(false);
-/** Place of the entry whose row is shown beside the list; null: none. */
+/** Place of the entry whose row is shown beside the list; `null` if none is. */
 const opened = signal<number | null>(null);
 
 /** All entries of the journal up to the moment, one row a fact. */

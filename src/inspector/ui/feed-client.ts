@@ -65,7 +65,7 @@ export interface SourceState {
 export interface FeedClient {
   info(): Promise<FeedInfo>;
   runs(query: RunQuery): Promise<RunPage>;
-  /** Sends what comes after the cursor, and goes on by itself behind it after a cut. */
+  /** Sends the rows after the cursor and new ones. Reconnects by itself after a cut and continues behind the last row. */
   watch(runId: string, after: number, listener: WatchListener): { end(): void };
   /** `after`: how many are known already. */
   transitions(runId: string, agentId: string, page: { readonly after?: string }): Promise<TransitionPage>;
@@ -81,10 +81,10 @@ export interface FeedClient {
   search(runId: string, text: string, query: SearchQuery): Promise<SearchPage>;
   storedAccounts(runId: string): Promise<StoredAccounts>;
   processes(): Promise<readonly ProcessRow[]>;
-  /** Null: there is no Redis. */
+  /** `null` if the source has no queues. */
   queues(): Promise<readonly QueueRow[] | null>;
   artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView>;
-  /** Absent: one can only watch. */
+  /** Acts on agents. Absent if the page can only watch. */
   readonly act?: FeedActs | undefined;
 }
 
@@ -109,7 +109,7 @@ export class FeedFailure extends Error {
   readonly code: string;
   /** Mistakes by field. */
   readonly issues: readonly { readonly path: string; readonly message: string }[];
-  /** The request as it is now, where somebody else was faster. */
+  /** The request as it is now, if another client decided it first. */
   readonly request: RequestRow | undefined;
 
   constructor(code: string, message: string, more: { issues?: FeedFailure["issues"]; request?: RequestRow } = {}) {

@@ -18,7 +18,7 @@ const DATA_ELEMENT = "troupe-data";
 /** Letters of base64 that are decoded at once: a multiple of four. */
 const LETTERS = 65_536;
 
-/** The run in this page; undefined: it comes from a server. */
+/** The run in this page; `undefined` if the page comes from a server. */
 export async function runInPage(): Promise<PackedRun | undefined> {
   const packed = document.getElementById(DATA_ELEMENT)?.textContent?.trim() ?? "";
   if (packed === "") return undefined;
@@ -30,7 +30,7 @@ export async function runInPage(): Promise<PackedRun | undefined> {
 
 /**
  * A run that is read from its page line by line, in slices.
- * Owns: rows and contents. Contents stay text until somebody asks for them: parsed, they take most of the time and memory.
+ * Owns: rows and contents. Contents stay text until a view needs them: parsing them takes most of the time and memory.
  */
 export class PackedRun {
   readonly head: PackedHead;
@@ -54,7 +54,7 @@ export class PackedRun {
     await Promise.race([this.#moreRows.promise, this.#whole]);
   }
 
-  /** Undefined: there are none for this id. */
+  /** The contents of an agent or call; `undefined` if the page holds none for this id. */
   async contentsOf<Value>(name: PackedContents, id: string): Promise<Value | undefined> {
     await this.#whole;
     const line = this.#contents.get(`${name} ${encodeURIComponent(id)}`);
@@ -116,7 +116,7 @@ async function* linesIn(packed: string): AsyncGenerator<string, undefined> {
 const ROWS_AT_A_TIME = 2_000;
 const MESSAGES_AT_A_TIME = 50;
 
-/** What a run in this page answers. What was left out of it is said. */
+/** The feed of a run in this page. It rejects with the name of the contents that were left out. */
 export function feedOfFile(page: PackedRun): FeedClient {
   const { head, rows } = page;
   const { run, agents, accounts } = head;

@@ -120,7 +120,7 @@ const noToken = "The token of this address is missing or no longer valid. Open t
 
 /**
  * One run over a WebSocket.
- * Owns: the socket, and the cursor of the last row that was handed on. Goes on behind it after a cut.
+ * Owns: the socket, and the cursor of the last row that was handed on. Continues behind it after a cut.
  */
 class Watch {
   readonly #token: string;

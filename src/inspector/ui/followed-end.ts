@@ -18,7 +18,7 @@ export function useFollowedEnd(list: RefObject<HTMLElement | null>, isThere = tr
     const look = (): void => {
       const { scrollTop, clientHeight, scrollHeight } = current;
       if (scrollTop + clientHeight >= scrollHeight - NEAR) isAtEnd.current = true;
-      // Content that has grown since the list was scrolled to its end is no sign that the reader has left it.
+      // Only scrolling up leaves the end. Content that has grown below it does not.
       else if (scrollTop < before) isAtEnd.current = false;
       before = scrollTop;
     };

@@ -32,7 +32,7 @@ export function costOf({ models }: Pick<Account, "models">): Cost {
   return costSum(Object.values(models));
 }
 
-/** Of one call. Null: it had no price. */
+/** The cost of one call; `costMicros` is `null` if the call had no price. */
 export function costOfCall(costMicros: number | null): Cost {
   return { costMicros, calls: 1, unpricedCalls: costMicros === null ? 1 : 0 };
 }

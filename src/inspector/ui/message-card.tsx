@@ -69,7 +69,7 @@ export function MessageCard({ message, place = "", mark, isCut = false, callName
         </button>
       </header>
       <MessageContent message={message} />
-      {isCut && <p class="note">The text goes on; it is longer than what is sent here.</p>}
+      {isCut && <p class="note">The text is cut here; the stored one is longer.</p>}
       {message.role === "assistant" && message.reasoning !== undefined && (
         <details>
           <summary>reasoning</summary>

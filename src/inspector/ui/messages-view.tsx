@@ -147,7 +147,7 @@ interface PaneProps {
   readonly onCall: (callId: string) => void;
 }
 
-/** The chosen prompt by its `seq`; null: the newest at the moment. */
+/** The chosen prompt by its `seq`; `null` for the newest at the moment. */
 const chosen = signal<number | null>(null);
 
 /** The model calls of an agent, and the prompt and answer of one. */

@@ -12,15 +12,15 @@ export type View = (typeof views)[number];
 export interface Route {
   readonly page: "runs" | "costs" | "run" | "queues" | "compare";
   readonly runId: string;
-  /** The second run of a comparison; empty: none is chosen. */
+  /** The second run of a comparison; empty if none is chosen. */
   readonly otherId: string;
-  /** `CURSOR`, or `CURSOR.N` for the first N entries of its row; null: the newest. */
+  /** `CURSOR`, or `CURSOR.N` for the first N entries of its row; `null` for the newest moment. */
   readonly at: string | null;
   readonly agent: string | null;
   readonly view: View;
-  /** The bar of the timeline that is open: the address of the moment with which it begins; null: none. */
+  /** The bar of the timeline that is open: the address of the moment with which it begins; `null` if no bar is open. */
   readonly span: string | null;
-  /** Of runs and costs: only the runs that have spent something so: the `key` of a row of costs; null: all. */
+  /** The `key` of a row of costs: runs and costs show only the runs that it sums up; `null` for all runs. */
   readonly spent: string | null;
   /** Which agents are shown in all views, and in which order. */
   readonly filter: string;
@@ -134,7 +134,7 @@ export function addressOf(change: Partial<Route>): string {
 /** The source of all that is shown; undefined until it has answered. */
 export const client = signal<FeedClient | undefined>(undefined);
 export const info = signal<FeedInfo | undefined>(undefined);
-/** What the reader may do to agents with this link at this time, or undefined for nothing. */
+/** What the reader may do to agents with this link at this time; `undefined` if only watching. */
 export const acts = computed(() =>
   info.value === undefined || info.value.acts === "none" ? undefined : client.value?.act,
 );
@@ -177,7 +177,7 @@ export async function copyText(text: string, what: string): Promise<void> {
   }
 }
 
-/** A link to this place for somebody who may only watch. */
+/** Copies a link to this place, with the token that only shows. */
 export async function copyWatchLink(token: string): Promise<void> {
   const place = location.hash.replace(/^#/, "");
   const link = `${location.origin}${location.pathname}#token=${token}${place === "" ? "" : `&${place}`}`;
@@ -229,7 +229,7 @@ function clockAheadMs(): number | null {
   return source === "file" || now === undefined ? null : now - readAt;
 }
 
-/** The moment of an address that somebody opened, or came back to. */
+/** Shows the moment of the address after the reader opened it, or went back to it. */
 function followAddress(): void {
   const run = session.value;
   const { at } = route.value;

@@ -10,7 +10,7 @@ const REFRESH_MS = 2_000;
 /** Agents of a process that have a link. */
 const MOST_LINKS = 8;
 
-/** Who works in the stores: where, since when, whether it lives, and what it runs. */
+/** The processes that work in the stores: where and since when they run, whether they live, and their agents. */
 export function Processes({ feed }: { readonly feed: FeedClient }) {
   const asked = usePolled(() => feed.processes(), feed, REFRESH_MS);
   return (

@@ -18,7 +18,7 @@ const MOST_SHOWN = 100;
 /** The focus is to go to the next open request as soon as that is drawn. */
 const isNextWanted = signal(false);
 
-/** Takes the focus to the next request that somebody has to decide. */
+/** Moves the focus to the next open request. */
 export function showNextRequest(run: RunSession): void {
   const newest = run.moments.at(run.length.peek());
   if (!newest.agents.some((agent) => agent !== undefined && agent.requests.length > 0)) {
@@ -50,11 +50,11 @@ export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
   });
 }
 
-/** Everything in this run that somebody has to decide, and what was decided. */
+/** The requests of this run: those that wait for a decision, and those that were decided. */
 export function RequestsView({ run }: { readonly run: RunSession }) {
   const all = run.requests.value;
   const open = all.filter(({ status }) => status === "open");
-  // What somebody else has decided meanwhile stays where it is until that was read.
+  // A request that another client decided meanwhile keeps its place until the person has read that.
   const first = all.filter((one) => one.status === "open" || hasDraft(one));
   const over = all.filter((one) => !first.includes(one)).toSorted((one, other) => other.openedAt - one.openedAt);
   const list = useRef<HTMLDivElement>(null);
@@ -79,7 +79,7 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
     <div ref={list} class="requests" tabIndex={0} role="region" aria-label="Requests">
       {!run.isLive.value && <p class="note">You look at the past; requests are shown as they are now.</p>}
       {open.length > 0 && acts.value && (
-        <p class="quiet">Nothing happens at the first press: each decision is confirmed, and no key alone approves.</p>
+        <p class="quiet">The first press decides nothing: you confirm each decision, and no single key approves.</p>
       )}
       <AlikeRequests run={run} />
       {first.length > 0 && <h2 class="visually-hidden">Waiting for a decision</h2>}
@@ -97,7 +97,7 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** What somebody is about to do; it happens only after a second press. */
+/** What the person is about to do; it happens only after a second press. */
 type Step = "choose" | "approve" | "reject" | "edit" | "answer" | "option";
 
 /** How far the person is with a request. */
@@ -110,10 +110,10 @@ interface Draft {
 }
 const nothingBegun: Draft = { step: "choose", option: "", failure: null };
 
-/** By request: a card is drawn elsewhere, or anew, while somebody is about to decide. */
+/** Drafts by request. They outlive the cards, which may move or be drawn anew while the person is about to decide. */
 const drafts = signal<ReadonlyMap<string, Draft>>(new Map());
 
-/** Is the person about to decide, or has to hear that somebody else has? */
+/** Whether the person is about to decide the request, or has not read yet that another client did. */
 export function hasDraft({ requestId }: RequestRow): boolean {
   return drafts.value.has(requestId);
 }
@@ -311,7 +311,7 @@ function Decided({ run, request }: { readonly run: RunSession; readonly request:
   );
 }
 
-/** Somebody else has decided while this person was about to. Stays until it was read. */
+/** Shown if another client decided the request while this person was about to. Stays until the person has read it. */
 function Overtaken({ request, onRead }: { readonly request: RequestRow; readonly onRead: () => void }) {
   const { decision } = request;
   const by = decision?.by;
@@ -319,7 +319,7 @@ function Overtaken({ request, onRead }: { readonly request: RequestRow; readonly
     <div class="note bad overtaken" role="alert">
       <p>
         {decision
-          ? `${by == null ? "Somebody" : oneLine(by, 60)} was faster: ${verdictWords[decision.verdict]}.`
+          ? `${by == null ? "Another person" : oneLine(by, 60)} was faster: ${verdictWords[decision.verdict]}.`
           : "The turn went on without a decision."}{" "}
         Your decision was not taken.
       </p>
@@ -352,7 +352,7 @@ function Mistakes({ failure }: { readonly failure: FeedFailure }) {
 interface ChoicesProps {
   readonly request: RequestRow;
   readonly draft: Draft;
-  /** JSON Schema of the arguments; null: it is not known. */
+  /** JSON Schema of the arguments; `null` if it is not known. */
   readonly parameters: JsonValue;
   readonly setStep: (step: Step, option?: string) => void;
   readonly isSending: boolean;
@@ -452,7 +452,7 @@ function Confirmation(props: ChoicesProps) {
 }
 
 interface EditedProps extends Pick<ChoicesProps, "request" | "draft" | "parameters"> {
-  /** Undefined: what is written is no JSON. */
+  /** Called with the edited value, or with `undefined` while the text is not valid JSON. */
   readonly onChange: (value: JsonValue | undefined) => void;
 }
 
@@ -497,7 +497,7 @@ function Edited({ request, draft, parameters, onChange }: EditedProps) {
           />
         </label>
       )}
-      {isBroken && <p class="note bad">This is no JSON yet.</p>}
+      {isBroken && <p class="note bad">This is not valid JSON yet.</p>}
       {hasForm(parameters, value) && (
         <p>
           <button type="button" class="link" disabled={!isWhole} onClick={turn}>

@@ -20,15 +20,16 @@ function Connection({ run }: { readonly run: RunSession }) {
   if (link.kind === "cut" || link.kind === "refused") {
     return (
       <p class="banner bad" role="alert">
-        {link.why} {link.kind === "cut" ? "Trying again; what is shown stays." : "What is shown is not renewed."}
+        {link.why}{" "}
+        {link.kind === "cut" ? "Trying again; the page keeps what it shows." : "The page is no longer updated."}
       </p>
     );
   }
   if (source?.isReachable !== false) return null;
   return (
     <p class="banner bad" role="alert">
-      The store has not answered since {shortTime(source.reachedAt)}. What is shown was so then; the page goes on when
-      it answers again.
+      The store has not answered since {shortTime(source.reachedAt)}. The page shows the run at that time and continues
+      when the store answers again.
     </p>
   );
 }
@@ -45,7 +46,7 @@ function Interrupted({ run }: { readonly run: RunSession }) {
         {plural(lost.size, "agent")}
       </button>{" "}
       interrupted: {[...words].join(", ")}. Last sign of life at {shortTime(first.seenAt)}. A process with the same
-      definitions takes over what is left.
+      definitions continues their work.
     </p>
   );
 }

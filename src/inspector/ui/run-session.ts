@@ -19,7 +19,7 @@ interface WindowSize {
 }
 const windowSize: WindowSize = { most: 250_000, droppedAtOnce: 50_000 };
 
-/** A place from which a run can be read on: the state there, and what the log needs to know. */
+/** A place from which a session can read the run on, with the state there and the start of its log. */
 interface RunMark extends LogStart {
   readonly state: RunState | undefined;
   readonly open: readonly OpenSpans[];
@@ -39,13 +39,13 @@ interface RunWindow {
 }
 
 interface SessionOptions {
-  /** How far the source's clock is ahead of this machine's; null: the run is over, its clock does not run. */
+  /** How far the source's clock is ahead of this machine's; `null` if time stands still, as for a run from a file. */
   readonly aheadMs: number | null;
   readonly size?: WindowSize | undefined;
   readonly window?: RunWindow | undefined;
 }
 
-/** How often time moves on while somebody works: in a run of few entries, and in a large one. */
+/** How often the page moves time on while an agent works: in a run of few entries, and in a large one. */
 const CLOCK_EVERY_MS = 250;
 const CLOCK_LARGE_EVERY_MS = 1_000;
 
@@ -70,11 +70,11 @@ const AXIS_EVERY_MS = 600;
  * One run as the page holds it: the log, the moment at which all views look, playing.
  * Owns: the subscription to the feed, the pinned moment, the texts that are being written. Does not own: the address.
  *
- * 1. All views show `moment` and nothing newer, except those that say so. What is open at the newest moment lasts until
- *    `present`, which moves on with the source's clock while somebody works.
- * 2. Who looks at the past stays there, whatever comes in.
- * 3. An entry that comes is folded once, a few at a time, so that the page answers meanwhile.
- * 4. Of a run that is too large the newest entries are held; `windowAt` gives the others.
+ * 1. All views show `moment` and nothing newer, except those that say so. Calls and waits that are open at the newest moment
+ *    last until `present`, which moves on with the source's clock while an agent works.
+ * 2. A page that shows an earlier moment keeps showing it while new entries come in.
+ * 3. Each new entry is folded once, a few at a time, so that the page stays responsive.
+ * 4. Of a run that is too large, the session holds the newest entries; `windowAt` reads the others.
  */
 export class RunSession {
   readonly runId: string;
@@ -89,7 +89,7 @@ export class RunSession {
   readonly source = signal<SourceState | undefined>(undefined);
   readonly owners = signal<Owners>({ processes: new Map(), ofAgents: new Map() });
   readonly isCaughtUp = signal(false);
-  /** Why nothing more comes; null: it goes on. */
+  /** Why the feed sends nothing more of this run; `null` while it does. */
   readonly gone = signal<string | null>(null);
   /** How many entries the run has until the newest one that is shown. */
   readonly length = signal(0);
@@ -97,7 +97,7 @@ export class RunSession {
   readonly first = signal(0);
   /** It follows the run no further: it holds an earlier part, or the reader looks at what would have to be dropped. */
   readonly isPast = signal(false);
-  /** The entries at which the page looks; null: always the newest. */
+  /** How many entries the page shows; `null` if it follows the newest. */
   readonly pinned = signal<number | null>(null);
   readonly player = new Player(this);
   readonly requests = signal<readonly RequestRow[]>([]);
@@ -120,7 +120,7 @@ export class RunSession {
   readonly #size: WindowSize;
   readonly #window: RunWindow | undefined;
   readonly #marks: RunMark[];
-  /** Of the entries that are dropped: what is open at each mark. */
+  /** The timeline of the entries that are dropped, for the spans that are open at each mark. */
   readonly #dropped: Timeline;
   readonly #aheadMs: number | null;
   #axisAt = 0;
@@ -133,7 +133,7 @@ export class RunSession {
   #requestsShown = 0;
   readonly #requestsRead = new Rereading(() => this.readRequests(), REQUESTS_EVERY_MS);
 
-  /** The source's clock when it was last looked at, or 0 while no agent works. It stands still while the past is shown. */
+  /** The source's clock when it was last read, or 0 while no agent works. It stands still while the page shows the past. */
   readonly #now = signal(0);
   readonly #clock: ReturnType<typeof setInterval>;
 
@@ -156,7 +156,7 @@ export class RunSession {
     const agents = moment.agents.map((agent, index) => agent && (lost.has(index) ? { ...agent, ...isLost } : agent));
     return { ...moment, agents };
   });
-  /** Until when the run is known: the source's clock while somebody works, else the time of the last entry. */
+  /** Until when the run is known: the source's clock while an agent works, else the time of the last entry. */
   readonly present = computed(() => {
     const [now] = [this.#now.value, this.length.value];
     return Math.max(now, this.log.endedAt);
@@ -296,7 +296,7 @@ export class RunSession {
         processes: new Map(processes.map((one) => [one.processId, one])),
         ofAgents: owners ? new Map(owners.map(({ agentId, processId }) => [agentId, processId])) : known.ofAgents,
       };
-      // What is said of the source, and the clock that stands with it, are shown at once.
+      // The state of the source and its clock are shown at once.
       this.#tick();
     });
     const open = new Set(openRequests);
@@ -309,7 +309,7 @@ export class RunSession {
     for (const { agentId, entries } of rows) {
       for (const { type } of entries) {
         if (type === "model.responded" || type === "turn.ended") this.#texts.delete(agentId);
-        // Before the newest is shown nobody knows how many of them are over.
+        // Until the page has caught up, later entries may have closed these requests.
         if (requestTypes.has(type) && this.isCaughtUp.peek()) this.#requestsRead.ask();
       }
     }
@@ -344,7 +344,7 @@ export class RunSession {
     this.#shown = setTimeout(() => void this.#foldOn(), Math.max(0, waitMs));
   }
 
-  /** Folds what has come, and shows it when all of it is folded or nothing was shown for a while. */
+  /** Folds new entries, and shows them once all are folded, or once nothing new was shown for a while. */
   async #foldOn(): Promise<void> {
     const slices = new Slices();
     for (let isMore = true; isMore && !this.#isEnded; ) {
@@ -427,7 +427,7 @@ export class RunSession {
     return new RunSession(this.client, this.runId, { aheadMs: this.#aheadMs, size: this.#size, window });
   }
 
-  /** A place for `windowAt` by the address of a moment that is not held; null: it is held, or never was. */
+  /** A place for `windowAt` by the address of a moment that is not held; `null` if it is held, or does not exist. */
   placeOutside(address: string): number | null {
     const cursor = Number(/^\d{1,15}/.exec(address)?.[0] ?? Number.NaN);
     if (!(cursor <= this.log.cursorBefore)) return null;
@@ -455,12 +455,12 @@ export class RunSession {
     this.#showSoon();
   }
 
-  /** Resolves when the requests are those that the stores have now: a decision is there before its agent has heard of it. */
+  /** Reads the requests from the stores, which have a decision before its agent has received it. */
   async readRequests(): Promise<void> {
     this.#requestsAsked += 1;
     const asked = this.#requestsAsked;
     const requests = await this.client.requests(this.runId);
-    // An answer that was overtaken by a newer one is older than what is shown.
+    // A newer answer may have come first; this one is then older than what is shown.
     if (asked < this.#requestsShown) return;
     this.#requestsShown = asked;
     this.requests.value = requests;
@@ -477,7 +477,7 @@ export class RunSession {
     this.#tick();
   }
 
-  /** The address of the moment: `CURSOR`, or `CURSOR.N` within its row; null: the newest. */
+  /** The address of the moment: `CURSOR`, or `CURSOR.N` within its row; `null` if the page follows the newest. */
   addressOfMoment(): string | null {
     const count = this.pinned.value;
     return count === null ? null : this.log.addressOf(count);

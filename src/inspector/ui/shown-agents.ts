@@ -32,7 +32,7 @@ const state = computed(() => route.value.state);
 const order = computed(() => route.value.order);
 const isCritical = computed(() => route.value.isCritical);
 
-/** Undefined: it is not asked for. */
+/** The critical path of the run; `undefined` unless *critical only* is on. */
 export const shownPath = computed((): CriticalPath | undefined => {
   const run = session.value;
   if (!run || !isCritical.value) return undefined;
@@ -64,7 +64,10 @@ export const isNarrowed = computed(
 
 let known: ReadonlySet<number> = new Set();
 
-/** Places of the agents that fit, without those that are shown for one below them; null: all. The same set while it holds the same. */
+/**
+ * Places of the agents that pass the filter, without those that are shown for one below them; `null` without a filter. The
+ * same set object as long as its content is the same.
+ */
 export const fittingAgents = computed((): ReadonlySet<number> | null => {
   if (!isNarrowed.value) return null;
   const fitting = new Set(shownRows.value.filter(({ isMatch }) => isMatch).map(({ agent }) => agent.index));

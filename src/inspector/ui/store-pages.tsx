@@ -324,7 +324,7 @@ function QueueLine({ row }: { readonly row: QueueRow }) {
     <>
       <tr>
         <td>
-          <b>{oneLine(queue, 80)}</b> {isStuck && <span class="tag bad">nobody works on it</span>}
+          <b>{oneLine(queue, 80)}</b> {isStuck && <span class="tag bad">no process works on it</span>}
         </td>
         {[workers, waiting, age(waitingSince), active, age(activeSince), delayed, dead].map((figure, index) => (
           <td key={index} class={figure === 0 || figure === "–" ? "number figures quiet" : "number figures"}>

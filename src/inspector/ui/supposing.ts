@@ -16,11 +16,11 @@ const FOLDED_AT_ONCE = 256;
  * Another limit that the reader tries, and what would have become of the run under it.
  * Owns: the fold under that limit. Does not own: the run.
  *
- * 1. The whole run is folded, whatever moment is shown, and what comes is folded on.
+ * 1. The whole run is folded, also while the page shows an earlier moment, and new entries are folded as they come.
  * 2. Until a new limit is folded to its end, the outcome of the last one stays.
  */
 export class Supposing {
-  /** Null: none is tried. */
+  /** The limit that is tried; `null` if none is. */
   readonly limit = signal<SupposedLimit | null>(null);
   readonly outcome = signal<SupposedRun | null>(null);
   readonly #run: Supposed;

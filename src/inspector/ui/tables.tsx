@@ -34,7 +34,7 @@ export function Table({ columns, class: kind = "", label, children }: TableProps
 
 interface AskedTableProps<Row> extends Omit<TableProps, "children"> {
   readonly asked: Pick<Asked<unknown>, "failure">;
-  /** Undefined: they are on their way. */
+  /** `undefined` until the first answer. */
   readonly rows: readonly Row[] | undefined;
   /** What is read, as `the store`. */
   readonly what: string;
@@ -67,7 +67,7 @@ export interface UseRow {
   readonly key: string;
   readonly name: ComponentChildren;
   readonly use: AgentUse["use"];
-  /** How many runs it sums up; absent: there is no such column. */
+  /** How many runs the row sums up. Absent if the table has no such column. */
   readonly runs?: number;
 }
 
@@ -76,11 +76,11 @@ interface UseTableProps {
   /** What the first column is called. */
   readonly what: string;
   readonly rows: readonly UseRow[];
-  /** So many rows are shown, and the others as their sum. */
+  /** So many rows are shown, and one more with the sum of the others. Default 20. */
   readonly most?: number;
 }
 
-/** Who or what has used how many tokens at which cost. */
+/** Tokens and cost by model, agent, definition or day. */
 export function UseTable({ label, what, rows, most = 20 }: UseTableProps) {
   const rest = rows.slice(most);
   const sum = sumOfUses(rest.map(({ use }) => use));

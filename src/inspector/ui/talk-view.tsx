@@ -14,7 +14,7 @@ import { oneLine, plainText } from "./untrusted.tsx";
 
 const MOST_MESSAGES = 60;
 
-/** A conversation with the root of the run; the tree beside it moves along. */
+/** A conversation with the root agent of the run; the tree beside it shows the work live. */
 export function TalkView({ run }: { readonly run: RunSession }) {
   const act = acts.value;
   const root = run.log.agents[0];
@@ -79,8 +79,8 @@ export function TalkView({ run }: { readonly run: RunSession }) {
       ) : (
         <p class="note">
           {info.value?.scope === "act"
-            ? "One can talk only on the page of the process that runs the agents, while it works."
-            : "This link may only watch; one can talk where agents run and the address allows acting."}
+            ? "You can talk only on the page of the process that runs the agents, while it works."
+            : "This link may only watch. To talk, open the address for acting of the process that runs the agents."}
         </p>
       )}
     </div>
@@ -135,7 +135,7 @@ interface ComposerProps {
 const MOST_IMAGES = 8;
 const MOST_IMAGE_BYTES = 4_000_000;
 
-/** Where one writes to an agent. Images come by drop or paste. */
+/** The form in which the person writes to an agent. Images are dropped or pasted into it. */
 export function Composer({ label, send }: ComposerProps) {
   const [text, setText] = useState("");
   const [images, setImages] = useState<readonly string[]>([]);

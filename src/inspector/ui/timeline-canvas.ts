@@ -28,7 +28,7 @@ export interface BarsFrame extends AxisFrame {
   readonly tops: readonly number[];
   /** How far the rows are scrolled. */
   readonly top: number;
-  /** Spans without which the run would have ended sooner; undefined: they are not asked for. */
+  /** Spans without which the run would have ended sooner; `undefined` unless *critical only* is on. */
   readonly critical: CriticalPath | undefined;
   readonly hovered: Span | undefined;
   /** The one of which everything is shown beside. */
@@ -260,7 +260,7 @@ function drawAxis(pen: Pen, { width, height, view, label: labelOf }: RulerFrame,
   const [line, muted] = [colour("line"), colour("muted")];
   for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
     const left = (at - from) * scale;
-    // Places in a gap are no times that anybody wants to read.
+    // A gap folds idle time, so its times are not worth a tick.
     if (axis.gaps.some((gap) => at > gap.place && at < gap.place + gap.width)) continue;
     pen.fillStyle = line;
     pen.fillRect(Math.round(left), height - 6, 1, 6);

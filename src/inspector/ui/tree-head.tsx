@@ -15,7 +15,10 @@ const orderWords: Readonly<Record<AgentOrder, string>> = {
   limit: "by fullest limit",
 };
 
-/** What is shown of the agents, in all views. It is as high as ever, whatever it says, and one key leads from the filter to the rows. */
+/**
+ * The choice of the agents that all views show. Its height does not depend on its text, and one key leads from the filter to
+ * the rows.
+ */
 export function TreeHead({ run }: { readonly run: RunSession }) {
   const { filter, state, order, isCritical } = route.value;
   return (

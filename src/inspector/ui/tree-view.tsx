@@ -19,7 +19,7 @@ import { hasBars, isLow, rowScroll, rowTops, scrollRowsTo, setScroller } from ".
 import { TreeHead } from "./tree-head.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
-/** Id of the agent whose row the arrow keys are on; null: that of the selected agent. */
+/** Id of the agent whose row the arrow keys are on; `null` for the selected agent. */
 const focused = signal<string | null>(null);
 
 /** The agents of the run, as a tree: its rows, their order and what is left out are the same in all views. */

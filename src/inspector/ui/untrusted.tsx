@@ -29,7 +29,7 @@ export function flowText(text: string): string {
   return plainText(text).replace(/\s+/g, " ");
 }
 
-/** Text that somebody else wrote, as text and nothing else. */
+/** Text that a person, a model or a tool wrote, shown as plain text. */
 export function Untrusted({ text }: { readonly text: string }) {
   const parts: (string | { readonly code: string })[] = [];
   let from = 0;
