@@ -5,7 +5,7 @@ export const stateSentences: Readonly<Record<"agent" | "turn" | "toolCall", Read
     starting: "A process has taken the agent over and gets it ready.",
     ready: "The agent has nothing to do and waits for its next turn.",
     busy: "The agent works on a turn.",
-    "busy.working": "The turn goes on: it waits for nobody but its own model and its own tools.",
+    "busy.working": "The turn goes on: it waits only for its own model and its own tools.",
     "busy.waiting": "The turn waits for a subagent, for a person, or for room in a budget.",
     "busy.pausing": "A pause was asked for: what is in flight ends, and nothing new begins.",
     paused: "The agent does nothing until it is resumed.",
@@ -42,12 +42,12 @@ export const stateSentences: Readonly<Record<"agent" | "turn" | "toolCall", Read
     spawningOrdered: "The tool has ordered subagents, which are being started.",
     awaitingChild: "A subagent works on it; its result will be the result of the call.",
     awaitingReports: "The call waits for the reports of subagents that work in the background.",
-    awaitingDecision: "Somebody else has to act: a person decides, a client runs the tool, or somebody signs in.",
+    awaitingDecision: "Waits for an action from outside: a person decides, a client runs the tool, or a user signs in.",
     settlingChild: "A subagent has ended, or has begun to work in the background; the call's result is made of that.",
     settlingWait: "The reports are there, or the time for them is over; the call's result is made of them.",
     reviewing: "Hooks look at the result before the model sees it.",
     settled: "The call has its result, be it a success or an error.",
-    outcomeUnknown: "The process was lost while the tool ran; nobody knows whether the tool had its effect.",
+    outcomeUnknown: "The process was lost while the tool ran; it is unknown whether the tool had its effect.",
   },
 };
 

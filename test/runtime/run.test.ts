@@ -181,9 +181,7 @@ describe("a run that waits for a person", () => {
       message: expect.stringMatching(/question of "ask_user" \(a#1:1:0:1\).*decide.*null as its input/),
     });
     expect(closed()).toBe(1);
-    await expect(run(asker, "go")).rejects.toThrow(
-      /or pass it stores, so that the turn stays open until it is decided/,
-    );
+    await expect(run(asker, "go")).rejects.toThrow(/or pass it stores, so that the turn stays open/);
   });
 
   it("asks `decide` once for each request, and goes on with what it gives", async () => {
