@@ -78,8 +78,11 @@ test("the inspector's page takes nothing of Node, and of the runtime only the ru
   expect(fileCycles(new Map([...sources].map(([path, source]) => [path, withoutAssets(source)])))).toEqual([]);
 });
 
+/** Packages that the page may take into itself. */
+const forPage = ["preact", "preact/hooks", "@preact/signals", "@lezer/common", "@lezer/markdown", "remend"];
+
 function isForPage(path: string, specifier: string, kind: ImportKind): boolean {
-  if (!specifier.startsWith(".")) return ["preact", "preact/hooks", "@preact/signals"].includes(specifier);
+  if (!specifier.startsWith(".")) return forPage.includes(specifier);
   const to = posix.join(posix.dirname(path), specifier);
   if (to.startsWith(page) || to.startsWith("src/inspector/run-model/")) return true;
   return kind === "type" && to === "src/inspector/feed/wire.ts";

@@ -28,6 +28,32 @@ const total = 1 * 2 * 3;
 
 ![a chart](https://pictures.example/chart.png)`;
 
+/** What is easily lost or drawn in another form than it has. */
+const forms = `# Closed #
+
+AT&amp;T <b>not bold</b> \\*no emphasis\\* \`\` a\`b \`\` ~~gone~~ http://localhost:8080/x?y=1. [nowhere]
+
+> first
+> second
+> \`\`\`
+> code
+
+- one
+  goes on
+
+7. seven
+
+| a | b |
+|---|---|
+|   | \`x\` |
+
+${">".repeat(12)} deep`;
+
+/** Longer than what is read as Markdown at once. */
+const chapters = Array.from({ length: 400 }, (_, index) => `## Chapter ${index}\n\n${"word ".repeat(30)}**end**`).join(
+  "\n\n",
+);
+
 /** A ledger of so many lines, with a name in one of the last. */
 const ledger = `${Array.from({ length: 400 }, (_, index) => `line ${index} of the ledger`).join("\n")}\npaid to Ottokar\n`;
 const invoice = { to: "ACME", lines: [{ what: "paper", euros: 12 }], isPaid: false };
@@ -107,6 +133,42 @@ describe.skipIf(!browserProgram)("texts", () => {
     expect(await card.locator("a, table, .heading").count()).toBe(0);
   });
 
+  test("in Markdown lose no letter, and keep their form in lists, quotes and tables", async () => {
+    const { agent, url } = await place(scriptedModel([forms]));
+    await agent.executeTurn("Report.").result;
+    const page = await opened(url, "messages");
+    const card = cardOf(page, "Closed");
+    expect(await card.locator(".heading").textContent()).toBe("Closed");
+    await card.getByText("AT&amp;T <b>not bold</b> *no emphasis*").waitFor();
+    await card.getByText("[nowhere]").waitFor();
+    expect(await card.locator("p > code").first().textContent()).toBe("a`b");
+    expect(await card.locator("del").textContent()).toBe("gone");
+    expect(await card.getByRole("link").getAttribute("href")).toBe("http://localhost:8080/x?y=1");
+    expect(await card.locator("blockquote p").first().textContent()).toBe("first\nsecond");
+    expect(await card.locator("blockquote .long-text").first().textContent()).toBe("code");
+    expect(await card.locator("ul > li").textContent()).toBe("one\ngoes on");
+    expect(await card.locator("ol").getAttribute("start")).toBe("7");
+    expect(await card.getByRole("cell").allTextContents()).toEqual(["", "x"]);
+    // What is deeper than anybody quotes is text with its marks.
+    await card.getByText(">>>> deep", { exact: true }).waitFor();
+  });
+
+  test("in Markdown that are long are read on where they are cut, at the end of a block", async () => {
+    const { agent, url } = await place(scriptedModel([chapters]));
+    await agent.executeTurn("Report.").result;
+    const page = await opened(url, "messages");
+    const card = cardOf(page, "Chapter 0");
+    const headings = card.locator(".heading");
+    const read = await headings.count();
+    expect(read).toBeGreaterThan(50);
+    expect(read).toBeLessThan(200);
+    await card.getByRole("button", { name: /more characters/ }).click();
+    await expect.poll(() => headings.count()).toBeGreaterThan(read);
+    expect(await headings.allTextContents()).toEqual(
+      Array.from({ length: await headings.count() }, (_, index) => `Chapter ${index}`),
+    );
+  });
+
   test("that are JSON are printed with their parts to fold, and copied as they were written", async () => {
     const { agent, url } = await place(scripted());
     await agent.executeTurn("Report.").result;
@@ -184,6 +246,9 @@ describe.skipIf(!browserProgram)("texts", () => {
       await said(" one\n\n``", "It is very good. See the bank https://bank.example/ now.\na\tb\n1\t2\none");
       await said("`js\nlet a", "It is very good. See the bank https://bank.example/ now.\na\tb\n1\t2\none\njs\nlet a");
       await screenshot(page, `texts-written-${view}`);
+      write?.(`\n\`\`\`\n${"word ".repeat(5_000)}the end`);
+      await page.getByRole("log").getByText("the end").waitFor();
+      expect(await text.locator("th").count()).toBe(2);
       answer.resolve("Done.");
       await turn.result;
     },

@@ -1,8 +1,9 @@
+import type { SyntaxNode } from "@lezer/common";
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { plural } from "./format.ts";
-import { type Block, type Inline, isPlain, markdownOf } from "./markdown.ts";
+import { isPlain, isToCome, lastBlockIn, type Markdown, readMarkdown, webAddress } from "./markdown.ts";
 import { copyText } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
 import { type JsonValue, JsonView, LongText, oneLine, plainText, Untrusted } from "./untrusted.tsx";
@@ -10,10 +11,12 @@ import { type JsonValue, JsonView, LongText, oneLine, plainText, Untrusted } fro
 /** What a search has found: the message that holds it is unfolded and shows it. Null: nothing is looked for. */
 export const sought = signal<{ readonly messageId: string; readonly text: string } | null>(null);
 
-/** So much of a text is read as Markdown at once. The rest comes when it is asked for. */
+/** So much of a text is read as Markdown at once: the time may grow with its square. The rest comes when it is asked for. */
 const READ_AT_ONCE = 20_000;
-/** A text that is being written is shown to its end. */
+/** A text that is being written is shown to its end, as it is behind what is read at once. */
 const MOST_WRITTEN = 200_000;
+/** Quotes, lists and emphasis inside each other; what is deeper is text. */
+const DEEPEST = 8;
 /** Texts that are longer are folded where they may be: characters, lines. */
 const LONG = 1_500;
 const MANY_LINES = 20;
@@ -42,17 +45,14 @@ export function TextView({ text, kind, isWriting = false, isFolded = false, look
   const lookedFor = look !== undefined && look !== "" && text.includes(look) ? look : undefined;
   const [isRaw, setRaw] = useState(lookedFor !== undefined);
   const [isOpen, setOpen] = useState(lookedFor !== undefined);
-  const [most, setMost] = useState(READ_AT_ONCE);
   const json = useMemo(() => (kind === "data" ? jsonIn(text) : undefined), [text, kind]);
   const isLong = isFolded && (text.length > LONG || linesIn(text, MANY_LINES + 1) > MANY_LINES);
   const isCut = isLong && !isOpen;
-  const length = isCut ? foldedLength(text) : isWriting ? MOST_WRITTEN : most;
-  const blocks = useMemo(
-    () => (kind === "prose" && !isRaw ? markdownOf(text.slice(0, length), isWriting || isCut) : []),
-    [text, kind, isRaw, length, isWriting, isCut],
-  );
-  const hasForm = json !== undefined || (kind === "prose" && (isRaw || !isPlain(blocks)));
-  const rest = text.length - length;
+  const length = isCut ? foldedLength(text) : READ_AT_ONCE;
+  const isMarkdown = kind === "prose" && !isRaw;
+  const head = isMarkdown ? text.slice(0, length) : "";
+  const markdown = useMemo(() => readMarkdown(head, isWriting || isCut), [head, isWriting, isCut]);
+  const hasForm = json !== undefined || (kind === "prose" && (isRaw || !isPlain(markdown)));
   return (
     <div class="shown-text">
       {(hasForm || isLong || kind === "data") && !isWriting && (
@@ -81,11 +81,11 @@ export function TextView({ text, kind, isWriting = false, isFolded = false, look
         <LongText text={isCut ? text.slice(0, length) : text} isCode={kind === "data"} />
       ) : (
         <>
-          <Blocks blocks={blocks} />
-          {rest > 0 && !isCut && (
-            <button type="button" class="link" onClick={() => setMost(most + READ_AT_ONCE * 5)}>
-              … {rest.toLocaleString("en")} more characters
-            </button>
+          {isCut || isWriting || text.length <= length ? <Root of={markdown} /> : <MarkdownPiece text={text} />}
+          {isWriting && text.length > length && (
+            <div class="long-text">
+              <Untrusted text={text.slice(length, MOST_WRITTEN)} />
+            </div>
           )}
         </>
       )}
@@ -162,146 +162,299 @@ function jsonIn(text: string): JsonValue | undefined {
   }
 }
 
-function Blocks({ blocks }: { readonly blocks: readonly Block[] }) {
+/** The beginning of a long text up to the end of a block; what is behind it comes when it is asked for. */
+function MarkdownPiece({ text }: { readonly text: string }) {
+  const [goesOn, setGoesOn] = useState(false);
+  const piece = useMemo(() => {
+    const longest = readMarkdown(text.slice(0, READ_AT_ONCE));
+    const end = text.length > READ_AT_ONCE ? lastBlockIn(longest) : 0;
+    return end > 0 ? readMarkdown(text.slice(0, end)) : longest;
+  }, [text]);
+  const rest = text.length - piece.text.length;
+  return (
+    <>
+      <Root of={piece} />
+      {rest > 0 && goesOn && <MarkdownPiece text={text.slice(piece.text.length)} />}
+      {rest > 0 && !goesOn && (
+        <button type="button" class="link" onClick={() => setGoesOn(true)}>
+          … {rest.toLocaleString("en")} more characters
+        </button>
+      )}
+    </>
+  );
+}
+
+function Root({ of: { root, text } }: { readonly of: Markdown }) {
+  return <Blocks of={{ node: root, text, depth: 0 }} />;
+}
+
+/** A part of a text in Markdown that is drawn. */
+interface Part {
+  readonly node: SyntaxNode;
+  readonly text: string;
+  readonly depth: number;
+  readonly isInLink?: boolean;
+}
+
+interface PartProps {
+  readonly of: Part;
+}
+
+function childrenOf(node: SyntaxNode): readonly SyntaxNode[] {
+  const children: SyntaxNode[] = [];
+  for (let child = node.firstChild; child; child = child.nextSibling) children.push(child);
+  return children;
+}
+
+function sourceOf({ node, text }: Part): string {
+  return text.slice(node.from, node.to);
+}
+
+function Blocks({ of }: PartProps) {
+  const blocks = childrenOf(of.node).filter(({ name }) => !name.endsWith("Mark"));
   return (
     <div class="markdown">
-      {blocks.map((block, index) => (
-        <BlockView key={index} block={block} />
+      {blocks.map((node, index) => (
+        <BlockView key={index} of={{ ...of, node, depth: of.depth + 1 }} />
       ))}
     </div>
   );
 }
 
-function BlockView({ block }: { readonly block: Block }) {
-  switch (block.type) {
-    case "paragraph":
-      return (
-        <p>
-          <Inlines parts={block.parts} />
-        </p>
-      );
-    // No heading of the page: what somebody else wrote does not change its outline.
-    case "heading":
-      return (
-        <p class={`heading level-${block.level}`}>
-          <Inlines parts={block.parts} />
-        </p>
-      );
-    case "code":
-      return (
-        <div class="code-block">
-          <span class="text-tools">
-            {block.language !== "" && <span class="quiet">{oneLine(block.language, 20)}</span>}
-            <CopyButton text={block.text} />
-          </span>
-          <LongText text={block.text} isCode />
-        </div>
-      );
-    case "quote":
+function BlockView({ of }: PartProps) {
+  const { node, depth } = of;
+  const isContainer = node.name === "Blockquote" || node.name.endsWith("List");
+  if (isContainer && depth > DEEPEST) {
+    return (
+      <p>
+        <Untrusted text={sourceOf(of)} />
+      </p>
+    );
+  }
+  const heading = /^ATXHeading(\d)$/.exec(node.name);
+  // No heading of the page: what somebody else wrote does not change its outline.
+  if (heading) {
+    return (
+      <p class={`heading level-${heading[1]}`}>
+        <Inlines of={of} />
+      </p>
+    );
+  }
+  switch (node.name) {
+    case "FencedCode":
+      return <CodeBlock of={of} />;
+    case "Blockquote":
       return (
         <blockquote>
-          <Blocks blocks={block.blocks} />
+          <Blocks of={of} />
         </blockquote>
       );
-    case "list": {
-      const items = block.items.map((blocks, index) => (
+    case "BulletList":
+    case "OrderedList": {
+      const items = childrenOf(node).map((item, index) => (
         <li key={index}>
-          <Blocks blocks={blocks} />
+          <Blocks of={{ ...of, node: item }} />
         </li>
       ));
-      return block.start === null ? <ul>{items}</ul> : <ol start={block.start}>{items}</ol>;
+      if (node.name === "BulletList") return <ul>{items}</ul>;
+      return <ol start={Number.parseInt(sourceOf(of), 10)}>{items}</ol>;
     }
-    case "table":
-      return (
-        <div class="table-box" role="group" aria-label="Table" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                {cellsOf(block.head, (cell) => (
-                  <th scope="col">{cell}</th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {block.rows.map((row, index) => (
-                <tr key={index}>
-                  {cellsOf(row, (cell) => (
-                    <td>{cell}</td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      );
-    case "rule":
+    case "Table":
+      return <TableView of={of} />;
+    case "HorizontalRule":
       return <hr />;
     default:
-      return block satisfies never;
+      return (
+        <p>
+          <Inlines of={of} />
+        </p>
+      );
   }
 }
 
-function cellsOf(
-  cells: readonly (readonly Inline[])[],
-  draw: (cell: ComponentChildren) => ComponentChildren,
-): ComponentChildren {
-  return cells.map((parts) => draw(<Inlines parts={parts} />));
-}
-
-interface InlinesProps {
-  readonly parts: readonly Inline[];
-  readonly isInLink?: boolean;
-}
-
-function Inlines({ parts, isInLink = false }: InlinesProps) {
+function CodeBlock({ of }: PartProps) {
+  const parts = childrenOf(of.node);
+  const named = (name: string) => parts.filter((part) => part.name === name).map((node) => sourceOf({ ...of, node }));
+  const [language = ""] = named("CodeInfo").join("").split(/\s/);
+  const code = named("CodeText").join("");
   return (
-    <>
-      {parts.map((part, index) => (
-        <InlineView key={index} part={part} isInLink={isInLink} />
-      ))}
-    </>
+    <div class="code-block">
+      <span class="text-tools">
+        {language !== "" && <span class="quiet">{oneLine(language, 20)}</span>}
+        <CopyButton text={code} />
+      </span>
+      <LongText text={code} isCode />
+    </div>
   );
 }
 
-function InlineView({ part, isInLink }: { readonly part: Inline; readonly isInLink: boolean }) {
-  if (typeof part === "string") return <Untrusted text={part} />;
-  if (part.type === "code") {
-    return (
-      <code>
-        <Untrusted text={part.text} />
-      </code>
-    );
+function TableView({ of }: PartProps) {
+  const [head, ...rows] = childrenOf(of.node).filter(({ name }) => name !== "TableDelimiter" && name !== "QuoteMark");
+  const headCells = head ? cellsOf(head) : [];
+  const drawn = (cell: SyntaxNode | undefined) => cell && <Inlines of={{ ...of, node: cell }} />;
+  return (
+    <div class="table-box" role="group" aria-label="Table" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {headCells.map((cell, index) => (
+              <th key={index} scope="col">
+                {drawn(cell)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>
+              {cellsOf(row)
+                .slice(0, headCells.length)
+                .map((cell, column) => (
+                  <td key={column}>{drawn(cell)}</td>
+                ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Between two delimiters without a cell is an empty one. */
+function cellsOf(row: SyntaxNode): readonly (SyntaxNode | undefined)[] {
+  const parts = childrenOf(row);
+  return parts.flatMap((part, index) => {
+    if (part.name === "TableCell") return [part];
+    return part.name === "TableDelimiter" && parts[index - 1]?.name === "TableDelimiter" ? [undefined] : [];
+  });
+}
+
+/** What is inside a part without the marks of it, or `between` two places. */
+function Inlines({ of, between }: PartProps & { readonly between?: readonly [number, number] }) {
+  const { node, text } = of;
+  const [start, end] = between ?? [node.from, node.to];
+  const drawn: ComponentChildren[] = [];
+  let from = start;
+  const write = (to: number): void => {
+    // Lines that go on in a list or in a quote are indented there.
+    if (to > from) drawn.push(<Untrusted text={text.slice(from, to).replace(/\n[ \t]+/g, "\n")} />);
+  };
+  for (const child of childrenOf(node)) {
+    if (child.from < start || child.to > end) continue;
+    // With the blanks beside them.
+    const isBeside = child.name === "HeaderMark" || child.name === "QuoteMark";
+    write(child.name === "HeaderMark" ? trimmedEnd(text, from, child.from) : child.from);
+    from = child.to;
+    if (isBeside) while (from < end && /[ \t]/.test(text[from] ?? "")) from += 1;
+    if (!child.name.endsWith("Mark")) {
+      drawn.push(<InlineView of={{ ...of, node: child, depth: of.depth + 1 }} />);
+    }
   }
-  const inside = <Inlines parts={part.parts} isInLink={isInLink || part.type === "link"} />;
-  switch (part.type) {
-    case "strong":
-      return <b>{inside}</b>;
-    case "em":
-      return <em>{inside}</em>;
-    case "del":
-      return <del>{inside}</del>;
-    case "image":
+  write(end);
+  return <>{drawn}</>;
+}
+
+function trimmedEnd(text: string, from: number, to: number): number {
+  return from + text.slice(from, to).trimEnd().length;
+}
+
+function InlineView({ of }: PartProps) {
+  const { node, isInLink = false } = of;
+  const source = sourceOf(of);
+  if (of.depth > DEEPEST * 2) return <Untrusted text={source} />;
+  switch (node.name) {
+    case "StrongEmphasis":
       return (
-        <span class="quiet">
-          image {inside} at <code>{plainText(part.target.slice(0, 400))}</code>, not loaded
-        </span>
+        <b>
+          <Inlines of={of} />
+        </b>
       );
-    case "link":
-      return isInLink ? inside : <WebLink part={part}>{inside}</WebLink>;
+    case "Emphasis":
+      return (
+        <em>
+          <Inlines of={of} />
+        </em>
+      );
+    case "Strikethrough":
+      return (
+        <del>
+          <Inlines of={of} />
+        </del>
+      );
+    case "InlineCode":
+      return (
+        <code>
+          <Untrusted text={codeIn(source)} />
+        </code>
+      );
+    case "Escape":
+      return <Untrusted text={source.slice(1)} />;
+    case "HardBreak":
+      return <>{"\n"}</>;
+    case "URL": {
+      const target = webAddress(source);
+      return target !== undefined && !isInLink ? (
+        <WebLink target={target} said={source}>
+          <Untrusted text={source} />
+        </WebLink>
+      ) : (
+        <Untrusted text={source} />
+      );
+    }
+    case "Autolink":
+      return <InlineView of={{ ...of, node: node.getChild("URL") ?? node }} />;
+    case "Link":
+    case "Image":
+      return <Reference of={of} />;
     default:
-      return part satisfies never;
+      return <Untrusted text={source} />;
   }
 }
 
+/** A link, or an image, which is not loaded; text if it leads to anything but the web. */
+function Reference({ of }: PartProps) {
+  const { node, text, isInLink = false } = of;
+  const written = node.getChild("URL");
+  const [opening, closing] = node.getChildren("LinkMark");
+  if (!written || !opening || !closing) return <Untrusted text={sourceOf(of)} />;
+  const url = text.slice(written.from, written.to).replace(/^<|>$/g, "");
+  const isImage = node.name === "Image";
+  const between = [opening.to, closing.from] as const;
+  const inside = <Inlines of={{ ...of, isInLink: isInLink || !isImage }} between={between} />;
+  if (isImage) {
+    if (isToCome(url)) return inside;
+    return (
+      <span class="quiet">
+        image {inside} at <code>{plainText(url.slice(0, 400))}</code>, not loaded
+      </span>
+    );
+  }
+  const target = webAddress(url);
+  if (target === undefined) return <Untrusted text={sourceOf(of)} />;
+  if (isInLink) return inside;
+  return (
+    <WebLink target={target} said={text.slice(...between)}>
+      {inside}
+    </WebLink>
+  );
+}
+
+function codeIn(source: string): string {
+  const ticks = /^`*/.exec(source)?.[0].length ?? 0;
+  const code = source.slice(ticks, source.length - ticks).replaceAll("\n", " ");
+  return code.startsWith(" ") && code.endsWith(" ") && code.trim() !== "" ? code.slice(1, -1) : code;
+}
+
 interface LinkProps {
-  readonly part: Extract<Inline, { readonly type: "link" }>;
+  readonly target: string;
+  /** The words of the link as they are written. */
+  readonly said: string;
   readonly children: ComponentChildren;
 }
 
 /** A link with the address to which it leads, unless its words are that address. */
-function WebLink({ part: { target, parts }, children }: LinkProps) {
-  const [said, ...more] = parts;
-  const isSaid = typeof said === "string" && more.length === 0 && (said === target || `${said}/` === target);
+function WebLink({ target, said, children }: LinkProps) {
+  const isSaid = said === target || `${said}/` === target;
   return (
     <>
       <a href={target} target="_blank" rel="noopener noreferrer">
