@@ -149,7 +149,7 @@ describe.skipIf(!browserProgram)("texts", () => {
     expect(await card.locator("ul > li").textContent()).toBe("one\ngoes on");
     expect(await card.locator("ol").getAttribute("start")).toBe("7");
     expect(await card.getByRole("cell").allTextContents()).toEqual(["", "x"]);
-    // What is deeper than anybody quotes is text with its marks.
+    // Quotes deeper than eight levels are text with their marks.
     await card.getByText(">>>> deep", { exact: true }).waitFor();
   });
 

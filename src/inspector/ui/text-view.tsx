@@ -8,7 +8,7 @@ import { copyText } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
 import { type JsonValue, JsonView, LongText, oneLine, plainText, Untrusted } from "./untrusted.tsx";
 
-/** What a search has found: the message that holds it is unfolded and shows it. Null: nothing is looked for. */
+/** The hit of a search, whose message is unfolded and shows it; `null` while there is no search. */
 export const sought = signal<{ readonly messageId: string; readonly text: string } | null>(null);
 
 /** So much of a text is read as Markdown at once: the time may grow with its square. The rest comes when it is asked for. */
@@ -40,7 +40,7 @@ interface TextProps {
   readonly look?: string | undefined;
 }
 
-/** A text that somebody else wrote, in its form: Markdown or JSON, or as it is at the press of a button. */
+/** A text from a person, a model or a tool, in its form: Markdown or JSON, or as it is at the press of a button. */
 export function TextView({ text, kind, isWriting = false, isFolded = false, look }: TextProps) {
   const lookedFor = look !== undefined && look !== "" && text.includes(look) ? look : undefined;
   const [isRaw, setRaw] = useState(lookedFor !== undefined);
@@ -232,7 +232,7 @@ function BlockView({ of }: PartProps) {
     );
   }
   const heading = /^ATXHeading(\d)$/.exec(node.name);
-  // No heading of the page: what somebody else wrote does not change its outline.
+  // Not a heading of the page, so that a text from outside does not change its outline.
   if (heading) {
     return (
       <p class={`heading level-${heading[1]}`}>
