@@ -1,62 +1,161 @@
-// The pictures of docs/inspector.md and the README: `TROUPE_PICTURES=1 npx vitest run test/browser/pictures.test.ts` puts them there.
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+// The pictures of the inspector in the README and in docs: `npm run pictures` takes them anew and writes them to docs/pictures,
+// with the hash of the page they show. The test of that hash fails when the page has changed since.
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { repositoryRoot } from "../../scripts/run-command.ts";
-import { Feed, type FeedServer, serveFeed } from "../../src/inspector/index.ts";
+import { createRuntime, defineAgent, memoryStores, type Runtime } from "../../src/index.ts";
+import { Feed, type FeedServer, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
 import { troupe } from "../cli/support/in-process.ts";
 import { browserProgram, openBrowser, screenshot } from "../support/browser.ts";
 import { combinedRows } from "../support/full.ts";
+import { payTool } from "../support/pay-tool.ts";
 
 const browser = openBrowser();
 const folder = join(repositoryRoot, "docs", "pictures");
+const pageFile = join(folder, "inspector-page.json");
 const mostBytes = 180 * 1024;
 const isWanted = process.env["TROUPE_PICTURES"] === "1";
 const views = [
   ["timeline", "light"],
   ["timeline", "dark"],
+  ["summary", "light"],
   ["chart", "light"],
   ["messages", "light"],
   ["messages", "dark"],
   ["budgets", "light"],
+  ["requests", "light"],
 ] as const;
+type View = (typeof views)[number][0];
 
-describe.skipIf(!browserProgram)("a picture of each main view of the main job", () => {
-  const place = mkdtempSync(join(tmpdir(), "troupe-pictures-"));
-  let stores: Stores;
-  let server: FeedServer;
-  let runId = "";
+/** Of the script and the style of the page, as the browser gets them. */
+function pageHash(): string {
+  const hash = createHash("sha256");
+  for (const name of ["app.js", "app.css"]) {
+    hash.update(readFileSync(join(repositoryRoot, "src", "inspector", "assets", name)));
+  }
+  return hash.digest("hex");
+}
+
+function inspectorPictures(text: string): string[] {
+  return [...text.matchAll(/pictures\/(inspector-[\w-]+)\.png/g)].map(([, name]) => name as string);
+}
+
+describe.skipIf(isWanted)("the pictures in docs/pictures", () => {
+  it("show the page as it is now", () => {
+    const { page } = JSON.parse(readFileSync(pageFile, "utf8")) as { page: string };
+    expect(page, "the page has changed since its pictures were taken; take them anew: npm run pictures").toBe(
+      pageHash(),
+    );
+  });
+
+  it("are those that the README and docs show", () => {
+    const docs = join(repositoryRoot, "docs");
+    const guides = readdirSync(docs).flatMap((name) => (name.endsWith(".md") ? [join(docs, name)] : []));
+    const shown = [join(repositoryRoot, "README.md"), ...guides].flatMap((file) =>
+      inspectorPictures(readFileSync(file, "utf8")),
+    );
+    const listed = views.map(([view, colorScheme]) => `inspector-${view}-${colorScheme}`);
+    const kept = readdirSync(folder).flatMap((name) => /^(inspector-.*)\.png$/.exec(name)?.[1] ?? []);
+    expect(new Set(shown)).toEqual(new Set(listed));
+    expect(new Set(kept)).toEqual(new Set(listed));
+  });
+});
+
+/** The main job as it is stored when it has ended. */
+async function mainJob(
+  folderOfJob: string,
+): Promise<{ readonly stores: Stores; readonly feed: Feed; readonly runId: string }> {
+  const store = join(folderOfJob, "jobs.db");
+  // As fast as a model on the net, so that the pictures show times as people know them.
+  const pace = isWanted ? { TROUPE_OFFLINE_SPEED: "80" } : {};
+  const { code, notes } = await troupe(["ask", "--model", "offline", "--quiet", "--store", store], pace);
+  if (code !== 0) throw new Error(notes.join("\n"));
+  const stores = sqliteStores(store);
+  const feed = new Feed();
+  feed.add({ stores, tenant: "default" });
+  const runId = (await feed.runs({})).items[0]?.runId ?? "";
+  return { stores, feed, runId };
+}
+
+/** A clerk whose payments wait for a person. */
+async function waitingClerk(): Promise<{ readonly runtime: Runtime; readonly feed: Feed; readonly runId: string }> {
+  const payments = [
+    { to: "ACME Paper", euros: 60 },
+    { to: "Bolt Supplies", euros: 1_250 },
+  ];
+  const said = "Two invoices are **due today**; both are within the budget of the month.";
+  const toolCalls = payments.map((payment) => ({ name: "pay", arguments: payment }));
+  const model = scriptedModel([{ text: said, toolCalls }, "Both are paid."]);
+  const stores = memoryStores();
+  const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model, tools: [payTool] })], stores });
+  const clerk = await runtime.agent("clerk", { agentId: "month-end" });
+  await clerk.start();
+  const turn = clerk.executeTurn("Pay what is due today.");
+  turn.result.catch(() => undefined);
+  let open = 0;
+  for await (const event of turn) {
+    if (event.type === "request.opened") open += 1;
+    if (open === payments.length) break;
+  }
+  const feed = new Feed();
+  feed.add({ stores, tenant: "default", runtime, actor: runtimeActor(runtime, "Ada") });
+  return { runtime, feed, runId: clerk.agentId };
+}
+
+describe.skipIf(!browserProgram)("a picture of each main view", () => {
+  const scratch = mkdtempSync(join(tmpdir(), "troupe-pictures-"));
+  const taken = new Set<string>();
+  const closings: (() => Promise<unknown>)[] = [];
+  let servers: Readonly<Record<"job" | "clerk", { readonly server: FeedServer; readonly runId: string }>>;
   beforeAll(async () => {
-    const store = join(place, "jobs.db");
-    const { code, notes } = await troupe(["ask", "--model", "offline", "--quiet", "--store", store]);
-    if (code !== 0) throw new Error(notes.join("\n"));
-    stores = sqliteStores(store);
-    const feed = new Feed();
-    feed.add({ stores, tenant: "default" });
-    runId = (await feed.runs({})).items[0]?.runId ?? "";
-    server = await serveFeed(feed);
+    const [job, clerk] = await Promise.all([mainJob(scratch), waitingClerk()]);
+    closings.push(
+      () => job.stores.close(),
+      () => clerk.runtime.shutdown(),
+    );
+    const [ofJob, ofClerk] = [await serveFeed(job.feed), await serveFeed(clerk.feed, { mayAct: true })];
+    closings.unshift(
+      () => ofJob.close(),
+      () => ofClerk.close(),
+    );
+    servers = { job: { server: ofJob, runId: job.runId }, clerk: { server: ofClerk, runId: clerk.runId } };
   });
   afterAll(async () => {
-    await server.close();
-    await stores.close();
-    rmSync(place, { recursive: true, force: true });
+    for (const close of closings) await close();
+    rmSync(scratch, { recursive: true, force: true });
   });
 
   it.each(isWanted ? views : combinedRows(views))("%s, %s", async (view, colorScheme) => {
-    // All charts are side by side on a laptop.
-    const viewport = view === "chart" ? { width: 1_440, height: 900 } : { width: 1_280, height: 640 };
-    const page = await browser.newPage({ colorScheme, viewport });
+    const { server, runId } = view === "requests" ? servers.clerk : servers.job;
+    const page = await browser.newPage({ colorScheme, viewport: { width: 1_280, height: heightOf(view) } });
     await page.goto(server.url);
     await page.getByText(runId.slice(-6)).first().waitFor();
     await page.goto(`${server.origin}/#/run/${runId}?agent=${runId}&view=${view}`);
-    await page.getByRole("treegrid").getByText("reader").first().waitFor();
+    await page
+      .getByRole("treegrid")
+      .getByText(view === "requests" ? "clerk" : "reader")
+      .first()
+      .waitFor();
     if (view === "messages") {
       await page.getByRole("button", { name: "Prompts as sent" }).click();
       await page.getByText("exact", { exact: true }).first().waitFor();
     }
+    if (view === "requests") await page.getByRole("button", { name: "Approve", exact: false }).first().waitFor();
     // Fonts and the canvas are drawn a frame or two after the data has come.
     await page.waitForLoadState("networkidle");
     const name = `inspector-${view}-${colorScheme}`;
@@ -65,5 +164,15 @@ describe.skipIf(!browserProgram)("a picture of each main view of the main job", 
     if (!isWanted) return;
     mkdirSync(folder, { recursive: true });
     copyFileSync(path, join(folder, `${name}.png`));
+    taken.add(name);
+  });
+
+  it.runIf(isWanted)("are all taken, so the hash of the page is kept with them", () => {
+    expect(taken.size).toBe(views.length);
+    writeFileSync(pageFile, `${JSON.stringify({ page: pageHash() }, null, 2)}\n`);
   });
 });
+
+function heightOf(view: View): number {
+  return view === "chart" || view === "summary" ? 900 : 680;
+}
