@@ -1,6 +1,6 @@
 import { nothingToRedact } from "./secrets.ts";
 import type { Redact } from "./tool.ts";
-import { type ImagePart, readResult } from "./tool-result.ts";
+import { type ImagePart, isBase64, readResult } from "./tool-result.ts";
 
 /** A tool's result for the model. */
 export interface RenderedOutput {
@@ -85,17 +85,26 @@ const asParts = 'toolResult({ content: [{ type: "image", data, mimeType }] })';
 
 /** The beginnings of PNG, JPEG, GIF and WebP in base64. */
 const imageStart = /^(?:data:image\/|iVBORw0KGg|\/9j\/|R0lGOD[dl]|UklGR)/;
-const imageInText = /data:image\/[\w.+-]{1,40};base64,[A-Za-z0-9+/=]{1000,}/g;
+const imageHead = /data:image\/[\w.+-]{1,40};base64,/g;
 
 /** Whether it is nothing but an image: a URL, or base64 alone. */
 function isLongImage(text: string): boolean {
   if (text.length <= LONGEST_IMAGE_TEXT || !imageStart.test(text)) return false;
-  return text.startsWith("data:") ? !/\s\S/.test(text) : /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text);
+  return text.startsWith("data:") ? !/\s\S/.test(text) : isBase64(text);
 }
 
 /** Pages and documents may have images between their text, which are of no use to a model there. */
 function withoutImages(text: string): string {
-  return text.replaceAll(imageInText, ({ length }) => `[image of ${length} characters left out]`);
+  let kept = "";
+  let from = 0;
+  for (const { index, 0: head } of text.matchAll(imageHead)) {
+    const rest = text.slice(index + head.length);
+    const length = head.length + (/[^A-Za-z0-9+/=]/.exec(rest)?.index ?? rest.length);
+    if (index < from || length - head.length < LONGEST_IMAGE_TEXT) continue;
+    kept += `${text.slice(from, index)}[image of ${length} characters left out]`;
+    from = index + length;
+  }
+  return kept + text.slice(from);
 }
 
 function imageAsText(key: string): TypeError {

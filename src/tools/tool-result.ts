@@ -154,9 +154,16 @@ function mediaTypeOf(source: unknown): string | undefined {
 
 const imagePattern = /^data:image\/(?:png|jpe?g|gif|webp);base64,/i;
 
+/** White space may stand anywhere in it. Searches for what does not belong, because a match of megabytes overflows the stack. */
+export function isBase64(text: string): boolean {
+  const padding = text.indexOf("=");
+  const end = padding < 0 ? text.length : padding;
+  return end > 0 && !/[^A-Za-z0-9+/\s]/.test(text.slice(0, end)) && /^={0,2}$/.test(text.slice(end).trim());
+}
+
 /** An image that a server refuses would be refused with every later prompt too. */
 function checkedUrl(url: string): string {
-  const isData = imagePattern.test(url) && /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(url.slice(url.indexOf(",") + 1));
+  const isData = imagePattern.test(url) && isBase64(url.slice(url.indexOf(",") + 1));
   if (isData) return `${headOfData(url)}${url.slice(url.indexOf(",")).replaceAll(/\s+/g, "")}`;
   if (url.startsWith("https://") && URL.canParse(url)) return url;
   const shown = JSON.stringify(url.slice(0, 60));

@@ -74,7 +74,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     await forger.add("job", { shell: "rm -rf /" });
     await forger.add("job", null);
     await forger.add("job", { version: 1, job, signature: { keyId: "2026-11", mac: "" } }, { attempts: 50 });
-    const forms = ["no job of this version", "no job of this version"];
+    const forms = ["not a job of this version", "not a job of this version"];
     const signatures = ["it is not signed", "does not fit what it says", "does not fit what it says"];
     expect(await outcome(5)).toEqual(allRefused(...forms, ...signatures));
   });
@@ -130,7 +130,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
       const job = await forger.add("job", {}, { jobId: `broken-${field}` });
       await redis.hset(forger.toKey(job.id ?? ""), field, '{"a":');
     }
-    expect(await outcome(2)).toEqual(allRefused("no job of this version", "no job of this version"));
+    expect(await outcome(2)).toEqual(allRefused("not a job of this version", "not a job of this version"));
   });
 
   test("is believed without a secret, but only where it fits", async () => {

@@ -115,6 +115,17 @@ describe("results in parts", () => {
     expect(renderOutput({ type: "image", data: wrapped, mimeType: "image/jpg" }).images).toEqual([sent]);
   });
 
+  test("an image of 20 MB between the words of a text is left out of it, and one of them alone is refused", () => {
+    const large = `${url}${"A".repeat(20_000_000)}`;
+    expect(renderOutput(`Look: ${large} there, and ${large}`)).toMatchObject({
+      text: `Look: [image of ${large.length} characters left out] there, and [image of ${large.length} characters left out]`,
+    });
+    for (const alone of [large, "iVBORw0KGg".padEnd(20_000_000, "A")]) {
+      expect(renderOutput(alone).text).toContain("image");
+      expect(renderOutput(alone)).toMatchObject({ error: "unreadable" });
+    }
+  });
+
   test("images between the words of a text are left out of it", () => {
     const page = `# Map\n\n![map](${url})\n\nTurn left.`;
     const left = `# Map\n\n![map]([image of ${url.length} characters left out])\n\nTurn left.`;

@@ -44,7 +44,7 @@ describe("the documents", () => {
   test("are a folder that exists; its absolute path is kept", () => {
     expect(folderAt("test", process.cwd())).toBe(join(process.cwd(), "test"));
     expect(() => folderAt("none", process.cwd())).toThrow(/no such folder/);
-    expect(() => folderAt("package.json", process.cwd())).toThrow(/no folder/);
+    expect(() => folderAt("package.json", process.cwd())).toThrow(/not a folder/);
   });
 });
 
