@@ -90,12 +90,14 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
   test("a replica refuses to write, retryably, and is written to once it is the master", async () => {
     const replica = await RedisServer.start({ settings: ["--replicaof", "127.0.0.1", String(redis.server.port)] });
     onTestFinished(() => replica.stop());
+    const promoted = replica.client();
+    onTestFinished(() => promoted.disconnect());
+    // While it takes the master's data over, it answers late.
+    await expect.poll(async () => String(await promoted.call("INFO", "replication"))).toMatch(/master_link_status:up/);
     const stores = opened({ url: replica.url, prefix: "copy:" });
     const failure = await stores.createAgent(identityOf(), null).catch((error: unknown) => error);
     expect(failure).toMatchObject({ retryable: true, details: { code: "READONLY" } });
     expect(String(failure)).toMatch(/READONLY: it is a replica/);
-    const promoted = replica.client();
-    onTestFinished(() => promoted.disconnect());
     await promoted.call("REPLICAOF", "NO", "ONE");
     await work(stores);
   });
