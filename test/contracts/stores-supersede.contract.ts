@@ -132,7 +132,7 @@ export function queuedAbortContract(subject: () => Stores): void {
     expect((await kid.commit({ entries: [start] })).entries).toMatchObject([{ type: "tool.started" }]);
   });
 
-  test("once it is open it can be aborted as any other, and the item is not doubled", async () => {
+  test("once it is open it can be aborted like other turns, and the item is not doubled", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     await subject().openTurn(agentKey(), { ...first, ifBusy: "queue" }, NOW);

@@ -90,7 +90,7 @@ describe("rounds of internal tools (row R6)", () => {
   const internal = [modelRequested(), modelResponded(1, 0, { calls: [internalCall(0), internalCall(1)] })];
   const mixed = modelResponded(1, 0, { calls: [internalCall(0), { callId: callIdAt(1), name: "look" }] });
 
-  test("are rounds as any: a machine for each call, and the model is called again", () => {
+  test("are ordinary rounds: a machine for each call, and the model is called again", () => {
     const round = turnAfter(...internal);
     expect(round.value).toBe("round");
     expect(Object.keys(round.children)).toEqual([callIdAt(0), callIdAt(1)]);

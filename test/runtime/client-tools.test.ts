@@ -44,7 +44,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     return { ...others, runtime, agent: await startAgent(runtime, "clerk", "c") };
   };
 
-  it("are offered in that turn alone, behind the agent's own, and answered as any client tool", async () => {
+  it("are offered in that turn alone, behind the agent's own, and answered like other client tools", async () => {
     const { runtime, agent, model, offered } = await open([calling(pickText), "thanks", calling(pickText), "sorry"]);
     const turn = agent.executeTurn("go", { clientTools });
     const request = await requestOf(turn);

@@ -146,7 +146,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toHaveLength(1);
   });
 
-  it("one rejected is told the model as any other", async () => {
+  it("a rejected one reaches the model like other rejections", async () => {
     const { runtime, agent, seen } = await open();
     const turn = agent.executeTurn("go", { auth: adasName });
     await runtime.decide((await requestOf(turn)).requestId, { verdict: "rejected", reason: "not now" });
