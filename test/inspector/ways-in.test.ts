@@ -114,6 +114,15 @@ describe("S5: every address", () => {
     for (const path of acts) expect(await fetched(path, "POST", { ...given, ...asJson })).toEqual([401, ""]);
   });
 
+  it.each(["since=yesterday", "until=-1", "limit=0", "limit=201", "after=1&since=1.5"])(
+    "that ask for runs by %s are answered 400 with what is wrong",
+    async (query) => {
+      const [status, body] = await fetched(`/api/runs?${query}`, "GET", bearer(server.tokens.watch));
+      expect(status).toBe(400);
+      expect(body).toContain("the request does not fit its schema");
+    },
+  );
+
   it("with a token in the address: 401", async () => {
     const { watch } = server.tokens;
     expect(await fetched(`/api/runs?token=${watch}`, "GET", {})).toEqual([401, ""]);
