@@ -9,7 +9,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { type RedisStoresOptions, redisStores } from "../../src/stores/redis.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW } from "../contracts/names.ts";
-import { identityOf, agentKey, openAgent } from "../contracts/stores-fixtures.ts";
+import { agentKey, identityOf, openAgent } from "../contracts/stores-fixtures.ts";
 import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
 import { listening, ownPrefix } from "../support/redis-stores.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
@@ -25,7 +25,7 @@ async function work(stores: Stores): Promise<void> {
 }
 
 function opened(options: RedisStoresOptions): Stores {
-  const stores = redisStores({ timeoutMs: 1000, ...options });
+  const stores = redisStores(options);
   onTestFinished(() => stores.close());
   return stores;
 }
@@ -88,12 +88,15 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
   });
 
   test("a replica refuses to write, retryably, and is written to once it is the master", async () => {
-    const replica = await RedisServer.start({ settings: ["--replicaof", "127.0.0.1", String(redis.server.port)] });
+    const settings = ["--replicaof", "127.0.0.1", String(redis.server.port)];
+    await redis.client.call("CONFIG", "SET", "repl-diskless-sync-delay", "0");
+    const replica = await RedisServer.start({ settings });
     onTestFinished(() => replica.stop());
     const promoted = replica.client();
     onTestFinished(() => promoted.disconnect());
-    // While it takes the master's data over, it answers late.
-    await expect.poll(async () => String(await promoted.call("INFO", "replication"))).toMatch(/master_link_status:up/);
+    // A replica answers late while it copies the master's data, and while it writes them to its own log.
+    const isReady = /aof_rewrite_in_progress:0[^]*aof_rewrite_scheduled:0[^]*master_link_status:up/;
+    await expect.poll(async () => String(await promoted.call("INFO"))).toMatch(isReady);
     const stores = opened({ url: replica.url, prefix: "copy:" });
     const failure = await stores.createAgent(identityOf(), null).catch((error: unknown) => error);
     expect(failure).toMatchObject({ retryable: true, details: { code: "READONLY" } });
