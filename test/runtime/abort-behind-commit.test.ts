@@ -29,7 +29,7 @@ function tool(options: Partial<ToolDefinition<typeof nothing>> & { readonly name
   });
 }
 
-/** What is to happen before the stores are asked for something, the first time that it fits. */
+/** What to run before the first matching store call. */
 interface Held {
   readonly before: "commit" | "postCallEnd";
   /** Type of an entry of the commit. */
@@ -37,7 +37,7 @@ interface Held {
   readonly first: () => Promise<unknown>;
 }
 
-/** Stores that are as slow as a network: something comes before they answer. */
+/** Slow stores, as over a network: `first` runs before they answer the call. */
 function slow(stores: Stores, { before, of, first }: Held): Stores {
   let isDone = false;
   const fits = (given: unknown): boolean =>
@@ -60,7 +60,7 @@ function slow(stores: Stores, { before, of, first }: Held): Stores {
   });
 }
 
-describeRuntimes("what comes while stores are asked", (stage) => {
+describeRuntimes("interrupts during a store call", (stage) => {
   async function open(options: Omit<AgentOptions, "name">, held: Held): Promise<Agent> {
     const agents = [defineAgent({ name: "worker", ...options })];
     const runtime = await stage().open({ agents, through: (stores) => slow(stores, held) });
@@ -69,7 +69,7 @@ describeRuntimes("what comes while stores are asked", (stage) => {
     return agent;
   }
 
-  it("F22, F23: an abort behind the intents of a round gives each call one result, and begins nothing after it", async () => {
+  it("F22, F23: an abort behind the commit of a round's intents gives each call one result and starts nothing", async () => {
     const hand = defineAgent({ name: "hand", model: scriptedModel("done") });
     const asked = ["helper", "charge", "single"].map((name) => ({
       name,
@@ -81,7 +81,7 @@ describeRuntimes("what comes while stores are asked", (stage) => {
         tools: [
           tool({ name: "charge" }),
           subagent(hand, { name: "helper" }),
-          // It waits for its place until it is known whether the helper begins.
+          // It queues until the commit decides whether the helper starts.
           subagent(hand, { name: "single", policy: { maxConcurrent: 1 } }),
         ],
       },
@@ -105,7 +105,7 @@ describeRuntimes("what comes while stores are asked", (stage) => {
     expect((await agent.executeTurn("again").result).text).toBe("again");
   });
 
-  it("H10: a queued call that is granted while the turn withdraws another one is withdrawn too", async () => {
+  it("H10: a queued call that starts while the turn withdraws another call is withdrawn too", async () => {
     const [running, approving, begun] = [createGate<string>(), createGate<boolean>(), createGate<string>()];
     const agent = await open(
       {
@@ -133,13 +133,13 @@ describeRuntimes("what comes while stores are asked", (stage) => {
     await Promise.all([running.reached(), approving.reached()]);
     stage().clock.advance(1_001);
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
-    // A worker had begun it, so its outcome must not say that it was not run.
+    // A worker had started the call, so its outcome must not be "not run".
     const ends = await entriesOfType(stage().look(), "w", "tool.settled");
     const outcomes = Object.fromEntries(ends.map(({ name, outcome }) => [name, outcome]));
     expect(outcomes).toEqual({ first: "interrupted", second: "outcome_unknown" });
   });
 
-  it("a warning that hooks of several calls give behind an undecided intent is stored once", async () => {
+  it("a warning that the hooks of several calls emit behind an undecided intent is stored once", async () => {
     const agent = await open(
       {
         model: scriptedModel([calling("quick", "odd", "odd"), "the end"]),

@@ -6,7 +6,7 @@ import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
 describeRuntimes("an abort while the owner is dead", (stage) => {
-  it("F19: a hook that was cut is not called again, and no model is asked", async () => {
+  it("F19: an interrupted hook is not called again, and the model is not called", async () => {
     const hold = createGate();
     const called: string[] = [];
     const worker = (name: string) =>

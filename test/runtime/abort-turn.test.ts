@@ -17,7 +17,7 @@ const slowTool = (gate: Gate<string>, effect: "none" | "once") =>
     execute: (_args, run) => gate.pass(run.signal),
   });
 
-/** A tree of one width on every level, whose leaves all wait at the gate. */
+/** A tree with the same width on every level. All leaves wait at the gate. */
 const tree = (gate: Gate<string>, width: number): AgentDefinition => {
   const last: ModelScript = (_request, { signal }) => gate.pass(signal);
   const names = Array.from({ length: width }, () => ({ name: "leaf", arguments: { input: "x" } }));
@@ -45,7 +45,7 @@ describeRuntimes("abort", (stage) => {
     await agent.start();
     return { runtime, agent };
   };
-  it("S12: before the first step ends the turn with 0 steps, and the model is not asked", async () => {
+  it("S12: an abort before the first step ends the turn with 0 steps and no model call", async () => {
     const model = scriptedModel("never");
     const { agent } = await open(defineAgent({ name: "worker", model }));
     const turn = agent.executeTurn("go");
@@ -57,7 +57,7 @@ describeRuntimes("abort", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 1, openTurnId: null });
   });
 
-  it("S12: while thinking cuts the call, settles it, and leaves the agent ready for the next turn", async () => {
+  it("S12: an abort while thinking cuts the call, settles it, and leaves the agent ready for the next turn", async () => {
     const gate = createGate<string>();
     let aborted = false;
     const model = scriptedModel(async (_request, { index, signal }) => {
@@ -82,7 +82,7 @@ describeRuntimes("abort", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("H10: while tools run gives every open call a result; what they say later is dropped", async () => {
+  it("H10: an abort while tools run gives every open call a result and drops late results", async () => {
     const gate = createGate<string>();
     const quick = defineTool({
       name: "quick",
@@ -108,21 +108,24 @@ describeRuntimes("abort", (stage) => {
   it.each([
     { effect: "once", read: /outcome of this call of "slow" is not known: Interrupted by user.*It is not repeated/ },
     { effect: "none", read: /^Interrupted by user$/ },
-  ] as const)("the next turn reads of a cut call with effect $effect what is known of it", async ({ effect, read }) => {
-    const gate = createGate<string>();
-    const model = scriptedModel([calling("slow"), "next"]);
-    const { agent } = await open(defineAgent({ name: "worker", model, tools: [slowTool(gate, effect)] }));
-    const turn = agent.executeTurn("go");
-    await gate.reached();
-    await turn.abort();
-    await turn.result;
-    gate.open("too late");
-    expect((await agent.executeTurn("again").result).text).toBe("next");
-    const seen = model.calls[1]?.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
-    expect(seen).toEqual([expect.stringMatching(read)]);
-  });
+  ] as const)(
+    "after an abort the next turn reads the known outcome of a cut call with effect $effect",
+    async ({ effect, read }) => {
+      const gate = createGate<string>();
+      const model = scriptedModel([calling("slow"), "next"]);
+      const { agent } = await open(defineAgent({ name: "worker", model, tools: [slowTool(gate, effect)] }));
+      const turn = agent.executeTurn("go");
+      await gate.reached();
+      await turn.abort();
+      await turn.result;
+      gate.open("too late");
+      expect((await agent.executeTurn("again").result).text).toBe("next");
+      const seen = model.calls[1]?.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+      expect(seen).toEqual([expect.stringMatching(read)]);
+    },
+  );
 
-  it("a once tool that was cut is told to be of unknown outcome", async () => {
+  it("a once tool that an abort cut gets an unknown outcome", async () => {
     const gate = createGate<string>();
     const model = scriptedModel([calling("slow")]);
     const { agent } = await open(defineAgent({ name: "worker", model, tools: [slowTool(gate, "once")] }));
@@ -135,7 +138,7 @@ describeRuntimes("abort", (stage) => {
     expect(settled?.outcome).toBe("outcome_unknown");
   });
 
-  it("many times over is one abort, and one after the end changes nothing", async () => {
+  it("repeated aborts count as one, and an abort after the end changes nothing", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { index, signal }) => (index === 0 ? gate.pass(signal) : "fine"));
     const { agent } = await open(defineAgent({ name: "worker", model }));
@@ -151,7 +154,7 @@ describeRuntimes("abort", (stage) => {
     expect(await agent.executeTurn("again").result).toMatchObject({ status: "completed", text: "fine" });
   });
 
-  it("an abort of an ended turn does not touch the one that is open now", async () => {
+  it("an abort of an ended turn does not affect the open turn", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { index, signal }) => (index === 0 ? "first" : gate.pass(signal)));
     const { agent } = await open(defineAgent({ name: "worker", model }));
@@ -164,7 +167,7 @@ describeRuntimes("abort", (stage) => {
     expect(await second.result).toMatchObject({ status: "completed", text: "second" });
   });
 
-  it("M5: of the root ends the whole tree, legally on every level", async () => {
+  it("M5: an abort of the root ends the whole tree with a legal history on every level", async () => {
     const gate = createGate<string>();
     const { agent, runtime } = await open(tree(gate, 3));
     const turn = agent.executeTurn("go");
@@ -187,7 +190,7 @@ describeRuntimes("abort", (stage) => {
     expect(events.at(-1)).toMatchObject({ type: "turn.stopped", agentId: "a" });
   });
 
-  it("M5: of a turn ends the children that it awaits, and only those of that turn", async () => {
+  it("M5: an abort of a turn ends its awaited children and no other children", async () => {
     const gate = createGate<string>();
     const { agent, runtime } = await open(tree(gate, 1));
     const turn = agent.executeTurn("go");
@@ -198,7 +201,7 @@ describeRuntimes("abort", (stage) => {
     expect((await runtime.list()).map(({ openTurnId }) => openTurnId)).toEqual([null, null, null, null, null]);
   });
 
-  it("of a child alone ends it; its parent goes on with what it has", async () => {
+  it("an abort of a child ends only that child, and its parent continues with the partial result", async () => {
     const gate = createGate<string>();
     const child = defineAgent({ name: "child", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const model = scriptedModel([calling({ name: "child", arguments: { input: "x" } }), "went on"]);
@@ -211,7 +214,7 @@ describeRuntimes("abort", (stage) => {
     expect((await toolTextsOf(agent))[0]).toContain("was stopped (user_requested)");
   });
 
-  it("of a paused tree leaves a child that had ended meanwhile free for a turn of its own", async () => {
+  it("an abort of a paused tree leaves a child that has already ended free for its own turn", async () => {
     const gate = createGate<string>();
     const child = defineAgent({
       name: "child",
@@ -234,7 +237,7 @@ describeRuntimes("abort", (stage) => {
     expect((await own.executeTurn("more").result).text).toBe("again");
   });
 
-  it("while paused ends the turn without a further step, children included", async () => {
+  it("an abort while paused ends the turn and its children without another step", async () => {
     const gate = createGate<string>();
     const { agent, runtime } = await open(tree(gate, 1));
     const turn = agent.executeTurn("go");

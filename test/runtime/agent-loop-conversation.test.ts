@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { createAgentLoop, defineAgent, InvalidInputError, type LoopMessage } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 
-it("L1: turns of one conversation have ids of their own, and each gives back what it added", async () => {
+it("L1: each turn of one conversation has its own id and returns the messages it added", async () => {
   const model = scriptedModel(({ messages }) => `answer ${messages.length}`);
   const loop = createAgentLoop(defineAgent({ name: "talker", model }));
   let conversation: LoopMessage[] = [];
@@ -26,7 +26,7 @@ it("L1: turns of one conversation have ids of their own, and each gives back wha
   expect(new Set(ids).size).toBe(3);
 });
 
-it("L1: two messages with one id are refused", async () => {
+it("L1: two messages with the same id are refused", async () => {
   const loop = createAgentLoop(defineAgent({ name: "talker", model: scriptedModel("fine") }));
   const turn = loop.executeTurn([
     { id: "m", role: "user", content: "one" },

@@ -23,7 +23,7 @@ it.each([
     ],
     "",
   ],
-] as const)("L1: the user's messages at the end of %j are the turn's prompt everywhere", async (messages, prompt) => {
+] as const)("L1: trailing user messages %j become the turn's prompt in every API", async (messages, prompt) => {
   const seen: Record<string, string> = {};
   const look = defineTool({
     name: "look",
@@ -50,7 +50,7 @@ it.each([
   expect(model.calls[0]?.messages).toHaveLength(messages.length);
 });
 
-it("L1: any value that the loop is given is taken, or refused by the turn", async () => {
+it("L1: the loop accepts a value or the turn refuses it", async () => {
   const loop = createAgentLoop(defineAgent({ name: "l", model: scriptedModel("fine") }));
   const hello: LoopMessage[] = [{ role: "user", content: "hello" }];
   const outcomes: boolean[] = [];

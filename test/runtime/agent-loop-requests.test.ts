@@ -5,7 +5,7 @@ import { calling } from "../support/turn-probes.ts";
 
 const script = [calling({ name: "ask_user", arguments: { question: "Which one?" } }), "Thanks."];
 
-it("L7: a turn of the stateless loop waits, and goes on with the answer", async () => {
+it("L7: a turn of the stateless loop waits for an answer and continues with it", async () => {
   const definition = defineAgent({ name: "desk", model: scriptedModel(script), tools: [askUser()] });
   const turn = createAgentLoop(definition).executeTurn([{ role: "user", content: "go" }]);
   const rest = await turn.settled;
@@ -22,7 +22,7 @@ it("L7: a turn of the stateless loop waits, and goes on with the answer", async 
   ]);
 });
 
-it("the short form decides requests of its own tree alone", async () => {
+it("the short form decides only requests of its own tree", async () => {
   const agent = await createAgent({ model: scriptedModel(script), tools: [askUser()] });
   await agent.start();
   const turn = agent.executeTurn("go");

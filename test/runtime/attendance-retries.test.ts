@@ -5,7 +5,7 @@ import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { elapse } from "../support/journal-probes.ts";
 import { calling } from "../support/turn-probes.ts";
 
-/** Stores that are full, or away, when a child is to be taken up: the first so many times. */
+/** Stores that are full or unavailable for the first `times` acquisitions of a child. */
 function unavailableFor(times: number): { readonly stores: Stores; readonly refused: () => number } {
   const stores = memoryStores();
   let refused = 0;
@@ -19,7 +19,7 @@ function unavailableFor(times: number): { readonly stores: Stores; readonly refu
   return { stores: { ...stores, acquire }, refused: () => refused };
 }
 
-it("a child that could not be taken up while the stores did not answer is taken up when they do", async () => {
+it("a child that could not be activated because the stores did not answer is activated once they answer", async () => {
   const clock = createFakeClock();
   const { stores, refused } = unavailableFor(4);
   const helper = defineAgent({ name: "helper", model: scriptedModel("helped") });
@@ -37,7 +37,7 @@ it("a child that could not be taken up while the stores did not answer is taken 
   await runtime.shutdown();
 });
 
-it("something else that comes for a child while the stores do not answer fails no turn", async () => {
+it("any other event for a child while the stores do not answer fails no turn", async () => {
   const clock = createFakeClock();
   const stores = memoryStores();
   const reached = Promise.withResolvers<void>();

@@ -13,7 +13,7 @@ async function started(runtime: Runtime, agentId: string, autoSave = false) {
   return agent;
 }
 
-/** Stores of a process that dies when it has changed them so many times more. */
+/** Stores of a process that dies after `left` more changes. */
 class DyingStores {
   readonly stores: Stores;
   left = Number.POSITIVE_INFINITY;
@@ -41,11 +41,11 @@ class DyingStores {
 const changing: ReadonlySet<keyof Stores> = new Set(["heartbeat", "importTree", "release"]);
 const never = new Promise<never>(() => undefined);
 
-describeRuntimes("a process that dies while it saves", (stage) => {
+describeRuntimes("a process that dies during saveState()", (stage) => {
   it.each([
     { which: "for the first time", saves: 0, calls: 2 },
     { which: "again", saves: 1, calls: 2 },
-  ])("leaves the agent as it was before or as it is now: $which", async ({ saves, calls }) => {
+  ])("leaves the agent as before the save or as after it: $which", async ({ saves, calls }) => {
     for (let left = 0; ; left += 1) {
       const agentId = `k${left}`;
       const { clock } = stage();

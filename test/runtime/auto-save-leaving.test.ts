@@ -23,7 +23,7 @@ async function openUnsaved(stage: Stage, definition = talker()) {
 }
 
 describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
-  it("L6: pause() saves; paused it is for the next process too", async () => {
+  it("L6: pause() saves, so the agent is paused in the next process too", async () => {
     const first = await openUnsaved(stage());
     await first.agent.executeTurn("one").result;
     await first.agent.pause();
@@ -34,7 +34,7 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
     expect(agent.state).toMatchObject({ status: "paused", turnCount: 1 });
   });
 
-  it("L6: shutdown() saves and frees: another process may have it at once, and then this one again", async () => {
+  it("L6: shutdown() saves and releases the agent: another process can start it at once, then this one again", async () => {
     const first = await openUnsaved(stage());
     await first.agent.executeTurn("one").result;
     await first.agent.shutdown();
@@ -53,7 +53,7 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
     expect((await stage().look().readAgent({ tenant, agentId: "u" }))?.turnCount).toBe(3);
   });
 
-  it("shutdown() mid-turn saves the turns of the children too, and the next start() carries all of them on", async () => {
+  it("shutdown() mid-turn saves the children's turns too, and the next start() continues all of them", async () => {
     const gate = createGate<string>();
     const reader = defineAgent({ name: "reader", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const lead = defineAgent({
@@ -77,7 +77,7 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
     expect((await stage().look().readAgent({ tenant, agentId: "u" }))?.turnCount).toBe(1);
   });
 
-  it("alarms of what was saved and is over do not ring", async () => {
+  it("alarms of saved turns that have ended since do not ring", async () => {
     const gate = createGate<string>();
     const script: ModelScript = (_request, { signal }) => gate.pass(signal);
     const { agent, runtime } = await openUnsaved(
@@ -97,7 +97,7 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
     expect(await stage().look().dueTimers(later, 10)).toEqual([]);
   });
 
-  it("shutdown() of the runtime loses what was not saved, and leaves the agent to others", async () => {
+  it("shutdown() of the runtime discards unsaved work and leaves the agent to other processes", async () => {
     const first = await openUnsaved(stage());
     await first.agent.executeTurn("one").result;
     await first.agent.saveState();
@@ -108,7 +108,7 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
   });
 
-  it("projections get what is saved, when it is saved", async () => {
+  it("projections receive saved rows when they are saved", async () => {
     const own = ownStores();
     const runtime = await stage().open({ agents: [talker()], projections: own });
     const agent = await runtime.agent("talker", { agentId: "u", autoSave: false });
@@ -128,7 +128,7 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
 });
 
 describeRuntimes("createAgent({ autoSave: false })", (stage) => {
-  it("saves when it is told to", async () => {
+  it("saves on saveState()", async () => {
     const stores = stage().look();
     const agent = await createAgent({ agentId: "u", model: scriptedModel(counting), stores, autoSave: false });
     await agent.start();
@@ -139,7 +139,7 @@ describeRuntimes("createAgent({ autoSave: false })", (stage) => {
     await agent.runtime.shutdown();
   }, 10_000);
 
-  it("is refused for an agent that lives here with autoSave", async () => {
+  it("is refused for an agent that is live in this process with autoSave", async () => {
     const runtime = await stage().open({ agents: [talker()] });
     const agent = await runtime.agent("talker", { agentId: "u" });
     await agent.start();

@@ -25,7 +25,7 @@ async function started(runtime: Runtime, agentId = "u", autoSave = false): Promi
   return agent;
 }
 
-/** The durable events of agent `u` behind a cursor, to the end of a turn, as a client gets them. */
+/** Returns the durable events of agent `u` after a cursor up to the end of a turn, as a client receives them. */
 async function eventsTo(runtime: Runtime, turnId: string, after?: string): Promise<TroupeEvent[]> {
   const events: TroupeEvent[] = [];
   for await (const event of runtime.follow("u", { after })) {
@@ -42,7 +42,7 @@ const typesOf = (events: readonly TroupeEvent[]) => events.map(({ type }) => typ
 describeRuntimes("a stored agent that is opened with autoSave: false", (stage) => {
   async function stored(): Promise<Runtime> {
     const runtime = await stage().open({ agents: [talker()] });
-    // Rows of another tree lie in between.
+    // The rows of another tree lie between those of `u`.
     for (const agentId of ["t", "u", "t"]) {
       const agent = await started(runtime, agentId, true);
       await agent.executeTurn(`hello ${agentId}`).result;
@@ -51,7 +51,7 @@ describeRuntimes("a stored agent that is opened with autoSave: false", (stage) =
     return runtime;
   }
 
-  it("goes on with its history, in memory: what is stored stays as it was until it is saved", async () => {
+  it("continues with its history in memory; the stored rows do not change until saveState()", async () => {
     const before = await stored();
     const untouched = await stage().look().exportTree(tenant, "u");
     const runtime = await stage().open({ agents: [talker()] });
@@ -66,7 +66,7 @@ describeRuntimes("a stored agent that is opened with autoSave: false", (stage) =
     await before.shutdown();
   });
 
-  it("cannot be started by another process meanwhile", async () => {
+  it("cannot be started by another process before it is shut down", async () => {
     const before = await stored();
     const runtime = await stage().open({ agents: [talker()] });
     const agent = await started(runtime);
@@ -77,7 +77,7 @@ describeRuntimes("a stored agent that is opened with autoSave: false", (stage) =
     await expect(agent.start()).rejects.toThrow(AlreadyOwnedError);
   });
 
-  it("keeps the cursors that clients hold, and after a save nothing is missed behind any of them", async () => {
+  it("keeps the cursors of clients valid, and after a save no event after any of them is missing", async () => {
     const before = await stored();
     const old = await eventsTo(before, "u#1");
     const runtime = await stage().open({ agents: [talker()] });
@@ -105,8 +105,8 @@ describeRuntimes("a stored agent that is opened with autoSave: false", (stage) =
   });
 });
 
-describeRuntimes("an agent that several processes want, with autoSave: false", (stage) => {
-  it("a process that lost its lease while it was frozen cannot save over what others did", async () => {
+describeRuntimes("an agent with autoSave: false that several processes use", (stage) => {
+  it("a process that lost its lease while frozen cannot overwrite later changes of others", async () => {
     const first = await stage().openProcess({ agents: [talker()] });
     const agent = await started(first.runtime);
     await agent.executeTurn("one").result;
@@ -125,7 +125,7 @@ describeRuntimes("an agent that several processes want, with autoSave: false", (
     expect(contents).toEqual(["one", "I see 1", "two", "I see 3"]);
   });
 
-  it("one that was made by another process meanwhile is not replaced", async () => {
+  it("an agent that another process created first is not replaced", async () => {
     const runtime = await stage().open({ agents: [talker()] });
     const agent = await started(runtime);
     await agent.executeTurn("mine").result;
@@ -138,7 +138,7 @@ describeRuntimes("an agent that several processes want, with autoSave: false", (
     expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["mine", "I see 1"]);
   });
 
-  it("a turn that others send in the moment in which it is saved reaches it too", async () => {
+  it("a turn that another process sends during a save reaches the agent", async () => {
     const other = await stage().open({ agents: [talker()] });
     let sent: Promise<string> | undefined;
     const stores: Stores = new Proxy(stage().look(), {
@@ -169,7 +169,7 @@ describeRuntimes("an agent that several processes want, with autoSave: false", (
     await runtime.shutdown();
   });
 
-  it("turns, pauses and aborts that others send to the saved agent reach it", async () => {
+  it("turns, pauses and aborts that other processes send to the saved agent reach it", async () => {
     const gate = createGate<string>();
     const model = scriptedModel(({ messages }, { signal }) => {
       const last = textOf(messages.at(-1)?.content ?? "");
@@ -215,7 +215,7 @@ describeRuntimes("an agent that several processes want, with autoSave: false", (
     ]);
   });
 
-  it("what is unsaved and what is stored are listed as one, and what is saved of the unsaved is not listed twice", async () => {
+  it("list() merges unsaved and stored agents, and lists a saved agent once", async () => {
     const runtime = await stage().open({ agents: [talker()] });
     for (const agentId of ["b", "d"]) await started(runtime, agentId, true);
     const unsaved = await started(runtime, "c");
@@ -235,7 +235,7 @@ describeRuntimes("an agent that several processes want, with autoSave: false", (
   });
 });
 
-/** Resolves when it is so; looks once in each turn of the event loop. */
+/** Resolves once `isSo()` is true; checks once per turn of the event loop. */
 async function waitFor(isSo: () => boolean): Promise<void> {
   while (!isSo()) await loopTurns(1);
 }

@@ -22,9 +22,9 @@ import { treesContract } from "../contracts/stores-trees.contract.ts";
 
 const options = { clock: systemClock, leaseMs: 10_000 };
 
-storesContract("unsaved trees, none of which is held:", () => unsavedStores(memoryStores(), options));
+storesContract("unsaved trees, none of them in memory:", () => unsavedStores(memoryStores(), options));
 
-/** All but the leases of other processes: no other process reaches what is in memory. */
+/** All contracts but that of other processes' leases: no other process reaches the memory. */
 const contracts: readonly ((subject: () => Stores) => void)[] = [
   accountsContract,
   artifactsContract,
@@ -45,8 +45,8 @@ const contracts: readonly ((subject: () => Stores) => void)[] = [
   treesContract,
 ];
 
-/** Half of the trees, by the length of their names, or all of them are in memory. */
-describe.each(["all", "half"])("unsaved trees, %s of which are held:", (share) => {
+/** Either all trees or half of them, chosen by the length of their names, are in memory. */
+describe.each(["all", "half"])("unsaved trees, %s of them in memory:", (share) => {
   let stores: Stores;
   beforeEach(async () => {
     const trees = unsavedStores(memoryStores(), options);

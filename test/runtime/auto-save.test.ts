@@ -14,7 +14,7 @@ const tenant = "default";
 const counting: ModelScript = ({ messages }) => `I see ${messages.length}`;
 const talker = (script: ModelScript = counting) => defineAgent({ name: "talker", model: scriptedModel(script) });
 
-/** The agents that another process finds in the stores. */
+/** Returns the ids of the agents that another process finds in the stores. */
 async function agentsSeen(stage: Stage): Promise<string[]> {
   return (await stage.look().listAgents({ tenant })).map(({ agentId }) => agentId);
 }
@@ -26,13 +26,13 @@ async function openUnsaved(stage: Stage, definition = talker(), agentId = "u") {
   return { ...staged, kill: () => staged.kill(), runtime: staged.runtime, agent };
 }
 
-/** Agents of this stage are saved by hand. */
+/** Opens the agents of this stage with `autoSave: false`. */
 function unsaved(stage: Stage): Stage {
   return {
     ...stage,
     clock: stage.clock,
     look: () => stage.look(),
-    // Here saveState() would save. In memory a commit takes a turn of the event loop.
+    // saveState() would save at this point. A commit in memory takes one turn of the event loop.
     committed: () => loopTurns(5),
     open: async (options) => {
       const runtime = await stage.open(options);
@@ -46,7 +46,7 @@ describeRuntimes(
   "autoSave: false",
   (stage) => {
     const played = scenarios.filter((scenario) => !backgroundScenarios.includes(scenario));
-    it.each(rows(played, every(3)))("saves nothing until saveState(), and then all of it: $name", async ({ run }) => {
+    it.each(rows(played, every(3)))("saves nothing until saveState(), and then everything: $name", async ({ run }) => {
       const runtime = await run(unsaved(stage()), {});
       const agents = await runtime.list();
       const isPaused = (await entriesOf(runtime.stores, "desk")).some(({ type }) => type === "agent.pausing");
@@ -73,7 +73,7 @@ describeRuntimes(
 );
 
 describeRuntimes("saveState()", (stage) => {
-  it("L10: after a restart the agent is as it was at the last save", async () => {
+  it("L10: after a restart the agent is in the state of the last save", async () => {
     const first = await openUnsaved(stage());
     await first.agent.executeTurn("one").result;
     await first.agent.saveState();
@@ -99,7 +99,7 @@ describeRuntimes("saveState()", (stage) => {
     ]);
   });
 
-  it("is for the default too, and waits until all is committed", async () => {
+  it("also works with autoSave on, and resolves after everything is committed", async () => {
     const runtime = await stage().open({ agents: [talker()] });
     const agent = await runtime.agent("talker", { agentId: "u" });
     await agent.start();
@@ -108,7 +108,7 @@ describeRuntimes("saveState()", (stage) => {
     expect((await stage().look().readAgent({ tenant, agentId: "u" }))?.turnCount).toBe(1);
   });
 
-  it("mid-turn: the next process carries the turn on, with what its children had done", async () => {
+  it("mid-turn: the next process continues the turn with the results of its children", async () => {
     const gate = createGate<string>();
     let life = 1;
     const reader = defineAgent({ name: "reader", model: scriptedModel("read") });
@@ -154,7 +154,7 @@ describeRuntimes("saveState()", (stage) => {
     ]);
   });
 
-  it("again and again while a turn works, each time as it is then", async () => {
+  it("repeated while a turn runs: each save stores the current state", async () => {
     const model = scriptedModel(({ messages }) => (messages.length < 20 ? calling("look") : "the end"));
     let saved = Promise.withResolvers<void>();
     const look = defineTool({
@@ -162,7 +162,7 @@ describeRuntimes("saveState()", (stage) => {
       description: "Looks.",
       parameters: z.object({}),
       effect: "none",
-      // No step is over before it was saved once.
+      // No step ends before it has been saved once.
       execute: async () => {
         await saved.promise;
         return "seen";
@@ -192,7 +192,7 @@ describeRuntimes("saveState()", (stage) => {
     expect(seqs).toEqual(seqs.toSorted((one, other) => one - other));
   });
 
-  it("at a wait: another process decides what was saved, whether this one lives or not", async () => {
+  it("while waiting: another process decides the saved request, whether or not this process still runs", async () => {
     const till = openTill();
     const clerk = () =>
       defineAgent({ name: "talker", model: scriptedModel([calling(payment(5)), "paid"]), tools: [till.tool] });

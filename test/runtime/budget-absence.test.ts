@@ -4,9 +4,9 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
 describeRuntimes(
-  "time in which no process works",
+  "time without a running process",
   (stage) => {
-    it("does not count against maxSeconds: a turn is carried on long after its process died", async () => {
+    it("does not count against maxSeconds: a turn continues long after its process died", async () => {
       const { clock } = stage();
       const called = Promise.withResolvers<void>();
       const stuck = scriptedModel(() => {

@@ -26,7 +26,7 @@ function clerk(model = scriptedModel(() => ({ text: "done", usage }))) {
   return defineAgent({ name: "clerk", model, price, maxOutputTokens: 300 });
 }
 
-describeRuntimes("budgets that are changed", (stage) => {
+describeRuntimes("setBudget()", (stage) => {
   async function opened(budget = { maxTokens: 500 }, definition = clerk()) {
     const runtime = await stage().open({ agents: [definition] });
     const agent = await runtime.agent("clerk", { agentId: "desk", budget });
@@ -34,7 +34,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     return { runtime, agent };
   }
 
-  it("a life that is used up goes on after it was raised", async () => {
+  it("an agent with a spent lifetime budget works again after its limit is raised", async () => {
     const { runtime, agent } = await opened({ maxTokens: 400 });
     expect(await agent.executeTurn("one").result).toMatchObject({ status: "completed" });
     expect(await agent.executeTurn("two").result).toMatchObject({ status: "stopped", stopReason: "token_limit" });
@@ -43,7 +43,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     expect(await agent.executeTurn("three").result).toMatchObject({ status: "completed" });
   });
 
-  it("the change is a fact of the journal, and an event in words", async () => {
+  it("the change is journalled and emitted as a readable event", async () => {
     const { runtime, agent } = await opened();
     const told = nextEvent(runtime, ({ type }) => type === "budget.changed");
     await agent.setBudget({ maxTokens: 700, maxCost: 0.5 });
@@ -57,7 +57,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     expect(tree?.accounts).toMatchObject([{ limits, firstLimits: { maxTokens: 500 } }]);
   });
 
-  it("a replay of the journal has the limits of each moment", async () => {
+  it("a replay of the journal shows the limits at each moment", async () => {
     const { runtime, agent } = await opened();
     await agent.executeTurn("one").result;
     await agent.setBudget({ maxTokens: 700 });
@@ -72,7 +72,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     expect([...seen]).toEqual([500, 700]);
   });
 
-  it("a limit on cost that is added in the middle of a turn binds its next call, at the price of the model", async () => {
+  it("a cost limit that is added mid-turn limits the next call, at the model's price", async () => {
     const gate = createGate<string>();
     const model = scriptedModel(async ({ messages }, { signal }) => {
       if (messages.some(({ role }) => role === "tool")) return { text: "done", usage };
@@ -90,7 +90,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     expect(life?.reserved).toEqual({ tokens: 0, costMicros: 0 });
   });
 
-  it("children that wait for each other's reservations go on at once where a raised limit has room for all", async () => {
+  it("children that wait for each other's reservations continue at once when the raised limit has room for all", async () => {
     const gate = createGate<string>();
     const child = defineAgent({
       name: "child",
@@ -120,7 +120,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     expect((await turn.result).status).toBe("completed");
   });
 
-  it("a process that does not run the agent changes it too; the one that does journals it", async () => {
+  it("a process that does not run the agent can change its budget, and the owner journals the change", async () => {
     const gate = createGate<string>();
     const model = scriptedModel(async (_request, { signal }) => ({ text: await gate.pass(signal), usage }));
     const { runtime, agent } = await opened({ maxTokens: 500 }, clerk(model));
@@ -130,7 +130,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     const told = nextEvent(runtime, ({ type }) => type === "budget.changed");
     await (await other.find("desk")).setBudget({ maxTokens: 9_000 });
     expect(await lifeOf(runtime, "desk")).toMatchObject({ limits: { maxTokens: 9_000 } });
-    // Processes that share no more than memory look at each other's posts with their heartbeats.
+    // Processes that share only memory read each other's posts at their heartbeats.
     stage().clock.advance(5_000);
     await told;
     gate.open("done");
@@ -138,7 +138,7 @@ describeRuntimes("budgets that are changed", (stage) => {
     expect(await entriesOfType(runtime.stores, "desk", "budget.changed")).toHaveLength(1);
   });
 
-  it("the change outlives the process that made it, journalled once by the next process that has the agent", async () => {
+  it("the change survives the process that made it, and the next owner journals it once", async () => {
     const first = await stage().openProcess({ agents: [clerk()] });
     const agent = await first.runtime.agent("clerk", { agentId: "desk", budget: { maxTokens: 500 } });
     await agent.start();
@@ -162,14 +162,14 @@ describeRuntimes("budgets that are changed", (stage) => {
     [{ deadline: 1 }, /budget\.deadline/],
     [5 as unknown as BudgetChange, /budget is 5; it takes limits/],
     [null as unknown as BudgetChange, /budget is null; it takes limits/],
-  ])("%j is refused, and nothing is changed", async (change, words) => {
+  ])("%j is refused and changes nothing", async (change, words) => {
     const { runtime, agent } = await opened();
     await expect(agent.setBudget(change)).rejects.toThrow(InvalidInputError);
     await expect(agent.setBudget(change)).rejects.toThrow(words);
     expect(await entriesOfType(runtime.stores, "desk", "budget.changed")).toEqual([]);
   });
 
-  it("an agent without a budget and one that is shut down are refused", async () => {
+  it("agents without a budget and agents that are shut down are refused", async () => {
     const { runtime, agent } = await opened();
     const free = await runtime.agent("clerk", { agentId: "free" });
     await free.start();
@@ -179,13 +179,13 @@ describeRuntimes("budgets that are changed", (stage) => {
     await expect(runtime.find("nobody").then((one) => one.setBudget({ maxTokens: 5 }))).rejects.toThrow(NotFoundError);
   });
 
-  it("an agent that exists is not given another budget in silence", async () => {
+  it("creating an existing agent with another budget is refused", async () => {
     const { runtime, agent } = await opened();
     const again = (maxTokens: number) => runtime.agent("clerk", { agentId: "desk", budget: { maxTokens } });
     await again(500);
     await expect(again(600)).rejects.toThrow(/has another budget for its life; .*change it with agent\.setBudget\(\)/);
     await agent.setBudget({ maxTokens: 600 });
-    // What it has now, and what its program goes on giving.
+    // The current budget, and the one that the agent's program still passes.
     await again(600);
     await again(500);
     await runtime.agent("clerk", { agentId: "desk" });

@@ -20,7 +20,7 @@ interface CountedModel extends LanguageModel {
   readonly counts: () => number;
 }
 
-/** A model whose adapter counts by what it is told here, and bounds every prompt at 9,000. */
+/** A model whose adapter counts with the given function and bounds every prompt at 9,000 tokens. */
 function countedBy(model: LanguageModel, count: LanguageModel["countPromptTokens"]): CountedModel {
   let counts = 0;
   return {
@@ -34,7 +34,7 @@ function countedBy(model: LanguageModel, count: LanguageModel["countPromptTokens
   };
 }
 
-/** A hundred tokens a message. */
+/** A hundred tokens per message. */
 const bySize: LanguageModel["countPromptTokens"] = ({ messages }) => 100 * messages.length;
 
 const step = defineTool({
@@ -45,7 +45,7 @@ const step = defineTool({
   execute: () => "on",
 });
 
-describeRuntimes("how a prompt is measured before a call", (stage) => {
+describeRuntimes("the prompt size before a call", (stage) => {
   async function started(
     options: Pick<AgentOptions, "model"> & Partial<AgentOptions>,
     life?: Budget,
@@ -64,7 +64,7 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
   it.each<[string, Budget | undefined, Budget | undefined]>([
     ["without any limit", undefined, undefined],
     ["with limits on steps and time alone", { maxSteps: 5, maxSeconds: 60 }, { maxToolCalls: 9 }],
-  ])("%s its bytes are taken, and nothing is counted", async (_limits, budget, life) => {
+  ])("%s the prompt's bytes are reserved and no tokens are counted", async (_limits, budget, life) => {
     const model = countedBy(scriptedModel("done"), () => 30);
     const { agent } = await started({ model, budget }, life);
     await agent.executeTurn("go").result;
@@ -77,7 +77,7 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
     ["the turn's tokens, however large it is,", { maxTokens: 900_000_000 }, undefined],
     ["the turn's cost", { maxCost: 1 }, undefined],
     ["the tokens of the agent's life", undefined, { maxTokens: 20_000 }],
-  ])("where a limit on %s binds it is counted", async (_limit, budget, life) => {
+  ])("the prompt is counted under a limit on %s", async (_limit, budget, life) => {
     const model = countedBy(scriptedModel("done"), () => 30);
     const price = { inputPerMillion: 1, outputPerMillion: 1 };
     const { agent } = await started({ model, budget, price }, life);
@@ -85,7 +85,7 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
     expect(await reservedFor()).toEqual([30]);
   });
 
-  it("a child's prompt is counted where only a limit above it binds, and not where none does", async () => {
+  it("a child's prompt is counted if a limit above it applies, and not otherwise", async () => {
     for (const budget of [{ maxTokens: 50_000 }, undefined]) {
       const model = countedBy(scriptedModel("a part"), () => 30);
       const lead = defineAgent({
@@ -102,7 +102,7 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
     }
   });
 
-  it("a strict budget reserves its bytes, here and below, and nothing is counted", async () => {
+  it("a strict budget reserves the bytes, for the agent and its children, without counting", async () => {
     const model = countedBy(scriptedModel("a part"), () => 30);
     const lead = defineAgent({
       name: "lead",
@@ -138,18 +138,21 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
     ["gives a negative number", async () => -5, /counted -5/],
     ["gives something else", () => "many" as unknown as number, /counted the text "many"/],
     ["hangs", () => new Promise<number>(() => undefined), /took more than 5000 ms/],
-  ])("a count that %s costs room and a warning, not the turn", async (_how, count, words) => {
-    const model = countedBy(scriptedModel([calling("step"), "done"]), count);
-    const { agent } = await started({ model, tools: [step], budget: { maxTokens: 50_000 } });
-    const result = await elapse(stage().clock, agent.executeTurn("go").result);
-    expect(result).toMatchObject({ status: "completed", text: "done" });
-    const [before] = await reservedFor();
-    expect(before).toBe(9_000);
-    const warnings = await entriesOfType(stage().look(), "worker-1", "warning");
-    expect(warnings).toMatchObject([{ code: "prompt_not_counted", message: expect.stringMatching(words) }]);
-  });
+  ])(
+    "a count that %s causes a larger reservation and a warning, and the turn continues",
+    async (_how, count, words) => {
+      const model = countedBy(scriptedModel([calling("step"), "done"]), count);
+      const { agent } = await started({ model, tools: [step], budget: { maxTokens: 50_000 } });
+      const result = await elapse(stage().clock, agent.executeTurn("go").result);
+      expect(result).toMatchObject({ status: "completed", text: "done" });
+      const [before] = await reservedFor();
+      expect(before).toBe(9_000);
+      const warnings = await entriesOfType(stage().look(), "worker-1", "warning");
+      expect(warnings).toMatchObject([{ code: "prompt_not_counted", message: expect.stringMatching(words) }]);
+    },
+  );
 
-  it("a turn that ends while a count hangs is over at once", async () => {
+  it("an abort ends the turn at once while a count hangs", async () => {
     const gate = createGate<number>();
     const model = countedBy(scriptedModel("never"), () => gate.pass());
     const { agent } = await started({ model, budget: { maxTokens: 50_000 } });
@@ -160,7 +163,7 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
     gate.open(5);
   });
 
-  it("a fraction of a token is a token", async () => {
+  it("a fraction of a token counts as a whole token", async () => {
     const model = countedBy(scriptedModel("done"), () => 30.2);
     const { agent } = await started({ model, budget: { maxTokens: 20_000 } });
     await agent.executeTurn("go").result;
@@ -169,7 +172,7 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
 });
 
 describeRuntimes(
-  "the provider's own count",
+  "the provider's reported token count",
   (stage) => {
     const open = async (reported: number): Promise<{ agent: Agent; asked: () => Promise<number[]> }> => {
       const usage = { inputTokens: reported, outputTokens: 10 };
@@ -191,7 +194,7 @@ describeRuntimes(
       return { agent, asked };
     };
 
-    it("is where the next prompt's count begins, over turns as well", async () => {
+    it("is the base of the next prompt's count, across turns too", async () => {
       const { agent, asked } = await open(40);
       await agent.executeTurn("go").result;
       await agent.executeTurn("go on").result;
@@ -199,7 +202,7 @@ describeRuntimes(
       expect(await asked()).toEqual([100, 40 + 200, 40 + 200]);
     });
 
-    it("raises what is counted of the rest where it was too low", async () => {
+    it("raises the count of the other messages if that was too low", async () => {
       const { agent, asked } = await open(150);
       await agent.executeTurn("go").result;
       expect(await asked()).toEqual([100, 150 + 300]);
@@ -211,7 +214,7 @@ describeRuntimes(
 describeRuntimes(
   "after a restart",
   (stage) => {
-    it("a prompt is counted anew", async () => {
+    it("a prompt is counted from scratch", async () => {
       const usage = { inputTokens: 7, outputTokens: 10 };
       const worker = (): ReturnType<typeof defineAgent> =>
         defineAgent({

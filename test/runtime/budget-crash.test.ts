@@ -30,7 +30,7 @@ async function lifeIn(stores: Stores): Promise<Account | undefined> {
   return (await stores.accounts(DEFAULT_TENANT, id)).find(({ parentId }) => parentId === null);
 }
 
-/** All that the journal has settled: what the account must say, folded from zero. */
+/** All settlements of the journal, summed from zero: the expected account. */
 async function settledIn(stores: Stores) {
   const rows = await stores.readJournal({ tenant: DEFAULT_TENANT, agentId: id }, 1);
   const settlements = rows
@@ -55,14 +55,14 @@ async function reservedFor(stores: Stores) {
     .flatMap((entry) => (entry.type === "model.requested" && entry.reservation ? [entry.reservation] : []));
 }
 
-/** Runs what a store holds to its end in a process of its own. */
+/** Runs the stored turn to its end in another process. */
 async function carryOn(stores: Stores, script: ModelScript): Promise<void> {
   const runtime = await createRuntime({ agents: [workerOf(script)], stores });
   await runtime.recover();
   const result = await (await runtime.find(id)).turn(`${id}#1`).result;
   expect(result).toMatchObject({ status: "completed", text: "done" });
   await expectSettledOnce(stores);
-  // The result of the turn, and what logs and events say of it, mean the same in tokens as in money.
+  // The turn's result, logs and events agree with the account, in tokens and in money.
   const life = await lifeIn(stores);
   expect(result.usage.inputTokens + result.usage.outputTokens).toBe(life?.used.tokens);
   expect(result.cost).toBe((life?.used.costMicros ?? 0) / 1_000_000);
@@ -70,7 +70,7 @@ async function carryOn(stores: Stores, script: ModelScript): Promise<void> {
   await runtime.shutdown();
 }
 
-describeRuntimes("a budget through failures", (stage) => {
+describeRuntimes("a budget after failures", (stage) => {
   const run = async (script: ModelScript) => {
     const runtime = await stage().open({ agents: [workerOf(script)] });
     const agent = await runtime.agent("worker", { agentId: id, budget: life });
@@ -85,7 +85,7 @@ describeRuntimes("a budget through failures", (stage) => {
     return stage().look();
   };
 
-  it("gives each retry a reservation of its own, and settles each by what is known of it", async () => {
+  it("reserves each retry separately, and settles each by its known usage", async () => {
     const lost = new ModelError("gone", { retryable: true, mayHaveBeenSent: true });
     const refused = new ModelError("busy", { retryable: true, mayHaveBeenSent: true, status: 503 });
     const stores = await run([{ error: lost }, { error: refused }, { text: "done", usage }]);
@@ -98,7 +98,7 @@ describeRuntimes("a budget through failures", (stage) => {
     });
   });
 
-  it("settles a stream that was cut at its prompt and what had come of it", async () => {
+  it("settles a cut stream at its prompt tokens plus the output tokens received", async () => {
     const cut = new ModelError("cut", { retryable: true, mayHaveBeenSent: true, partialOutputTokens: 7 });
     const stores = await run([{ error: cut }, { text: "done", usage }]);
     const rows = await stores.readJournal({ tenant: DEFAULT_TENANT, agentId: id }, 1);
@@ -111,7 +111,7 @@ describeRuntimes("a budget through failures", (stage) => {
     });
   });
 
-  it("is as it was, however often the agent is taken up again", async () => {
+  it("does not change, however often the agent is recovered", async () => {
     const stores = await run([{ text: "done", usage }]);
     const before = await lifeIn(stores);
     for (let times = 0; times < 3; times += 1) {
@@ -126,7 +126,7 @@ describeRuntimes("a budget through failures", (stage) => {
   });
 });
 
-/** A tree whose only call is in flight, as its process leaves it behind. */
+/** A tree with one call in flight whose process has died. */
 async function interrupted(stores: Stores): Promise<Runtime> {
   const gate = createGate<string>();
   const runtime = await createRuntime({ agents: [workerOf(() => gate.pass())], stores });
@@ -140,7 +140,7 @@ async function interrupted(stores: Stores): Promise<Runtime> {
 
 const answer: ModelScript = [{ text: "done", usage }];
 
-it("is neither refilled nor charged twice by a tree that is exported with a call in flight and goes on elsewhere", async () => {
+it("importing a tree that was exported with a call in flight neither refills nor charges its budget twice", async () => {
   const stores = memoryStores();
   const runtime = await interrupted(stores);
   const tree = await stores.exportTree(DEFAULT_TENANT, id);
@@ -164,7 +164,7 @@ it("is neither refilled nor charged twice by a tree that is exported with a call
 describeRuntimes(
   "a copied file",
   (stage) => {
-    it("neither refills a budget nor charges it twice, and leaves the original as it is", async () => {
+    it("neither refills a budget nor charges it twice, and does not change the original", async () => {
       const original = join(stage().folder ?? "", "mine.db");
       const copied = join(stage().folder ?? "", "copy.db");
       const mine = sqliteStores(original);
@@ -175,7 +175,7 @@ describeRuntimes(
       }
       const theirs = sqliteStores(copied);
       expect(await lifeIn(theirs)).toEqual(before);
-      // The copy still says that this process holds the agent; it is another store, in which no process does.
+      // The copy still names this process as the agent's owner, but no process works on that store.
       const tree = await theirs.exportTree(DEFAULT_TENANT, id);
       if (!tree) throw new Error("there is no tree");
       await theirs.importTree({ ...tree, agents: tree.agents.map((agent) => ({ ...agent, isHeld: false })) }, "mover");

@@ -29,7 +29,7 @@ const step = (ran: string[] = []) =>
     },
   });
 const usage = { inputTokens: 100, outputTokens: 50 };
-/** Calls the tool while it may, and answers when it may not. */
+/** Calls the tool while tools are allowed, and answers when they are not. */
 const diligent: ModelScript = ({ toolChoice }) =>
   toolChoice === "none" ? { text: "what I have", usage } : { toolCalls: [{ name: "step" }], usage };
 const stubborn: ModelScript = () => ({ text: "still at it", toolCalls: [{ name: "step" }], usage });
@@ -54,7 +54,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     { budget: { maxTokens: 1_300 }, limit: "maxTokens", calls: 4 },
     { budget: { maxCost: 0.01 }, limit: "maxCostMicros", calls: 8 },
   ])(
-    "$budget: in the last permitted call no tool may be called, and the turn is completed",
+    "$budget: the last permitted call allows no tools, and the turn is completed",
     async ({ budget, limit, calls }) => {
       const { agent, model } = await started(diligent, {
         price,
@@ -68,7 +68,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
       expect(result.finalAnswer).toMatchObject({ limit, accountId: "turn:worker-1#1" });
       expect(model.calls).toHaveLength(calls);
       const [last, ...before] = model.calls.toReversed();
-      // The tools stay as they were: the provider's cache of the prompt begins with them.
+      // The tools in the request do not change: the provider's prompt cache starts with them.
       expect(last?.tools).toEqual(before[0]?.tools);
       expect(last?.toolChoice).toBe("none");
       expect(textOf(last?.messages.at(-1)?.content ?? "")).toMatch(/last model call .* tools are no longer available/);
@@ -76,7 +76,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
       expect(before.every(({ messages }) => !textOf(messages.at(-1)?.content ?? "").includes("last model call"))).toBe(
         true,
       );
-      // The note was in that prompt alone; that it was the last call is in the journal, and was told.
+      // Only that prompt contained the note. The journal and a warning record that it was the last call.
       expect(JSON.stringify(await agent.getMessages())).not.toContain("last model call");
       const requested = await entriesOfType(stage().look(), "worker-1", "model.requested");
       expect(requested.map(({ last: met }) => met?.limit)).toEqual([...before.map(() => undefined), limit]);
@@ -86,7 +86,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     },
   );
 
-  it("calls that come all the same are not run, each is told so, and the turn is stopped with its text", async () => {
+  it("tool calls despite that are not run, each gets a result, and the turn stops with its text", async () => {
     const ran: string[] = [];
     const { agent, model } = await started(stubborn, {
       tools: [step(ran)],
@@ -107,7 +107,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     expect(agent.state.status).toBe("ready");
   });
 
-  it("so it is for tokens, whose figures hold the last call's own", async () => {
+  it("the same holds for tokens, and the reported use includes the last call", async () => {
     const { agent } = await started(stubborn, {
       maxOutputTokens: 300,
       budget: { maxSteps: 50, maxTokens: 800, finalAnswer: true },
@@ -120,7 +120,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     expect(account?.reserved.tokens).toBe(0);
   });
 
-  it("a hook that asks to go on does not have them run", async () => {
+  it("a hook that calls continue() does not make them run", async () => {
     const ran: string[] = [];
     const { agent } = await started(stubborn, {
       tools: [step(ran)],
@@ -131,7 +131,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     expect(ran).toEqual([]);
   });
 
-  it("structured output is still asked for", async () => {
+  it("structured output is still requested", async () => {
     const { agent, model } = await started(
       ({ toolChoice }) => (toolChoice === "none" ? '{"total": 3}' : calling("step")),
       {
@@ -143,7 +143,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     expect(model.calls[1]?.responseFormat).toMatchObject({ type: "json_schema" });
   });
 
-  it("in a retry of the last call no tool may be called either", async () => {
+  it("a retry of the last call allows no tools either", async () => {
     let failures = 0;
     const { agent, model } = await started(
       (request) => {
@@ -160,7 +160,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     expect(model.calls.map(({ toolChoice }) => toolChoice)).toEqual([undefined, "none", "none"]);
   });
 
-  it("holds for a subagent with such a budget", async () => {
+  it("also applies to a subagent with such a budget", async () => {
     const child = defineAgent({ name: "child", model: scriptedModel(diligent), tools: [step()] });
     const { agent } = await started(
       ({ messages }) =>
@@ -171,7 +171,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["what I have"]);
   });
 
-  it("holds for an agent's whole life", async () => {
+  it("also applies to an agent's lifetime budget", async () => {
     const life = { maxTreeSteps: 3, finalAnswer: true };
     const { agent } = await started(diligent, { budget: { maxSteps: 50 } }, life);
     const result = await agent.executeTurn("go").result;
@@ -179,7 +179,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     expect(result.finalAnswer).toMatchObject({ accountId: "agent:worker-1" });
   });
 
-  it("without it the turn is stopped in the middle of its work", async () => {
+  it("without finalAnswer the turn stops in the middle of its work", async () => {
     const { agent, model } = await started(diligent, { budget: { maxSteps: 3 } });
     expect(await agent.executeTurn("go").result).toMatchObject({ status: "stopped", finalAnswer: null });
     expect(model.calls.every(({ tools }) => tools !== undefined)).toBe(true);

@@ -48,7 +48,7 @@ describeRuntimes("limits of one agent", (stage) => {
     { limit: "maxTokens", budget: { maxTokens: 850 }, calls: 4, stopReason: "token_limit" },
     { limit: "maxCostMicros", budget: { maxCost: 0.0045 }, calls: 4, stopReason: "cost_limit" },
   ])(
-    "F27: $limit ends a model that always calls a tool, naming the account",
+    "F27: $limit stops a model that always calls a tool, naming the account",
     async ({ limit, budget, calls, stopReason }) => {
       const { runtime, agent, model } = await started(alwaysCalls, { price, budget: { maxSteps: 50, ...budget } });
       const events = eventsOfTurn(agent.executeTurn("go"));
@@ -70,14 +70,14 @@ describeRuntimes("limits of one agent", (stage) => {
     },
   );
 
-  it("a stopped turn without any text says plainly that it is incomplete", async () => {
+  it("a stopped turn without any text states that it is incomplete", async () => {
     const { agent } = await started(calling("step"), { budget: { maxSteps: 2 } });
     const result = await agent.executeTurn("go").result;
     expect(result.text).toMatch(/^Task incomplete: step limit \(2\) reached \(worker, this turn: /);
     expect(textOf((await agent.getMessages()).at(-1)?.content ?? "")).toBe(result.text);
   });
 
-  it("0 allows nothing, and the turn's own budget takes the place of the definition's", async () => {
+  it("0 allows nothing, and the turn's own budget replaces the definition's", async () => {
     const { agent, model } = await started("hello", { budget: { maxSteps: 5 } });
     const none = await agent.executeTurn("go", { budget: { maxSteps: 0 } }).result;
     expect(none).toMatchObject({ status: "stopped", stopReason: "steps_limit", steps: 0 });
@@ -85,7 +85,7 @@ describeRuntimes("limits of one agent", (stage) => {
     expect((await agent.executeTurn("go").result).status).toBe("completed");
   });
 
-  it("a budget for life counts over turns", async () => {
+  it("a lifetime budget counts across turns", async () => {
     const { agent } = await started({ text: "hello", usage }, {}, { maxTokens: 400 });
     const [first, second] = [await agent.executeTurn("1").result, await agent.executeTurn("2").result];
     const third = await agent.executeTurn("3").result;
@@ -97,7 +97,7 @@ describeRuntimes("limits of one agent", (stage) => {
     });
   });
 
-  it("near its limit a call gets less output; used and reserved together never exceed it", async () => {
+  it("a call near the limit gets less output; used plus reserved never exceeds the limit", async () => {
     const { runtime, agent, model } = await started(
       [{ toolCalls: [{ name: "step" }], usage: { inputTokens: 60, outputTokens: 1_000 } }, "the end"],
       { budget: { maxTokens: 2_000 }, maxOutputTokens: 1_500 },
@@ -118,7 +118,7 @@ describeRuntimes("limits of one agent", (stage) => {
     expect(peaks).toContain(2_000);
   });
 
-  it("F16: a provider that bills more than was reserved is recorded, and the next call refused", async () => {
+  it("F16: usage above the reservation is recorded in full, and the next call is refused", async () => {
     const { runtime, agent, model } = await started(
       () => ({ text: "on", toolCalls: [{ name: "step" }], usage: { inputTokens: 9_000, outputTokens: 9_000 } }),
       { budget: { maxTokens: 10_000 } },
@@ -131,7 +131,7 @@ describeRuntimes("limits of one agent", (stage) => {
     });
   });
 
-  it("warns once at 80 %, also when the last step passes it", async () => {
+  it("warns once at 80 %, even if only the last step passes it", async () => {
     const seen: unknown[] = [];
     const { runtime, agent } = await started(
       [
@@ -158,7 +158,7 @@ describeRuntimes("limits of one agent", (stage) => {
     ]);
   });
 
-  it("a deadline that has passed allows no call at all", async () => {
+  it("a deadline in the past allows no call", async () => {
     const deadline = stage().clock.now() - 1;
     const { agent, model } = await started("never", { budget: { deadline } });
     const result = await agent.executeTurn("go").result;
@@ -183,7 +183,7 @@ describeRuntimes("limits of one agent", (stage) => {
     expect((await result).text).toMatch(/worker, this turn: (?:5 of 5 seconds|its deadline \d{4}-\d\d-\d\d .* UTC)$/);
   });
 
-  it("a turn is refused with a budget that cannot be meant, before anything is stored of it", async () => {
+  it("an invalid budget is refused before anything of the turn is stored", async () => {
     const { agent } = await started("done", {});
     const now = stage().clock.now();
     const budgets = [{ deadline: now - 1 }, { deadline: Math.floor(now / 1_000) }, { maxToken: 5 }, null, 0];
@@ -193,7 +193,7 @@ describeRuntimes("limits of one agent", (stage) => {
     expect(await agent.executeTurn("go").result).toMatchObject({ turnId: "worker-1#1", status: "completed" });
   });
 
-  it("an unknown price under a limit on cost is refused with words that name the model", async () => {
+  it("an unknown price under a cost limit is refused with an error that names the model", async () => {
     const { agent, model } = await started("never", { budget: { maxCost: 1 } });
     const result = await agent.executeTurn("go").result;
     expect(result.status).toBe("failed");
@@ -201,7 +201,7 @@ describeRuntimes("limits of one agent", (stage) => {
     expect(model.calls).toHaveLength(0);
   });
 
-  it("so it is for a child without a price under its parent's limit, and for a limit for life", async () => {
+  it("the same holds for a child without a price under its parent's limit, and for a lifetime limit", async () => {
     const childModel = scriptedModel("never", { name: "unpriced" });
     const child = defineAgent({ name: "child", model: childModel });
     const { agent } = await started(

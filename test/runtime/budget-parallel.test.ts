@@ -25,7 +25,7 @@ const step = defineTool({
   execute: () => 1,
 });
 
-/** A child that makes so many model calls. */
+/** A child that makes `calls` model calls. */
 function stepping(calls: number, onCall: () => void = () => undefined): AgentDefinition {
   const model = scriptedModel(({ messages }): ScriptedAnswer => {
     onCall();
@@ -35,7 +35,7 @@ function stepping(calls: number, onCall: () => void = () => undefined): AgentDef
   return defineAgent({ name: "child", model, price, tools: [step], maxOutputTokens: 1_000 });
 }
 
-/** Events of waits for others' reservations, as they come. */
+/** Collects the events of waits for others' reservations. */
 function waitsIn(runtime: Runtime): TroupeEvent[] {
   const waits: TroupeEvent[] = [];
   runtime.subscribe((event) => {
@@ -44,10 +44,10 @@ function waitsIn(runtime: Runtime): TroupeEvent[] {
   return waits;
 }
 
-describeRuntimes("side by side under one limit", (stage) => {
+describeRuntimes("parallel children under one limit", (stage) => {
   const children = amount(200, 60);
 
-  it(`${children} children with bounds of 4,096 tokens under 200,000: over 40 at once, and each waits in line only once`, {
+  it(`${children} children with bounds of 4,096 tokens under 200,000: over 40 at once, and each queues only once`, {
     timeout: 60_000,
   }, async () => {
     const gate = createGate<{ text: string; usage: typeof small }>();
@@ -76,13 +76,13 @@ describeRuntimes("side by side under one limit", (stage) => {
     expect(await result).toMatchObject({ status: "completed", text: "the end" });
     expect(await toolTextsOf(agent)).toEqual(calls.map(() => "a part"));
     expect(most).toBeGreaterThan(40);
-    // No agent is told of room that others take: an agent asks again only when there is room for its call.
+    // No agent is woken for room that another one takes: an agent asks again only when its call fits.
     const waitedFor = new Set(waits.map(({ agentId }) => agentId));
     expect(waits.length).toBeLessThanOrEqual(waitedFor.size + 20);
     await atRest(runtime);
   });
 
-  it("a large call is passed by small ones at most eight times, and goes before all others then", async () => {
+  it("small calls overtake a large one at most eight times; then it goes first", async () => {
     const order: string[] = [];
     const gate = createGate();
     const answering = (name: string, maxOutputTokens: number, wait?: Promise<unknown>): AgentDefinition => {
@@ -111,7 +111,7 @@ describeRuntimes("side by side under one limit", (stage) => {
     await loopTurns(20);
     expect(order).toEqual(["first", ...Array.from({ length: 8 }, () => "small")]);
     gate.open();
-    // All in all they may not use up what the limit allows: 12 children want six calls each.
+    // Together the children exceed the limit: 12 of them want six calls each.
     expect(await result).toMatchObject({ status: "stopped", stopReason: "token_limit" });
     expect(order.indexOf("large")).toBe(9);
     await atRest(runtime);

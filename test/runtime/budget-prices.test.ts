@@ -22,7 +22,7 @@ const cheap = { inputPerMillion: 1, outputPerMillion: 2 };
 const dear = { inputPerMillion: 10, outputPerMillion: 20 };
 const usage = { inputTokens: 100, outputTokens: 100 };
 
-describeRuntimes("what a call costs", (stage) => {
+describeRuntimes("the cost of a call", (stage) => {
   interface Started {
     readonly agent: Agent;
     readonly model: ScriptedModel;
@@ -43,7 +43,7 @@ describeRuntimes("what a call costs", (stage) => {
   const resultOf = async (script: ModelScript, agentId: string, hooks: AgentOptions["hooks"] = {}) =>
     await elapse(stage().clock, (await started({ hooks }, {}, script, agentId)).agent.executeTurn("go").result);
 
-  it("is by the definition's price before the runtime's table, and by provider and name before the name", async () => {
+  it("uses the definition's price before the runtime's table, and provider/name before the name", async () => {
     const cases = [
       [{ price: cheap }, { m: dear }, 0.0003],
       [{}, { m: dear }, 0.003],
@@ -55,7 +55,7 @@ describeRuntimes("what a call costs", (stage) => {
     }
   });
 
-  it("is journalled with the call, so that it stays the same under another table", async () => {
+  it("is journalled with the call, so another table does not change it", async () => {
     const { agent } = await started({ budget: { maxCost: 1 } }, { prices: { m: cheap } });
     await agent.executeTurn("go").result;
     const [requested] = await entriesOfType(stage().look(), "worker-1", "model.requested");
@@ -74,7 +74,7 @@ describeRuntimes("what a call costs", (stage) => {
     expect(await again.turn("worker-1#1").result).toMatchObject({ cost: 0.0003 });
   });
 
-  it("is by the table for the calls of hooks and tools as well", async () => {
+  it("uses the table for calls of hooks and tools as well", async () => {
     const { agent } = await started(
       {
         budget: { maxCost: 1 },
@@ -90,7 +90,7 @@ describeRuntimes("what a call costs", (stage) => {
     expect(side?.ask.price).toEqual(cheap);
   });
 
-  it("is null where the price is unknown, never 0: for a call that answers, one that fails, and one of a hook", async () => {
+  it("is null where the price is unknown, never 0: for an answered call, a failed one, and a hook's", async () => {
     expect(await resultOf({ text: "done", usage }, "answers")).toMatchObject({ status: "completed", cost: null });
     const cut = new ModelError("cut", { retryable: false, mayHaveBeenSent: true, partialOutputTokens: 5 });
     expect(await resultOf(() => ({ error: cut }), "is-cut")).toMatchObject({ status: "failed", cost: null });
@@ -105,13 +105,13 @@ describeRuntimes("what a call costs", (stage) => {
     expect(await resultOf(() => ({ error: refusal }), "refused")).toMatchObject({ status: "failed", cost: 0 });
   });
 
-  it("is 0 where a price says so", async () => {
+  it("is 0 if the price is 0", async () => {
     const price = { inputPerMillion: 0, outputPerMillion: 0 };
     const { agent } = await started({ price, budget: { maxCost: 0.01 } });
     expect(await agent.executeTurn("go").result).toMatchObject({ status: "completed", cost: 0 });
   });
 
-  it("that is unknown under a limit is refused before the call, with the model, its provider and two ways on", async () => {
+  it("an unknown price under a limit is refused before the call; the error names model, provider and two fixes", async () => {
     const { agent, model } = await started({ budget: { maxCost: 1 } });
     const { status, error } = await agent.executeTurn("go").result;
     expect(status).toBe("failed");
@@ -123,7 +123,7 @@ describeRuntimes("what a call costs", (stage) => {
     expect(model.calls).toHaveLength(0);
   });
 
-  it("that is unknown is refused for a child as well, where only a limit far above it binds", async () => {
+  it("an unknown price of a child is refused as well, even if only a limit far above it applies", async () => {
     const leaf = defineAgent({ name: "leaf", model: scriptedModel("never", { name: "unpriced" }) });
     const middle = defineAgent({
       name: "middle",
@@ -143,7 +143,7 @@ describeRuntimes("what a call costs", (stage) => {
     expect(await toolTextsOf(agent)).toHaveLength(1);
   });
 
-  it("a price that is none is refused where it is given", async () => {
+  it("an invalid price is refused where it is passed", async () => {
     const wrong = { inputPerMillion: 0.000_000_25, outputPerMillion: 2 };
     expect(() => defineAgent({ name: "a", model: scriptedModel(""), price: wrong })).toThrow(
       /^agent "a": price.inputPerMillion is not right \(a price per token\? Multiply it by a million\)/,
@@ -154,9 +154,9 @@ describeRuntimes("what a call costs", (stage) => {
   });
 });
 
-// Real sockets take turns of the event loop; the stores make no difference to them.
+// Real sockets need turns of the event loop; the stores make no difference here.
 describeRuntimes(
-  "what a call to a known provider costs",
+  "the cost of a call to a known provider",
   (stage) => {
     const servers: ModelServer[] = [];
     afterEach(async () => {
@@ -176,9 +176,9 @@ describeRuntimes(
       return agent;
     }
 
-    it("is by the public prices where a limit on cost binds, cached input for less", async () => {
+    it("uses the public prices if a cost limit applies, with cached input cheaper", async () => {
       const agent = await started("gpt-5-mini", { budget: { maxCost: 0.5 } });
-      // 40 at 0.25, 60 cached at 0.025, 100 out at 2 dollars a million.
+      // 40 at 0.25, 60 cached at 0.025, 100 output tokens at 2 dollars per million.
       expect(await agent.executeTurn("go").result).toMatchObject({ status: "completed", cost: 0.000212 });
       const [requested] = await entriesOfType(stage().look(), "worker-1", "model.requested");
       expect(requested?.price).toMatchObject({
@@ -188,24 +188,24 @@ describeRuntimes(
       });
     });
 
-    it("is not looked up where none binds, unless costs are to be shown", async () => {
+    it("is not looked up without a cost limit, unless showCosts is set", async () => {
       const silent = await started("gpt-5-mini", {});
       expect(await silent.executeTurn("go").result).toMatchObject({ cost: null });
     });
 
-    it("is told without a limit where costs are to be shown", async () => {
+    it("is reported without a limit if showCosts is set", async () => {
       const agent = await started("gpt-5-mini", {}, { showCosts: true });
       expect(await agent.executeTurn("go").result).toMatchObject({ cost: 0.000212 });
     });
 
-    it("is unknown for a model that only sounds like one", async () => {
+    it("is unknown for a model whose name only resembles a known one", async () => {
       const agent = await started("gpt-5-mini-of-ours", { budget: { maxCost: 0.5 } });
       expect((await agent.executeTurn("go").result).error?.message).toContain(
         'the price of model "gpt-5-mini-of-ours"',
       );
     });
 
-    it("a usage that cannot be true is counted here, marked, and warned of", async () => {
+    it("an implausible usage is counted locally, flagged, and reported as a warning", async () => {
       const server = await startModelServer(() => ({
         text: "The quick brown fox. ".repeat(60),
         usage: { inputTokens: 9, outputTokens: 1 },

@@ -13,7 +13,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { amount } from "../support/full.ts";
 import { calling } from "../support/turn-probes.ts";
 
-/** What agents of a tree call in each of their steps, again and again: a tool so often, and agents below them. */
+/** What an agent of a tree calls in each step: the tool `steps` times, and each agent below it once. */
 interface Habit {
   readonly steps: number;
   readonly children: readonly Habit[];
@@ -28,7 +28,7 @@ const habit: fc.Arbitrary<Habit> = fc.letrec<{ tree: Habit }>((tie) => ({
 
 interface Ran {
   readonly modelCalls: number;
-  /** Runs of the tool, and agents that were started. */
+  /** Runs of the tool plus started agents. */
   readonly toolCalls: number;
   readonly stopReason: string;
   readonly treeSteps: number | undefined;
@@ -77,7 +77,7 @@ async function run(root: Habit, budget: Budget): Promise<Ran> {
   return { modelCalls, toolCalls: toolRuns + agents, stopReason, treeSteps, treeToolCalls };
 }
 
-it("maxTreeSteps: a tree whose models always call something makes exactly so many model calls", async () => {
+it("maxTreeSteps: a tree whose models always call something makes exactly that many model calls", async () => {
   await fc.assert(
     fc.asyncProperty(habit, fc.integer({ min: 1, max: 40 }), async (root, max) => {
       const ran = await run(root, { maxTreeSteps: max });
@@ -87,7 +87,7 @@ it("maxTreeSteps: a tree whose models always call something makes exactly so man
   );
 });
 
-it("maxTreeToolCalls: a tree whose models always call something makes exactly so many calls of tools and agents", async () => {
+it("maxTreeToolCalls: a tree whose models always call something makes exactly that many calls of tools and agents", async () => {
   await fc.assert(
     fc.asyncProperty(habit, fc.integer({ min: 1, max: 40 }), async (root, max) => {
       const ran = await run(root, { maxTreeToolCalls: max });

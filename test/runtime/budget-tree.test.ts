@@ -9,7 +9,7 @@ import { atRest, eight, price, startTree, usage } from "../support/spending-tree
 import { calling, createGate, eventsOfTurn } from "../support/turn-probes.ts";
 
 describeRuntimes("budgets of a tree", (stage) => {
-  it("M4: 8 parallel children under maxTreeSteps 9 make exactly their 8 calls, and the lead no second one", async () => {
+  it("M4: 8 parallel children under maxTreeSteps 9 make exactly 8 calls, and the lead makes no second call", async () => {
     const childModel = scriptedModel({ text: "a part", usage });
     const child = defineAgent({ name: "child", model: childModel, price });
     const { agent, model, looked } = await startTree(stage(), { child, lead: { budget: { maxTreeSteps: 9 } } });
@@ -21,7 +21,7 @@ describeRuntimes("budgets of a tree", (stage) => {
     expect(await looked()).toBeGreaterThan(8);
   });
 
-  it("M4: under maxTreeSteps 5 four of them get their call, the others are stopped and say so", async () => {
+  it("M4: under maxTreeSteps 5 four children get their call, and the others report that they were stopped", async () => {
     const childModel = scriptedModel({ text: "a part", usage });
     const child = defineAgent({ name: "child", model: childModel, price });
     const { agent, looked } = await startTree(stage(), { child, lead: { budget: { maxTreeSteps: 5 } } });
@@ -33,7 +33,7 @@ describeRuntimes("budgets of a tree", (stage) => {
     await looked();
   });
 
-  it("maxTreeToolCalls counts the children's tools and the spawns", async () => {
+  it("maxTreeToolCalls counts the children's tool calls and the spawns", async () => {
     const step = defineTool({
       name: "step",
       description: "Steps.",
@@ -57,7 +57,7 @@ describeRuntimes("budgets of a tree", (stage) => {
     { title: "tokens", budget: { maxTokens: 3_000 } },
     { title: "cost", budget: { maxCost: 0.02 } },
   ])(
-    "mustWait: children wait for each other's reservations of $title, time after time, and all finish",
+    "mustWait: children wait repeatedly for each other's reservations of $title, and all finish",
     async ({ budget }) => {
       const step = defineTool({
         name: "step",
@@ -87,7 +87,7 @@ describeRuntimes("budgets of a tree", (stage) => {
     },
   );
 
-  it("a child is bound by its own budget for life, even if its parent has more left", async () => {
+  it("a child is limited by its own lifetime budget, even if its parent has more left", async () => {
     const child = defineAgent({ name: "child", model: scriptedModel({ text: "a part", usage }), price });
     const { runtime, agent, looked } = await startTree(stage(), {
       child,
@@ -103,7 +103,7 @@ describeRuntimes("budgets of a tree", (stage) => {
     await looked();
   });
 
-  it("a child's last step that passes 80 % of the parent's budget gives the warning", async () => {
+  it("a child's last step that passes 80 % of the parent's budget triggers the warning", async () => {
     const child = defineAgent({
       name: "child",
       model: scriptedModel({ text: "a part", usage: { inputTokens: 100, outputTokens: 4_000 } }),
@@ -121,7 +121,7 @@ describeRuntimes("budgets of a tree", (stage) => {
     ]);
   });
 
-  it("F15: after a crash what was reserved below is settled once, on every account above", async () => {
+  it("F15: after a crash, reservations below are settled once on every account above", async () => {
     const hold = createGate<string>();
     const definitionsOf = (held: boolean) => {
       const model = scriptedModel(() => (held ? hold.pass() : { text: "a part", usage }));

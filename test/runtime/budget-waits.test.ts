@@ -8,7 +8,7 @@ import { atRest, price, startTree, usage } from "../support/spending-tree.ts";
 import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
 
 describeRuntimes("waits for others' reservations", (stage) => {
-  it("a used-up budget is told apart from one to wait for: a call that can never fit does not wait", async () => {
+  it("a call that can never fit stops at once; only calls that can fit later wait", async () => {
     const gate = createGate<{ text: string; usage: typeof usage }>();
     const child = defineAgent({
       name: "child",
@@ -39,7 +39,7 @@ describeRuntimes("waits for others' reservations", (stage) => {
     await looked();
   });
 
-  it("a side call waits for others' reservations as well", async () => {
+  it("a side call also waits for others' reservations", async () => {
     let running = 0;
     let most = 0;
     const gate = createGate();
@@ -83,7 +83,7 @@ describeRuntimes("waits for others' reservations", (stage) => {
     await atRest(runtime);
   });
 
-  it("a parent's deadline cuts children in flight and those that wait for room", async () => {
+  it("a parent's deadline cuts children in flight and children that wait for room", async () => {
     const gate = createGate<string>();
     const child = defineAgent({
       name: "child",

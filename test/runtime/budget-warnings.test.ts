@@ -9,7 +9,7 @@ import { entriesOfType, loopTurns } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-/** Lets time pass as it does: everything that is due has its turn before more of it passes. */
+/** Advances the clock in steps, so that everything due runs before more time passes. */
 async function pass(clock: FakeClock, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 250) {
     clock.advance(Math.min(250, left));
@@ -28,8 +28,8 @@ async function open(runtime: Runtime, life?: Budget): Promise<Agent> {
   return agent;
 }
 
-describeRuntimes("warnings of limits on time", (stage) => {
-  it("a deadline warns at 80 % of its time, in the middle of a call, and cuts it when it comes", async () => {
+describeRuntimes("warnings of time limits", (stage) => {
+  it("a deadline warns at 80 % of its time, in the middle of a call, and cuts the call when it expires", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
@@ -58,7 +58,7 @@ describeRuntimes("warnings of limits on time", (stage) => {
     expect(events).toHaveLength(1);
   });
 
-  it("maxSeconds warns while the work goes on, once, and cuts in time", async () => {
+  it("maxSeconds warns once while the work continues, and cuts it in time", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
@@ -78,7 +78,7 @@ describeRuntimes("warnings of limits on time", (stage) => {
     expect(await warningsOf(runtime, "t")).toMatchObject([warning]);
   });
 
-  it("a parent is told of what its children use of its time", async () => {
+  it("a parent receives a warning for the time that its children use", async () => {
     const gate = createGate<string>();
     const child = defineAgent({ name: "child", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const model = scriptedModel([calling({ name: "child", arguments: { input: "x" } }), "done"]);
@@ -94,7 +94,7 @@ describeRuntimes("warnings of limits on time", (stage) => {
     expect(await warningsOf(runtime, "t")).toHaveLength(1);
   });
 
-  it("a warning is neither lost nor doubled where the process dies before it, or after it", async () => {
+  it("a warning is neither lost nor duplicated if the process dies before or after it", async () => {
     const gates = [createGate<string>(), createGate<string>(), createGate<string>()];
     const definition = (index: number) => {
       const model = scriptedModel((_request, { signal }) => gates[index]?.pass(signal) ?? "");
@@ -122,13 +122,13 @@ describeRuntimes("warnings of limits on time", (stage) => {
     expect(await warningsOf(third.runtime, "t")).toHaveLength(1);
   });
 
-  it("any living process passes on the turn of an agent that was told of room and never asks", async () => {
+  it("any living process passes on the turn of an agent that was offered room and never asks", async () => {
     const stores = stage().look();
     stage().clock.jump(NOW - stage().clock.now());
     const { owner, ids, taken } = await openLine(stores, ["a", "b"], 900);
     const { posted } = await owner.commit(settled(taken, { tokens: 0 }), NOW);
     expect(posted).toEqual([ids[0]]);
-    // This process does not know these agents, but fires their alarms all the same.
+    // This process does not know these agents, but still fires their alarms.
     await stage().open({ tenant: TENANT, agents: [defineAgent({ name: "worker", model: scriptedModel("x") })] });
     const told = async () => (await stores.inbox(agentKey(ids[1]))).length;
     expect(await told()).toBe(0);

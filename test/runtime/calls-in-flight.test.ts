@@ -15,7 +15,7 @@ function waiting(isRepeatable = true) {
   return { run, discard };
 }
 
-/** A call that an activation began which was discarded since. */
+/** A call whose activation was discarded after it began. */
 async function leftOut(inFlight: CallsInFlight) {
   const { promise, reject, resolve } = Promise.withResolvers<string>();
   const first = waiting();
@@ -26,7 +26,7 @@ async function leftOut(inFlight: CallsInFlight) {
   return { reject, resolve };
 }
 
-it("a call of a discarded activation is joined by the next one, and not made again", async () => {
+it("the next activation joins the call of a discarded one and does not repeat it", async () => {
   const inFlight = new CallsInFlight();
   const { resolve } = await leftOut(inFlight);
   const joined = inFlight.run("key", waiting().run, () => Promise.reject(new Error("was made again")));
@@ -35,7 +35,7 @@ it("a call of a discarded activation is joined by the next one, and not made aga
   expect(inFlight.has("key")).toBe(false);
 });
 
-it("a call that ended for want of its agent leaves nothing behind: the next activation makes it anew", async () => {
+it("a call that failed because it lost its agent leaves no entry, and the next activation makes a new call", async () => {
   const inFlight = new CallsInFlight();
   const { reject } = await leftOut(inFlight);
   reject(lost);
@@ -44,7 +44,7 @@ it("a call that ended for want of its agent leaves nothing behind: the next acti
   expect(await inFlight.run("key", waiting().run, () => Promise.resolve("anew"))).toBe("anew");
 });
 
-it("who joined it while it still ran makes it again, where it may be repeated", async () => {
+it("an activation that joined the failed call repeats it if it may be repeated", async () => {
   const inFlight = new CallsInFlight();
   const { reject } = await leftOut(inFlight);
   const joined = inFlight.run("key", waiting().run, () => Promise.resolve("again"));
@@ -52,7 +52,7 @@ it("who joined it while it still ran makes it again, where it may be repeated", 
   expect(await joined).toBe("again");
 });
 
-it("who joined it gets the error, where it may not be repeated", async () => {
+it("an activation that joined the failed call gets its error if it may not be repeated", async () => {
   const inFlight = new CallsInFlight();
   const { reject } = await leftOut(inFlight);
   const joined = inFlight.run("key", waiting(false).run, () => Promise.resolve("again"));
@@ -60,7 +60,7 @@ it("who joined it gets the error, where it may not be repeated", async () => {
   await expect(joined).rejects.toBe(lost);
 });
 
-it("who lost the agent too does not make it again", async () => {
+it("an activation that was discarded too does not repeat the call", async () => {
   const inFlight = new CallsInFlight();
   const { reject } = await leftOut(inFlight);
   const second = waiting();

@@ -45,7 +45,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "a tree after a crash",
   "working time over several agents and processes",
   "credentials that resume() brings",
-  "an agent that several processes want, with autoSave: false",
+  "an agent with autoSave: false that several processes use",
   "an owner that was silent for longer than its lease",
   "shutdown",
   "every command in every situation",
@@ -56,7 +56,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "tools of one turn that its caller runs",
   "agents that begin with a conversation",
   "calls in parts",
-  "budgets that are changed",
+  "setBudget()",
   "no effect before its intent",
 ]);
 
