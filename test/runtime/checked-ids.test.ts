@@ -4,7 +4,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
-/** Every way to ask a turn. */
+/** Every method that reads or ends a turn. */
 async function answers(turn: Turn): Promise<unknown[]> {
   const iterated = async (): Promise<unknown> => {
     for await (const event of turn) return event;
@@ -20,7 +20,7 @@ async function answers(turn: Turn): Promise<unknown[]> {
 describeRuntimes(
   "ids of turns and trees",
   (stage) => {
-    it("an id that is not one of the agent's turns is refused at once", async () => {
+    it("an id that does not name one of the agent's turns is refused at once", async () => {
       const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") })] });
       const [one, other] = [
         await runtime.agent("desk", { agentId: "one" }),
@@ -49,7 +49,7 @@ describeRuntimes(
       expect((await other.turn("other#1").result).text).toBe("fine");
     });
 
-    it("a turn that was never asked for is not waited for", async () => {
+    it("every method of a turn that was never opened fails with NotFoundError", async () => {
       const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") })] });
       const agent = await runtime.agent("desk", { agentId: "one" });
       for (const error of await answers(agent.turn("one#1"))) expect(error).toBeInstanceOf(NotFoundError);
@@ -59,7 +59,7 @@ describeRuntimes(
       await expect(agent.turn("one#2").result).rejects.toThrow('there is no turn "one#2": the last one is one#1');
     });
 
-    it("a turn that waits in line is there, in whichever process", async () => {
+    it("a queued turn is found in every process", async () => {
       const gate = createGate<string>();
       const desk = (): ReturnType<typeof defineAgent> =>
         defineAgent({ name: "desk", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
@@ -76,12 +76,12 @@ describeRuntimes(
       gate.open("done");
       await first.result;
       await results[0];
-      // Processes that look on learn of it at their next heartbeat.
+      // Other processes notice it at their next heartbeat.
       stage().clock.advance(5_000);
       expect((await Promise.all(results)).map(({ text }) => text)).toEqual(["done", "done"]);
     });
 
-    it("autoSave: false: turns of what is kept in memory are known, and so is its tree", async () => {
+    it("autoSave: false: turns of an unsaved tree are found, and so is the tree", async () => {
       const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") })] });
       const agent = await runtime.agent("desk", { agentId: "one", autoSave: false });
       await agent.start();
@@ -94,7 +94,7 @@ describeRuntimes(
       await expect(agent.turn("one#2").result).rejects.toThrow(NotFoundError);
     });
 
-    it("follow of a tree that is not there says so at the first event", async () => {
+    it("follow() of an unknown tree fails at the first event", async () => {
       const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") })] });
       const first = async (...given: Parameters<typeof runtime.follow>): Promise<unknown> => {
         for await (const event of runtime.follow(...given)) return event;

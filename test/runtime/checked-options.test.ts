@@ -18,15 +18,15 @@ async function started(runtime: Runtime, agentId = "a"): Promise<Agent> {
   return agent;
 }
 
-/** When a process gives an agent back that has nothing to do is its own matter. */
+/** Ignored: the time at which a process releases an idle agent differs between runs. */
 const withoutHolder = (name: string, value: unknown): unknown => (name === "isHeld" ? undefined : value);
 
-/** In the quick run a quarter of them, the empty object among it. */
+/** In the quick run a quarter of the values, the empty object among them. */
 const values = (): readonly unknown[] =>
   rows([...classicValues(), ...anyValues(20)], (_value, index) => index % 4 === 1);
 
 describeRuntimes(
-  "what callers give",
+  "values that callers pass",
   (stage) => {
     const child = defineAgent({ name: "child", model: scriptedModel("done") });
     const desk = (): Promise<Runtime> =>
@@ -34,14 +34,14 @@ describeRuntimes(
 
     const onlookers = new WeakMap<object, Stores>();
 
-    /** Everything that is stored of the agent's tree. */
+    /** Everything stored for the agent's tree. */
     async function stored(): Promise<unknown> {
       const stores = onlookers.get(stage()) ?? stage().look();
       onlookers.set(stage(), stores);
       return JSON.parse(JSON.stringify(await stores.exportTree("default", "a"), withoutHolder)) as unknown;
     }
 
-    /** Calls with every wrong value. Returns the options that took one; a refused call leaves the stores as they were. */
+    /** Passes every wrong value. Returns the options that accepted one; a refused call must not change the stores. */
     async function walk(names: readonly string[], call: (options: object) => unknown): Promise<string[]> {
       const taken: string[] = [];
       let before = await stored();
@@ -57,11 +57,11 @@ describeRuntimes(
       return [...new Set(taken)];
     }
 
-    it("no wrong option of a turn is accepted with the turn", async () => {
+    it("a turn accepts no wrong option", async () => {
       const runtime = await desk();
       const agent = await started(runtime);
       const names = ["auth", "signal", "budget", "ifBusy", "trace"];
-      // An empty budget is one.
+      // An empty budget is a valid one.
       expect(await walk(names, (options) => agent.executeTurn("x", options).result)).toEqual(["budget"]);
       const wrong = { signal: new AbortController() as unknown as AbortSignal };
       await expect(agent.executeTurn("x", wrong).result).rejects.toThrow(
@@ -88,7 +88,7 @@ describeRuntimes(
       expect(await stored()).toEqual(before);
     });
 
-    it("a signal that cannot be listened to is refused before the turn is there", async () => {
+    it("a signal that cannot be listened to is refused before the turn is opened", async () => {
       const agent = await started(await desk());
       const broken = {
         aborted: false,
@@ -105,7 +105,7 @@ describeRuntimes(
       }
     });
 
-    it("parts of an input stay as they were given, even if the caller changes them later", async () => {
+    it("later changes by the caller do not affect the parts of an input", async () => {
       const model = scriptedModel("seen");
       const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model })] });
       const agent = await started(runtime);
@@ -117,7 +117,7 @@ describeRuntimes(
       expect(model.calls[0]?.messages[0]?.content).toEqual([{ type: "text", text: "as it was" }]);
     });
 
-    it("no agent is made with a wrong option", async () => {
+    it("no agent is created with a wrong option", async () => {
       const runtime = await desk();
       await started(runtime);
       let before = await runtime.list();
@@ -130,7 +130,7 @@ describeRuntimes(
           before = after;
         }
       }
-      // What was taken reads, and goes on.
+      // Agents with accepted options can be read and continue.
       for (const { agentId } of await runtime.list({ limit: 1_000 })) {
         const agent = await runtime.find(agentId);
         await agent.start();
@@ -145,14 +145,14 @@ describeRuntimes(
       ["a bigint", { a: 1n }],
       ["a date", { a: new Date(0) }],
       ["3,000 levels", JSON.parse(`${'{"a":'.repeat(3_000)}1${"}".repeat(3_000)}`)],
-    ])("metadata that is %s is refused with its place", async (_what, metadata) => {
+    ])("metadata that is %s is refused, and the error names its position", async (_what, metadata) => {
       const runtime = await desk();
       const making = runtime.agent("desk", { agentId: "m", metadata: metadata as never });
       await expect(making).rejects.toThrow(/runtime\.agent\(\): metadata/);
       await expect(runtime.find("m")).rejects.toThrow(NotFoundError);
     });
 
-    it("metadata is the agent's own: what its caller does to it later changes nothing", async () => {
+    it("later changes by the caller do not affect the agent's metadata", async () => {
       const runtime = await desk();
       const metadata = { project: { name: "one" } };
       const agent = await runtime.agent("desk", { agentId: "m", metadata });
@@ -161,7 +161,7 @@ describeRuntimes(
       expect((await runtime.find("m")).state.metadata).toEqual({ project: { name: "one" } });
     });
 
-    it("all other methods reject arguments that they cannot take, and change nothing", async () => {
+    it("all other methods reject invalid arguments and change nothing", async () => {
       const runtime = await desk();
       const agent = await started(runtime);
       await agent.executeTurn("hello").result;

@@ -24,7 +24,7 @@ describeRuntimes("artifacts, clear() and resetConversation()", (stage) => {
     return { model, runtime, agent };
   }
 
-  it("artifacts of one name are versions, and each can be had", async () => {
+  it("artifacts with one name are versions, and each version can be read", async () => {
     const { agent, model } = await desk([saving("one"), saving("two"), "done"]);
     await agent.executeTurn("go").result;
     expect((await agent.getArtifacts()).map(({ name, version, size }) => [name, version, size])).toEqual([
@@ -40,7 +40,7 @@ describeRuntimes("artifacts, clear() and resetConversation()", (stage) => {
     expect(told.map(({ content }) => JSON.parse(textOf(content)).version)).toEqual([1, 2]);
   });
 
-  it("clear() forgets messages and artifacts; the next turn begins anew, and keeps its number", async () => {
+  it("clear() deletes messages and artifacts; the next turn starts empty and keeps its number", async () => {
     const { agent, model } = await desk([saving("one"), "first", "second", saving("again"), "third"]);
     await agent.executeTurn("go").result;
     await agent.clear();
@@ -75,7 +75,7 @@ describeRuntimes("artifacts, clear() and resetConversation()", (stage) => {
     expect((await again.getTrace("a#1")).map(({ type }) => type)).toEqual(["user_input", "llm_call"]);
   });
 
-  it("is refused while a turn is open, and changes nothing then", async () => {
+  it("is refused while a turn is open, and changes nothing", async () => {
     const gate = createGate<string>();
     const { agent } = await desk(async (_request, { signal }) => await gate.pass(signal));
     const turn = agent.executeTurn("go");

@@ -37,14 +37,14 @@ function clerk(script: ModelScript, options: Partial<AgentOptions> = {}) {
   return { definition, model, offered };
 }
 
-describeRuntimes("tools of one turn that its caller runs", (stage) => {
+describeRuntimes("clientTools of a turn", (stage) => {
   const open = async (script: ModelScript, options: Partial<AgentOptions> = {}) => {
     const { definition, ...others } = clerk(script, options);
     const runtime = await stage().open({ agents: [definition] });
     return { ...others, runtime, agent: await startAgent(runtime, "clerk", "c") };
   };
 
-  it("are offered in that turn alone, behind the agent's own, and answered like other client tools", async () => {
+  it("are offered in that turn only, after the agent's own tools, and answered like other client tools", async () => {
     const { runtime, agent, model, offered } = await open([calling(pickText), "thanks", calling(pickText), "sorry"]);
     const turn = agent.executeTurn("go", { clientTools });
     const request = await requestOf(turn);
@@ -63,7 +63,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect(second).not.toHaveProperty("clientTools");
   });
 
-  it("arguments that do not fit their schema are refused to the model, and no client is asked", async () => {
+  it("a call with arguments that do not fit the schema fails for the model without a request to the client", async () => {
     const wrong = [{ kind: "sound" }, {}, { kind: "text", more: 1 }];
     const asked = wrong.map((args) => calling({ name: "pick_file", arguments: args }));
     const { agent } = await open(
@@ -79,7 +79,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect(await entriesOfType(stage().look(), "c", "request.opened")).toEqual([]);
   });
 
-  it("each queued turn has its own", async () => {
+  it("each queued turn has its own client tools", async () => {
     const { runtime, agent, offered } = await open([calling(pickText), "one", "two", "three"]);
     const first = agent.executeTurn("one", { clientTools });
     const request = await requestOf(first);
@@ -93,7 +93,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect(offered()).toEqual([["own", "pick_file"], ["own", "pick_file"], ["own", "show_map"], ["own"]]);
   });
 
-  it("survive the end of their process in mid-turn, with their requests open", async () => {
+  it("survive the death of the process mid-turn, with their requests open", async () => {
     const { definition } = clerk([calling(pickText)]);
     const before = await stage().openProcess({ agents: [definition] });
     const agent = await startAgent(before.runtime, "clerk", "c");
@@ -119,7 +119,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     ]);
   });
 
-  it("are saved with an unsaved tree, and are there where it is taken up", async () => {
+  it("are saved with an unsaved tree and restored with it", async () => {
     const { definition } = clerk([calling(pickText)]);
     const before = await stage().openProcess({ agents: [definition] });
     const agent = await before.runtime.agent("clerk", { agentId: "c", autoSave: false });
@@ -137,7 +137,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect(next.offered()).toEqual([["own", "pick_file"]]);
   });
 
-  it("a definition that takes them no more runs the turn without them, and says so", async () => {
+  it("a definition that no longer accepts client tools runs the turn without them and reports it", async () => {
     const { definition } = clerk([calling(pickText), calling(pickText)]);
     const before = await stage().openProcess({ agents: [definition] });
     const agent = await startAgent(before.runtime, "clerk", "c");
@@ -157,7 +157,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect(warnings.filter(({ code }) => code === "client_tools_refused")).toMatchObject([{ turnId: "c#2" }]);
   });
 
-  it("a long answer is kept whole, and the model can read it, also where the agent has no other tool", async () => {
+  it("a long answer is stored whole, and the model can read it even if the agent has no other tool", async () => {
     const { runtime, agent, offered } = await open([calling(pickText), "read"], { tools: [] });
     const turn = agent.executeTurn("go", { clientTools });
     const { requestId, callId } = await requestOf(turn);
@@ -169,7 +169,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect(offered()).toEqual([["pick_file"], ["read_artifact", "pick_file"]]);
   });
 
-  it("are refused where the definition does not take them, or this process does not know it", async () => {
+  it("are refused if the definition does not accept them, or is unknown to this process", async () => {
     const { agent, model } = await open(["never"], { clientTools: false });
     await expect(agent.executeTurn("go", { clientTools }).id).rejects.toThrow(PolicyRefusedError);
     await expect(agent.executeTurn("go", { clientTools }).id).rejects.toThrow("clientTools: true");
@@ -181,7 +181,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect(model.calls[0]?.tools?.map(({ name }) => name)).toEqual(["own"]);
   });
 
-  it("are refused for a subagent whose parent says which tools it has", async () => {
+  it("are refused for a subagent whose parent restricts its tools", async () => {
     const child = defineAgent({ name: "child", clientTools: true, tools: [own], model: scriptedModel("done") });
     const lead = defineAgent({
       name: "lead",
@@ -227,7 +227,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
       }),
       /clientTools|executeTurn/,
     ],
-  ])("are refused whole at the door: %s", async (_what, given, why) => {
+  ])("the whole list is refused: %s", async (_what, given, why) => {
     const { agent } = await open(["fine"]);
     const turn = agent.executeTurn("go", { clientTools: given } as TurnOptions);
     await expect(turn.id).rejects.toThrow(why);
@@ -236,7 +236,7 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
     expect((await agent.executeTurn("go").result).text).toBe("fine");
   });
 
-  it("a copy is taken: later changes by the caller have no effect", async () => {
+  it("are copied: later changes by the caller have no effect", async () => {
     const properties: Record<string, unknown> = {};
     const mine: { name: string; description: string; parameters: { type: string; properties: object } } = {
       ...pick,

@@ -59,7 +59,7 @@ class Source implements CommitSource {
   }
 }
 
-it("a batch that breaks its transaction takes no other with it", async () => {
+it("a batch that breaks its transaction does not affect the other batches", async () => {
   const broken = new InvariantError("this batch is broken");
   const sent: string[][] = [];
   const stores = {
@@ -81,7 +81,7 @@ it("a batch that breaks its transaction takes no other with it", async () => {
   expect(bad).toMatchObject({ outcome: undefined, failure: broken });
 });
 
-it("a batch that is refused takes no other with it, and is sent again until it is taken or given up", async () => {
+it("a refused batch does not affect the others, and is retried until it is accepted or given up", async () => {
   const full = new StoreUnavailableError("there is no room");
   const sent: string[][] = [];
   const stores = {

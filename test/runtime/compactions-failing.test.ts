@@ -29,7 +29,7 @@ const tooLong = new ModelError("too long", {
   details: { kind: "context_length" },
 });
 
-/** Answers each turn with "ok", and each summary with the next of these; the last one goes on. */
+/** Answers each turn with "ok" and each summary with the next answer; the last answer repeats. */
 function summarizing(...answers: ScriptedAnswer[]): ModelScript {
   let count = 0;
   return (request) => {
@@ -56,7 +56,7 @@ describeRuntimes("a compaction that fails", (stage) => {
   };
   const reserved = async () => (await stage().look().accounts("default", "c")).map((one) => one.reserved.tokens);
 
-  it("a summary is attempted as often as a step, and each attempt is reserved and journalled", async () => {
+  it("a summary gets as many attempts as a step, and each attempt is reserved and journalled", async () => {
     const agent = await open(summarizing({ error: overloaded }, { error: overloaded }, "short"));
     await ask(agent);
     await ask(agent);
@@ -78,7 +78,7 @@ describeRuntimes("a compaction that fails", (stage) => {
     ["is cut", { text: "half of", finishReason: "length" }, 1, "The summary was cut at 1024 output tokens"],
     ["is empty", " ", 1, "The model gave an empty summary."],
   ])(
-    "is a warning where a summary %s: the turn goes on, and the next one tries again",
+    "is a warning if the summary %s: the turn continues, and the next turn tries again",
     async (_how, answer, tries, why) => {
       const answers = [...Array.from({ length: tries }, () => answer), "short"];
       const agent = await open(summarizing(...answers));
@@ -97,7 +97,7 @@ describeRuntimes("a compaction that fails", (stage) => {
     },
   );
 
-  it("is tried once a turn, however many steps the turn has", async () => {
+  it("is tried once per turn, regardless of the number of steps", async () => {
     let tries = 0;
     const strategy = {
       name: "own",
@@ -133,7 +133,7 @@ describeRuntimes("a compaction that fails", (stage) => {
       }),
       /summary: cannot be read/,
     ],
-  ])("a strategy of one's own that gives %s has failed as if it had thrown", async (_what, compact, words) => {
+  ])("a custom strategy that returns %s fails as if it had thrown", async (_what, compact, words) => {
     const strategy = { name: "own", compact: compact as CompactionStrategy["compact"] };
     const agent = await open("done", { maxMessages: 2, autoCompact: { strategy } });
     await ask(agent);
@@ -144,7 +144,7 @@ describeRuntimes("a compaction that fails", (stage) => {
     expect(await entriesOfType(stage().look(), "c", "context.compacted")).toEqual([]);
   });
 
-  it("the oldest messages go instead where the model refused the prompt as too long", async () => {
+  it("the oldest messages are dropped instead if the model refused the prompt as too long", async () => {
     const most = 5;
     const model = scriptedModel((request) => {
       if (isSummary(request)) return { error: refused };
@@ -166,7 +166,7 @@ describeRuntimes("a compaction that fails", (stage) => {
     expect(compacted).toMatchObject({ strategy: "dropOldest", summaryMessageId: null });
   });
 
-  it("a summary that its process dies in is settled and made again, with all its attempts", async () => {
+  it("a summary whose process dies is settled and made again, with all its attempts", async () => {
     const gate = createGate<string>();
     let count = 0;
     const model = scriptedModel((request) => {

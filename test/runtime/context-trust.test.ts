@@ -4,8 +4,8 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { startAgent } from "../support/deciding.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
-describeRuntimes("what hooks keep from the model", (stage) => {
-  it("does not reach it by way of a summary either", async () => {
+describeRuntimes("messages that hooks hide from the model", (stage) => {
+  it("do not reach it through a summary either", async () => {
     const seen: string[] = [];
     const desk = defineAgent({
       name: "desk",

@@ -27,7 +27,7 @@ const open = (stores: Stores): Promise<Runtime> => {
   return createRuntime({ agents: [defineAgent({ name: "clerk", model, tools: [save] })], stores });
 };
 
-/** A change of the stored artifact, in SQLite and in Redis. */
+/** How to damage the stored artifact, in SQLite and in Redis. */
 interface Damage {
   readonly what: string;
   readonly sql: string;
@@ -92,7 +92,7 @@ for (const store of ["sqlite", "redis"] as const) {
       return { stores: () => storesOn(server, { prefix }), damage };
     }
 
-    it.each(damages)("whose $what cannot be read fails its readers, and no turn", async (damaged) => {
+    it.each(damages)("with an unreadable $what fails its readers and no turn", async (damaged) => {
       const { stores, damage } = await place();
       const first = await open(stores());
       const saving = await first.agent("clerk", { agentId: "a-1" });

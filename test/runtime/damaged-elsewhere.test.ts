@@ -21,7 +21,7 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-/** A third of it passes between two signs of life. */
+/** A heartbeat comes every third of it. */
 const leaseMs = 900;
 
 const agents = () => {
@@ -48,7 +48,7 @@ async function streamed(turn: Turn): Promise<void> {
   for await (const event of turn) expect(event).toBeDefined();
 }
 
-/** What all who wait for the turn are told. */
+/** The outcomes of all who wait for the turn. */
 function toldOf(runtime: Runtime, turn: Turn, rootAgentId: string): Promise<unknown>[] {
   const waits = [turn.result, streamed(turn), followed(runtime, rootAgentId)];
   return waits.map((wait) => wait.catch((error: unknown) => error));
@@ -60,7 +60,7 @@ async function openRequestOf(turn: Turn) {
   return { requestId: request?.requestId ?? "", agentId: request?.agentId ?? "" };
 }
 
-describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis", () => {
+describe.skipIf(!redisProgram)("a damaged record that a worker reads, on Redis", () => {
   let server: RedisServer;
   let raw: Redis;
   let prefix: string;
@@ -96,12 +96,12 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
     opened.push(runtime);
     return runtime;
   };
-  /** A worker that has nothing in its memory. */
+  /** Replaces the worker by one with an empty memory. */
   const replaceWorker = async (): Promise<void> => {
     await worker.shutdown();
     worker = await open("worker");
   };
-  /** Damages a row of the tree; gives back what was there. */
+  /** Damages a row of the tree. Returns a function that repairs it. */
   const damage = async (field: string): Promise<() => Promise<unknown>> => {
     const key = `${prefix}{default/a-1}:rows`;
     const text = await raw.hget(key, field);
@@ -129,7 +129,7 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
     ["the journal", damageJournal, /journal/],
     ["the messages", damageMessages, /message/],
   ];
-  it.each(cases)("%s: the client's waits and streams are told", async (_what, spoil, named) => {
+  it.each(cases)("%s: the client's waits and streams fail with the error", async (_what, spoil, named) => {
     const agent = await client.agent("clerk", { agentId: "a-1", budget: { maxSteps: 50 } });
     await agent.start();
     const turn = agent.executeTurn("pay");
@@ -151,7 +151,7 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
     expect(await openRequestOf(other.executeTurn("pay"))).toMatchObject({ agentId: "b-1" });
   });
 
-  it("an account of a subagent: those who wait for its parent are told", async () => {
+  it("an account of a subagent: waits for its parent's turn fail with the error", async () => {
     const agent = await client.agent("lead", { agentId: "a-1" });
     await agent.start();
     const turn = agent.executeTurn("have it paid");
@@ -166,7 +166,7 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
     expect((await client.health()).damaged).toMatchObject([{ agentId }]);
   });
 
-  it("goes on by itself when the record was mended, and health() forgets it", async () => {
+  it("the turn continues by itself once the record is repaired, and health() no longer reports it", async () => {
     const agent = await client.agent("clerk", { agentId: "a-1" });
     await agent.start();
     const turn = agent.executeTurn("pay");
@@ -185,7 +185,7 @@ describe.skipIf(!redisProgram)("a damaged record that a worker meets, on Redis",
   }, 120_000);
 });
 
-describe("a damaged record that another process meets, in a file", () => {
+describe("a damaged record that two processes read, in a file", () => {
   let folder: string;
   let file: string;
   let owner: Runtime;
@@ -214,7 +214,7 @@ describe("a damaged record that another process meets, in a file", () => {
     ["the account", "UPDATE accounts SET account = '{}'", /account/],
     ["the record", "UPDATE agents SET record = '{}'", /agent a-1/],
     ["the journal", "UPDATE journal SET entries = '{}'", /journal/],
-  ])("%s: both processes are told", async (_what, sql, named) => {
+  ])("%s: waits in both processes fail with the error", async (_what, sql, named) => {
     const agent = await owner.agent("thinker", { agentId: "a-1" });
     await agent.start();
     const here = agent.executeTurn("think");

@@ -11,7 +11,7 @@ import { calling } from "../support/turn-probes.ts";
 
 const CASES = 60;
 
-/** Whole numbers below a bound, always the same ones of a seed. */
+/** Returns a seeded generator of whole numbers below a bound. */
 function numbersOf(seed: number): (below: number) => number {
   let state = (seed * 2_654_435_761) >>> 0;
   return (below) => {
@@ -32,7 +32,7 @@ const clerk = () => {
   return defineAgent({ name: "clerk", model, tools: [pay] });
 };
 
-/** How the open turn ends that is carried on there, or the code of the error that says why it does not. */
+/** How the agent's open turn ends in a new process, or the code of the error that prevents it. */
 async function told(file: string, onOpen: (runtime: Runtime) => void): Promise<string> {
   try {
     const runtime = await createRuntime({ agents: [clerk()], stores: sqliteStores(file) });
@@ -55,8 +55,8 @@ async function told(file: string, onOpen: (runtime: Runtime) => void): Promise<s
 }
 
 /**
- * Whether an index has lost a row while all its pages are in order. Only a check of the whole file finds that, for which no start can
- * wait, and the row is in no list that is read by the index.
+ * Whether an index lacks a row although all its pages are in order. Only a check of the whole file finds that, which is too slow for a
+ * start, and lists that read the index lack the row.
  */
 function hidesRow(file: string): boolean {
   const copy = `${file}-checked`;
@@ -95,7 +95,7 @@ describe("files with flipped or cut bytes", () => {
   });
   afterEach(() => runtime?.shutdown({ timeoutMs: 500 }).catch(() => undefined));
 
-  it.each(Array.from({ length: CASES }, (_, seed) => seed))("no turn waits for ever (seed %i)", async (seed) => {
+  it.each(Array.from({ length: CASES }, (_, seed) => seed))("no turn waits forever (seed %i)", async (seed) => {
     const file = join(folder, `${seed}.db`);
     const below = numbersOf(seed + 1);
     copyFileSync(whole, file);

@@ -15,11 +15,11 @@ const lead = () => {
   return defineAgent({ name: "lead", model, tools: [subagent(clerk, { description: "Pays." })] });
 };
 
-/** A row of the agent that is damaged, with a text that its error names. */
+/** A damaged row of the agent, with the text that its error names. */
 type Damage = readonly [what: string, sql: string, named: RegExp];
 const OF = "WHERE agent = (SELECT id FROM agents WHERE agent_id = 'a-1')";
 
-/** What the approval of its request, or what becomes of it, has to read. */
+/** Rows that the approval of its request, or the rest of the turn, reads. */
 const readByTurn: readonly Damage[] = [
   [
     "the account of its turn",
@@ -40,13 +40,13 @@ const readByTurn: readonly Damage[] = [
   ],
   ["its request", `UPDATE requests SET request = '{}' ${OF}`, /request a-1#1/],
 ];
-/** Damage that only the process that takes the agent up comes upon. */
+/** Damage that only a process that starts the agent notices. */
 const readAtStart: readonly Damage[] = [
   ["its journal", `UPDATE journal SET entries = '{}' ${OF}`, /row \d+ of the journal/],
   ["its messages", `UPDATE messages SET message = '{}' ${OF}`, /message of agent a-1/],
 ];
 
-describe("a damaged row in a file, of one agent of two", () => {
+describe("a damaged row of one of two agents, in a file", () => {
   let folder: string;
   let file: string;
   let runtime: Runtime;
@@ -68,7 +68,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Columns that hold what was put there. */
+  /** Columns that still hold the damaged value. */
   const damagedColumns = (): number => {
     const database = new DatabaseSync(file, { readOnly: true });
     const tables = ["agents", "accounts", "heads", "journal", "messages", "requests", "inbox", "timers", "processes"];
@@ -88,7 +88,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     expect(damagedColumns()).toBe(damaged);
   };
 
-  it.each(readByTurn)("%s: the waiting caller is told, and the other agent works", async (_what, sql, named) => {
+  it.each(readByTurn)("%s: the waiting caller gets the error, and the other agent works", async (_what, sql, named) => {
     const told = turn.result.catch((error: unknown) => error);
     damage(sql);
     const refused = runtime.decide(requestId, { verdict: "approved", by: "ann" }).then(
@@ -100,7 +100,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     await otherWorks();
   });
 
-  it.each(readAtStart)("%s: start() is told, and the other works", async (_what, sql, named) => {
+  it.each(readAtStart)("%s: start() rejects with the error, and the other agent works", async (_what, sql, named) => {
     await runtime.shutdown();
     damage(sql);
     runtime = await createRuntime({ agents: [clerk], stores: sqliteStores(file) });
@@ -112,7 +112,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     await otherWorks();
   });
 
-  it("the account of a subagent: the caller that waits for its parent is told", async () => {
+  it("the account of a subagent: the caller that waits for its parent gets the error", async () => {
     const lead = await runtime.agent("lead", { agentId: "lead-1" });
     await lead.start();
     const above = lead.executeTurn("have it paid");
@@ -129,7 +129,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     await otherWorks();
   });
 
-  it("a timer: the others' timers still ring", async () => {
+  it("a timer: timers of other agents still fire", async () => {
     damage(
       `INSERT INTO timers (agent, timer_id, due_at, timer) SELECT id, 'x', 1, '{}' FROM agents WHERE agent_id = 'a-1'`,
     );

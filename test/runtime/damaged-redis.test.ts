@@ -5,7 +5,7 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { expectOtherWorks, openTwoClerks, payingClerk } from "../support/two-clerks.ts";
 
-/** Fields of the tree's rows, and what an error names. */
+/** Fields of the tree's rows, and the name in the error. */
 const rows: readonly (readonly [field: string, named: RegExp])[] = [
   ["agent:a-1", /record of agent a-1/],
   ["head:a-1", /head of agent a-1/],
@@ -14,7 +14,7 @@ const rows: readonly (readonly [field: string, named: RegExp])[] = [
   ["request:", /request a-1#1/],
 ];
 
-describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", () => {
+describe.skipIf(!redisProgram)("a damaged row of one of two agents, in Redis", () => {
   let server: RedisServer;
   let client: Redis;
   let prefix: string;
@@ -39,7 +39,7 @@ describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", ()
   });
   afterEach(() => runtime.shutdown({ timeoutMs: 1_000 }));
 
-  /** The error that a caller gets who carries the turn on. */
+  /** The error that a caller gets when it continues the turn. */
   const refusal = async (): Promise<unknown> => {
     try {
       const agent = await runtime.find("a-1");
@@ -53,7 +53,7 @@ describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", ()
     }
   };
 
-  it.each(rows)("%s: the waiting caller is told, and the other agent works", async (field, named) => {
+  it.each(rows)("%s: the waiting caller gets the error, and the other agent works", async (field, named) => {
     const key = `${prefix}{default/a-1}:rows`;
     const names = await client.hkeys(key);
     // There is one request, whose field also holds its id.

@@ -4,7 +4,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
-describe.skipIf(!redisProgram)("a damaged row of a process, in Redis", () => {
+describe.skipIf(!redisProgram)("a damaged process row in Redis", () => {
   let server: RedisServer;
   let opened: Runtime[];
   const warned = vi.spyOn(process, "emitWarning");
@@ -18,7 +18,7 @@ describe.skipIf(!redisProgram)("a damaged row of a process, in Redis", () => {
     await server.stop();
   });
 
-  it("keeps no other process from beginning and from taking up its agents", async () => {
+  it("does not keep another process from starting and running the agents", async () => {
     const prefix = ownPrefix();
     const open = async (): Promise<Runtime> => {
       const clerk = defineAgent({ name: "clerk", model: scriptedModel(() => "noted") });

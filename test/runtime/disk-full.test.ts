@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const module = (path: string): string => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
-/** A turn whose answer does not fit; what it is told goes to the standard output, one line each. */
+/** A turn whose answer does not fit. The program prints each warning and the outcome, one per line. */
 const program = `
   import { createRuntime, defineAgent } from ${module("index.ts")};
   import { sqliteStores } from ${module("stores/sqlite.ts")};
@@ -23,7 +23,7 @@ const program = `
   console.log("end", await end);
 `;
 
-/** A file system of one megabyte; false where it may not be mounted. */
+/** Mounts a file system of one megabyte. Returns false if mounting is not permitted. */
 function isMounted(folder: string): boolean {
   return spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]).status === 0;
 }
@@ -31,7 +31,7 @@ function isMounted(folder: string): boolean {
 const told = (code: string): RegExp =>
   new RegExp(`^store_unavailable .*${code}.*\nproblems 1\nend turn_interrupted\n$`);
 
-describe.skipIf(process.platform === "win32")("a disk without room, in mid-turn", () => {
+describe.skipIf(process.platform === "win32")("a full disk in mid-turn", () => {
   let folder: string;
   let script: string;
   beforeEach(() => {
@@ -58,12 +58,12 @@ describe.skipIf(process.platform === "win32")("a disk without room, in mid-turn"
       { encoding: "utf8", timeout: 60_000, stdio: ["ignore", "pipe", "ignore"] },
     );
 
-  it("tells the turn, and lets shutdown() end, where files may not grow", () => {
+  it("warns the turn's stream, and shutdown() still ends, if files may not grow", () => {
     expect(run("ulimit -f 600;")).toMatch(told("SQLITE_(?:IOERR|FULL)"));
   }, 70_000);
 
-  it("tells the turn, and lets shutdown() end, where the file system is full", ({ skip }) => {
-    if (!isMounted(folder)) skip("no file system may be mounted here: mount -t tmpfs was refused");
+  it("warns the turn's stream, and shutdown() still ends, if the file system is full", ({ skip }) => {
+    if (!isMounted(folder)) skip("mount -t tmpfs was refused");
     try {
       expect(run("")).toMatch(told("no space is left for the store .*a\\.db.*SQLITE_FULL.*free space on its disk"));
     } finally {

@@ -13,12 +13,12 @@ async function until(isTrue: () => boolean | Promise<boolean>, what: string): Pr
     if (await isTrue()) return;
     await loopTurns(5);
   }
-  throw new Error(`it did not come to this: ${what}`);
+  throw new Error(`timed out waiting for: ${what}`);
 }
 
 const liveIn = async (runtime: Runtime): Promise<number> => (await runtime.metrics()).liveAgents;
 
-/** An agent that makes three steps, each of which passes a gate, and tells how often it was asked in each. */
+/** An agent of three steps, the second of which waits at a gate. `asked` lists the step of each model call. */
 function stepping() {
   const gate = createGate<string>();
   const asked: number[] = [];
@@ -50,7 +50,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
   });
   afterEach(() => deployment.close());
 
-  /** A turn that a client opens and a worker runs, once its second step waits at the gate. */
+  /** A turn that a client opens and a worker runs, returned once its second step waits at the gate. */
   async function turnAtGate({ gate, agents }: ReturnType<typeof stepping>): Promise<Turn> {
     const client = await deployment.open({ agents, role: "client" });
     const agent = await client.agent("one", { agentId: "a" });
@@ -60,7 +60,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
     return turn;
   }
 
-  it("one that is drained mid-turn waits for its model call, and another goes on: no call is lost or made twice", async () => {
+  it("a worker drained mid-turn waits for its model call, and another continues: no call is lost or made twice", async () => {
     const team = stepping();
     const { gate, asked, agents } = team;
     const first = await deployment.open({ agents, role: "worker" });
@@ -75,7 +75,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
     expect(asked).toEqual([0, 1, 2]);
   });
 
-  it("one that keeps an agent for its next turn leaves no job behind when it is drained", async () => {
+  it("a drained worker that kept an agent for its next turn leaves no job behind", async () => {
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "done") })];
     const clock = createFakeClock();
     const worker = await deployment.open({ agents, role: "worker", clock });
@@ -89,7 +89,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
     expect(queues).toMatchObject([{ queue: "wake", waiting: 0, active: 0, delayed: 0 }]);
   });
 
-  it("a model call that does not end in time is cut off and repeated by another", async () => {
+  it("a model call that does not end in time is cut off and repeated by another worker", async () => {
     const team = stepping();
     const { gate, asked, agents } = team;
     const first = await deployment.open({ agents, role: "worker" });
@@ -104,7 +104,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
   });
 
   inFull(() => {
-    it("an agent whose worker dies is found by the reconciler of another", async () => {
+    it("the reconciler of another worker finds an agent whose worker died", async () => {
       const team = stepping();
       const { gate, agents } = team;
       const first = await deployment.join({ agents, role: "worker" });
@@ -116,7 +116,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
       expect((await second.metrics()).turnsEnded).toBe(1);
     }, 30_000);
 
-    it("trees over two workers with one place each finish; no agent is left in memory", async () => {
+    it("trees over two workers with room for one agent each finish, and no agent stays in memory", async () => {
       let definition = defineAgent({ name: "level4", model: scriptedModel(() => "deep") });
       for (const level of [3, 2, 1]) {
         const child = definition;

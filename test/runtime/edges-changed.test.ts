@@ -7,14 +7,14 @@ import { loopTurns, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-describeRuntimes("programs that changed while a tool ran", (stage) => {
+describeRuntimes("a tool whose definition changed while it ran", (stage) => {
   it.each<{ before: EffectClass; after: EffectClass; runs: number }>([
     { before: "once", after: "none", runs: 1 },
     { before: "once", after: "keyed", runs: 1 },
     { before: "none", after: "once", runs: 1 },
     { before: "none", after: "keyed", runs: 2 },
     { before: "keyed", after: "none", runs: 2 },
-  ])("F2: started as $before, now declared as $after: the stricter class counts", async ({ before, after, runs }) => {
+  ])("F2: started as $before, now declared as $after: the stricter class applies", async ({ before, after, runs }) => {
     const gate = createGate();
     let count = 0;
     const agentOf = (effect: EffectClass, run: () => unknown) =>

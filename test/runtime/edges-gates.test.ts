@@ -8,7 +8,7 @@ import { asks } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-describeRuntimes("gates that take their time", (stage) => {
+describeRuntimes("slow beforeEachTool hooks", (stage) => {
   const started = async (beforeEachTool: NonNullable<Hooks["beforeEachTool"]>) => {
     const ran: string[] = [];
     const look = defineTool({
@@ -27,7 +27,7 @@ describeRuntimes("gates that take their time", (stage) => {
     return { agent: await startAgent(runtime, "worker", "w"), ran };
   };
 
-  it("F34: stop() of a hook that outlives its activation stops the turn, and the call runs all the same", async () => {
+  it("F34: stop() of a hook that outlives its activation stops the turn, and the call still runs", async () => {
     const gate = createGate();
     const { agent, ran } = await started(async (draft) => {
       await gate.pass();
@@ -44,7 +44,7 @@ describeRuntimes("gates that take their time", (stage) => {
     expect(await entriesOfType(stage().look(), "w", "stop.signalled")).toHaveLength(1);
   });
 
-  it("F34: AgentStopError of a hook that outlives its activation stops the turn, and denies the call", async () => {
+  it("F34: AgentStopError of a hook that outlives its activation stops the turn and denies the call", async () => {
     const gate = createGate();
     const { agent, ran } = await started(async () => {
       await gate.pass();
@@ -65,8 +65,8 @@ function breaks(): string {
   throw new RangeError("no input");
 }
 
-describeRuntimes("tools whose own code for a call fails before it runs", (stage) => {
-  it("a subagent whose input cannot be made fails that call alone", async () => {
+describeRuntimes("tools whose own code fails before the call runs", (stage) => {
+  it("a subagent whose input function throws fails only that call", async () => {
     const reader = defineAgent({ name: "reader", model: scriptedModel("read") });
     const tools = [subagent(reader), subagent(reader, { name: "broken", input: breaks })];
     const model = scriptedModel([calling(asks("broken", "x"), asks("reader", "x")), "the end"]);
@@ -76,7 +76,7 @@ describeRuntimes("tools whose own code for a call fails before it runs", (stage)
     expect((await toolTextsOf(agent)).toSorted()).toEqual(["Error: no input", "read"]);
   });
 
-  it("S11: AgentStopError of needsApproval stops the turn, and the call does not run", async () => {
+  it("S11: AgentStopError of needsApproval stops the turn without running the call", async () => {
     const ran: string[] = [];
     const pay = defineTool({
       name: "pay",

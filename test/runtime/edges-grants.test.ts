@@ -17,17 +17,17 @@ const [search, erase] = ["search", "erase"].map((name) =>
 describeRuntimes("grants of agents with internal tools", (stage) => {
   it.each<[string, SubagentPolicy, string[]]>([
     [
-      "without a policy they are there",
+      "without a policy they are granted",
       {},
       ["search", "erase", "load_history", "list_tool_calls", "load_tool_results"],
     ],
     [
-      "R6: those on its own context stay where only outer tools are granted",
+      "R6: tools on the agent's own context stay when a policy grants only outer tools",
       { allowedTools: ["search"] },
       ["search", "load_history", "list_tool_calls", "load_tool_results"],
     ],
     [
-      "S8: one that is denied by its name is not there",
+      "S8: an internal tool denied by name is not granted",
       { deniedTools: ["load_history", "erase"] },
       ["search", "list_tool_calls", "load_tool_results"],
     ],

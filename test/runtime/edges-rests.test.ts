@@ -9,7 +9,7 @@ import { calling, createGate, eventsOfTurn, typesOf } from "../support/turn-prob
 const side = { messages: [{ role: "user", content: "side" }] } as const;
 
 describeRuntimes("turns at rest", (stage) => {
-  it("L8: settled tells of a pause that came before it was asked", async () => {
+  it("L8: settled resolves for a pause that began before the call", async () => {
     const gate = createGate();
     const model = scriptedModel(async () => {
       await gate.pass();
@@ -26,7 +26,7 @@ describeRuntimes("turns at rest", (stage) => {
     expect(await agent.turn("w#1").settled).toMatchObject({ status: "completed", text: "the end" });
   });
 
-  it("what was asked for while the agent was paused is waited for after the pause, and the stream says so", async () => {
+  it("a request that was opened during a pause is waited for after it, and the stream reports the wait", async () => {
     const gate = createGate();
     const till = openTill({
       needsApproval: async () => {
@@ -54,7 +54,7 @@ describeRuntimes("turns at rest", (stage) => {
   });
 });
 
-describeRuntimes("agents that were shut down in a turn", (stage) => {
+describeRuntimes("agents that were shut down during a turn", (stage) => {
   const started = async (beforeLlm: (run: HookContext) => Promise<unknown>) => {
     const hooks = { beforeLlm: async (_draft: unknown, run: HookContext) => void (await beforeLlm(run)) };
     const worker = defineAgent({ name: "worker", model: scriptedModel("the end"), hooks });
@@ -62,7 +62,7 @@ describeRuntimes("agents that were shut down in a turn", (stage) => {
     return await startAgent(runtime, "worker", "w");
   };
 
-  it("L6: code of theirs that goes on all the same does not bring them back", async () => {
+  it("L6: their code that still runs does not restart them", async () => {
     const gate = createGate();
     const told: string[] = [];
     const agent = await started(async (run) => {
@@ -81,7 +81,7 @@ describeRuntimes("agents that were shut down in a turn", (stage) => {
     expect((await agent.turn("w#1").result).text).toBe("the end");
   });
 
-  it("L6: clear() of one is refused, and does not carry its turn on", async () => {
+  it("L6: clear() is refused and does not continue the turn", async () => {
     const gate = createGate();
     const agent = await started(() => gate.pass());
     agent.executeTurn("go");

@@ -22,9 +22,9 @@ const round = calling({ name: "look", arguments: { at: 1 } }, { name: "look", ar
 const definitionOf = (hooks: Hooks) =>
   defineAgent({ name: "worker", tools: [look], hooks, model: scriptedModel([round, "the end"]) });
 
-describeRuntimes("hooks that look at results", (stage) => {
+describeRuntimes("hooks that review results", (stage) => {
   it.each(["afterEachTool", "onError"] as const)(
-    "S11: AgentStopError of %s ends the turn with its round",
+    "S11: AgentStopError of %s ends the turn after its round",
     async (hook) => {
       const seen: string[] = [];
       const hooks: Hooks = {
@@ -44,7 +44,7 @@ describeRuntimes("hooks that look at results", (stage) => {
     },
   );
 
-  it.each(["afterEachTool", "onError"] as const)("%s that was cut by a crash runs again", async (hook) => {
+  it.each(["afterEachTool", "onError"] as const)("%s that a crash cut runs again", async (hook) => {
     const gate = createGate();
     const seen: string[] = [];
     const doomed = await stage().openProcess({ agents: [definitionOf({ [hook]: () => gate.pass() })] });

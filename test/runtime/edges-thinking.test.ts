@@ -9,7 +9,7 @@ import { createGate } from "../support/turn-probes.ts";
 
 type Compact = NonNullable<Exclude<AgentOptions["autoCompact"], boolean | undefined>["strategy"]>["compact"];
 
-/** More than the budget of the turn: no room ever. */
+/** Exceeds the turn's budget, so it never fits. */
 const side = { messages: [{ role: "user", content: "side ".repeat(10_000) }] } as const;
 
 const reserved = async (stage: Stage): Promise<number[]> =>
@@ -31,7 +31,7 @@ describeRuntimes("compactions that end the turn", (stage) => {
     return { agent: await startAgent(runtime, "worker", "w"), completed };
   };
 
-  it("a compaction that is refused its model call stops the turn at the limit that refused it", async () => {
+  it("a compaction whose model call is refused stops the turn at the limit that refused the call", async () => {
     const { agent, completed } = await started(async ({ generate }) => {
       await generate(side);
       return null;
@@ -44,7 +44,7 @@ describeRuntimes("compactions that end the turn", (stage) => {
     expect(agent.state.status).toBe("ready");
   });
 
-  it("S11: AgentStopError of a compaction stops the turn, also between two attempts of a call", async () => {
+  it("S11: AgentStopError of a compaction stops the turn, even between two attempts of a call", async () => {
     const { agent } = await started(
       () => {
         throw new AgentStopError("no more room");
@@ -71,15 +71,15 @@ describeRuntimes("compactions that end the turn", (stage) => {
   });
 });
 
-describeRuntimes("turns that end while tokens are counted", (stage) => {
+describeRuntimes("turns that end during token counting", (stage) => {
   it.each(["abort", "time limit", "supersede"] as const)(
-    "%s: the call is not made, and nothing stays reserved",
+    "%s: the call is not made, and no reservation remains",
     async (how) => {
       const gate = createGate();
       const scripted = scriptedModel("the end");
       const model: LanguageModel = {
         ...scripted,
-        // So many that they have to be counted.
+        // Large enough that the tokens have to be counted.
         boundPromptTokens: () => 5_000,
         countPromptTokens: async (request) => {
           await gate.pass();

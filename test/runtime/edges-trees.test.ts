@@ -8,7 +8,7 @@ import { combinedRows, rows } from "../support/full.ts";
 import { asks, leadScript } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
-/** The code is that of a subagent; what comes, comes to the agent above it. */
+/** A lead whose subagent runs the code of the edge; the lead receives the arrival. */
 function leadOf(edge: Edge): AgentDefinition {
   const child = edgeAgent(edge, "child");
   const model = scriptedModel(leadScript([asks("child", "work"), asks("child", "work too")]));
@@ -16,7 +16,7 @@ function leadOf(edge: Edge): AgentDefinition {
 }
 
 describeRuntimes(
-  "a turn with user code below it",
+  "a turn whose subagents run user code",
   (stage) => {
     const cases = casesOf(["nothing", "throws"], Object.keys(arrivals));
     it.each(combinedRows(cases))("$place $deed, $arrival", async (one) => {

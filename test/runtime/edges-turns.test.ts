@@ -6,7 +6,7 @@ import { combinedRows, rows } from "../support/full.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
 describeRuntimes(
-  "a turn with user code in it",
+  "a turn that runs user code",
   (stage) => {
     it.each(combinedRows(casesOf(deeds, Object.keys(arrivals))))("$place $deed, $arrival", async (one) => {
       expect((await faultsOf(stage(), edgeAgent, one)).filter((fault) => fault !== undefined)).toEqual([]);
@@ -15,9 +15,9 @@ describeRuntimes(
   rows(["memory", "memory, restored"], ["memory"]),
 );
 
-// What is stored is the same in a file; the processes that come after one another are others.
+// A file stores the same rows; only what follows a restart differs.
 describeRuntimes(
-  "a turn with user code in it",
+  "a turn that runs user code, in a file",
   (stage) => {
     const restarts = Object.keys(arrivals).filter((name) => /kill|shutdown/.test(name));
     it.each(combinedRows(casesOf(["nothing"], restarts)))("$place $deed, $arrival", async (one) => {

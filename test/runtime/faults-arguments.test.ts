@@ -8,7 +8,7 @@ import { randomCases } from "../support/full.ts";
 import { orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes, type VariantName } from "../support/runtimes.ts";
 
-/** Calls with hostile arguments in all; 10,000 is the full count of F24. */
+/** Total number of calls with hostile arguments; 10,000 is the full count of F24. */
 const allCalls = randomCases(2_000, 240);
 const callsOfPart = 500;
 
@@ -28,10 +28,10 @@ const wrong = (arbitrary: fc.Arbitrary<string>): fc.Arbitrary<Hostile> =>
   arbitrary.map((text) => ({ text, isRight: false }));
 const huge = `{"item":"${"a".repeat(5_000_000)}"}`;
 
-/** Each kind is right or wrong by the way it is made. */
+/** The generator of each kind determines whether its arguments are right. */
 const hostile: fc.Arbitrary<Hostile> = fc.oneof(
   { weight: 6, arbitrary: order.map((text) => ({ text, isRight: true })) },
-  // An object lacks its end wherever it is cut.
+  // A prefix of an object is never a whole object.
   {
     weight: 6,
     arbitrary: wrong(fc.tuple(order, part).map(([text, at]) => text.slice(0, Math.floor(text.length * at)))),
@@ -68,69 +68,72 @@ for (const [variant, share] of shares) {
   const calls = Math.ceil(allCalls * share);
   const parts = Array.from({ length: Math.ceil(calls / callsOfPart) }, (_, number) => ({ number }));
   describeRuntimes(
-    "hostile arguments in turns",
+    "hostile tool arguments",
     (stage) => {
-      it.each(parts)("F24: no tool runs with them, the model is told, history stays valid: part $number", async () => {
-        const rounds = new Map<string, readonly ScriptedToolCall[]>();
-        const ran: string[] = [];
-        const told: ModelRequest[] = [];
-        const model = scriptedModel((request) => {
-          const asked = textOf(request.messages[0]?.content ?? "");
-          if (request.messages.at(-1)?.role !== "tool") return { toolCalls: rounds.get(asked) ?? [] };
-          told.push(request);
-          return "the end";
-        });
-        const tool = defineTool({
-          name: "order",
-          description: "Orders.",
-          parameters: z.object({
-            item: z.string(),
-            lines: z.array(z.object({ count: z.number().int().min(1) })).optional(),
-          }),
-          effect: "none",
-          execute(_args, run) {
-            ran.push(run.callId);
-            return "ordered";
-          },
-        });
-        const runtime = await stage().open({
-          agents: [defineAgent({ name: "worker", model, tools: [tool], maxConsecutiveToolFailures: 2 })],
-        });
-        const property = fc.asyncProperty(fc.array(hostile, { minLength: 8, maxLength: 8 }), async (round) => {
-          ran.length = 0;
-          told.length = 0;
-          const agentId = `w-${rounds.size}`;
-          rounds.set(
-            agentId,
-            round.map(({ text }) => ({ name: "order", arguments: text })),
-          );
-          const agent = await runtime.agent("worker", { agentId });
-          await agent.start();
-          const result = await agent.executeTurn(agentId).result;
-          const right = round.flatMap(({ isRight }, index) => (isRight ? [`${agentId}#1:1:${index}`] : []));
-          expect(result).toMatchObject({ status: "completed", text: "the end", toolCalls: right.length });
-          expect(ran.toSorted()).toEqual(right);
-          const [request] = told;
-          expect(isLegal(request?.messages ?? [])).toBeUndefined();
-          const results = (request?.messages ?? []).slice(2).map(({ content }) => textOf(content));
-          expect(results).toEqual(round.map(({ isRight }) => (isRight ? "ordered" : refusal)));
-          expect(orderFault(await agent.getMessages())).toBeUndefined();
-          // The conversation is large and no longer needed.
-          await agent.clear();
-          rounds.set(agentId, []);
-        });
-        await fc.assert(property, {
-          seed: 20_261_121,
-          numRuns: Math.ceil(Math.min(callsOfPart, calls) / 8),
-          ...limits,
-        });
-      });
+      it.each(parts)(
+        "F24: no tool runs with them, the model gets an error, the history stays valid: part $number",
+        async () => {
+          const rounds = new Map<string, readonly ScriptedToolCall[]>();
+          const ran: string[] = [];
+          const told: ModelRequest[] = [];
+          const model = scriptedModel((request) => {
+            const asked = textOf(request.messages[0]?.content ?? "");
+            if (request.messages.at(-1)?.role !== "tool") return { toolCalls: rounds.get(asked) ?? [] };
+            told.push(request);
+            return "the end";
+          });
+          const tool = defineTool({
+            name: "order",
+            description: "Orders.",
+            parameters: z.object({
+              item: z.string(),
+              lines: z.array(z.object({ count: z.number().int().min(1) })).optional(),
+            }),
+            effect: "none",
+            execute(_args, run) {
+              ran.push(run.callId);
+              return "ordered";
+            },
+          });
+          const runtime = await stage().open({
+            agents: [defineAgent({ name: "worker", model, tools: [tool], maxConsecutiveToolFailures: 2 })],
+          });
+          const property = fc.asyncProperty(fc.array(hostile, { minLength: 8, maxLength: 8 }), async (round) => {
+            ran.length = 0;
+            told.length = 0;
+            const agentId = `w-${rounds.size}`;
+            rounds.set(
+              agentId,
+              round.map(({ text }) => ({ name: "order", arguments: text })),
+            );
+            const agent = await runtime.agent("worker", { agentId });
+            await agent.start();
+            const result = await agent.executeTurn(agentId).result;
+            const right = round.flatMap(({ isRight }, index) => (isRight ? [`${agentId}#1:1:${index}`] : []));
+            expect(result).toMatchObject({ status: "completed", text: "the end", toolCalls: right.length });
+            expect(ran.toSorted()).toEqual(right);
+            const [request] = told;
+            expect(isLegal(request?.messages ?? [])).toBeUndefined();
+            const results = (request?.messages ?? []).slice(2).map(({ content }) => textOf(content));
+            expect(results).toEqual(round.map(({ isRight }) => (isRight ? "ordered" : refusal)));
+            expect(orderFault(await agent.getMessages())).toBeUndefined();
+            // Clears the conversation: it is large and no longer needed.
+            await agent.clear();
+            rounds.set(agentId, []);
+          });
+          await fc.assert(property, {
+            seed: 20_261_121,
+            numRuns: Math.ceil(Math.min(callsOfPart, calls) / 8),
+            ...limits,
+          });
+        },
+      );
     },
     [variant],
   );
 }
 
-/** What the model is told of a call that was not run: what happened, what is wrong, and what to do; and not for ever. */
+/** Checks the error the model gets for a call that was not run: what happened, what is wrong, what to do; and its length is bounded. */
 const refusal = expect.stringMatching(
   /^The tool order was not run: [\s\S]{1,4000}Correct the arguments and call it again\.$/,
 ) as string;

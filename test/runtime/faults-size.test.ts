@@ -20,7 +20,7 @@ function deep(levels: number): unknown {
   return value;
 }
 
-/** What is held after a full collection, in bytes, buffers and strings outside the heap included. */
+/** Bytes in use after a full collection, including buffers and strings outside the heap. */
 function heldBytes(): number {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
@@ -31,9 +31,9 @@ function heldBytes(): number {
 }
 
 describeRuntimes(
-  "huge outputs of tools",
+  "huge tool outputs",
   (stage) => {
-    it(`S12: ${hugeSize / megabyte} MB are stored as an artifact; the model gets an excerpt, and memory does not grow by them`, async () => {
+    it(`S12: ${hugeSize / megabyte} MB are stored as an artifact; the model gets an excerpt, and memory does not grow`, async () => {
       const huge = defineTool({
         name: "huge",
         description: "Gives a great deal.",
@@ -51,7 +51,7 @@ describeRuntimes(
       for (let round = 0; round < rounds; round += 1) {
         expect((await agent.executeTurn("go").result).status).toBe("completed");
       }
-      // Three of these outputs: not even one of them is held.
+      // After three such outputs, less than one of them is still in memory.
       expect(heldBytes() - before).toBeLessThan(hugeSize / 2);
       const excerpt = textOf(model.calls.at(-1)?.messages.at(-1)?.content ?? "");
       expect(excerpt.length).toBeLessThanOrEqual(32_000);
@@ -74,13 +74,13 @@ describeRuntimes(
   ["sqlite"],
 );
 
-describeRuntimes("deep and odd outputs of tools", (stage) => {
+describeRuntimes("deep and odd tool outputs", (stage) => {
   it.each([
     { title: "JSON of 100,000 levels", output: () => deep(100_000), told: /nested too deeply or too large/ },
-    { title: "one that refers to itself", output: () => globalThis, told: /cannot be shown/ },
+    { title: "a cyclic value", output: () => globalThis, told: /cannot be shown/ },
     { title: "an array of 20 million values", output: () => Array(20_000_000), told: /more than 10000000 values/ },
     { title: `${hugeSize / megabyte} MB of bytes`, output: () => new Uint8Array(hugeSize), told: /binary data/ },
-  ])("S12: $title: the model is told that it cannot be shown, and the turn goes on", async ({ output, told }) => {
+  ])("S12: $title: the model is told that it cannot be shown, and the turn continues", async ({ output, told }) => {
     const odd = defineTool({
       name: "odd",
       description: "Gives something odd.",
@@ -128,7 +128,7 @@ describeRuntimes(
       expect((await agent.executeTurn("next").result).status).toBe("completed");
     });
 
-    it(`S12: ${calls} that wait in line run once each, in order, and none is lost`, async () => {
+    it(`S12: ${calls} queued turns run once each, in order, and none is lost`, async () => {
       const { agent, model, gate, first } = await busy();
       const turns = Array.from({ length: calls }, (_, index) =>
         agent.executeTurn(`turn ${index}`, { ifBusy: "queue" }),

@@ -38,16 +38,16 @@ const look = defineTool({
   execute: () => "seen ".repeat(20),
 });
 
-/** What came before the turn that is refused, and how the agent compacts. */
+/** The conversation before the refused turn, and how the agent compacts. */
 const conversation = fc.record({
-  /** Rounds of tool calls of each turn. */
+  /** Rounds of tool calls in each turn. */
   turns: fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 5 }),
-  /** Rounds of the turn itself before the model begins to refuse. */
+  /** Rounds of the last turn before the model starts to refuse. */
   rounds: fc.integer({ min: 0, max: 3 }),
   strategy: fc.constantFrom("summarize", "dropOldest", "nothing", "none"),
   history: fc.constantFrom("full", "window", "react"),
   keep: fc.integer({ min: 1, max: 30 }),
-  /** Whether calls that summarise are refused as well. */
+  /** Whether summary calls are refused as well. */
   refusesSummaries: fc.boolean(),
 });
 type Conversation = typeof conversation extends fc.Arbitrary<infer Value> ? Value : never;
@@ -55,7 +55,7 @@ type Conversation = typeof conversation extends fc.Arbitrary<infer Value> ? Valu
 const strategies: Readonly<Record<string, CompactionStrategy>> = {
   summarize: summarize(),
   dropOldest: dropOldest(),
-  // A strategy of one's own that says it did something, and left out nothing.
+  // A custom strategy that reports success but drops no message.
   nothing: {
     name: "nothing",
     compact: async ({ messages }) => ({ through: messages[0]?.id ?? "", summary: "all of it", keepIds: [] }),
@@ -76,7 +76,7 @@ function optionsOf({ strategy, history, keep }: Conversation): Partial<AgentOpti
 }
 
 describeRuntimes("a prompt that is too long", (stage) => {
-  it("F25: for ever ends the turn after at most two compactions, in plain words; the agent is usable afterwards", async () => {
+  it("F25: refused repeatedly, it ends the turn after at most two compactions with a clear error; the agent stays usable", async () => {
     let number = 0;
     const property = fc.asyncProperty(conversation, async (drawn) => {
       let refuses = false;
@@ -125,7 +125,7 @@ describeRuntimes("a prompt that is too long", (stage) => {
     await fc.assert(property, { seed: 20_261_121, numRuns: conversations });
   });
 
-  it("F25: a window that a few messages fit in: the turn goes on with less, and never compacts in vain for ever", async () => {
+  it("F25: in a window that fits a few messages the turn continues with fewer, and stops compacting when that does not help", async () => {
     let number = 0;
     let carriedOn = 0;
     const property = fc.asyncProperty(conversation, fc.integer({ min: 10, max: 400 }), async (drawn, fits) => {
@@ -165,7 +165,7 @@ describeRuntimes("a prompt that is too long", (stage) => {
   });
 });
 
-/** The most compactions of one turn between two answers of the model. */
+/** The highest number of compactions in one turn between two answers of the model. */
 function compactionsInVain(entries: readonly Entry[]): number {
   let most = 0;
   let count = 0;

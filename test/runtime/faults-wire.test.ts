@@ -9,17 +9,17 @@ import type { FakeClock } from "../../src/testing/index.ts";
 import { type ModelServer, type ServerReply, startModelServer } from "../support/model-server.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
-/** Sequences of failures in all; 1,000 is the full count of F26. */
+/** Total number of failure sequences; 1,000 is the full count of F26. */
 const sequences = Number(process.env["TROUPE_SEQUENCES"] ?? amount(150, 30));
 const sequencesOfPart = 50;
 const maxModelAttempts = 4;
-/** Of real time: a server that says nothing is a matter of the socket, not of our clock. */
+/** In real time: the socket notices a silent server, not the fake clock. */
 const silenceMs = 750;
 const silence = { requestTimeoutMs: silenceMs, headersTimeoutMs: silenceMs, stallTimeoutMs: silenceMs };
 
 interface Failure {
   readonly kind: string;
-  /** What `Retry-After` says; 0: there is none. */
+  /** Value of `Retry-After`; 0 omits the header. */
   readonly seconds: number;
 }
 
@@ -39,7 +39,7 @@ const failure: fc.Arbitrary<Failure> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("silence"), seconds: fc.constant(0) }) },
 );
 
-/** Failures before each of the turn's two answers, and whether the test listens to the stream. */
+/** Failures before each of the turn's two answers, and whether the test subscribes to the stream. */
 const sequence = fc.record({
   before: fc.tuple(fc.array(failure, { maxLength: 5 }), fc.array(failure, { maxLength: 5 })),
   isStreamed: fc.boolean(),
@@ -72,7 +72,7 @@ const look = defineTool({
   execute: () => "seen",
 });
 
-// Real sockets take turns of the event loop; the stores make no difference to them.
+// Real sockets need turns of the event loop; the stores make no difference here.
 describeRuntimes(
   "failures on the wire",
   (stage) => {
@@ -83,7 +83,7 @@ describeRuntimes(
     });
 
     it.each(Array.from({ length: Math.ceil(sequences / sequencesOfPart) }, (_, part) => ({ part })))(
-      "F26: attempts within one bound, Retry-After honoured, nothing partial committed: part $part",
+      "F26: the attempts stay within one bound, honour Retry-After and commit nothing partial: part $part",
       async () => {
         let due: (Failure | ServerReply)[] = [];
         let asked = 0;
@@ -145,7 +145,7 @@ describeRuntimes(
   ["memory"],
 );
 
-/** As long as the server said, to the millisecond; otherwise a back-off, and after the last attempt none. */
+/** Expects the server's wait to the millisecond, otherwise a back-off, and no wait after the last attempt. */
 function expectWaits(waits: readonly EntryOf<"model.failed">[], failures: readonly Failure[]): void {
   const waited = waits.map(({ at, retryAt }) => (retryAt === null ? null : retryAt - at));
   const expected = failures.map(({ seconds: wait }, index) => {
@@ -156,7 +156,7 @@ function expectWaits(waits: readonly EntryOf<"model.failed">[], failures: readon
   expect(waited).toEqual(expected);
 }
 
-/** Lets time pass while the sockets do their work. */
+/** Advances the clock while the sockets work. */
 async function untilEnded<T>(clock: FakeClock, work: Promise<T>): Promise<T> {
   let isOver = false;
   const end = (): void => {

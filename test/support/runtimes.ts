@@ -27,7 +27,7 @@ const usualVariants = rows(variantNames, ["memory", "sqlite, restored"]);
 
 /** Suites that always run on Redis too: what several processes and restarts have to do with the stores. */
 const onRedisToo: ReadonlySet<string> = new Set([
-  "what callers give",
+  "values that callers pass",
   "ids of turns and trees",
   "follow",
   "two processes on the same stores",
@@ -53,7 +53,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "a line for places",
   "one status for all who ask",
   "a turn that is asked again and again whether it rests",
-  "tools of one turn that its caller runs",
+  "clientTools of a turn",
   "agents that begin with a conversation",
   "calls in parts",
   "setBudget()",
