@@ -22,7 +22,7 @@ const look = defineTool({
   execute: () => "seen",
 });
 
-/** Two children at a time, each of which looks before it answers. */
+/** Starts two children at a time; each calls a tool before it answers. */
 function team(gate?: Gate<string>) {
   const child = defineAgent({
     name: "child",
@@ -59,7 +59,7 @@ const rowOf = (cursor: string | null) => Number(cursor?.split(".")[0]);
 const durable = (events: readonly TroupeEvent[]) => events.filter(({ cursor }) => cursor !== null);
 
 describeRuntimes("follow", (stage) => {
-  it("F28: continues after any cursor without gap or double", async () => {
+  it("F28: continues after any cursor without gaps or duplicates", async () => {
     const runtime = await stage().open({ agents: [team()] });
     const agent = await runtime.agent("lead", { agentId: "f" });
     const live = followed(runtime);
@@ -75,7 +75,7 @@ describeRuntimes("follow", (stage) => {
     }
   });
 
-  it("gives live events after the stored ones, deltas among them", async () => {
+  it("yields live events after the stored ones, including deltas", async () => {
     const gate = createGate<string>();
     const runtime = await stage().open({ agents: [team(gate)] });
     const agent = await runtime.agent("lead", { agentId: "f" });
@@ -93,7 +93,7 @@ describeRuntimes("follow", (stage) => {
     expect(durable(events).at(-1)).toMatchObject({ type: "turn.completed", text: "all done" });
   });
 
-  it("now: only what comes after the call, also where the first event is asked for later", async () => {
+  it("from now yields only events after the call, even if the first event is requested later", async () => {
     const runtime = await stage().open({ agents: [team()] });
     const agent = await runtime.agent("lead", { agentId: "f" });
     await agent.start();
@@ -118,7 +118,7 @@ describeRuntimes("follow", (stage) => {
     }
   });
 
-  it("the head of a tree and the events after it leave no gap and come once, in mid-turn too", async () => {
+  it("the head of a tree plus the events after it have no gap or duplicate, in mid-turn too", async () => {
     const gate = createGate<string>();
     const runtime = await stage().open({ agents: [team(gate)] });
     const agent = await runtime.agent("lead", { agentId: "f", budget: { maxTokens: 100_000 } });
@@ -140,7 +140,7 @@ describeRuntimes("follow", (stage) => {
     expect(after.length).toBeGreaterThan(1);
     expect(all.slice(-after.length)).toEqual(after);
     expect(all.at(-after.length - 1)?.cursor).not.toBe(after[0]?.cursor);
-    // Every one before is in a row up to the head's.
+    // Every earlier event is in a row before the head.
     for (const [index, { cursor }] of all.entries()) {
       expect(rowOf(cursor) < rowOf(head.cursor)).toBe(index < all.length - after.length);
     }
@@ -150,7 +150,7 @@ describeRuntimes("follow", (stage) => {
     await expect(runtime.head(7 as never)).rejects.toThrow(InvalidInputError);
   });
 
-  it("the head of a tree that is not saved goes on in the same way, before and after it is saved", async () => {
+  it("the head of an unsaved tree works the same before and after the save", async () => {
     const before = await stage().open({ agents: [team()] });
     const first = await before.agent("lead", { agentId: "f" });
     await first.start();
@@ -170,7 +170,7 @@ describeRuntimes("follow", (stage) => {
     expect(durable(await followed(runtime, cursor)).map(({ type }) => type)).toEqual(unsaved.map(({ type }) => type));
   });
 
-  it("refuses values that are not cursors, and tells nothing of other trees", async () => {
+  it("refuses values that are not cursors, and returns no events of other trees", async () => {
     const runtime = await stage().open({ agents: [team()] });
     for (const agentId of ["f", "g"]) {
       const agent = await runtime.agent("lead", { agentId });
@@ -182,7 +182,7 @@ describeRuntimes("follow", (stage) => {
     expect(new Set(events.map(({ rootAgentId }) => rootAgentId))).toEqual(new Set(["f"]));
   });
 
-  it("ends with its signal, and with the runtime", async () => {
+  it("ends with its signal and with the runtime", async () => {
     const runtime = await stage().open({ agents: [team()] });
     const agent = await runtime.agent("lead", { agentId: "f" });
     await agent.start();
@@ -201,7 +201,7 @@ describeRuntimes("follow", (stage) => {
     expect(await whole).toContain("turn.completed");
   });
 
-  it("F28: a cursor from one process is good in the next", async () => {
+  it("F28: a cursor of one process is valid in the next", async () => {
     const first = await stage().open({ agents: [team()] });
     const before = await first.agent("lead", { agentId: "f" });
     await before.start();
@@ -219,7 +219,7 @@ describeRuntimes("follow", (stage) => {
     expect(again).toEqual([...seen, ...after]);
   });
 
-  it("an onlooker in another process sees the same", async () => {
+  it("a reader in another process receives the same events", async () => {
     const gate = createGate<string>();
     const owner = await stage().open({ agents: [team(gate)] });
     const onlooker = await stage().open({ agents: [team()] });

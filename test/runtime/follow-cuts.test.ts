@@ -15,9 +15,9 @@ const anyCuts: Arbitrary<Cut[]> = array(
 );
 
 describeRuntimes(
-  "a client that is cut off at random",
+  "a client whose connection is cut at random",
   (stage) => {
-    it("F28: has every durable event once and the text of the journal in the end, here and in another process", async () => {
+    it("F28: finally has every durable event once and the journal's text, in the same process and in another", async () => {
       const team = streamingTeam();
       let shown = 0;
       const cases = stage().variant === "memory" ? randomCases(12, 4) : randomCases(3, 1);
@@ -44,10 +44,10 @@ describeRuntimes(
   ["memory", "sqlite", "memory, restored", "redis"],
 );
 
-// A turn shows its text only between two cuts: a few turns may show none.
+// A turn shows its text only between two cuts, so a few turns may show none.
 inFull(() => {
   test.skipIf(!redisProgram)(
-    "F28: over cut connections and restarts of Redis a client elsewhere misses nothing",
+    "F28: a client in another process misses nothing over cut connections and restarts of Redis",
     async () => {
       const server = await RedisServer.start();
       const prefix = ownPrefix();

@@ -23,7 +23,7 @@ const look = defineTool({
   execute: () => "seen",
 });
 
-/** Looks three times, then answers piece by piece. */
+/** Calls a tool three times, then streams its answer in pieces. */
 const looker = defineAgent({
   name: "looker",
   model: scriptedModel(({ messages }) => {
@@ -37,7 +37,7 @@ function streamOf(runtime: Runtime, rootAgentId: string, signal?: AbortSignal): 
   return runtime.follow(rootAgentId, { signal })[Symbol.asyncIterator]();
 }
 
-/** Takes the events of a stream up to the end of the turn `last`. */
+/** Reads the events of a stream up to the end of the turn `last`. */
 async function readTo(stream: AsyncIterator<TroupeEvent>, last: string): Promise<TroupeEvent[]> {
   const events: TroupeEvent[] = [];
   for (;;) {
@@ -61,7 +61,7 @@ const durable = (events: readonly TroupeEvent[]) => events.filter(({ cursor }) =
 
 const counted = ["readTree", "readJournal", "readAgent", "messagesById"] as const;
 
-/** A runtime, and how often it has asked its stores for what a reader of events needs. */
+/** A runtime, and the number of store reads that readers of events cause. */
 async function counting(stage: Stage) {
   const reads = { readTree: 0, readJournal: 0, readAgent: 0, messagesById: 0 };
   const looked = stage.look();
@@ -80,9 +80,9 @@ async function counting(stage: Stage) {
 }
 
 describeRuntimes(
-  "the rows of a tree that is followed",
+  "the rows of a followed tree",
   (stage) => {
-    it("are given in their own process without a read for each commit", async () => {
+    it("reach readers in the same process without a read per commit", async () => {
       const { runtime, reads } = await counting(stage());
       const agents = await Promise.all(["f", "g"].map((agentId) => runtime.agent("looker", { agentId })));
       for (const agent of agents) await agent.start();
@@ -109,7 +109,7 @@ describeRuntimes(
       await runtime.shutdown();
     });
 
-    it("come in the order of the journal, each once, when another process has written in between", async () => {
+    it("arrive once and in journal order if another process wrote in between", async () => {
       const { runtime } = await counting(stage());
       const other = await stage().open({ agents: [looker] });
       const agent = await runtime.agent("looker", { agentId: "f" });
@@ -133,7 +133,7 @@ describeRuntimes(
   ["memory", "sqlite", "redis"],
 );
 
-it("a row that waits for a slow reader when the stores lose it is not given", async () => {
+it("a row that the stores lose before a slow reader reads it is not delivered", async () => {
   const memory = memoryStores();
   const listeners = new Set<Parameters<Stores["onRolledBack"]>[0]>();
   let isLost = false;

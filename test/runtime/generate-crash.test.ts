@@ -8,14 +8,14 @@ import { createGate } from "../support/turn-probes.ts";
 
 const side = { messages: [{ role: "user", content: "sum up" }] } as const;
 
-/** An agent that asks a person, and beside that makes a call of `generate()` in which its first process dies. */
+/** An agent that asks a person and also calls `generate()`; its first process dies during that call. */
 interface Case {
   readonly title: string;
-  /** `life`: 1 in the process that dies. */
+  /** `life` is 1 in the process that dies. */
   readonly define: (life: number) => Pick<AgentOptions, "tools" | "hooks">;
 }
 
-/** A tool that makes the call, or does not. */
+/** A tool that calls `generate()` if `generates` is true. */
 function send(effect: EffectClass, generates: boolean) {
   return defineTool({
     name: "send",
@@ -29,11 +29,11 @@ function send(effect: EffectClass, generates: boolean) {
 const cases: readonly Case[] = [
   { title: "a tool that is never repeated", define: () => ({ tools: [send("once", true), askUser()] }) },
   {
-    title: "a tool that takes another way when it is repeated",
+    title: "a tool that behaves differently when it is repeated",
     define: (life) => ({ tools: [send("none", life === 1), askUser()] }),
   },
   ...(["beforeLlm", "beforeEachTool"] as const).map((hook) => ({
-    title: `a hook (${hook}) that takes another way when it is repeated`,
+    title: `a hook (${hook}) that behaves differently when it is repeated`,
     define: (life: number): Pick<AgentOptions, "tools" | "hooks"> => ({
       tools: [send("none", false), askUser()],
       hooks: {

@@ -4,7 +4,7 @@ import type { RolledBackTree } from "../../src/stores/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { entriesOfType } from "../support/journal-probes.ts";
 
-/** Stores that lose the first commit which has an entry of each type, and tell so. */
+/** Stores that lose the first commit with an entry of each type and report the loss. */
 function losing(stores: Stores, types: readonly string[]): Stores {
   const left = new Set(types);
   const listeners = new Set<(found: RolledBackTree) => void>();
@@ -25,7 +25,7 @@ function losing(stores: Stores, types: readonly string[]): Stores {
   return new Proxy(stores, { get: (all, name) => Reflect.get(name in ours ? ours : all, name) });
 }
 
-it("a side call whose end is lost, and then its settlement too, leaves no reservation behind", async () => {
+it("a side call whose result is lost, and then its settlement too, leaves no reservation", async () => {
   const stores = memoryStores();
   const model = scriptedModel(({ messages }) =>
     textOf(messages[0]?.content ?? "") === "sum up" ? "a summary" : "the end",

@@ -19,7 +19,7 @@ const desk = (answer = "Noted.") => defineAgent({ name: "desk", model: scriptedM
 
 let folder = "";
 let opened: Runtime[] = [];
-/** Each test has a key of its own: runtimes belong to the process. */
+/** Each test uses its own key: runtimes are shared within the process. */
 let key = "";
 
 beforeEach(({ task }) => {
@@ -50,7 +50,7 @@ async function answerOf(runtime: Runtime): Promise<string> {
 }
 
 describe("getRuntime()", () => {
-  it("makes one runtime for a key, also for calls at the same time", async () => {
+  it("creates one runtime per key, for concurrent calls too", async () => {
     const [one, other] = await Promise.all([getRuntime(key, make), getRuntime(key, make)]);
     expect(other).toBe(one);
     expect(await getRuntime(key, make)).toBe(one);
@@ -58,7 +58,7 @@ describe("getRuntime()", () => {
     expect(opened).toHaveLength(2);
   });
 
-  it("gives a module that is loaded again the runtime that is there", async () => {
+  it("returns the existing runtime to a module that is loaded again", async () => {
     const runtime = await getRuntime(key, () => make());
     expect(await answerOf(runtime)).toBe("Noted.");
     const module = new URL("../../src/runtime/get-runtime.ts?again", import.meta.url).href;
@@ -69,26 +69,29 @@ describe("getRuntime()", () => {
     expect(await answerOf(same)).toBe("Noted.");
   });
 
-  it("does not keep a failure", async () => {
+  it("does not cache a failure", async () => {
     const calls = await Promise.allSettled([getRuntime(key, failing), getRuntime(key, failing)]);
     expect(calls).toMatchObject([{ reason: { message: "out of disks" } }, { reason: { message: "out of disks" } }]);
     expect(await answerOf(await getRuntime(key, make))).toBe("Noted.");
   });
 
-  it.each(["shutdown", "drain"] as const)("makes a new one after %s(), once the old one has left", async (leave) => {
-    const old = await getRuntime(key, make);
-    expect(await answerOf(old)).toBe("Noted.");
-    expect(old.isOpen).toBe(true);
-    const left = old[leave]();
-    expect(old.isOpen).toBe(false);
-    const [one, other] = await Promise.all([getRuntime(key, make), getRuntime(key, make)]);
-    expect(one).not.toBe(old);
-    expect(other).toBe(one);
-    expect(await answerOf(one)).toBe("Noted.");
-    await left;
-  });
+  it.each(["shutdown", "drain"] as const)(
+    "creates a new runtime after %s(), once the old one has left",
+    async (leave) => {
+      const old = await getRuntime(key, make);
+      expect(await answerOf(old)).toBe("Noted.");
+      expect(old.isOpen).toBe(true);
+      const left = old[leave]();
+      expect(old.isOpen).toBe(false);
+      const [one, other] = await Promise.all([getRuntime(key, make), getRuntime(key, make)]);
+      expect(one).not.toBe(old);
+      expect(other).toBe(one);
+      expect(await answerOf(one)).toBe("Noted.");
+      await left;
+    },
+  );
 
-  it("hands over to a new one when the version changes", async () => {
+  it("replaces the runtime when the version changes", async () => {
     const old = await getRuntime(key, () => make("old"), { version: 1 });
     expect(await answerOf(old)).toBe("old");
     const [one, other] = await Promise.all([
@@ -101,7 +104,7 @@ describe("getRuntime()", () => {
     expect((await one.find("a")).state.turnCount).toBe(2);
   });
 
-  it("carries an open turn on in the new one", async () => {
+  it("the new runtime continues an open turn", async () => {
     const gate = createGate();
     const hold = defineTool({
       name: "hold",
@@ -139,7 +142,7 @@ describe("getRuntime()", () => {
   });
 });
 
-it("a second runtime on the same stores is told which process has the agent, and what to use", async () => {
+it("the error of a second runtime on the same stores names the owning process and suggests getRuntime()", async () => {
   await answerOf(await make());
   const second = await make();
   const agent = await second.find("a");

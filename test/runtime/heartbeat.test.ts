@@ -4,7 +4,7 @@ import { Heartbeat } from "../../src/runtime/core/heartbeat.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 
-it("agents are looked at after a silence, at a later beat too if the stores did not answer at the first", async () => {
+it("leases are checked after a pause of the process, and again at a later beat if the stores did not answer", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   const clock = createFakeClock();
   const key = { tenant: "t", agentId: "a" };
@@ -25,7 +25,7 @@ it("agents are looked at after a silence, at a later beat too if the stores did 
     leases: () => (given.length > 0 ? [] : [{ key, epoch: 1, discard: (why) => given.push(why) }]),
     onBeat: () => undefined,
   });
-  // The process stood still.
+  // The process was suspended.
   clock.advance(10_000);
   heartbeat.start();
   const beat = async (): Promise<void> => {

@@ -17,7 +17,7 @@ import { elapse, loopTurns } from "../support/journal-probes.ts";
 
 const key = { tenant: "default", agentId: "a" };
 
-/** A process with a queue, another one without, and a way to see that the first keeps no lease after the agent's next turn. */
+/** A process with a queue, one without, and a check that the first releases its lease after the agent's next turn. */
 async function twoProcesses() {
   const folder = mkdtempSync(join(tmpdir(), "troupe-held-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -47,11 +47,11 @@ async function twoProcesses() {
   return { here, other, stores, expectToLeave };
 }
 
-it("an agent whose handle was shut down after another process had taken it is not kept here when it comes back", async () => {
+it("an agent that another process took before its handle was shut down is not kept here when it comes back", async () => {
   const { here, other, stores, expectToLeave } = await twoProcesses();
   const agent = await here.agent("one", { agentId: "a" });
   await agent.start();
-  // Another process takes it, as after a long silence of this one.
+  // Another process takes it, as if this one had been silent for long.
   await stores.release(key, (await stores.holder(key))?.epoch ?? 0, { as: "leaving" });
   await (await other.find("a")).start();
   await expect(agent.clear()).rejects.toThrow(LeaseLostError);
@@ -60,7 +60,7 @@ it("an agent whose handle was shut down after another process had taken it is no
   await expectToLeave();
 });
 
-it("an agent that a handle could not start, because another process had it, is not kept here when it comes", async () => {
+it("an agent that a handle could not start, because another process had it, is not kept when it comes here", async () => {
   const { here, other, expectToLeave } = await twoProcesses();
   await (await other.agent("one", { agentId: "a" })).start();
   await expect((await here.find("a")).start()).rejects.toThrow(AlreadyOwnedError);

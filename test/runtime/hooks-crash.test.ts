@@ -34,7 +34,7 @@ describeRuntimes("hooks after a crash", (stage) => {
     });
   }
 
-  it("one that was committed is never called again, one that was cut runs again, with the answer it had got", async () => {
+  it("a committed hook is never called again; a cut hook runs again and gets the answer it had received", async () => {
     const work: Work = { hooked: [], asked: [] };
     const hold = createGate();
     const first = definitionFor("first", work, async (run) => {
@@ -48,7 +48,7 @@ describeRuntimes("hooks after a crash", (stage) => {
     await before.start();
     before.executeTurn("go");
     await hold.reached();
-    // The answer is committed with the event-loop turn in which it came.
+    // The answer is committed in the same event-loop turn in which it arrives.
     await loopTurns(5);
     doomed.kill();
     stage().expireLeases();
@@ -64,7 +64,7 @@ describeRuntimes("hooks after a crash", (stage) => {
     expect(answers).toHaveLength(1);
   });
 
-  it("F15: a side call in flight at the crash is settled in full, and a changed hook asks anew", async () => {
+  it("F15: a side call in flight at the crash is settled in full, and a changed hook makes a new one", async () => {
     const work: Work = { hooked: [], asked: [] };
     const hold = createGate<string>();
     const script: ModelScript = () => hold.pass();
@@ -80,7 +80,7 @@ describeRuntimes("hooks after a crash", (stage) => {
     await hold.reached();
     doomed.kill();
     stage().expireLeases();
-    // The second process' hook makes no side call any more: the open one must not stay reserved.
+    // The hook of the second process makes no side call; the open one must not stay reserved.
     const survivor = await stage().open({
       agents: [defineAgent({ name: "worker", model: scriptedModel("the end"), hooks: { beforeLlm: () => undefined } })],
     });

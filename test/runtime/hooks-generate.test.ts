@@ -10,7 +10,7 @@ const price = { inputPerMillion: 1, outputPerMillion: 10 };
 const nothing = z.object({});
 const sideQuestion = { messages: [{ role: "user", content: "sum up" }] } as const;
 
-/** Whether this is the side question and not the agent's own call. */
+/** Whether this is the side question rather than the agent's own call. */
 function isSide(messages: Parameters<LanguageModel["generate"]>[0]["messages"]): boolean {
   return textOf(messages[0]?.content ?? "") === "sum up";
 }
@@ -24,7 +24,7 @@ describeRuntimes("generate() in hooks and tools", (stage) => {
   const accountOf = async (id: string) =>
     (await stage().look().accounts("default", "worker-1")).find((account) => account.id === id);
 
-  it("a side call of a hook is metered: reserved, settled, and part of usage and cost", async () => {
+  it("a hook's side call is metered: reserved, settled, and included in usage and cost", async () => {
     const model = scriptedModel(({ messages }) =>
       isSide(messages)
         ? { text: "a summary", usage: { inputTokens: 100, outputTokens: 20 } }
@@ -57,7 +57,7 @@ describeRuntimes("generate() in hooks and tools", (stage) => {
     expect(intent?.reservation).toMatchObject({ outputTokens: 300 });
   });
 
-  it("a tool's side calls are numbered within its run and bill the agent's turn", async () => {
+  it("a tool's side calls are numbered within its run and charged to the agent's turn", async () => {
     const model = scriptedModel(({ messages }) => {
       if (isSide(messages)) return `summary of ${textOf(messages[1]?.content ?? "")}`;
       return messages.at(-1)?.role === "tool" ? "the end" : calling("digest");
@@ -142,7 +142,7 @@ describeRuntimes("generate() in hooks and tools", (stage) => {
     });
   });
 
-  it("F15: a side call that an abort cuts is settled once", async () => {
+  it("F15: a side call cut by an abort is settled once", async () => {
     const gate = createGate<string>();
     const script: ModelScript = ({ messages }, { signal }) =>
       isSide(messages) ? gate.pass(signal) : calling("digest");
@@ -202,7 +202,7 @@ describeRuntimes("generate() in hooks and tools", (stage) => {
     expect((await agent.executeTurn("again").result).status).toBe("completed");
   });
 
-  it("a side call waits for the end of a pause", async () => {
+  it("a side call waits until a pause ends", async () => {
     const hold = createGate();
     const digest = defineTool({
       name: "digest",

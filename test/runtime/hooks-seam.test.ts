@@ -33,7 +33,7 @@ describeRuntimes("hooks", (stage) => {
     return { agent, model };
   }
 
-  it("H3: what beforeLlm edits and removes holds for that call alone", async () => {
+  it("H3: edits and removals by beforeLlm apply to that call only", async () => {
     let calls = 0;
     const { agent, model } = await started(["first", "second", "third"], {
       hooks: {
@@ -52,7 +52,7 @@ describeRuntimes("hooks", (stage) => {
     expect(textsOf(await agent.getMessages())).toEqual(["one", "first", "two", "second", "three", "third"]);
   });
 
-  it("H2: added messages enter history, with the plugin's name as their origin", async () => {
+  it("H2: added messages enter history with the plugin's name as their origin", async () => {
     const { agent, model } = await started(["first", "second"], {
       plugins: [
         {
@@ -69,11 +69,11 @@ describeRuntimes("hooks", (stage) => {
       ["system", true, "worker-1#1"],
       ["system", true, "worker-1#2"],
     ]);
-    // What a step adds is left out of the conversation as a person reads it (row S4).
+    // Messages added by a step are hidden in the conversation that a person reads (row S4).
     expect(textsOf(await agent.getMessages({ withoutTrace: true }))).toEqual(["one", "first", "two", "second"]);
   });
 
-  it("H1: hooks run in the order of registration, the agent's own first; each sees what those before it added", async () => {
+  it("H1: hooks run in the order of registration, the agent's own first; each sees the additions of earlier ones", async () => {
     const order: string[] = [];
     const note = (name: string) => (draft: { readonly messages: readonly Message[] }) => {
       order.push(`${name} saw ${draft.messages.length}`);
@@ -111,7 +111,7 @@ describeRuntimes("hooks", (stage) => {
     ]);
   });
 
-  it("afterTools comes once per round, after all results, and what it adds follows them", async () => {
+  it("afterTools runs once per round, after all results, and its additions follow them", async () => {
     const rounds: string[][] = [];
     const { agent, model } = await started([calling("noop", "noop", "noop"), calling("noop"), "the end"], {
       tools: [noop],
@@ -129,7 +129,7 @@ describeRuntimes("hooks", (stage) => {
     for (const { messages } of model.calls) expect(orderFault(messages)).toBeUndefined();
   });
 
-  it("a committed hook is not called again when the call of the model is", async () => {
+  it("a committed hook is not called again when its model call is retried", async () => {
     let hooked = 0;
     let asked = 0;
     const overloaded = new ModelError("overloaded", { retryable: true, status: 503, mayHaveBeenSent: true });
@@ -150,7 +150,7 @@ describeRuntimes("hooks", (stage) => {
     for (const { messages } of model.calls) expect(textsOf(messages)).toEqual(["instructions 1", "edited 1"]);
   });
 
-  it("instructions that are a function are resolved once per turn and journalled", async () => {
+  it("an instructions function is called once per turn and its result journalled", async () => {
     const asked: unknown[] = [];
     const { agent, model } = await started([calling("noop"), "one", "two"], {
       tools: [noop],

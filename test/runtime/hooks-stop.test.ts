@@ -24,12 +24,12 @@ const noop = defineTool({
 
 const textsOf = (messages: readonly Message[] = []): string[] => messages.map(({ content }) => textOf(content));
 
-/** Stops in front of every call but the first. */
+/** Calls stop() before every model call but the first. */
 const second = (draft: { readonly messages: readonly unknown[]; stop(reason: string): void }): void => {
   if (draft.messages.length > 1) draft.stop("no further step");
 };
 
-describeRuntimes("hooks that stop a turn, or fail it", (stage) => {
+describeRuntimes("hooks that stop or fail a turn", (stage) => {
   async function started(script: ModelScript, options: Partial<AgentOptions>) {
     const model = scriptedModel(script);
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", ...options, model })] });
@@ -41,26 +41,29 @@ describeRuntimes("hooks that stop a turn, or fail it", (stage) => {
   it.each([
     { hook: "beforeLlm" as const, calls: 0 },
     { hook: "afterTools" as const, calls: 1 },
-  ])("H4: $hook that throws fails the turn with that error; the agent takes a new turn", async ({ hook, calls }) => {
-    let isBroken = true;
-    const { agent, model } = await started([calling("noop"), calling("noop"), "the end"].slice(1 - calls), {
-      tools: [noop],
-      hooks: {
-        [hook]() {
-          if (isBroken) throw new RangeError("the hook is broken");
+  ])(
+    "H4: a $hook that throws fails the turn with that error; the agent accepts a new turn",
+    async ({ hook, calls }) => {
+      let isBroken = true;
+      const { agent, model } = await started([calling("noop"), calling("noop"), "the end"].slice(1 - calls), {
+        tools: [noop],
+        hooks: {
+          [hook]() {
+            if (isBroken) throw new RangeError("the hook is broken");
+          },
         },
-      },
-    });
-    const result = await agent.executeTurn("go").result;
-    expect(result).toMatchObject({ status: "failed", stopReason: "error" });
-    expect(result.error).toMatchObject({ code: "RangeError", message: "the hook is broken" });
-    expect(model.calls).toHaveLength(calls);
-    expect(agent.state).toMatchObject({ status: "failed", error: { message: "the hook is broken" } });
-    expect(orderFault(await agent.getMessages())).toBeUndefined();
-    isBroken = false;
-    expect((await agent.executeTurn("again").result).text).toBe("the end");
-    expect(agent.state.status).toBe("ready");
-  });
+      });
+      const result = await agent.executeTurn("go").result;
+      expect(result).toMatchObject({ status: "failed", stopReason: "error" });
+      expect(result.error).toMatchObject({ code: "RangeError", message: "the hook is broken" });
+      expect(model.calls).toHaveLength(calls);
+      expect(agent.state).toMatchObject({ status: "failed", error: { message: "the hook is broken" } });
+      expect(orderFault(await agent.getMessages())).toBeUndefined();
+      isBroken = false;
+      expect((await agent.executeTurn("again").result).text).toBe("the end");
+      expect(agent.state.status).toBe("ready");
+    },
+  );
 
   it("S11: stop() of afterTools ends the turn after its round", async () => {
     const { agent, model } = await started([calling("noop"), "never"], {
@@ -98,7 +101,7 @@ describeRuntimes("hooks that stop a turn, or fail it", (stage) => {
     },
   );
 
-  it("S11: stop() of beforeLlm ends the turn before the call is made and paid for", async () => {
+  it("S11: stop() of beforeLlm ends the turn before the call is made and charged", async () => {
     const { agent, model } = await started([{ text: "one look", toolCalls: [{ name: "noop" }] }, "never"], {
       tools: [noop],
       plugins: [{ name: "guard", hooks: { beforeLlm: second } }],
@@ -110,7 +113,7 @@ describeRuntimes("hooks that stop a turn, or fail it", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("S11: stop() of afterLlm ends the turn with its step; what the answer asks for is not begun", async () => {
+  it("S11: stop() of afterLlm ends the turn after its step, and the answer's tool calls are not started", async () => {
     const { agent, model } = await started([{ text: "one more look", toolCalls: [{ name: "noop" }] }, "never"], {
       tools: [noop],
       plugins: [{ name: "guard", hooks: { afterLlm: (draft) => draft.stop("last step") } }],
@@ -123,7 +126,7 @@ describeRuntimes("hooks that stop a turn, or fail it", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("S5: continue() of afterTools goes on where the turn would stop, for one step", async () => {
+  it("S5: continue() of afterTools prevents the turn from stopping, for one step", async () => {
     let rounds = 0;
     const halt = defineTool({
       name: "halt",

@@ -18,7 +18,7 @@ const reads: ReadonlySet<string> = new Set(
     .split(" "),
 );
 
-/** Stores that note the names of all calls that write. */
+/** Stores that record the names of all writing calls. */
 function noting(stores: Stores, written: string[]): Stores {
   return new Proxy(stores, {
     get(target, name) {
@@ -39,8 +39,8 @@ async function pass(stage: Stage, ms: number): Promise<void> {
   }
 }
 
-describeRuntimes("what an idle process writes", (stage) => {
-  it("is one heartbeat an hour, also when agents rest in it; a turn finds it alive again", async () => {
+describeRuntimes("writes of an idle process", (stage) => {
+  it("are one heartbeat an hour, even with idle agents; the next turn registers it as alive again", async () => {
     const written: string[] = [];
     const agents = [defineAgent({ name: "desk", model: scriptedModel(() => "done") })];
     const runtime = await stage().open({ agents, through: (stores) => noting(stores, written) });
@@ -56,7 +56,7 @@ describeRuntimes("what an idle process writes", (stage) => {
     expect(written).toContain("heartbeat");
   });
 
-  it("is one heartbeat in a third of a lease while a turn waits in it", async () => {
+  it("are one heartbeat per third of a lease while a turn waits", async () => {
     const written: string[] = [];
     const send = defineTool({
       name: "send",

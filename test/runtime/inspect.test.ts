@@ -29,7 +29,7 @@ async function desk(options: { readonly restoreAfterCommit?: boolean } = {}) {
   return { runtime, agent, reached: reached.promise, goOn: release.resolve };
 }
 
-/** What an observer was told: the kind of event, the actor, and its state or what it got. */
+/** Records what an observer receives: the kind of event, the actor, and its state or the event it got. */
 function recorder() {
   const lines: string[] = [];
   const observer = (agentId: string, event: InspectionEvent): void => {
@@ -45,7 +45,7 @@ function recorder() {
 
 describe("runtime.inspect()", () => {
   test.each([false, true])(
-    "in the middle of a turn it shows what is there, then the same as to an observer from the beginning (restored: %s)",
+    "an observer that starts mid-turn first gets the current state, then the same events as one from the beginning (restored: %s)",
     async (restoreAfterCommit) => {
       const { runtime, agent, reached, goOn } = await desk({ restoreAfterCommit });
       const first = recorder();
@@ -71,7 +71,7 @@ describe("runtime.inspect()", () => {
     },
   );
 
-  test("the returned function ends it, and one that comes again is told everything once", async () => {
+  test("the returned function ends the subscription, and a new one gets the whole state once", async () => {
     const { runtime, agent, goOn } = await desk();
     goOn();
     const lines = async (): Promise<readonly string[]> => {
@@ -89,7 +89,7 @@ describe("runtime.inspect()", () => {
     expect(await lines()).toEqual(one);
   });
 
-  test("an error of the observer is a process warning, and the turn goes on", async () => {
+  test("an error of the observer becomes a process warning, and the turn continues", async () => {
     const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
     onTestFinished(() => emitWarning.mockRestore());
     const { runtime, agent, goOn } = await desk();

@@ -6,7 +6,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
-/** Stores that tell of every turn again and again, also of those that were taken in long ago. */
+/** Stores whose inbox returns every turn again and again, even those accepted long ago. */
 function repeating(stores: Stores): Stores {
   const told: InboxItem[] = [];
   const openTurn: Stores["openTurn"] = async (...command) => {
@@ -26,7 +26,7 @@ function repeating(stores: Stores): Stores {
 
 const calling = (name: string, input: object) => scriptedModel([{ toolCalls: [{ name, arguments: input }] }, "never"]);
 
-it("a turn that has ended is not begun again by a post that comes twice, even under a later lease", async () => {
+it("a turn that has ended is not started again by a duplicate post, even under a later lease", async () => {
   let asked = 0;
   const model = scriptedModel(() => `answer ${(asked += 1)}`);
   const agents = [defineAgent({ name: "clerk", model })];
@@ -43,7 +43,7 @@ it("a turn that has ended is not begun again by a post that comes twice, even un
   await runtime.shutdown();
 });
 
-it("a turn that takes long to end is aborted again: nothing is left in its agent's inbox, and its lease is given back", async () => {
+it("a second abort of a turn that takes long to end leaves no inbox item, and the lease is released", async () => {
   const stores = memoryStores();
   const [begun, ending] = [createGate(), createGate()];
   const slow = defineTool({
@@ -70,7 +70,7 @@ it("a turn that takes long to end is aborted again: nothing is left in its agent
   const key = { tenant: "default", agentId: helping.agentId };
   await agent.abort("enough");
   await ending.reached();
-  // The first one has been taken, and has left the inbox.
+  // Waits until the first abort was handled and has left the inbox.
   for (let looks = 0; looks < 1_000 && (await stores.inbox(key)).length > 0; looks += 1) await loopTurns(1);
   expect(await stores.inbox(key)).toEqual([]);
   await agent.abort("enough, again");
@@ -82,7 +82,7 @@ it("a turn that takes long to end is aborted again: nothing is left in its agent
   await runtime.shutdown();
 });
 
-it("the ends of many children at one moment are read from the inbox a few times, not each by itself", async () => {
+it("when many children end at once, a few reads of the inbox suffice", async () => {
   const children = 60;
   const stores = memoryStores();
   let reads = 0;

@@ -25,7 +25,7 @@ afterEach(async () => {
 const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
 const key = { tenant: "default", agentId: "a" };
 
-/** Processes that share a file, and one queue where they have roles. */
+/** Opens processes that share a file, and one queue if they have roles. */
 function processes() {
   const folder = mkdtempSync(join(tmpdir(), "troupe-offered-"));
   closes.push(async () => rmSync(folder, { recursive: true, force: true }));
@@ -43,7 +43,7 @@ function processes() {
   };
 }
 
-/** Stores that do not answer these calls until they are told to. */
+/** Stores whose named calls fail while `isDown` is set. */
 function unanswered(...names: readonly (keyof Stores)[]) {
   const state = { isDown: false, refused: 0 };
   const wrap = (stores: Stores): Stores =>
@@ -62,7 +62,7 @@ function unanswered(...names: readonly (keyof Stores)[]) {
   return { state, wrap };
 }
 
-it("what a client changed is given back as soon as the stores answer again, so that a worker can take it", async () => {
+it("a client releases an agent it started as soon as the stores answer again, so that a worker can take it", async () => {
   const join_ = processes();
   await join_({ role: "worker" });
   const { state, wrap } = unanswered("release");
@@ -70,7 +70,7 @@ it("what a client changed is given back as soon as the stores answer again, so t
   const agent = await client.agent("one", { agentId: "a" });
   state.isDown = true;
   await expect(agent.start()).rejects.toThrow("no answer to release");
-  // It was started, and only the lease is left. The client offers it until it is taken.
+  // start() has committed; only the lease remains. The client retries the release until it succeeds.
   await agent.start();
   const turn = agent.executeTurn("go");
   await turn.id;
@@ -79,7 +79,7 @@ it("what a client changed is given back as soon as the stores answer again, so t
   expect((await turn.result).text).toBe("hello");
 });
 
-it("an agent that was shut down in its turn while the stores did not answer goes on elsewhere afterwards", async () => {
+it("an agent that was shut down mid-turn while the stores did not answer continues elsewhere later", async () => {
   const join_ = processes();
   const { state, wrap } = unanswered("release");
   const gate = createGate<string>();
@@ -99,7 +99,7 @@ it("an agent that was shut down in its turn while the stores did not answer goes
   expect(await theirs.turn(turnId).result).toMatchObject({ status: "completed", text: "hello" });
 });
 
-it("an agent that cannot be read is given back, and who asked for it learns why, not that its lease was not taken", async () => {
+it("an agent that cannot be read is released, and start() rejects with the read error, not with that of the release", async () => {
   const join_ = processes();
   const { runtime: first } = await join_({ role: "all" });
   const before = await first.agent("one", { agentId: "a" });
@@ -118,7 +118,7 @@ it("an agent that cannot be read is given back, and who asked for it learns why,
   expect((await agent.executeTurn("again").result).text).toBe("hello");
 });
 
-/** A process with one passive agent, with a lease that the stores do not take back. */
+/** A process with one passive agent, whose lease the stores cannot release at first. */
 async function withOnePassive() {
   const join_ = processes();
   const { state, wrap } = unanswered("release");
@@ -132,7 +132,7 @@ async function withOnePassive() {
   return { runtime, other, state };
 }
 
-it("a process that leaves offers the lease of a passive agent until the stores answer", async () => {
+it("a leaving process retries the release of a passive agent until the stores answer", async () => {
   const { runtime, other, state } = await withOnePassive();
   const drained = runtime.drain({ timeoutMs: 20_000 });
   while (state.refused < 2) await loopTurns(5);
@@ -155,7 +155,7 @@ it("a process that leaves while the stores do not answer names its passive agent
   warned.mockRestore();
 });
 
-it("an agent that rests while the stores do not answer is given back when they do", async () => {
+it("an agent that becomes idle while the stores do not answer is released once they do", async () => {
   const join_ = processes();
   const clock = createFakeClock();
   const { state, wrap } = unanswered("release");

@@ -10,7 +10,7 @@ const look = (execute: () => unknown) =>
   defineTool({ name: "look", description: "Looks.", parameters: z.object({}), effect: "none", execute });
 
 describeRuntimes("after a crash", (stage) => {
-  it("L6: a pause holds what the lost process had begun: the agent is paused, and goes on after resume()", async () => {
+  it("L6: a pause after a crash stops the recovered work: the agent is paused and continues after resume()", async () => {
     const gate = createGate();
     let runs = 0;
     const worker = (isDoomed: boolean) =>
@@ -47,7 +47,7 @@ describeRuntimes("after a crash", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("F15: a side call that is not made again is settled in full at the end of the turn, not reserved for ever", async () => {
+  it("F15: a side call that is not repeated is settled in full at the end of the turn and does not stay reserved", async () => {
     const gate = createGate<string>();
     const worker = (generates: boolean) =>
       defineAgent({

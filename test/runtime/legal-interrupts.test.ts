@@ -14,7 +14,7 @@ const call = (name: ToolName, does: Deed = "succeed", loops = 0): PlannedCall =>
   arguments: "right",
 });
 
-/** A round with calls of every kind, of which some are refused, wait, run and are settled at the same time. */
+/** A round with calls of every kind: some are refused, wait, run and are settled at the same time. */
 const plan: TurnPlan = {
   history: { kind: "react", size: 4 },
   compaction: null,
@@ -45,16 +45,16 @@ const plan: TurnPlan = {
   turns: [{ input: "text", before: "nothing" }],
 };
 
-/** The same where hooks look at each result. */
+/** The same plan with a hook that reviews each result. */
 const reviewed: TurnPlan = { ...plan, hooks: [{ hook: "afterEachTool", deeds: ["nothing"], loops: 2 }] };
 
-/** The quick run has the one of which the other is a part. */
+/** The quick run plays only `reviewed`, which includes the other plan. */
 const plans = rows(Object.entries({ plan, reviewed }), ([kind]) => kind === "reviewed");
 
-/** A turn is played once for every hit of a place: on Redis, on a busy machine, that takes more than a minute. In milliseconds. */
+/** Milliseconds. A turn is played once per hit of a fault point: on Redis, on a busy machine, that takes over a minute. */
 const SWEEP_MS = 240_000;
 
-/** Where the stores are. */
+/** The latency of the stores: none, or that of a network. */
 const distances = { near: (stores: Stores) => stores, far };
 
 describeRuntimes(

@@ -8,8 +8,8 @@ import { asks } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-describeRuntimes("marks of an abort and a pause", (stage) => {
-  it("F18: a child in another process starts nothing after the abort was acknowledged, though its parent's turn is over", async () => {
+describeRuntimes("an abort and a pause at the same time as other events", (stage) => {
+  it("F18: a child in another process starts nothing after the abort was acknowledged, although its parent's turn has ended", async () => {
     const gate = createGate<string>();
     const thinking = Promise.withResolvers<void>();
     let asked = 0;
@@ -51,7 +51,7 @@ describeRuntimes("marks of an abort and a pause", (stage) => {
     second.freeze();
     await lead.abort("enough");
     expect((await turn.result).status).toBe("stopped");
-    // Its result is there before the news of the abort.
+    // The child's result arrives before it learns of the abort.
     gate.open("seen");
     await loopTurns(20);
     second.thaw();
@@ -69,7 +69,7 @@ describeRuntimes("marks of an abort and a pause", (stage) => {
     await gate.reached();
     const pausing = agent.pause();
     await loopTurns(5);
-    // The wish to end the turn comes in the moment in which its answer does.
+    // The abort is posted at the same moment as the model answers.
     const aborting = stage().look().abort({ tenant: "default", agentId: "w" }, abortOf("w#1"), stage().clock.now());
     gate.open("done");
     await aborting;
@@ -83,7 +83,7 @@ describeRuntimes("marks of an abort and a pause", (stage) => {
     expect((await agent.executeTurn("once more").result).text).toBe("again");
   });
 
-  it("L6: a pause and an abort that come while a call is being asked for leave the agent ready", async () => {
+  it("L6: a pause and an abort during a call's approval leave the agent ready", async () => {
     const look = defineTool({
       name: "look",
       description: "Looks.",

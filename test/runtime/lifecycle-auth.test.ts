@@ -16,7 +16,7 @@ import { calling, createGate, type Gate } from "../support/turn-probes.ts";
 const canary = "canary-7f3a9c";
 const auth: Auth = { actorId: "ada", credentials: { token: canary, nested: { refresh: `${canary}-2` } } };
 
-/** A lead with a child, both of which use a tool that notes who it runs for. */
+/** A lead with a child. Both use a tool that records the actor it runs for. */
 function team(seen: (Auth | undefined)[], gate?: Gate<string>): AgentDefinition {
   const whoami = defineTool({
     name: "whoami",
@@ -46,7 +46,7 @@ function team(seen: (Auth | undefined)[], gate?: Gate<string>): AgentDefinition 
 }
 
 describeRuntimes("L9: auth", (stage) => {
-  it("reaches tools, children included, and is fresh for every turn", async () => {
+  it("reaches the tools of the agent and its children, and is separate for every turn", async () => {
     const seen: (Auth | undefined)[] = [];
     const runtime = await stage().open({ agents: [team(seen)] });
     const agent = await runtime.agent("lead", { agentId: "a" });
@@ -92,7 +92,7 @@ describeRuntimes("L9: auth", (stage) => {
     expect(JSON.stringify(told)).toContain("noted");
   });
 
-  it("of a turn that waits in line is there when it begins", async () => {
+  it("a queued turn has its own auth when it starts", async () => {
     const seen: (Auth | undefined)[] = [];
     const gate = createGate<string>();
     const runtime = await stage().open({ agents: [team(seen, gate)] });
@@ -107,7 +107,7 @@ describeRuntimes("L9: auth", (stage) => {
     expect(seen.map((one) => one?.actorId)).toEqual(["ada", "ada", "bob", "bob"]);
   });
 
-  it("is asked for anew after a restart, for each agent of the tree that goes on", async () => {
+  it("is resolved again after a restart, for each agent of the tree that continues", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [team([], gate)] });
     const before = await first.agent("lead", { agentId: "a" });
@@ -134,7 +134,7 @@ describeRuntimes("L9: auth", (stage) => {
     expect(asked).toHaveLength(1);
   });
 
-  it("without resolveAuth, a turn that goes on after a restart knows its actor and has no credentials", async () => {
+  it("without resolveAuth, a turn that continues after a restart has its actor and no credentials", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [team([], gate)] });
     const before = await first.agent("lead", { agentId: "a" });
@@ -152,7 +152,7 @@ describeRuntimes("L9: auth", (stage) => {
     ]);
   });
 
-  it("when asking for it fails, start() says so, and can be called again", async () => {
+  it("if resolving fails, start() rejects with that error and can be called again", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [team([], gate)] });
     const before = await first.agent("lead", { agentId: "a" });

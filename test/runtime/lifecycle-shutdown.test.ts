@@ -18,7 +18,7 @@ const leading = (childScript: ModelScript) =>
   });
 
 describeRuntimes("shutdown", (stage) => {
-  it("L6: mid-turn is told as such, and only start() brings the agent back: no post, no deadline does", async () => {
+  it("L6: mid-turn sets the status to shutdown, and only start() ends it: neither recover() nor a deadline does", async () => {
     const gate = createGate<string>();
     const runtime = await stage().open({ agents: [leading((_request, { signal }) => gate.pass(signal))] });
     const agent = await runtime.agent("lead", { agentId: "s" });
@@ -40,7 +40,7 @@ describeRuntimes("shutdown", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
   });
 
-  it("an abort just before it is durable: the next process ends the turn without another call", async () => {
+  it("an abort just before a shutdown is durable: the next process ends the turn without another call", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
     const before = await first.agent("worker", { agentId: "s" });
@@ -57,12 +57,12 @@ describeRuntimes("shutdown", (stage) => {
     expect(ended).toMatchObject({ status: "stopped", stopReason: "user_requested" });
     expect(ended.text).toContain("last wish");
     expect(model.calls).toHaveLength(0);
-    // The caller that waited in the first process was told one way or the other.
+    // The caller that waited in the first process got a result or an error.
     const told = result.status === "fulfilled" ? result.value.status : (result.reason as Error).name;
     expect(["stopped", TurnInterruptedError.name]).toContain(told);
   });
 
-  it("an abort before shutdown() of the agent ends the turn there or at the next start()", async () => {
+  it("an abort before shutdown() of the agent ends the turn before it or at the next start()", async () => {
     const gate = createGate<string>();
     const runtime = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
     const agent = await runtime.agent("worker", { agentId: "s" });
@@ -76,7 +76,7 @@ describeRuntimes("shutdown", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
   });
 
-  it("of the runtime refuses every later command with an error that says why, and can be called again", async () => {
+  it("of the runtime makes every later command fail with an error that states why, and can be called again", async () => {
     const runtime = await stage().open({ agents: [worker("fine")] });
     const agent = await runtime.agent("worker", { agentId: "s" });
     await agent.start();
@@ -98,7 +98,7 @@ describeRuntimes("shutdown", (stage) => {
     expect(record).toMatchObject({ openTurnId: null, pause: null, abort: null, nextTurnNumber: 2 });
   });
 
-  it("a turn that is asked for while the runtime shuts down is either refused or run later, never both", async () => {
+  it("a turn that is opened while the runtime shuts down is either refused or run later, never both", async () => {
     const first = await stage().open({ agents: [worker("first")] });
     const before = await first.agent("worker", { agentId: "s" });
     await before.start();
@@ -113,7 +113,7 @@ describeRuntimes("shutdown", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: known ? 1 : 0 });
   });
 
-  it("a spawned child's handle tells its end after the child has left memory", async () => {
+  it("a spawned child's handle reports the child's end after the child has left memory", async () => {
     const child = worker("child done");
     const lead = defineAgent({ name: "lead", model: scriptedModel("x") });
     const runtime = await stage().open({ agents: [lead, child] });

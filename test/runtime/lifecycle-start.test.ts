@@ -7,7 +7,7 @@ import { createGate } from "../support/turn-probes.ts";
 const greeter = () => defineAgent({ name: "greeter", model: scriptedModel("hello") });
 
 describeRuntimes("the lifecycle of an agent", (stage) => {
-  it("L4: needs start() before its first turn, and says so with a typed error", async () => {
+  it("L4: needs start() before its first turn, and fails with a typed error otherwise", async () => {
     const runtime = await stage().open({ agents: [greeter()] });
     const agent = await runtime.agent("greeter");
     expect(agent.state.status).toBe("created");
@@ -20,7 +20,7 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect((await agent.executeTurn("hi").result).text).toBe("hello");
   });
 
-  it("L3: tells status, number of turns, last activity and metadata", async () => {
+  it("L3: state contains status, number of turns, last activity and metadata", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     const runtime = await stage().open({ agents: [defineAgent({ name: "slow", model })] });
@@ -45,19 +45,19 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect(agent.state.error).toBeUndefined();
   });
 
-  it("L3: a handle that starts an agent which is here already knows the turns that it has had", async () => {
+  it("L3: a handle that starts an agent that is already live knows its earlier turns", async () => {
     const runtime = await stage().open({ agents: [greeter()] });
     const [late, other] = [await runtime.agent("greeter", { agentId: "desk" }), await runtime.find("desk")];
     await other.start();
     await other.executeTurn("hi").result;
     await late.start();
-    // It leaves this process, and the handle asks for nothing in between.
+    // The agent leaves this process; the handle reads nothing in between.
     await other.shutdown();
     expect(other.state).toMatchObject({ status: "shutdown", turnCount: 1 });
     expect(late.state).toMatchObject({ status: "shutdown", turnCount: 1 });
   });
 
-  it("its handle says what was fixed when it was created, for subagents too", async () => {
+  it("its handle has the fields fixed at creation, for subagents too", async () => {
     const worker = defineAgent({ name: "worker", model: scriptedModel("done") });
     const runtime = await stage().open({ agents: [greeter(), worker] });
     const createdAt = stage().clock.now();
@@ -75,7 +75,7 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect(plain).toMatchObject({ rootAgentId: plain.agentId, ownerId: null, sessionId: null });
   });
 
-  it("is created once: the same id is the same agent, and another definition's id is refused", async () => {
+  it("is created once: the same id returns the same agent, and the id of another definition is refused", async () => {
     const other = defineAgent({ name: "other", model: scriptedModel("x") });
     const runtime = await stage().open({ agents: [greeter(), other] });
     const first = await runtime.agent("greeter", { agentId: "one" });
@@ -90,7 +90,7 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect((await runtime.find("one")).state.turnCount).toBe(1);
   });
 
-  it("can be started again and again without harm", async () => {
+  it("can be started repeatedly", async () => {
     const runtime = await stage().open({ agents: [greeter()] });
     const agent = await runtime.agent("greeter");
     await Promise.all([agent.start(), agent.start()]);
@@ -99,7 +99,7 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect(agent.state.turnCount).toBe(1);
   });
 
-  it("L6: shutdown() frees it; only start() brings it back, with everything it had", async () => {
+  it("L6: shutdown() releases it; only start() brings it back, with its whole history", async () => {
     const model = scriptedModel((request) => `I see ${request.messages.length}`);
     const runtime = await stage().open({ agents: [defineAgent({ name: "keeper", model })] });
     const agent = await runtime.agent("keeper");
@@ -115,7 +115,7 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect((await agent.executeTurn("two").result).text).toBe("I see 3");
   });
 
-  it("refuses invalid input, and changes nothing", async () => {
+  it("refuses invalid input and changes nothing", async () => {
     const runtime = await stage().open({ agents: [greeter()] });
     const agent = await runtime.agent("greeter");
     await agent.start();

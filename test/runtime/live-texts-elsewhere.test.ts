@@ -10,7 +10,7 @@ import { z } from "zod";
 describeRuntimes(
   "live texts in another process",
   (stage) => {
-    it("are seen there, a snapshot first for who comes in the middle", async () => {
+    it("reach readers there; a reader that joins mid-answer gets a snapshot first", async () => {
       const { spoken, runtime, agent, definition } = await openedSpeaker(stage());
       const elsewhere = await stage().open({ agents: [definition] });
       const early = new Reader(stage(), elsewhere);
@@ -43,7 +43,7 @@ describeRuntimes(
       }
     });
 
-    it("streaming always: an answer that began without a reader anywhere is seen there too", async () => {
+    it("streaming always: an answer that began without any reader is visible there too", async () => {
       const { spoken, agent, definition } = await openedSpeaker(stage(), { streaming: "always" });
       const turn = agent.executeTurn("go");
       const speech = await spoken.next();
@@ -61,7 +61,7 @@ describeRuntimes(
       reader.leave();
     });
 
-    it("pieces are sent together, and progress of tools with them", async () => {
+    it("pieces are sent together with the progress of tools", async () => {
       const spoken = new SpokenModel();
       const dig = defineTool({
         name: "dig",
@@ -97,7 +97,7 @@ describeRuntimes(
       reader.leave();
     });
 
-    it("an owner that was believed dead and speaks on is not heard", async () => {
+    it("text of an owner that was believed dead is dropped", async () => {
       const { spoken, owner, agent, definition } = await openedSpeaker(stage());
       const elsewhere = await stage().open({ agents: [definition] });
       const reader = new Reader(stage(), elsewhere);
@@ -130,7 +130,7 @@ describeRuntimes(
       owner.thaw();
     });
 
-    it("the stream of a turn goes on when another process takes its agent over", async () => {
+    it("the stream of a turn continues when another process takes over its agent", async () => {
       const { spoken, owner, agent, definition } = await openedSpeaker(stage());
       const client = new TextClient();
       const turn = agent.executeTurn("go");
@@ -147,7 +147,7 @@ describeRuntimes(
       speech.say("New");
       speech.end();
       owner.thaw();
-      // Only now it finds out that it has lost its agent.
+      // Only now does the old owner notice that it has lost its agent.
       old.end();
       await elapse(stage().clock, reading, 200);
       expect(client.durable.at(-1)).toMatchObject({ type: "turn.completed", text: "New" });

@@ -7,7 +7,7 @@ import { Reader, openedSpeaker } from "../support/text-reader.ts";
 describeRuntimes(
   "live texts in one process",
   (stage) => {
-    it("a delta tells where it belongs: after which event, which step and attempt, at which offset", async () => {
+    it("a delta contains its position: the event before it, the step, the attempt and the offset", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const reader = new Reader(stage(), runtime);
       await reader.until("lifecycle.changed");
@@ -31,7 +31,7 @@ describeRuntimes(
       reader.leave();
     });
 
-    it("F28: who comes in the middle of an answer gets all of it once, and goes on from there", async () => {
+    it("F28: a reader that joins mid-answer gets all of it once and then follows it", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const early = new Reader(stage(), runtime);
       await early.until("lifecycle.changed");
@@ -56,7 +56,7 @@ describeRuntimes(
       expect(early.client.snapshots).toEqual([]);
     });
 
-    it("F28: a reader that leaves in the middle and comes back after the answer has all of a step before the last, too", async () => {
+    it("F28: a reader that leaves mid-answer and returns after it also gets the rest of an earlier step", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const reader = new Reader(stage(), runtime);
       await reader.until("lifecycle.changed");
@@ -80,7 +80,7 @@ describeRuntimes(
       back.leave();
     });
 
-    it("an answer that began in a moment without a reader is streamed all the same", async () => {
+    it("an answer that began while no reader was connected is streamed to a reader that returns", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const reader = new Reader(stage(), runtime);
       await reader.until("lifecycle.changed");
@@ -98,7 +98,7 @@ describeRuntimes(
       back.leave();
     });
 
-    it("without a reader the model is asked for one whole answer, and nothing of it is shown later but its end", async () => {
+    it("without a reader the model returns one whole answer, and later readers see only its end", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const turn = agent.executeTurn("go");
       const speech = await spoken.next();
@@ -113,7 +113,7 @@ describeRuntimes(
       reader.leave();
     });
 
-    it("streaming always: who comes to an answer that began without a reader has a snapshot of it, and the rest", async () => {
+    it("streaming always: a reader that joins an answer gets a snapshot and the rest", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage(), { streaming: "always" });
       const turn = agent.executeTurn("go");
       const first = await spoken.next();
@@ -140,7 +140,7 @@ describeRuntimes(
       back.leave();
     });
 
-    it("what an attempt said that failed is shown no more once the next one has begun", async () => {
+    it("text of a failed attempt is dropped once the next attempt has begun", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const reader = new Reader(stage(), runtime);
       await reader.until("lifecycle.changed");
@@ -162,7 +162,7 @@ describeRuntimes(
       reader.leave();
     });
 
-    it("F29: a reader that does not read keeps a bounded number of pieces waiting, and misses nothing of the text", async () => {
+    it("F29: a reader that does not read buffers a bounded number of pieces and misses no text", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const reader = new Reader(stage(), runtime, { isSlow: true });
       await reader.until("lifecycle.changed");

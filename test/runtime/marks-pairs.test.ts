@@ -8,13 +8,13 @@ const cases = Object.keys(situations).map((situation) => ({ situation }));
 const singles = combinedRows(cases.flatMap((one) => Object.keys(commands).map((command) => ({ ...one, command }))));
 const pairs = combinedRows(cases.flatMap((one) => Object.keys(commands).map((first) => ({ ...one, first }))));
 
-/** All commands; in the quick run a third of them, another one for each pair. */
+/** All commands; in the quick run a third of them, a different third for each pair. */
 function secondsOf(pair: (typeof pairs)[number]): readonly string[] {
   const start = pairs.indexOf(pair);
   return rows(Object.keys(commands), (_command, index) => (index + start) % 3 === 0);
 }
 
-/** Plays the commands one after the other; gives what of the agent is stuck afterwards. */
+/** Plays the commands one after the other. Returns the parts of the agent that are stuck afterwards. */
 async function faultsAfter(stage: Stage, situation: string, given: readonly string[]) {
   const scene = await openMarkScene(stage, ["m", ...given].join("-").replaceAll(" ", "-"));
   for (const play of situations[situation] ?? []) await play(scene);

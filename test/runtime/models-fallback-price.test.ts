@@ -19,7 +19,7 @@ describeRuntimes("the price of an answer", (stage) => {
     { answered: "spare", adapter: { provider: "other", model: "spare" }, cost: 0.1, billed: "spare" },
     { answered: "spare-2026-01-31", adapter: { provider: "other", model: "spare" }, cost: 0.1, billed: "spare" },
   ])(
-    "is that of the model which gave it: $answered of $adapter",
+    "is that of the model that answered: $answered of $adapter",
     async ({ answered, adapter, cost, billed = "main" }) => {
       const scripted = scriptedModel(() => ({ text: "ok", usage }), { name: "main", provider: "mine" });
       const model: LanguageModel = {

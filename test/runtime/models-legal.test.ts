@@ -17,7 +17,7 @@ const look = defineTool({
   execute: () => "seen",
 });
 
-/** What a strict provider refuses in a history; undefined where it takes it. */
+/** What a strict provider refuses in a history, or `undefined` if it accepts it. */
 function faultOf({ messages }: WireRequestBody, takesId: (id: string) => boolean): string | undefined {
   const ids = new Set<string>();
   const open = new Set<string>();
@@ -41,7 +41,7 @@ const isPortable = (id: string) => /^[a-zA-Z0-9]{9}$/.test(id);
 const idsSent = ({ requests }: ModelServer) =>
   (requests.at(-1)?.body.messages ?? []).flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id));
 
-describeRuntimes("calls that a strict provider would refuse to see again", (stage) => {
+describeRuntimes("calls whose names or ids a strict provider would refuse in the history", (stage) => {
   const servers: ModelServer[] = [];
 
   afterEach(async () => {
@@ -50,7 +50,7 @@ describeRuntimes("calls that a strict provider would refuse to see again", (stag
 
   const ids = ["functions.look:0", "a b", `call_1__thought__${"y".repeat(300)}`, "🦊", "z"];
 
-  /** A server with models that take only their own ids, by the model's name; one that is not named takes only portable ids. */
+  /** A server whose models accept their own ids, listed by model name, and portable ids. */
   async function serve(own: Readonly<Record<string, readonly string[]>>, answer: ServerAnswer) {
     const server = await startModelServer((body) => {
       const fault = faultOf(body, (id) => isPortable(id) || own[body.model]?.includes(id) === true);
@@ -71,7 +71,7 @@ describeRuntimes("calls that a strict provider would refuse to see again", (stag
     return messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
   }
 
-  it("names: every later turn works, and the messages have what the model wrote", async () => {
+  it("names: every later turn works, and the messages contain the names the model wrote", async () => {
     const names = ["functions.add", "", "a b\0", "x".repeat(100), "🦊", "functions:add", "look"];
     const server = await startModelServer((body) => {
       const fault = faultOf(body, () => true);
@@ -85,12 +85,12 @@ describeRuntimes("calls that a strict provider would refuse to see again", (stag
     expect(calls.map(({ name }) => name)).toEqual([...names, ...names]);
   });
 
-  it("ids: the model that wrote them gets them back, after a restart too, and another one gets others", async () => {
+  it("ids: the model that wrote them gets them back, even after a restart, and another model gets portable ones", async () => {
     const server = await serve({ own: ids }, identified(...ids));
     const at = (name: string) => openaiModel(name, { apiKey: "k", baseURL: server.baseURL });
     await turnWith(at("own"), "go");
     expect(idsSent(server)).toEqual(ids);
-    // The model gives the same ids again.
+    // The model returns the same ids again.
     await turnWith(at("own"), "again");
     expect(idsSent(server).slice(0, ids.length)).toEqual(ids);
     expect(idsSent(server).slice(ids.length).every(isPortable)).toBe(true);
@@ -102,7 +102,7 @@ describeRuntimes("calls that a strict provider would refuse to see again", (stag
     expect(calls.map(({ providerId }) => providerId)).toEqual([...ids, ...ids, ...ids]);
   });
 
-  it("ids and reasoning: of two models behind one each gets its own", async () => {
+  it("ids and reasoning: each of two models behind one adapter gets its own back", async () => {
     const answer = { ...identified("functions.look:0"), reasoning: "signed" };
     const server = await serve({ one: ["functions.look:0"], two: ["functions.look:0"] }, answer);
     const models = ["one", "two"].map((name) => openaiModel(name, { apiKey: "k", baseURL: server.baseURL }));
@@ -111,7 +111,7 @@ describeRuntimes("calls that a strict provider would refuse to see again", (stag
       name: "either",
       provider: "mine",
       countPromptTokens: () => 10,
-      // Two calls a turn: each turn is one model's.
+      // Each turn makes two calls, both to the same model.
       generate: (request, options) => {
         const model = models[Math.floor(asked / 2) % 2];
         asked += 1;

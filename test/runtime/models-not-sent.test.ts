@@ -3,7 +3,7 @@ import { defineAgent, openaiModel, type OpenaiModelOptions } from "../../src/ind
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
-describeRuntimes("a call that was not sent, or was refused", (stage) => {
+describeRuntimes("a call that was not sent or was refused", (stage) => {
   let server: ModelServer | undefined;
 
   afterEach(async () => {
@@ -19,7 +19,7 @@ describeRuntimes("a call that was not sent, or was refused", (stage) => {
     const runtime = await stage().open({
       agents: [defineAgent({ name: "worker", model, price, maxModelAttempts: 1 })],
     });
-    // Less than two reservations of 4,096 tokens.
+    // Smaller than two reservations of 4,096 tokens.
     const agent = await runtime.agent("worker", { agentId: "worker-1", budget: { maxCost: 0.01, maxTokens: 8_000 } });
     await agent.start();
     const results = [];
@@ -33,7 +33,7 @@ describeRuntimes("a call that was not sent, or was refused", (stage) => {
     ["no URL", { apiKey: "k", baseURL: "localhost:1" }, /not sent.*baseURL/],
     ["no server", { apiKey: "k", baseURL: "http://127.0.0.1:1/v1" }, /not sent.*baseURL/],
     ["no host", { apiKey: "k", baseURL: "http://nowhere.invalid/v1" }, /not sent.*baseURL/],
-  ])("costs nothing, however often it is tried: %s", async (_what, options, words) => {
+  ])("costs nothing, regardless of the number of tries: %s", async (_what, options, words) => {
     for (const result of await turns(options, 4)) {
       expect(result).toMatchObject({ status: "failed", error: { code: "model_error" } });
       expect(result.error?.message).toMatch(words);

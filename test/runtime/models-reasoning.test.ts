@@ -37,7 +37,7 @@ describeRuntimes("reasoning in a conversation", (stage) => {
     return text;
   }
 
-  it("goes back to the model that wrote it, and to no other: not of another name, not of another provider", async () => {
+  it("is sent only to the model that wrote it: not to another name, not to another provider", async () => {
     const server = await serve(
       { toolCalls: [{ id: "a", name: "look" }], reasoning: "signed by mini" },
       "one",
@@ -55,7 +55,7 @@ describeRuntimes("reasoning in a conversation", (stage) => {
     expect(sent).toEqual([[], ["signed by mini"], [], [], ["signed by mini"]]);
   });
 
-  it("stays in the messages with its writer's name", async () => {
+  it("stays in the messages with the name of the model that wrote it", async () => {
     const model = scriptedModel({ text: "hi", reasoning: "hm" }, { name: "thinker", provider: "here" });
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
     const agent = await runtime.agent("worker", { agentId: "worker-1" });
@@ -67,7 +67,7 @@ describeRuntimes("reasoning in a conversation", (stage) => {
     });
   });
 
-  it("cache writes of all calls of a turn are in its usage", async () => {
+  it("the cache writes of all calls of a turn are in its usage", async () => {
     const usage = { cacheWriteTokens: 7, cachedInputTokens: 3 };
     const model = scriptedModel([
       { ...Object(calling("look")), usage },

@@ -60,7 +60,7 @@ describeRuntimes("retries of model calls", (stage) => {
       [1, 3, true],
     ]);
     const account = await accountOf(stage());
-    // A provider that refuses bills nothing.
+    // A refused call is not billed.
     expect(account?.used.tokens).toBe(result.usage.inputTokens + result.usage.outputTokens);
     expect(account?.reserved.tokens).toBe(0);
     expect(account?.used.steps).toBe(1);
@@ -89,7 +89,7 @@ describeRuntimes("retries of model calls", (stage) => {
     expect((await agent.executeTurn("again").result).status).toBe("completed");
   });
 
-  it("a cut stream is billed by its prompt and what had come; nothing of it enters the conversation", async () => {
+  it("a cut stream is billed by its prompt and the output received, and none of its text enters the conversation", async () => {
     const { agent } = await started([failing("cut", { partialOutputTokens: 12 }), "whole"]);
     const result = await elapse(stage().clock, agent.executeTurn("go").result);
     const [asked] = await entriesOfType(stage().look(), "worker-1", "model.requested");
@@ -105,7 +105,7 @@ describeRuntimes("retries of model calls", (stage) => {
     expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["go", "whole"]);
   });
 
-  it("a call of unknown cost is settled in full as unconfirmed; one never sent costs nothing", async () => {
+  it("a call of unknown cost is settled in full as unconfirmed, and one that was never sent costs nothing", async () => {
     const { agent } = await started(
       [failing("gone", {}), failing("no connection", { mayHaveBeenSent: false }), "at last"],
       { maxOutputTokens: 1_000 },
@@ -121,7 +121,7 @@ describeRuntimes("retries of model calls", (stage) => {
     });
   });
 
-  it("a retry that no longer fits the budget stops the turn, naming the account", async () => {
+  it("a retry that exceeds the budget stops the turn, naming the account", async () => {
     const { agent, model } = await started([failing("gone", {}), "never"], {
       budget: { maxTokens: 5_000 },
       maxOutputTokens: 4_800,
@@ -143,7 +143,7 @@ describeRuntimes("retries of model calls", (stage) => {
     expect(model.calls).toHaveLength(1);
   });
 
-  it("F15: a call in flight at a crash is settled in full and made anew", async () => {
+  it("F15: a call in flight at a crash is settled in full and repeated", async () => {
     const gate = createGate<string>();
     const doomed = await stage().openProcess({ agents: [bounded(() => gate.pass())] });
     const before = await doomed.runtime.agent("worker", { agentId: "worker-1" });

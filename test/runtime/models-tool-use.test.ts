@@ -13,7 +13,7 @@ const refusal = {
   },
 };
 
-describeRuntimes("a call of a tool that the server cannot read", (stage) => {
+describeRuntimes("a tool call that the model server cannot parse", (stage) => {
   async function ask(failures: number) {
     const server = await wireServer((socket, { index }) => {
       if (index >= failures) socket.write(wireAnswer(completion("Here.")));
@@ -28,7 +28,7 @@ describeRuntimes("a call of a tool that the server cannot read", (stage) => {
     return { agent, result, server };
   }
 
-  it("is told to the model, costs nothing, and the step goes on", async () => {
+  it("is reported to the model, costs nothing, and the step continues", async () => {
     const { agent, result, server } = await ask(1);
     expect(result).toMatchObject({
       status: "completed",
@@ -43,7 +43,7 @@ describeRuntimes("a call of a tool that the server cannot read", (stage) => {
     expect((await agent.getMessages()).map(({ origin }) => origin)).toEqual(["user", "runtime", "model"]);
   });
 
-  it("ends the turn after the attempts that a call has", async () => {
+  it("fails the turn after the attempts of a call are used up", async () => {
     const { result, server } = await ask(10);
     expect(result).toMatchObject({ status: "failed", stopReason: "retry_limit" });
     expect(server.requests).toHaveLength(3);

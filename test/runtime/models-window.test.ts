@@ -8,7 +8,7 @@ const contextWindow = 8_192;
 const boundPromptTokens = ({ messages }: ModelRequest): number => messages.length * 40_000;
 
 describeRuntimes("a model with a known window", (stage) => {
-  /** An agent whose model counts so many tokens for a message. */
+  /** An agent whose model counts `tokensOfMessage` tokens per message. */
   async function started(tokensOfMessage: number, options: Partial<AgentOptions>) {
     const scripted = scriptedModel(({ messages }) => {
       return { text: "ok", usage: { inputTokens: messages.length * tokensOfMessage, outputTokens: 1 } };
@@ -28,19 +28,19 @@ describeRuntimes("a model with a known window", (stage) => {
     { what: "its own bound", options: { maxOutputTokens: 4_000 }, sent: 1_892 },
     { what: "a bound that fits", options: { maxOutputTokens: 1_000 }, sent: 1_000 },
     { what: "nothing", options: {}, sent: undefined },
-  ])("is asked for no more output than fits, where a bound is sent: by $what", async ({ options, sent }) => {
+  ])("gets a bound on output of no more than fits, if a bound is sent: by $what", async ({ options, sent }) => {
     const { agent, bounds } = await started(6_000, options);
     expect(await agent.executeTurn("go").result).toMatchObject({ status: "completed" });
     expect(bounds()).toEqual([sent]);
   });
 
-  it("is asked for the least output where hardly anything fits", async () => {
+  it("gets the smallest bound on output if hardly anything fits", async () => {
     const { agent, bounds } = await started(7_900, { maxOutputTokens: 4_000 });
     expect(await agent.executeTurn("go").result).toMatchObject({ status: "completed" });
     expect(bounds()).toEqual([256]);
   });
 
-  it("is not asked where no room is left: the turn fails as too long, and nothing is billed", async () => {
+  it("is not called if nothing fits: the turn fails as too long, and nothing is billed", async () => {
     const { agent, bounds } = await started(8_000, { budget: { maxTokens: 1_000_000 } });
     const result = await agent.executeTurn("go").result;
     expect(result).toMatchObject({ status: "failed", error: { code: "context_too_long" } });
@@ -49,7 +49,7 @@ describeRuntimes("a model with a known window", (stage) => {
     expect(bounds()).toEqual([]);
   });
 
-  it("is asked again once the conversation is compacted", async () => {
+  it("is called again once the conversation is compacted", async () => {
     const { agent, prompts } = await started(2_700, { maxOutputTokens: 1_000, autoCompact: true });
     await agent.executeTurn("one").result;
     expect(await agent.executeTurn("two").result).toMatchObject({ status: "completed" });

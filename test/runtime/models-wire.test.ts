@@ -17,7 +17,7 @@ const weather = defineTool({
 });
 const asksForWeather = { toolCalls: [{ id: "call_w", name: "weather", arguments: { city: "Oslo" } }] } as const;
 
-// Real sockets take turns of the event loop; the stores make no difference to them.
+// Real sockets need turns of the event loop; the stores make no difference here.
 describeRuntimes(
   "models over the wire",
   (stage) => {
@@ -72,13 +72,13 @@ describeRuntimes(
       ]);
     });
 
-    it("without a subscriber one whole answer is asked for", async () => {
+    it("without a subscriber the request is for one whole answer", async () => {
       const { server, agent } = await started(["whole"]);
       expect((await agent.executeTurn("go").result).text).toBe("whole");
       expect(server.requests[0]?.body.stream).toBeUndefined();
     });
 
-    it("reasoning is reported, kept apart from the answer, and sent back with its message", async () => {
+    it("reasoning is reported separately from the answer and sent back with its message", async () => {
       const { server, agent } = await started([{ ...asksForWeather, reasoning: "I need the weather." }, "sunny"], {
         tools: [weather],
       });
@@ -93,7 +93,7 @@ describeRuntimes(
       expect((await agent.getMessages()).map(({ content }) => textOf(content)).join()).not.toContain("I need");
     });
 
-    it("the response format goes with every call", async () => {
+    it("the response format is sent with every call", async () => {
       const schema = { type: "object", properties: { city: { type: "string" } } };
       const { server, agent } = await started([asksForWeather, '{"city":"Oslo"}'], {
         tools: [weather],
@@ -111,7 +111,7 @@ describeRuntimes(
       { limit: "its definition", options: { budget: { maxTokens: 90_000 } }, turn: {}, life: undefined, sent: 4_096 },
       { limit: "its turn", options: {}, turn: { budget: { maxTokens: 90_000 } }, life: undefined, sent: 4_096 },
       { limit: "its life", options: {}, turn: {}, life: { maxTokens: 90_000 }, sent: 4_096 },
-    ])("the bound on output is sent where a limit binds: $limit", async ({ options, turn, life, sent }) => {
+    ])("the bound on output is sent if a limit applies: $limit", async ({ options, turn, life, sent }) => {
       const { server, definition } = await serve(["ok"], options);
       const runtime = await stage().open({ agents: [definition] });
       const agent = await runtime.agent("worker", { agentId: "worker-1", ...(life ? { budget: life } : {}) });
@@ -160,7 +160,7 @@ describeRuntimes(
       expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["go", "whole"]);
     });
 
-    it("F26: a stream that stalls is cut and asked anew", async () => {
+    it("F26: a stalled stream is cut and the call repeated", async () => {
       let asked = 0;
       const server = await startRawServer((_request, response) => {
         asked += 1;

@@ -7,7 +7,7 @@ import { createGate } from "../support/turn-probes.ts";
 
 const helper = defineAgent({ name: "helper", model: scriptedModel("helped") });
 
-/** Stores that call the listener once, before an agent is taken, when it is due. */
+/** Stores that call the listener once, before the first `acquire` after `isDue()` is true. */
 function listening(stores: Stores, isDue: () => boolean, listener: () => Promise<void>): Stores {
   let isCalled = false;
   const acquire: Stores["acquire"] = async (...given) => {
@@ -26,53 +26,50 @@ const acts: readonly (readonly [string, (run: RunContext) => Promise<unknown>])[
   ["saves an artifact", (run) => run.saveArtifact({ name: "a", contentType: "text/plain", content: "b" })],
 ];
 
-it.each(acts)(
-  "code of a turn that has ended while its agent was recovered %s, and is told of the end",
-  async (_, act) => {
-    const plain = memoryStores();
-    const gate = createGate();
-    let isRunning = false;
-    const told = Promise.withResolvers<unknown>();
-    const slow = defineTool({
-      name: "slow",
-      description: "Is slow.",
-      parameters: z.object({}),
-      effect: "none",
-      async execute(_args, run) {
-        isRunning = true;
-        await gate.pass();
-        await act(run).then(told.resolve, told.resolve);
-        return "done";
-      },
-    });
-    const model = scriptedModel([{ toolCalls: [{ name: "slow", arguments: {} }] }, "never"]);
-    const lead = defineAgent({ name: "lead", model, tools: [slow] });
-    const client = await createRuntime({ agents: [], stores: plain });
-    // Recovered after the commit that grants the call: an abort that was posted before ends the turn at once.
-    const stores = listening(
-      plain,
-      () => isRunning,
-      async () => (await client.find("lead-1")).abort("enough"),
-    );
-    const runtime = await createRuntime({ agents: [lead, helper], stores, restoreAfterCommit: true });
-    const agent = await runtime.agent("lead", { agentId: "lead-1" });
-    await agent.start();
-    const result = await agent.executeTurn("go").result;
-    expect(result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
-    gate.open();
-    expect(await told.promise).toMatchObject({ code: "turn_interrupted", message: "turn lead-1#1 is over" });
-    const rows = await plain.readJournal({ tenant: "default", agentId: "lead-1" }, 1);
-    expect(rows.flatMap(({ entries }) => entries).at(-1)?.type).toBe("turn.ended");
-    expect(await plain.listAgents({ tenant: "default", rootAgentId: "lead-1" })).toHaveLength(1);
-    await runtime.shutdown();
-    await client.shutdown();
-  },
-);
+it.each(acts)("code that %s after its turn ended during a recovery gets an error", async (_, act) => {
+  const plain = memoryStores();
+  const gate = createGate();
+  let isRunning = false;
+  const told = Promise.withResolvers<unknown>();
+  const slow = defineTool({
+    name: "slow",
+    description: "Is slow.",
+    parameters: z.object({}),
+    effect: "none",
+    async execute(_args, run) {
+      isRunning = true;
+      await gate.pass();
+      await act(run).then(told.resolve, told.resolve);
+      return "done";
+    },
+  });
+  const model = scriptedModel([{ toolCalls: [{ name: "slow", arguments: {} }] }, "never"]);
+  const lead = defineAgent({ name: "lead", model, tools: [slow] });
+  const client = await createRuntime({ agents: [], stores: plain });
+  // The agent is recovered after the commit that starts the call; the abort posted before that ends the turn at once.
+  const stores = listening(
+    plain,
+    () => isRunning,
+    async () => (await client.find("lead-1")).abort("enough"),
+  );
+  const runtime = await createRuntime({ agents: [lead, helper], stores, restoreAfterCommit: true });
+  const agent = await runtime.agent("lead", { agentId: "lead-1" });
+  await agent.start();
+  const result = await agent.executeTurn("go").result;
+  expect(result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
+  gate.open();
+  expect(await told.promise).toMatchObject({ code: "turn_interrupted", message: "turn lead-1#1 is over" });
+  const rows = await plain.readJournal({ tenant: "default", agentId: "lead-1" }, 1);
+  expect(rows.flatMap(({ entries }) => entries).at(-1)?.type).toBe("turn.ended");
+  expect(await plain.listAgents({ tenant: "default", rootAgentId: "lead-1" })).toHaveLength(1);
+  await runtime.shutdown();
+  await client.shutdown();
+});
 
 it.each([
   ["none", "interrupted"],
   ["once", "outcome_unknown"],
-] as const)("a tool of class %s whose call of the model was refused has not succeeded", async (effect, outcome) => {
+] as const)("a tool of class %s whose generate() was refused does not count as successful", async (effect, outcome) => {
   const stores = memoryStores();
   const sum = defineTool({
     name: "sum",

@@ -15,12 +15,12 @@ const lookup = defineTool({
 
 const extra = { role: "user", content: "slipped in" } as Message;
 
-/** As JavaScript lets it be written, or a cast. */
+/** Removes the read-only type, as JavaScript or a cast would. */
 function open(messages: readonly Message[]): Message[] {
   return messages as Message[];
 }
 
-/** By its name: the linter knows better ways to do what these tests are about. */
+/** Looks the method up by name: the linter suggests alternatives to direct calls. */
 function method(messages: Message[], name: "reverse" | "fill"): (...given: readonly unknown[]) => unknown {
   return (messages as Record<typeof name, (...given: readonly unknown[]) => unknown>)[name].bind(messages);
 }
@@ -40,14 +40,14 @@ const listChanges = {
 const memberChanges = {
   "a field of a message": ([message]) => Object.assign(message ?? {}, { content: "changed" }),
   "a member of the list": (messages) => (open(messages)[0] = extra),
-  "its length": (messages) => (open(messages).length = 0),
-  "a field that goes": ([message]) => delete (message as { content?: unknown }).content,
+  "the length": (messages) => (open(messages).length = 0),
+  "a deleted field": ([message]) => delete (message as { content?: unknown }).content,
   "a prototype": ([message]) => Object.setPrototypeOf(message, { content: "changed" }) as unknown,
   "a definition": ([message]) => Object.defineProperty(message, "content", { value: "changed" }),
   "a new field": ([message]) => Object.assign(message ?? {}, { note: "changed" }),
 } satisfies Record<string, (messages: readonly Message[]) => unknown>;
 
-/** The hook does it in the first turn, and nothing in the second. */
+/** Applies the change in the first turn only. */
 function once(name: keyof Hooks, change: (messages: readonly Message[]) => unknown): Hooks {
   return {
     [name]: (draft: { readonly messages: readonly Message[] }, { turnId }: { readonly turnId: string }) => {
@@ -59,7 +59,7 @@ function once(name: keyof Hooks, change: (messages: readonly Message[]) => unkno
 const fail = (): never => {
   throw new Error("a watcher failed");
 };
-/** As code has it that is not type-checked: an asynchronous function where a plain one belongs. */
+/** As in code that is not type-checked: an asynchronous function where a synchronous one is expected. */
 const failLater: () => unknown = async () => await Promise.reject(new Error("a watcher failed later"));
 
 const hooksWithMessages = [
@@ -72,7 +72,7 @@ const hooksWithMessages = [
 ] as const;
 
 describeRuntimes(
-  "what a hook may not change",
+  "changes by a hook that are refused",
   (stage) => {
     async function started(options: Partial<AgentOptions>): Promise<{ agent: Agent; model: ScriptedModel }> {
       const model = scriptedModel(({ messages }) => (messages.at(-1)?.content === "first" ? calling("look") : "done"));
@@ -84,7 +84,7 @@ describeRuntimes(
     }
 
     test.each(hooksWithMessages)(
-      "%s: its turn fails with what would be right, and the next one is as it was",
+      "%s: its turn fails with an error that names the right method, and the next turn works",
       async (name) => {
         const { agent, model } = await started({ hooks: once(name, listChanges.push) });
         const first = await agent.executeTurn("first").result;
@@ -117,7 +117,7 @@ describeRuntimes(
       expect(await agent.executeTurn("second").result).toMatchObject({ status: "completed" });
     });
 
-    test("a history compiler that sorts what it was given fails its turn with what would be right", async () => {
+    test("a history compiler that sorts its input fails the turn with an error that suggests a copy", async () => {
       const history = {
         name: "sorting",
         internalTools: false,
@@ -133,9 +133,9 @@ describeRuntimes(
 );
 
 describeRuntimes(
-  "the list of messages that a hook is given",
+  "the list of messages passed to a hook",
   (stage) => {
-    test("is one list for as long as nothing is added, and an array to all that reads it", async () => {
+    test("is one object until a message is added, and behaves as an array", async () => {
       const lists = new Set<readonly Message[]>();
       const note = ({ messages }: { readonly messages: readonly Message[] }): void => void lists.add(messages);
       const desk = defineAgent({
@@ -164,9 +164,9 @@ describeRuntimes(
 );
 
 describeRuntimes(
-  "code that watches",
+  "observers",
   (stage) => {
-    test("harms no other code by what it throws, and is reported once", async () => {
+    test("that throw do not affect other code and are reported once", async () => {
       const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
       const desk = defineAgent({ name: "desk", model: scriptedModel("done") });
       const runtime = await stage().open({ agents: [desk], onInspect: fail });

@@ -5,7 +5,7 @@ import { deskOf, type Give, hookNames } from "../support/outward-cast.ts";
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";
 import { type Damage, vandalise } from "../support/vandal.ts";
 
-/** Where user code is given something. */
+/** Positions at which user code receives a value. */
 const places = [
   ...hookNames.flatMap((name) => [`${name}: draft`, `${name}: run`]),
   "instructions",
@@ -80,7 +80,7 @@ function optionsOf(give: Give): Omit<RuntimeOptions, "agents" | "stores" | "cloc
   };
 }
 
-/** Plays two turns of one agent, and passes every value that user code is given to `give`. Returns the outcome as plain JSON. */
+/** Plays two turns of one agent and passes every value that user code receives to `give`. Returns the outcome as plain JSON. */
 async function played(stage: Stage, tenant: string, give: Give): Promise<unknown> {
   const prompts: string[] = [];
   const events: TroupeEvent[] = [];
@@ -115,12 +115,12 @@ async function played(stage: Stage, tenant: string, give: Give): Promise<unknown
   });
   await runtime.shutdown();
   const made = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
-  // Two trees of one SQLite file share their cursors.
+  // Two trees in one SQLite file share their cursors.
   const comparable = told.replaceAll(`"${tenant}"`, '"tenant"').replaceAll(made, "made");
   return JSON.parse(comparable, (key, value: unknown) => (["cursor", "after"].includes(key) ? null : value));
 }
 
-/** How the events of several agents lie among one another is a matter of time. */
+/** Sorts by agent: the interleaving of several agents' events depends on timing. */
 function byAgent<Of extends { readonly agentId: string }>(all: readonly Of[]): readonly Of[] {
   return all.toSorted((one, other) => (one.agentId < other.agentId ? -1 : Number(one.agentId > other.agentId)));
 }
@@ -129,7 +129,7 @@ async function iterate(events: AsyncIterable<TroupeEvent>, place: string, give: 
   for await (const event of events) give(place, event);
 }
 
-/** All that a program can ask for. */
+/** Everything that a program can read. */
 async function looked(runtime: Runtime, agent: Agent, give: Give): Promise<void> {
   for (const [place, values] of Object.entries(await read(runtime, agent))) give(place, values);
   const controller = new AbortController();
@@ -167,9 +167,9 @@ function harm(damage: Damage, chosen: (place: string) => boolean): Give {
 }
 
 describeRuntimes(
-  "what user code is given",
+  "a value passed to user code",
   (stage) => {
-    test.each(rows(places, every(10)))("is not the runtime's own to change: %s", async (place) => {
+    test.each(rows(places, every(10)))("is a copy or read-only: %s", async (place) => {
       const damage: Damage = { refusals: new Set(), changes: 0 };
       const calm = await played(stage(), "calm", () => undefined);
       const rough = await played(
@@ -184,8 +184,8 @@ describeRuntimes(
   ["memory"],
 );
 
-describeRuntimes("what all user code is given at once", (stage) => {
-  test("is not the runtime's own to change", async () => {
+describeRuntimes("all values passed to user code", (stage) => {
+  test("are copies or read-only", async () => {
     const damage: Damage = { refusals: new Set(), changes: 0 };
     const calm = await played(stage(), "calm", () => undefined);
     expect(

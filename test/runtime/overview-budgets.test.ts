@@ -11,8 +11,8 @@ const tokens = (models: UseByModel | undefined): Record<string, number> =>
     Object.entries(models ?? {}).map(([name, use]: [string, ModelUse]) => [name, use.inputTokens + use.outputTokens]),
   );
 
-describeRuntimes("budgets, seen", (stage) => {
-  it("overview and result tell what the agent, its tree and each model spent, and what is reserved", async () => {
+describeRuntimes("budgets in the overview", (stage) => {
+  it("overview and result contain the use of the agent, its tree and each model, and the reservations", async () => {
     const gate = createGate<string>();
     const child = defineAgent({
       name: "child",
@@ -69,7 +69,7 @@ describeRuntimes("budgets, seen", (stage) => {
     expect((await agent.turn("o#1").result).spent).toEqual(spent);
   });
 
-  it("add up over turns, of which only the newest account is kept", async () => {
+  it("add up over turns, and only the newest turn's account is kept", async () => {
     const lead = defineAgent({
       name: "lead",
       model: scriptedModel({ text: "done", ...usage(10, 5) }, { name: "one" }),
@@ -85,7 +85,7 @@ describeRuntimes("budgets, seen", (stage) => {
     expect((await agent.turn("o#3").result).spent.tree).toMatchObject({ calls: 1, inputTokens: 10, cost: null });
   });
 
-  it("a stop has a way on: a turn without input goes on from the history with a new budget", async () => {
+  it("after a stop, a turn without input continues from the history with a new budget", async () => {
     const lead = defineAgent({
       name: "lead",
       model: scriptedModel(({ messages }) =>
@@ -105,14 +105,14 @@ describeRuntimes("budgets, seen", (stage) => {
       wayOn: "agent.executeTurn(null, { budget: { maxSteps: … } }) goes on from here with a new budget",
     });
     expect(await agent.executeTurn(null).result).toMatchObject({ status: "stopped", steps: 1 });
-    // The runtime's text about the stop does not go into the prompt: the model goes on from its tools' results.
+    // The runtime's text about the stop is not in the prompt: the model continues from its tools' results.
     expect(await agent.executeTurn(null, { budget: { maxSteps: 5 } }).result).toMatchObject({
       status: "completed",
       text: "after tool",
     });
   });
 
-  it("no turn's budget helps where the agent's whole life is used up, and that is said", async () => {
+  it("a turn's budget does not help if the agent's lifetime budget is spent, and the message says so", async () => {
     const lead = defineAgent({ name: "lead", model: scriptedModel({ text: "x", ...usage(100, 0) }) });
     const runtime = await stage().open({ agents: [lead] });
     const agent = await runtime.agent("lead", { agentId: "o", budget: { maxTokens: 100 } });
@@ -123,7 +123,7 @@ describeRuntimes("budgets, seen", (stage) => {
     expect(stop?.wayOn).toMatch(/no budget of a turn can help/);
   });
 
-  it("a warning is an event that names the account, once", async () => {
+  it("a warning is emitted once and names the account", async () => {
     const lead = defineAgent({
       name: "lead",
       model: scriptedModel({ text: "x", ...usage(450, 0) }),

@@ -21,7 +21,7 @@ const event = (agentId: string, status: string): TroupeEvent =>
     cursor: null,
   }) as TroupeEvent;
 
-it("observers are called once a turn of the event loop, and each snapshot stays as it was", async () => {
+it("observers are called once per turn of the event loop, and a snapshot never changes", async () => {
   const overview = new OverviewStore(createFakeClock());
   const seen: OverviewState[] = [];
   const watching = overview.subscribe(({ context }) => seen.push(context));
@@ -41,7 +41,7 @@ it("observers are called once a turn of the event loop, and each snapshot stays 
   expect(seen).toHaveLength(2);
 });
 
-it("an observer of one agent is called for that agent only", async () => {
+it("an observer of one agent is called only for that agent", async () => {
   const overview = new OverviewStore(createFakeClock());
   const seen: unknown[] = [];
   overview.agent("a1").subscribe((agent) => seen.push(agent?.status));
@@ -57,7 +57,7 @@ it("an observer of one agent is called for that agent only", async () => {
   expect([overview.agent("constructor").get(), overview.budget("constructor").get()]).toEqual([undefined, undefined]);
 });
 
-it("an observer is not called for changes from before it came", async () => {
+it("an observer is not called for changes before it subscribed", async () => {
   const overview = new OverviewStore(createFakeClock());
   const seen: unknown[] = [];
   overview.noted(event("a", "ready"));
@@ -66,7 +66,7 @@ it("an observer is not called for changes from before it came", async () => {
   expect(seen).toEqual([]);
 });
 
-it("observers that take long are called less often, and then with everything", async () => {
+it("slow observers are called less often, each time with the latest state", async () => {
   const clock = createFakeClock();
   const overview = new OverviewStore(clock);
   const seen: string[][] = [];
@@ -90,7 +90,7 @@ function statusWithoutB({ agents }: OverviewState): string | undefined {
   return agents["a"]?.status;
 }
 
-it("a selector that throws is warned of, and does no harm to other observers", async () => {
+it("a selector that throws causes a warning and does not affect other observers", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
   const overview = new OverviewStore(createFakeClock());
   const seen: string[] = [];
@@ -119,9 +119,9 @@ it("a selected part reports its changes, and reading it calls no observer", asyn
 });
 
 describeRuntimes(
-  "the overview, watched",
+  "observers of the overview",
   (stage) => {
-    it("tells of the agents and budgets that a turn changes, down to the last change", async () => {
+    it("receive the agents and budgets that a turn changes, down to the last change", async () => {
       const child = defineAgent({ name: "child", model: scriptedModel("seen") });
       const lead = defineAgent({
         name: "lead",

@@ -8,7 +8,7 @@ import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
 const price = { inputPerMillion: 1, outputPerMillion: 2 };
 
 describeRuntimes("overview", (stage) => {
-  it("M7: numbers of a tree are those of its results", async () => {
+  it("M7: the numbers of a tree are those of its results", async () => {
     const look = defineTool({
       name: "look",
       description: "Looks.",
@@ -69,7 +69,7 @@ describeRuntimes("overview", (stage) => {
     });
   });
 
-  it("M7: tells what an agent does while it does it", async () => {
+  it("M7: shows an agent's activity while it runs", async () => {
     const thought = createGate<string>();
     const acted = createGate<string>();
     const act = defineTool({

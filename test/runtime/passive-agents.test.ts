@@ -24,7 +24,7 @@ import { calling } from "../support/turn-probes.ts";
 
 const liveIn = async (runtime: Runtime): Promise<number> => (await runtime.metrics()).liveAgents;
 
-/** Lets time pass until so many agents are live. */
+/** Advances the clock until `live` agents are live. */
 async function idleUntil(runtime: Runtime, clock: FakeClock, live = 0): Promise<void> {
   for (const end = performance.now() + 30_000; performance.now() < end; ) {
     if ((await liveIn(runtime)) === live) return;
@@ -45,11 +45,11 @@ const epochsOf = async (stores: Stores, agentId: string): Promise<number[]> => [
   ...new Set((await entriesOf(stores, agentId)).map(({ epoch }) => epoch)),
 ];
 
-describeRuntimes("an agent that was passivated, and whose lease stayed here", (stage) => {
-  /** The restored variants are activated anew after each commit. */
+describeRuntimes("a passivated agent whose lease stayed in the process", (stage) => {
+  /** The restored variants activate the agent again after each commit. */
   const isRestored = (): boolean => stage().variant.includes("restored");
 
-  it("goes on with its next turn, and its handle shows no difference", async () => {
+  it("continues with its next turn, and its handle does not change", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");
     await agent.executeTurn("one").result;
@@ -77,7 +77,7 @@ describeRuntimes("an agent that was passivated, and whose lease stayed here", (s
     expect(opened.paid).toHaveLength(1);
   });
 
-  it("is paused, resumed, aborted and shut down as one that lives", async () => {
+  it("can be paused, resumed, aborted and shut down like a live one", async () => {
     const runtime = await stage().open({ agents: [payer()] });
     const agent = await startAgent(runtime, "clerk", "c");
     const turn = agent.executeTurn("pay");
@@ -99,7 +99,7 @@ describeRuntimes("an agent that was passivated, and whose lease stayed here", (s
     expect(agent.state.status).toBe("ready");
   });
 
-  it("is stopped at its turn's time by the timer that was set before", async () => {
+  it("is stopped at its turn's deadline by the timer set before", async () => {
     const runtime = await stage().open({ agents: [payer()] });
     const agent = await startAgent(runtime, "clerk", "c");
     const turn = agent.executeTurn("pay", { budget: { deadline: stage().clock.now() + 600_000 } });
@@ -109,7 +109,7 @@ describeRuntimes("an agent that was passivated, and whose lease stayed here", (s
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
   });
 
-  it("is told of the ends of its children, which may be passive too", async () => {
+  it("receives the ends of its children, which may be passive too", async () => {
     const opened = till();
     const aide = defineAgent({ name: "aide", model: scriptedModel(payOnce), tools: [opened.tool] });
     const lead = defineAgent({
@@ -129,7 +129,7 @@ describeRuntimes("an agent that was passivated, and whose lease stayed here", (s
     expect(await toolTextsOf(agent)).toEqual(["the end"]);
   });
 
-  it("takes queued inputs in their order, those that came before it was passivated and those after", async () => {
+  it("runs queued inputs in order, those from before it was passivated and those from after", async () => {
     const runtime = await stage().open({ agents: [payer()] });
     const agent = await startAgent(runtime, "clerk", "c");
     const turns = [agent.executeTurn("one")];
@@ -168,7 +168,7 @@ describeRuntimes("an agent that was passivated, and whose lease stayed here", (s
     expect(epochs.length === 2 || isRestored()).toBe(true);
   });
 
-  it("is not another process' to take before this one is shut down, and then at once", async () => {
+  it("cannot be taken by another process before this one is shut down, and then at once", async () => {
     const first = await stage().open({ agents: [payer()] });
     const turn = (await startAgent(first, "clerk", "c")).executeTurn("pay");
     const { requestId } = await requestOf(turn);
@@ -183,7 +183,7 @@ describeRuntimes("an agent that was passivated, and whose lease stayed here", (s
     expect(await agent.turn("c#1").result).toMatchObject({ status: "completed", text: "the end" });
   });
 
-  it("is activated for what another process has posted to it", async () => {
+  it("is activated for a post of another process", async () => {
     const first = await stage().open({ agents: [payer()] });
     const turn = (await startAgent(first, "clerk", "c")).executeTurn("pay");
     const { requestId } = await requestOf(turn);
@@ -207,8 +207,8 @@ async function openIdle(idle: { keptMs?: number; agents?: number }, stores = mem
   return { runtime, clock, start };
 }
 
-describe("how long an idle agent stays live", () => {
-  it("as long as it is told", async () => {
+describe("the time an idle agent stays live", () => {
+  it("is idle.keptMs", async () => {
     const { runtime, clock, start } = await openIdle({ keptMs: 60_000 });
     await start("a");
     for (let second = 0; second < 59; second += 1) {
@@ -219,7 +219,7 @@ describe("how long an idle agent stays live", () => {
     await idleUntil(runtime, clock);
   });
 
-  it("shorter while more are live than it is told, those first that did nothing for longest", async () => {
+  it("is shorter while more than idle.agents are live; the longest idle go first", async () => {
     const { runtime, clock, start } = await openIdle({ keptMs: 3_600_000, agents: 2 });
     const agents = [await start("a"), await start("b"), await start("c"), await start("d")];
     await idleUntil(runtime, clock, 2);
@@ -230,7 +230,7 @@ describe("how long an idle agent stays live", () => {
     expect(await liveIn(runtime)).toBe(2);
   });
 
-  it("not at all shorter while a call of it is under way", async () => {
+  it("does not elapse while one of its calls is running", async () => {
     const { promise: answer, resolve } = Promise.withResolvers<string>();
     const clock = createFakeClock();
     const look = defineTool({
@@ -261,7 +261,7 @@ describe("how long an idle agent stays live", () => {
   });
 });
 
-it("an agent that could not be activated because its stores did not answer stays passive, and is activated later", async () => {
+it("an agent that could not be activated because its stores did not answer stays passive and is activated later", async () => {
   const stores = memoryStores();
   let isAway = false;
   const acquire: Stores["acquire"] = async (...given) => {
@@ -278,7 +278,7 @@ it("an agent that could not be activated because its stores did not answer stays
   expect(await agent.executeTurn("hello").result).toMatchObject({ text: "heard 1" });
 });
 
-it("at a beat one read looks for what was posted to all agents of the process", async () => {
+it("a heartbeat checks the inboxes of all agents of the process with one read", async () => {
   const stores = memoryStores();
   const clock = createFakeClock();
   const inbox = vi.fn<Stores["inbox"]>((key) => stores.inbox(key));
@@ -299,9 +299,9 @@ it("at a beat one read looks for what was posted to all agents of the process", 
   expect(inbox).not.toHaveBeenCalled();
 });
 
-it("leaves nothing behind of all the turns and all the times that it was passivated", async () => {
+it("repeated turns and passivations leak no activation", async () => {
   const { runtime, clock, start } = await openIdle({ keptMs: 0 });
-  // The function is called experimental still, and a process says so once.
+  // The function is still experimental, and Node warns once per process.
   const said = vi.spyOn(process, "emitWarning").mockReturnValue();
   const before = queryObjects(Activation, { format: "count" });
   said.mockRestore();
@@ -312,7 +312,7 @@ it("leaves nothing behind of all the turns and all the times that it was passiva
     if (turn % 100 === 0) for (const agent of agents) await agent.resetConversation();
   }
   await idleUntil(runtime, clock);
-  // What earlier tests have left may be gone by now.
+  // Leftovers of earlier tests may have been collected by now.
   expect(queryObjects(Activation, { format: "count" })).toBeLessThanOrEqual(before);
   expect(agents.map(({ state }) => state.status)).toEqual(["ready", "ready", "ready"]);
 });
