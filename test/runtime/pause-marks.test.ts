@@ -5,8 +5,8 @@ import { loopTurns } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
-describeRuntimes("pause of an agent that is at rest", (stage) => {
-  it("before its first start() holds from the start on", async () => {
+describeRuntimes("pausing an idle agent", (stage) => {
+  it("before its first start() takes effect at the start", async () => {
     const model = scriptedModel("done");
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
     const agent = await runtime.agent("worker");
@@ -22,7 +22,7 @@ describeRuntimes("pause of an agent that is at rest", (stage) => {
     expect((await turn.result).text).toBe("done");
   });
 
-  it("after shutdown() holds from the next start on", async () => {
+  it("after shutdown() takes effect at the next start", async () => {
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model: scriptedModel("done") })] });
     const agent = await runtime.agent("worker");
     await agent.start();
@@ -34,7 +34,7 @@ describeRuntimes("pause of an agent that is at rest", (stage) => {
     expect((await agent.executeTurn("go").result).text).toBe("done");
   });
 
-  it("outlives shutdown() and start(), and ends with resume()", async () => {
+  it("survives shutdown() and start(), and ends with resume()", async () => {
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model: scriptedModel("done") })] });
     const agent = await runtime.agent("worker");
     await agent.start();
@@ -48,7 +48,7 @@ describeRuntimes("pause of an agent that is at rest", (stage) => {
     expect((await agent.executeTurn("go").result).text).toBe("done");
   });
 
-  it("a failed agent that was paused is ready for a turn after resume()", async () => {
+  it("a failed agent that was paused accepts a turn after resume()", async () => {
     const model = scriptedModel([{ error: new Error("broken") }, "fine"]);
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
     const agent = await runtime.agent("worker");
@@ -60,7 +60,7 @@ describeRuntimes("pause of an agent that is at rest", (stage) => {
     expect((await agent.executeTurn(null).result).text).toBe("fine");
   });
 
-  it("a pause that comes as the turn ends leaves the agent paused", async () => {
+  it("a pause at the moment the turn ends leaves the agent paused", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model })] });

@@ -6,7 +6,7 @@ import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate, eventsOfTurn } from "../support/turn-probes.ts";
 
 describeRuntimes("pause({ now: true })", (stage) => {
-  it("drops the model call in flight and repeats it after the pause", async () => {
+  it("cancels the model call in flight and repeats it after the pause", async () => {
     const gate = createGate<string>();
     const aborted: boolean[] = [];
     const model = scriptedModel(async (_request, { index, signal }) => {
@@ -29,7 +29,7 @@ describeRuntimes("pause({ now: true })", (stage) => {
     expect(account?.reserved).toEqual({ tokens: 0, costMicros: 0 });
   });
 
-  it("hastens a pause that waits for the call", async () => {
+  it("ends the wait of a pause() for the call in flight", async () => {
     const gate = createGate<string>();
     const model = scriptedModel(async (_request, { index, signal }) => (index > 0 ? "done" : await gate.pass(signal)));
     const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model })] });
@@ -44,7 +44,7 @@ describeRuntimes("pause({ now: true })", (stage) => {
     expect((await turn.result).text).toBe("done");
   });
 
-  it("drops the calls of subagents too", async () => {
+  it("cancels the calls of subagents too", async () => {
     const gate = createGate<string>();
     const reader = defineAgent({
       name: "reader",
@@ -66,7 +66,7 @@ describeRuntimes("pause({ now: true })", (stage) => {
     expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
   });
 
-  it("a tool that only waits in generate() does not hold the pause up", async () => {
+  it("does not wait for a tool that only waits in generate()", async () => {
     const gate = createGate<string>();
     const think = defineTool({
       name: "think",
@@ -96,7 +96,7 @@ describeRuntimes("pause({ now: true })", (stage) => {
   });
 });
 
-/** Resolves when no agent of the tree works any more. */
+/** Resolves when every agent of the tree is paused. */
 async function restOf(runtime: Runtime): Promise<void> {
   for (;;) {
     const agents = await runtime.list({ rootAgentId: "a" });

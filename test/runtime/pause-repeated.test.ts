@@ -6,7 +6,7 @@ import { loopTurns } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate, eventsOfTurn, typesOf } from "../support/turn-probes.ts";
 
-/** Long enough for everything that could still happen in memory to have happened. */
+/** Enough turns of the event loop for all pending work in memory to finish. */
 const aWhile = 20;
 
 const thinker = (script: ModelScript) => defineAgent({ name: "thinker", model: scriptedModel(script) });
@@ -19,7 +19,7 @@ describeRuntimes("pause and resume", (stage) => {
     return { runtime, agent };
   };
 
-  it("and resume() many times over changes nothing", async () => {
+  it("repeated pauses and resumes count once", async () => {
     const gates = [1, 2, 3].map(() => createGate<string>());
     const look = defineTool({
       name: "look",
@@ -49,7 +49,7 @@ describeRuntimes("pause and resume", (stage) => {
     expect(agent.state.status).toBe("ready");
   });
 
-  it("resume() before the safe point takes the pause back", async () => {
+  it("resume() before the safe point cancels the pause", async () => {
     const gate = createGate<string>();
     const { agent } = await open(thinker((_request, { signal }) => gate.pass(signal)));
     const turn = agent.executeTurn("go");
@@ -63,7 +63,7 @@ describeRuntimes("pause and resume", (stage) => {
     expect(agent.state.status).toBe("ready");
   });
 
-  it("tells its events: paused, busy again, and no step between", async () => {
+  it("its events are paused and then busy again, without a step in between", async () => {
     const gate = createGate<string>();
     const look = defineTool({
       name: "look",

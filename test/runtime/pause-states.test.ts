@@ -6,7 +6,7 @@ import { entriesOfType, loopTurns, orderFault } from "../support/journal-probes.
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
 
-/** Long enough for everything that could still happen in memory to have happened. */
+/** Enough turns of the event loop for all pending work in memory to finish. */
 const aWhile = 20;
 
 const thinker = (script: ModelScript) => defineAgent({ name: "thinker", model: scriptedModel(script) });
@@ -19,7 +19,7 @@ describeRuntimes("pause", (stage) => {
     return { runtime, agent };
   };
 
-  it("L6: of a ready agent holds it; a turn waits until resume()", async () => {
+  it("L6: a ready agent is paused at once, and a turn waits until resume()", async () => {
     const model = scriptedModel("done");
     const { agent } = await open(defineAgent({ name: "thinker", model }));
     await agent.pause();
@@ -34,7 +34,7 @@ describeRuntimes("pause", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
   });
 
-  it("while thinking: the answer is still recorded, the next step is held", async () => {
+  it("while thinking: the answer is still recorded, and the next step waits", async () => {
     const gate = createGate<string>();
     let checks = 0;
     const at = z.string().refine(() => {
@@ -76,7 +76,7 @@ describeRuntimes("pause", (stage) => {
     expect(checks).toBe(1);
   });
 
-  it("while tools run: their results are recorded, the model is not asked", async () => {
+  it("while tools run: their results are recorded, and the model is not called", async () => {
     const gates = [createGate<string>(), createGate<string>()];
     let started = 0;
     const slow = defineTool({
@@ -112,7 +112,7 @@ describeRuntimes("pause", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("holds the whole subtree; a child that was thinking is recorded and goes no further", async () => {
+  it("pauses the whole subtree; a child's model call is recorded, and the child stops there", async () => {
     const gate = createGate<string>();
     const look = defineTool({
       name: "look",
@@ -153,7 +153,7 @@ describeRuntimes("pause", (stage) => {
     ]);
   });
 
-  it("a child that ends while its parent is paused is taken in after resume(), once", async () => {
+  it("the end of a child whose parent is paused is processed once, after resume()", async () => {
     const gate = createGate<string>();
     const child = thinker((_request, { signal }) => gate.pass(signal));
     const model = scriptedModel([calling({ name: "thinker", arguments: { input: "do it" } }), "parent done"]);
@@ -172,7 +172,7 @@ describeRuntimes("pause", (stage) => {
     expect(tools.map(({ content }) => content)).toEqual(["child says"]);
   });
 
-  it("a paused turn can be aborted, and an agent paused mid-turn shut down and started again stays paused", async () => {
+  it("a paused turn can be aborted, and an agent paused mid-turn is still paused after shutdown() and start()", async () => {
     const gate = createGate<string>();
     const look = defineTool({
       name: "look",

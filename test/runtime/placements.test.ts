@@ -18,8 +18,8 @@ function arrived(): Placements<Live> {
   return agents;
 }
 
-describe("the agents of a process", () => {
-  it("refuses a second activation of an agent, and ends of what was never begun", () => {
+describe("placements of the agents in a process", () => {
+  it("refuses a second activation of an agent, and the end of an activation that never started", () => {
     const agents = arrived();
     expect(() => agents.send("a", { type: "activation.started" }, { attempt })).toThrow(InvariantError);
     expect(() => agents.send("b", { type: "activation.succeeded" }, { activation })).toThrow(
@@ -28,7 +28,7 @@ describe("the agents of a process", () => {
     expect(agents.get("a")).toBe(activation);
   });
 
-  it("ignores what is reported of an earlier activation", () => {
+  it("ignores reports of an earlier activation", () => {
     const agents = arrived();
     expect(agents.report(earlier, { type: "lost" })).toEqual([]);
     expect(agents.get("a")).toBe(activation);
@@ -36,7 +36,7 @@ describe("the agents of a process", () => {
     expect(agents.get("a")).toBeUndefined();
   });
 
-  it("answers a waiter for an agent that is not here, in the next tick", async () => {
+  it("resolves the wait for an absent agent in the next tick", async () => {
     const agents = new Placements<Live>();
     const rest = agents.rest("a");
     expect(agents.waiters).toBe(1);
@@ -44,7 +44,7 @@ describe("the agents of a process", () => {
     expect(agents.waiters).toBe(0);
   });
 
-  it("answers all who wait for one agent at once", async () => {
+  it("resolves all waits for one agent together", async () => {
     const agents = arrived();
     const rests = [agents.rest("a"), agents.rest("a")];
     expect(agents.waiters).toBe(1);
@@ -52,7 +52,7 @@ describe("the agents of a process", () => {
     await expect(Promise.all(rests)).resolves.toEqual(["waits", "waits"]);
   });
 
-  it("gives the activation that is here, and waits until it is decided whether it stays", async () => {
+  it("returns the current activation, and waits while it may be leaving", async () => {
     const agents = new Placements<Live>();
     agents.send("a", { type: "activation.started" }, { attempt });
     await expect(agents.present("a")).resolves.toBe(activation);
@@ -68,7 +68,7 @@ describe("the agents of a process", () => {
     expect(agents.isFree("a")).toBe(true);
   });
 
-  it("keeps the lease of a passive agent until it is live again or lost, and then lets the process exit", () => {
+  it("keeps the lease of a passive agent until the agent is live again or lost, and then lets the process exit", () => {
     const agents = arrived();
     const letGo = vi.fn<() => void>();
     const lease: KeptLease = { key: activation.key, epoch: 1, standing: new AgentStatusView(), untaken: [], letGo };

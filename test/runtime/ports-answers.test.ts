@@ -41,7 +41,7 @@ describeRuntimes(
       return { result, account, warnings, messages: await agent.getMessages() };
     };
 
-    it("arguments that are an object become their text, and a call without an id gets one", async () => {
+    it("arguments given as an object are converted to text, and a call without an id gets one", async () => {
       const [call] = callOf("look").toolCalls;
       const given = { ...call, id: undefined, arguments: { place: "roof" } };
       const answer = { ...callOf("look"), content: undefined, toolCalls: [given, given] };
@@ -67,27 +67,22 @@ describeRuntimes(
         { ...callOf("look"), toolCalls: [{ id: "1", name: "look", arguments: JSON.parse(deep) as unknown }] },
         /toolCalls\[0\]\.arguments are no JSON: a\.a.*more than 200 levels/,
       ],
-    ])(
-      "%s in place of an answer is a model error, tried again, settled at what it told",
-      async (_what, answer, words) => {
-        const { result, account } = await played(adapter(() => answer));
-        expect(result).toMatchObject({ status: "failed", error: { code: "model_error", retryable: true } });
-        expect(result.error?.message).toMatch(words);
-        const failed = await entriesOfType(stage().look(), "worker-1", "model.failed");
-        expect(failed).toHaveLength(2);
-        expect(await entriesOfType(stage().look(), "worker-1", "model.responded")).toEqual([]);
-        expect(account?.reserved).toEqual({ tokens: 0, costMicros: 0 });
-        // Nothing at all tells no usage either: it counts in full.
-        const told = { used: account?.used.tokens, unconfirmed: account?.unconfirmed.tokens };
-        const inFull = told.unconfirmed;
-        expect(told).toEqual(
-          answer === undefined ? { used: inFull, unconfirmed: inFull } : { used: 14, unconfirmed: 0 },
-        );
-      },
-    );
+    ])("%s as an answer is a model error, retried, and settled at its reported usage", async (_what, answer, words) => {
+      const { result, account } = await played(adapter(() => answer));
+      expect(result).toMatchObject({ status: "failed", error: { code: "model_error", retryable: true } });
+      expect(result.error?.message).toMatch(words);
+      const failed = await entriesOfType(stage().look(), "worker-1", "model.failed");
+      expect(failed).toHaveLength(2);
+      expect(await entriesOfType(stage().look(), "worker-1", "model.responded")).toEqual([]);
+      expect(account?.reserved).toEqual({ tokens: 0, costMicros: 0 });
+      // An answer of `undefined` has no usage: it is settled in full.
+      const told = { used: account?.used.tokens, unconfirmed: account?.unconfirmed.tokens };
+      const inFull = told.unconfirmed;
+      expect(told).toEqual(answer === undefined ? { used: inFull, unconfirmed: inFull } : { used: 14, unconfirmed: 0 });
+    });
 
     it.each(["error", "other", "a reason of next year"])(
-      "one with the finish reason %s is broken off",
+      "one with the finish reason %s counts as broken off",
       async (reason) => {
         const { result, account } = await played(adapter(() => ({ ...rightAnswer, finishReason: reason })));
         expect(result).toMatchObject({ status: "failed", error: { code: "model_error", retryable: true } });
@@ -102,7 +97,7 @@ describeRuntimes(
       ["content-filter", "finish_reason"],
       ["unknown", "completed"],
       [undefined, "completed"],
-    ])("one with the finish reason %s is complete", async (finishReason, stopReason) => {
+    ])("one with the finish reason %s counts as complete", async (finishReason, stopReason) => {
       const { result } = await played(adapter(() => ({ ...rightAnswer, finishReason })));
       expect(result).toMatchObject({ status: "completed", text: "done", stopReason });
     });
@@ -117,7 +112,7 @@ describeRuntimes(
       ["a text", { inputTokens: "01", outputTokens: "01" }],
       ["beyond what can be counted", { inputTokens: 2 ** 60, outputTokens: 1 }],
       ["more than a call can have", { inputTokens: 5, outputTokens: 2_000_000_000 }],
-    ])("usage that is %s is counted here, marked estimated, and told", async (_what, usage) => {
+    ])("usage that is %s is counted locally, flagged as estimated, and causes a warning", async (_what, usage) => {
       const { result, account, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
       expect(result).toMatchObject({ status: "completed", text: "done", usage: { estimated: true } });
       const { inputTokens, outputTokens } = result.usage;
@@ -131,7 +126,7 @@ describeRuntimes(
       );
     });
 
-    it("a part of the usage that cannot be true is billed as the rest, and told", async () => {
+    it("an implausible usage field is left out, the rest is billed, and a warning is emitted", async () => {
       const usage = { inputTokens: 100, outputTokens: 10, cachedInputTokens: -50 };
       const { result, account, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
       expect(result.usage).toMatchObject({ inputTokens: 100, outputTokens: 10, cachedInputTokens: 0 });
@@ -142,7 +137,7 @@ describeRuntimes(
     it.each([
       [{ cachedInputTokens: 101 }, "cachedInputTokens: 101 of 100"],
       [{ reasoningTokens: 1_000_000 }, "reasoningTokens: 1000000 of 10"],
-    ])("a part that is more than its whole, %o, is left out, and told", async (part, words) => {
+    ])("a usage detail that exceeds its total, %o, is left out with a warning", async (part, words) => {
       const usage = { inputTokens: 100, outputTokens: 10, ...part };
       const { result, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
       expect(result.usage).toMatchObject({
@@ -154,7 +149,7 @@ describeRuntimes(
       expect(warnings[0]?.message).toContain(`${words}, which no call can have; it was left out`);
     });
 
-    it.each(["reasoning_details", "tool_calls"])("%s of 3,000 levels are told and left out", async (field) => {
+    it.each(["reasoning_details", "tool_calls"])("%s of 3,000 levels are left out with a warning", async (field) => {
       const details = field === "reasoning_details" ? `[{"type":"reasoning.text","data":${deep}}]` : "[]";
       const calls = `[{"id":"1","function":{"name":"look","arguments":"{}"},"extra_content":${deep}}]`;
       const own = field === "tool_calls" ? `"tool_calls":${calls}` : `"reasoning_details":${details}`;
@@ -168,7 +163,7 @@ describeRuntimes(
       expect(messages.some((message) => message.role === "assistant" && message.reasoning !== undefined)).toBe(false);
     });
 
-    it("an adapter that ignores its signal holds up neither the abort nor the code that called", async () => {
+    it("an adapter that ignores its signal blocks neither the abort nor the code that called it", async () => {
       const neverEnding = createGate<ModelResponse>();
       const waits = createGate();
       const model = adapter(() => rightAnswer, { generate: () => neverEnding.pass() });
@@ -195,7 +190,7 @@ describeRuntimes(
       }
     });
 
-    it("the wait that an adapter asks for is a valid time even if it gives NaN", async () => {
+    it("a retry delay of NaN from an adapter becomes a valid time", async () => {
       let isFirst = true;
       const model = adapter(() => {
         if (!isFirst) return rightAnswer;

@@ -15,7 +15,7 @@ import { toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { adapter, callOf, childDefinition, rightAnswer, worker } from "../support/seam-play.ts";
 
-/** Passes a value of a wrong type, as code without a type checker does. */
+/** Passes a value of a wrong type, as unchecked code does. */
 function wrong(value: unknown): never {
   return value as never;
 }
@@ -34,7 +34,7 @@ const resolveAuth = (): Auth => wrong({ actorId: 7, credentials: "x" });
 const mayDecide = (): boolean => wrong("no");
 
 describeRuntimes(
-  "wrong values of user code",
+  "wrong values from user code",
   (stage) => {
     const played = async (options: Partial<AgentOptions>) => {
       const runtime = await stage().open({ agents: [defineAgent(worker(options)), childDefinition] });
@@ -69,7 +69,7 @@ describeRuntimes(
         { hooks: { beforeLlm: async (_draft, run) => void (await run.generate(wrong({ messages: "x" }))) } },
         /the request that run\.generate\(\) was given cannot be taken: messages: /,
       ],
-    ])("%s fails the turn, in words", async (_what, options, words) => {
+    ])("%s fails the turn with a clear error", async (_what, options, words) => {
       const { result } = await played(options);
       expect(result).toMatchObject({ status: "failed", error: { code: "invalid_input" } });
       expect(result.error?.message).toMatch(words);
@@ -104,13 +104,13 @@ describeRuntimes(
         },
         /what input\(\) of the subagent "child" gave is an object of class Promise; it must be a text/,
       ],
-    ])("%s is that call's error", async (_what, options, words) => {
+    ])("%s makes that call fail", async (_what, options, words) => {
       const { result, agent } = await played(options);
       expect(result.status).toBe("completed");
       expect((await toolTextsOf(agent)).join()).toMatch(words);
     });
 
-    it("a transform of the output that gives no JSON is told to the model, and fails the turn", async () => {
+    it("a transform of the output without a JSON result fails the turn", async () => {
       const cyclic: unknown[] = [];
       cyclic.push(cyclic);
       const model = adapter(() => rightAnswer, { generate: async () => ({ ...rightAnswer, content: '"x"' }) });
@@ -121,7 +121,7 @@ describeRuntimes(
       );
     });
 
-    it("a failed call that is not awaited does not end the process", async () => {
+    it("a rejected call that is not awaited does not end the process", async () => {
       const { result } = await played(withTool((run) => void run.saveArtifact(wrong(null))));
       expect(result.status).toBe("completed");
     });
@@ -143,14 +143,14 @@ it.each<[string, () => unknown, RegExp]>([
     () => worker({ autoCompact: { strategy: { name: wrong(null), compact: async () => null } } }),
     /autoCompact\.strategy\.name is null; it takes a name/,
   ],
-])("%s is checked when the agent is defined", (_what, options, words) => {
+])("%s is validated in defineAgent()", (_what, options, words) => {
   expect(() => defineAgent(options() as AgentOptions)).toThrow(words);
 });
 
 describeRuntimes(
   "the small ports of a runtime",
   (stage) => {
-    it("NaN as a random number, and an inspector that throws, change nothing", async () => {
+    it("NaN from random() and an inspector that throws change nothing", async () => {
       const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
       const definition = defineAgent(worker());
       const runtime = await stage().open({
@@ -166,7 +166,7 @@ describeRuntimes(
       ]);
     });
 
-    it("credentials with an invalid actor, and an unknown verdict, are refused in words", async () => {
+    it("an invalid actor from resolveAuth fails the turn with a clear error", async () => {
       const needs = defineTool({
         name: "probe",
         description: "Probes.",
@@ -185,7 +185,7 @@ describeRuntimes(
       );
     });
 
-    it("a rule that gives neither true nor false lets no person decide", async () => {
+    it("a mayDecide() that returns neither true nor false refuses the decision", async () => {
       const asks = defineTool({
         name: "probe",
         description: "Probes.",
@@ -209,7 +209,7 @@ describeRuntimes(
   ["memory"],
 );
 
-it("a clock that shows no time is refused, and one that stops to show it stands still", async () => {
+it("a clock that returns NaN is refused; if it starts to do so later, it stands still", async () => {
   const clock = createFakeClock();
   const agents = [defineAgent(worker())];
   await expect(createRuntime({ agents, clock: { ...clock, now: () => Number.NaN } })).rejects.toThrow(

@@ -12,10 +12,10 @@ import { childDefinition, Foreign, playTurn, type Seam } from "../support/seam-p
 
 const seams = [...modelSeams, ...codeSeams, ...toolSeams];
 const named = Object.values(foreignValues);
-/** Random pairs of a seam and a value; `TROUPE_CASES` gives more. */
+/** Number of random pairs of a seam and a value; `TROUPE_CASES` raises it. */
 const cases = randomCases(40, 10);
 
-/** All of the named values; in the quick run two of them, others for each seam, so that all of them come by. */
+/** All named values; in the quick run two per seam, chosen so that all values occur. */
 function valuesFor(seam: Seam): readonly (() => unknown)[] {
   const start = seams.indexOf(seam) * 2;
   return rows(
@@ -24,19 +24,19 @@ function valuesFor(seam: Seam): readonly (() => unknown)[] {
   );
 }
 
-/** What another process finds after a value has come in. */
+/** What another process finds after the value was returned. */
 interface Left {
   readonly hasEnded: boolean;
-  /** How the next turn of its agent ends there. */
+  /** Status of the agent's next turn in that process. */
   readonly next: string;
   readonly isReserved: boolean;
-  /** Whether every amount of every account can be one. */
+  /** Whether every amount of every account is a valid amount. */
   readonly isPaid: boolean;
 }
 
 const asItShouldBe: Left = { hasEnded: true, next: "completed", isReserved: false, isPaid: true };
 
-/** Gives each value at that place in the first turn of an agent, and looks at what is left as another process would. */
+/** Plays one turn per value with the seam returning it, and inspects the result in another process. */
 async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unknown)[]): Promise<Left[]> {
   const foreign = new Foreign();
   const agents = [defineAgent(seam.define(foreign)), childDefinition];
@@ -53,7 +53,7 @@ async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unkn
   const left: Left[] = [];
   for (const { agentId, status } of ended) {
     const next = await playTurn(second.runtime, agentId);
-    // A child whose parent's turn has ended is taken up by the process that recovers what was left behind.
+    // A child whose parent's turn has ended is recovered by recover().
     await second.runtime.recover();
     await vi.waitFor(async () => expect(await isAtRest(second.runtime, agentId)).toBe(true), { timeout: 20_000 });
     const accounts = await second.runtime.accounts(agentId);
@@ -68,7 +68,7 @@ async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unkn
   return left;
 }
 
-/** No turn of the tree is open any more. */
+/** Whether no turn of the tree is open. */
 async function isAtRest(runtime: Runtime, rootAgentId: string): Promise<boolean> {
   return (await runtime.list({ rootAgentId })).every(({ openTurnId }) => openTurnId === null);
 }
@@ -77,13 +77,13 @@ function isAmount(value: unknown): boolean {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
-/** All of them are played on SQLite; on the other stores a part is, since what comes in does not ask where it goes. */
+/** SQLite plays all seams; the other stores play some, since the checks do not depend on the stores. */
 const elsewhere = rows(seams, every(8));
 
 describeRuntimes(
-  "any value that a port gives",
+  "any value returned by a port",
   (stage) => {
-    it.each(rows(seams, every(3)))("$name: leaves a store that reads", async (seam) => {
+    it.each(rows(seams, every(3)))("$name: leaves a readable store", async (seam) => {
       const values = valuesFor(seam);
       expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
     });
@@ -92,9 +92,9 @@ describeRuntimes(
 );
 
 describeRuntimes(
-  "what some ports give",
+  "values returned by some ports",
   (stage) => {
-    it.each(elsewhere)("$name: leaves a store that reads", async (seam) => {
+    it.each(elsewhere)("$name: leaves a readable store", async (seam) => {
       const values = valuesFor(seam);
       expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
     });
@@ -103,9 +103,9 @@ describeRuntimes(
 );
 
 describeRuntimes(
-  "any value at any port",
+  "any value from any port",
   (stage) => {
-    it("leaves a store that reads", async () => {
+    it("leaves a readable store", async () => {
       const property = fc.asyncProperty(fc.constantFrom(...seams), anything, async (seam, value) => {
         expect(await whatIsLeft(stage(), seam, [value])).toEqual([asItShouldBe]);
       });

@@ -24,7 +24,7 @@ console.log((await agent.executeTurn("hello").result).text);
 `;
 
 it(
-  "a process whose turn only waits for its next attempt stays, and ends by itself afterwards",
+  "a process whose turn only waits for its next attempt stays alive, and exits afterwards",
   async () => {
     const file = join(folder, "program.ts");
     writeFileSync(file, program);
@@ -58,7 +58,7 @@ look();
 `;
 
 it(
-  "a process whose turn waits stays though its agent is passive, and ends by itself when the turn has",
+  "a process whose turn waits stays alive although its agent is passive, and exits after the turn",
   async () => {
     const file = join(folder, "waiting.ts");
     writeFileSync(file, waiting);

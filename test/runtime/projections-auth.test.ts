@@ -27,12 +27,12 @@ const bob: Auth = { actorId: "bob", credentials: { token: `${canary}-bob` } };
 
 interface Write {
   readonly agentId: string;
-  /** The method, with what was written. */
+  /** The method and the written value. */
   readonly what: string;
   readonly context: ProjectionContext | undefined;
 }
 
-/** Stores that note for whom they are written. `before` may hold a write, or refuse it. */
+/** Stores that record the context of each write. `before` may delay or refuse a write. */
 function notingStores(before?: (write: Write) => Promise<unknown> | undefined) {
   const writes: Write[] = [];
   const note = async (agentId: string, what: string, context: ProjectionContext | undefined): Promise<void> => {
@@ -63,7 +63,7 @@ function notingStores(before?: (write: Write) => Promise<unknown> | undefined) {
   return { projections, writes };
 }
 
-/** Who a write was for, by actor and token. */
+/** The actor and token of a write. */
 function whoOf({ context }: Write): string {
   const credentials = context?.auth?.credentials as { readonly token?: string } | undefined;
   return `${context?.actorId} ${credentials?.token}`;
@@ -72,7 +72,7 @@ function whoOf({ context }: Write): string {
 const of = (auth: Auth): string => `${auth.actorId} ${canary}-${auth.actorId}`;
 const noOne = "null undefined";
 
-/** Which callers the writes were for, by what was written. */
+/** Pairs of a written value and the caller it was written for. */
 const tellers = (writes: readonly Write[]): [string, string][] => writes.map((write) => [write.what, whoOf(write)]);
 
 const save = defineTool({
@@ -86,7 +86,7 @@ const save = defineTool({
   },
 });
 
-/** Saves an artifact and asks a child in each turn. */
+/** Saves an artifact and calls a child in each turn. */
 const lead = () => {
   const child = defineAgent({ name: "child", model: scriptedModel(() => "child's answer") });
   return defineAgent({
@@ -100,7 +100,7 @@ const lead = () => {
   });
 };
 
-/** Spawns a child in the background for the input `one`. */
+/** Spawns a background child for the input `one`. */
 const delegating = (gate: Gate<void>) => {
   const wait = defineTool({
     name: "wait",
@@ -128,7 +128,7 @@ const delegating = (gate: Gate<void>) => {
   });
 };
 
-describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) => {
+describeRuntimes("L9: custom stores get the turn's credentials", (stage) => {
   const warnings: string[] = [];
   beforeEach(() => {
     vi.spyOn(process, "emitWarning").mockImplementation((warning) => void warnings.push(String(warning)));
@@ -138,7 +138,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
     vi.restoreAllMocks();
   });
 
-  it("with every write of the turn, children included, and nothing with the writes of a turn without them", async () => {
+  it("with every write of the turn and its children, and none for a turn without credentials", async () => {
     const { projections, writes } = notingStores();
     const asked: AuthRequest[] = [];
     const resolveAuth = (request: AuthRequest): undefined => void asked.push(request);
@@ -168,7 +168,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
     expect(asked).toEqual([]);
   });
 
-  it("of two callers in one tree each with its own, also when all is written after the turns have ended", async () => {
+  it("per caller: two callers in one tree keep theirs, even if everything is written after the turns", async () => {
     const store = createGate();
     const { projections, writes } = notingStores(() => store.pass());
     const child = createGate();
@@ -195,7 +195,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
     expect(whoWrote(childId, "child's answer")).toEqual([of(ada)]);
   });
 
-  it("of the turn that compacts, with the compaction", async () => {
+  it("for a compaction, those of the turn that compacts", async () => {
     const { projections, writes } = notingStores();
     const agents = [
       defineAgent({
@@ -216,7 +216,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
     expect(writes.filter(({ what }) => what === "compact").map(whoOf)).toEqual(owners);
   });
 
-  it("by resolveAuth in another process: asked once per turn, and without an answer the write has none", async () => {
+  it("from resolveAuth in another process: called once per turn; without a result the write has none", async () => {
     const first = await stage().open({ agents: [lead()] });
     const before = await first.agent("lead", { agentId: "p" });
     await before.start();
@@ -254,7 +254,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
     expect(whoWrote("save report")).toEqual([of(ada), "bob undefined"]);
   });
 
-  it("by resolveAuth while another process runs the turn: asked once, however often it is copied", async () => {
+  it("from resolveAuth while another process runs the turn: called once for several writes", async () => {
     const gate = createGate();
     const hold = defineTool({
       name: "hold",
@@ -293,7 +293,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
     expect(asked).toEqual([{ actorId: "ada", agentId: "p", turnId: "p#1", reason: "projection" }]);
   });
 
-  it("in the process that carries a turn on, also for the rest of a turn whose start was copied before", async () => {
+  it("in the process that continues a turn, even if the turn's start was written before", async () => {
     const gate = createGate();
     const agents = () => [delegating(gate)];
     const earlier = notingStores();
@@ -327,7 +327,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
     expect(asked.filter(({ turnId }) => turnId === `${childId}#1`)).toHaveLength(1);
   });
 
-  it("again from resolveAuth when a store refuses the write without them; the turn does not wait", async () => {
+  it("resolveAuth is called again if a store refuses a write without credentials; the turn does not wait", async () => {
     const first = await stage().open({ agents: [lead()] });
     const before = await first.agent("lead", { agentId: "p" });
     await before.start();
@@ -355,7 +355,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
   it.each([
     { how: "the turn's own", resolves: false },
     { how: "those of resolveAuth", resolves: true },
-  ])("and holds them no longer than until the end of the turn is copied: $how", async ({ resolves }) => {
+  ])("are released once the end of the turn is written: $how", async ({ resolves }) => {
     const held: WeakRef<object>[] = [];
     const fresh = (): Auth => {
       const credentials = { token: "x" };
@@ -383,7 +383,7 @@ describeRuntimes("L9: stores of one's own get the turn's credentials", (stage) =
     expect(runtime.isOpen).toBe(true);
   });
 
-  it("S13: they are in no stored byte, warning, event, console output or JSON of the context", async () => {
+  it("S13: are in no stored byte, warning, event, console output or JSON of the context", async () => {
     const shown: unknown[] = [];
     const { projections, writes } = notingStores(({ context }) => {
       shown.push(JSON.stringify(context), { ...context?.auth });

@@ -8,7 +8,7 @@ import { createGate } from "../support/turn-probes.ts";
 
 const agents = [defineAgent({ name: "desk", model: scriptedModel(({ messages }) => `I see ${messages.length}`) })];
 
-/** A store that cannot be reached until it is told otherwise. */
+/** A store that cannot be reached while `isDown` is set. */
 function outage() {
   const state = { isDown: true, tries: 0 };
   const before: BeforeWrite = () => {
@@ -18,7 +18,7 @@ function outage() {
   return { state, before };
 }
 
-describeRuntimes("a store of one's own that fails", (stage) => {
+describeRuntimes("a custom store that fails", (stage) => {
   const open = async (projections: Parameters<ReturnType<typeof stage>["open"]>[0]["projections"], agentId = "p") => {
     const runtime = await stage().open({ agents, projections });
     const agent = await runtime.agent("desk", { agentId });
@@ -34,7 +34,7 @@ describeRuntimes("a store of one's own that fails", (stage) => {
     vi.restoreAllMocks();
   });
 
-  it("breaks no turn, holds up no other store, and is reported once; it gets everything when it is back", async () => {
+  it("breaks no turn, delays no other store, is reported once, and gets everything once it is back", async () => {
     const { state, before } = outage();
     const messages = new OwnMessages(before);
     const states = new OwnStates();
@@ -44,7 +44,7 @@ describeRuntimes("a store of one's own that fails", (stage) => {
     const projected = runtime.projected("p");
     await loopTurns(10);
     expect((await states.load("p"))?.turnCount).toBe(2);
-    // Every try waits longer than the one before, and none of them says anything more.
+    // Each retry waits longer than the one before, and no retry warns again.
     for (let round = 0; round < 40; round += 1) {
       stage().clock.advance(1_000);
       await loopTurns(3);
@@ -61,7 +61,7 @@ describeRuntimes("a store of one's own that fails", (stage) => {
     expect(messages.appended).toHaveLength(4);
   });
 
-  it("is reported again after it had recovered, and once for all trees", async () => {
+  it("is reported again after a recovery, and once for all trees", async () => {
     const { state, before } = outage();
     const messages = new OwnMessages(before);
     const { runtime, agent } = await open({ messages });
@@ -81,7 +81,7 @@ describeRuntimes("a store of one's own that fails", (stage) => {
     expect(messages.of("p")).toHaveLength(4);
   });
 
-  it("is left behind by shutdown(), after one more try, and caught up with at the next start", async () => {
+  it("is abandoned by shutdown() after one more try, and caught up at the next start", async () => {
     const { state, before } = outage();
     const messages = new OwnMessages(before);
     const { runtime, agent } = await open({ messages });
@@ -98,8 +98,8 @@ describeRuntimes("a store of one's own that fails", (stage) => {
   });
 });
 
-describeRuntimes("a store of one's own that is slow", (stage) => {
-  it("holds up no turn; projected() waits for what was committed before it was asked", async () => {
+describeRuntimes("a slow custom store", (stage) => {
+  it("delays no turn; projected() waits for everything committed before the call", async () => {
     const gate = createGate();
     const own = ownStores((operation) => (operation === "append" ? gate.pass() : undefined));
     const runtime = await stage().open({ agents, projections: own });
@@ -118,7 +118,7 @@ describeRuntimes("a store of one's own that is slow", (stage) => {
     expect(own.messages.of("p")).toEqual(await agent.getMessages());
   });
 
-  it("is waited for by shutdown()", async () => {
+  it("shutdown() waits for it", async () => {
     const gate = createGate();
     const own = ownStores((operation) => (operation === "append" ? gate.pass() : undefined));
     const runtime = await stage().open({ agents, projections: own });
@@ -134,7 +134,7 @@ describeRuntimes("a store of one's own that is slow", (stage) => {
     expect(own.messages.of("p")).toEqual(messages);
   });
 
-  it("is waited for no longer than five seconds", async () => {
+  it("shutdown() waits no longer than five seconds", async () => {
     const never = Promise.withResolvers<never>().promise;
     const own = ownStores((operation) => (operation === "append" ? never : undefined));
     const runtime = await stage().open({ agents, projections: own });

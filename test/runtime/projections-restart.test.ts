@@ -43,14 +43,14 @@ const clerk = () =>
 
 type Own = ReturnType<typeof ownStores>;
 
-/** Turns with artifacts, compactions, and a clearing in between. */
+/** Turns with artifacts and compactions, and one clear() in between. */
 const steps: readonly ((agent: Agent) => Promise<unknown>)[] = [
   ...["one", "two", "three"].map((question) => (agent: Agent) => agent.executeTurn(question).result),
   (agent) => agent.clear(),
   ...["four", "five", "six"].map((question) => (agent: Agent) => agent.executeTurn(question).result),
 ];
 
-/** A process that does nothing but write to these stores; when it is killed, another one comes. */
+/** A process that only writes to these stores; after kill() a new one takes over. */
 class Copyist {
   readonly #stage: Stage;
   readonly #own: Own;
@@ -75,13 +75,13 @@ class Copyist {
 interface Attempt {
   readonly agentId: string;
   readonly own: Own;
-  /** Number of the write after which the copyist is killed. */
+  /** Number of the write after which the copying process is killed. */
   readonly hit: number;
-  /** Numbers of the steps after which it copies, from 0. */
+  /** Indexes of the steps after which it copies. */
   readonly copyAfter: readonly number[];
 }
 
-/** Works, and copies now and then; false when there were too few writes to be struck. */
+/** Plays all steps and copies after some. Returns false if the process made too few writes to be killed. */
 async function copyWithKill(stage: Stage, worker: Runtime, attempt: Attempt): Promise<boolean> {
   const { agentId, own, hit, copyAfter } = attempt;
   const copyist = new Copyist(stage, own);
@@ -111,13 +111,13 @@ async function copyWithKill(stage: Stage, worker: Runtime, attempt: Attempt): Pr
 
 const contentsOf = (own: Own, agentId: string): unknown[] => own.messages.of(agentId).map(({ content }) => content);
 
-describeRuntimes("projections of a process that is killed between a write and its cursor", (stage) => {
+describeRuntimes("projections of a process that is killed between a write and its cursor update", (stage) => {
   const rhythms = [
     { rhythm: "every step", copyAfter: steps.map((_step, index) => index), writes: 20 },
     { rhythm: "many steps", copyAfter: [1, 3, 6], writes: 10 },
   ];
   it.each(rows(rhythms, ({ rhythm }) => rhythm === "many steps"))(
-    "get it again under the same id; nothing is missing, nothing comes back: after $rhythm",
+    "are repeated under the same id without losses or deleted rows: after $rhythm",
     async (given) => {
       const { copyAfter, writes } = given;
       const worker = await stage().open({ agents: [clerk()] });
@@ -146,14 +146,14 @@ describeRuntimes("projections of a process that is killed between a write and it
 const talker = () =>
   defineAgent({ name: "talker", model: scriptedModel(({ messages }) => `I see ${messages.length}`) });
 
-/** A state store that only tells what it is given. */
+/** A state store that calls a listener and stores nothing. */
 const hearing = (heard: (agentId: string, state: AgentMetadata) => void): StateStore => ({
   save: async (agentId, state) => heard(agentId, state),
   load: async () => undefined,
 });
 
 describeRuntimes("projections after a restart", (stage) => {
-  it("go on where the last process came to, as soon as the agent is opened", async () => {
+  it("continue from the last position as soon as the agent is opened", async () => {
     const own = ownStores();
     const first = await stage().openProcess({ agents: [talker()], projections: own });
     const before = await first.runtime.agent("talker", { agentId: "p" });
@@ -194,7 +194,7 @@ describeRuntimes("projections after a restart", (stage) => {
     expect(own.messages.of("q")).toHaveLength(2);
   });
 
-  it("what another process commits in a tree that lives here is copied too", async () => {
+  it("commits of another process to a tree that is live here are copied too", async () => {
     const copied = Promise.withResolvers<void>();
     const own = ownStores();
     const helper = defineAgent({ name: "helper", model: scriptedModel("helped") });

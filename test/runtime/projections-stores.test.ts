@@ -8,14 +8,14 @@ import {
 } from "../contracts/projection-stores.contract.ts";
 import { OwnArtifacts, OwnMessages, OwnStates } from "../support/own-stores.ts";
 
-// The stores that the tests of projections write to keep to what docs/stores.md asks of the user's.
-describe("a message store of one's own", () => {
+// The custom stores used by the projection tests meet the contract of docs/stores.md.
+describe("a custom message store", () => {
   messageStoreContract(() => new OwnMessages());
 });
-describe("an artifact store of one's own", () => {
+describe("a custom artifact store", () => {
   artifactStoreContract(() => new OwnArtifacts());
 });
-describe("a state store of one's own", () => {
+describe("a custom state store", () => {
   stateStoreContract(() => new OwnStates());
 });
 
@@ -25,7 +25,7 @@ describe("createRuntime()", () => {
     [{ messages: {} }, "projections.messages lacks append() and compact()"],
     [{ artifacts: { save: "yes" } }, "projections.artifacts lacks save()"],
     [{ message: new OwnMessages() }, 'projections has no option "message": did you mean messages?'],
-  ])("refuses a value that is not a store, and says what is missing: %#", async (projections, words) => {
+  ])("refuses a value that is not a store and names the missing methods: %#", async (projections, words) => {
     const agents = [defineAgent({ name: "clerk", model: scriptedModel("done") })];
     const opened = createRuntime({ agents, projections: projections as unknown as Projections });
     await expect(opened).rejects.toThrow(InvalidInputError);

@@ -13,7 +13,7 @@ import { calling } from "../support/turn-probes.ts";
 
 type Own = ReturnType<typeof ownStores>;
 
-/** Every process of this stage writes to these stores. */
+/** Passes these stores to every process of the stage. */
 function withProjections(stage: Stage, projections: Own): Stage {
   return {
     ...bound(stage),
@@ -37,7 +37,7 @@ function bound(stage: Stage): Stage {
   };
 }
 
-/** The messages that a copy of the conversation must hold: what the model's view begins with, since the last clearing. */
+/** Ids of the messages that a copy must contain: since the last clear(), what the model sees first. */
 async function expectedIds(runtime: Runtime, { agentId }: AgentRecord): Promise<string[]> {
   const entries = await entriesOf(runtime.stores, agentId);
   const cleared = entries.findLastIndex(({ type }) => type === "conversation.cleared");
@@ -49,7 +49,7 @@ async function expectedIds(runtime: Runtime, { agentId }: AgentRecord): Promise<
 }
 
 describeRuntimes(
-  "L11: stores of one's own have what the journal has",
+  "L11: custom stores contain what the journal contains",
   (stage) => {
     it.each(rows(scenarios, every(3)))("$name", async ({ run }) => {
       const own = ownStores();
@@ -87,7 +87,7 @@ const save = defineTool({
 });
 
 describeRuntimes("projections", (stage) => {
-  it("follow every turn, every version of an artifact, and clear()", async () => {
+  it("contain every turn, every version of an artifact, and the effect of clear()", async () => {
     const own = ownStores();
     const model = scriptedModel([
       calling({ name: "save", arguments: { text: "one" } }, { name: "save", arguments: { text: "two" } }),
@@ -122,7 +122,7 @@ describeRuntimes("projections", (stage) => {
     expect(await own.state.load("p")).toMatchObject({ turnCount: 3 });
   });
 
-  it("L10: a compaction of the agent's context is one of the message store", async () => {
+  it("L10: a compaction of the agent's context also compacts the message store", async () => {
     const own = ownStores();
     const model = scriptedModel(({ messages }) => `I see ${messages.length}`);
     const definition = defineAgent({
@@ -142,7 +142,7 @@ describeRuntimes("projections", (stage) => {
     expect(left).toEqual(all.slice(-left.length));
   });
 
-  it("a store under a new name is filled from the beginning; under its old one it goes on", async () => {
+  it("a store with a new name is filled from the beginning; with its old name it continues", async () => {
     const model = scriptedModel(({ messages }) => `I see ${messages.length}`);
     const agents = [defineAgent({ name: "desk", model })];
     const turn = async (messages: OwnMessages, question: string) => {
@@ -162,7 +162,7 @@ describeRuntimes("projections", (stage) => {
     expect(renamed.of("p")).toHaveLength(6);
   });
 
-  it("projected() without projections, or of a tree that is nowhere, resolves", async () => {
+  it("projected() resolves without projections and for an unknown tree", async () => {
     const agents = [defineAgent({ name: "desk", model: scriptedModel("done") })];
     const plain = await stage().open({ agents });
     await expect(plain.projected("nobody")).resolves.toBeUndefined();

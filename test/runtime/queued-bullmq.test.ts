@@ -35,7 +35,7 @@ describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
     readonly name: string;
   }
 
-  /** Processes on one Redis, in which the same tool says who runs it; those that are given work on its queue. */
+  /** Opens processes on one Redis whose tool returns the name of its process. Those without `work` run queued calls. */
   async function processes(given: readonly Process[], auth?: "required"): Promise<Runtime[]> {
     const prefix = ownPrefix();
     const queuePrefix = ownQueuePrefix();
@@ -64,12 +64,12 @@ describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
     return await Promise.all(opened);
   }
 
-  it("another process runs the call, and its second attempt", async () => {
+  it("another process runs the call and its second attempt", async () => {
     const runtimes = await processes([{ name: "owner", work: { queues: {} } }, { name: "other" }]);
     expect(await played(runtimes)).toEqual(["other for ada with false"]);
   });
 
-  it("a queue holds no job of a call that has ended, though agents that are woken add their jobs again", async () => {
+  it("a queue has no job of an ended call, although agents that wake add their jobs again", async () => {
     const visit = defineTool({
       name: "visit",
       description: "Visits.",
@@ -87,7 +87,7 @@ describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
       const queues = queuesOn(server, { prefix: queuePrefix });
       return await createRuntime({ agents, stores: storesOn(server, { prefix }), queues, ...options });
     };
-    // No more than these three calls begin: a job that was added again would wait until the test is over.
+    // At most these three calls start, so a job that was added again would still be waiting at the end.
     const queues = { browser: { rateLimit: { max: 3, perMs: 3_600_000 } } };
     const workers = [
       await open({ role: "worker", work: { queues } }),
@@ -105,7 +105,7 @@ describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
     }
   });
 
-  it("credentials do not travel: the worker resolves its own, or the tool is not run", async () => {
+  it("credentials are not sent with the job: the worker resolves its own, or the tool is not run", async () => {
     const owner = { name: "owner", work: { queues: {} } };
     const none = await processes([owner, { name: "other" }], "required");
     expect((await played(none))[0]).toMatch(

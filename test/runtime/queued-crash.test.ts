@@ -9,7 +9,7 @@ import { calling, createGate } from "../support/turn-probes.ts";
 describeRuntimes("queued tools after a crash", (stage) => {
   interface Act {
     readonly effect: EffectClass;
-    /** Who ran it, as `process attempt key`. */
+    /** Runs of the tool, as `process attempt key`. */
     readonly ledger: string[];
     readonly reconcile?: (() => Promise<Reconciliation>) | undefined;
   }
@@ -31,7 +31,7 @@ describeRuntimes("queued tools after a crash", (stage) => {
     return defineAgent({ name: "worker", model, tools: [tool] });
   }
 
-  /** A process dies while it runs the call of its own agent; another one takes the agent up, and the call with it. */
+  /** A process dies while it runs its agent's call; another one recovers the agent and the call. */
   async function crash(act: Act) {
     const hold = createGate<string>();
     const doomed = await stage().openProcess({ agents: [workerOf("first", act, hold)] });
@@ -45,12 +45,12 @@ describeRuntimes("queued tools after a crash", (stage) => {
     const agent = await survivor.find("worker-1");
     await survivor.recover();
     const result = await elapse(stage().clock, agent.turn("worker-1#1").result);
-    // What the dead process still has in memory reaches no other process.
+    // Results of the dead process reach no other process.
     hold.open("sent by the dead");
     return { agent, result };
   }
 
-  it.each(["none", "keyed"] as const)("F2: the body of a %s call is run again, as the same attempt", async (effect) => {
+  it.each(["none", "keyed"] as const)("F2: the body of a %s call is run again as the same attempt", async (effect) => {
     const ledger: string[] = [];
     const { agent, result } = await crash({ effect, ledger });
     expect(result).toMatchObject({ status: "completed", text: "the end", toolCalls: 1 });
@@ -73,14 +73,14 @@ describeRuntimes("queued tools after a crash", (stage) => {
     { answer: { done: true, result: "receipt 7" } as const, told: /^receipt 7$/ },
     { answer: { done: false } as const, told: /known not to have taken effect/ },
     { answer: { unknown: true } as const, told: /is not known: its process ended/ },
-  ])("F2: reconcile is asked in its place: $answer", async ({ answer, told }) => {
+  ])("F2: reconcile is called instead: $answer", async ({ answer, told }) => {
     const ledger: string[] = [];
     const { agent } = await crash({ effect: "once", ledger, reconcile: () => Promise.resolve(answer) });
     expect(ledger).toHaveLength(1);
     expect((await toolTextsOf(agent))[0]).toMatch(told);
   });
 
-  it("a tool that is gone is told as such, and the agent goes on", async () => {
+  it("a call of a removed tool gets an error, and the agent continues", async () => {
     const hold = createGate<string>();
     const act: Act = { effect: "once", ledger: [] };
     const doomed = await stage().openProcess({ agents: [workerOf("first", act, hold)], work: { queues: {} } });

@@ -10,7 +10,7 @@ import { calling } from "../support/turn-probes.ts";
 
 const CALLS = 3;
 
-/** Give one out, give it out twice at the same time, give it up, or tell its agent twice at the same time. */
+/** Delivers a job, delivers it twice at once, gives it up, or does both at once. */
 const moveArbitrary = record({
   act: constantFrom("give", "give", "give", "double", "giveUp", "race"),
   index: nat({ max: 20 }),
@@ -25,7 +25,7 @@ async function make(queues: UnrulyQueues, { act, index }: Move): Promise<void> {
 }
 
 it.each(["once", "keyed"] as const)(
-  "F13: a %s call has one result, even if jobs or ends are doubled, late or given up",
+  "F13: a %s call has one result, even if jobs or results are duplicated, late or given up",
   async (effect) => {
     await assert(
       asyncProperty(array(moveArbitrary, { maxLength: 12 }), async (moves) => {
@@ -60,7 +60,7 @@ async function playOnce(effect: EffectClass, moves: readonly Move[]): Promise<vo
     for await (const { type } of turn) if (type === "tool.started" && ++added === CALLS) break;
     while (queues.jobs.length < CALLS) await new Promise(setImmediate);
     for (const move of moves) await make(queues, move);
-    // At last each comes through.
+    // Finally each job is delivered.
     for (let index = 0; index < CALLS; index += 1) await queues.give(index);
     const result = await turn.result;
     expect(result).toMatchObject({ status: "completed", text: "the end", toolCalls: CALLS });

@@ -22,7 +22,7 @@ function queued(options: Options): Tool<Record<string, never>> {
 }
 
 describeRuntimes("tools with a queue", (stage) => {
-  /** An agent that calls the tool once, or as often as is said, and then answers. */
+  /** An agent that calls the tool `calls` times and then answers. */
   async function agentWith(tool: Tool<Record<string, never>>, calls = 1): Promise<Agent> {
     const model = scriptedModel([calling(...Array.from({ length: calls }, () => tool.name)), "the end"]);
     const definition = defineAgent({ name: "worker", model, tools: [tool] });
@@ -32,7 +32,7 @@ describeRuntimes("tools with a queue", (stage) => {
     return agent;
   }
 
-  it("a call is run from its queue, and its result reaches the model", async () => {
+  it("a call runs from its queue, and its result reaches the model", async () => {
     const agent = await agentWith(queued({ execute: (_args, run) => `${run.prompt} by ${run.callId}` }), 3);
     const result = await elapse(stage().clock, agent.executeTurn("go").result);
     expect(result).toMatchObject({ status: "completed", text: "the end", toolCalls: 3 });
@@ -42,14 +42,14 @@ describeRuntimes("tools with a queue", (stage) => {
     expect(started.map(({ queue, attempt }) => [queue, attempt])).toEqual(
       Array.from({ length: 3 }, () => ["browser", 1]),
     );
-    // Nothing is left to look after.
+    // No queued call, inbox item or timer remains.
     const record = await stage().look().readAgent({ tenant: "default", agentId: "worker-1" });
     expect(record?.queued ?? {}).toEqual({});
     expect(await stage().look().inbox({ tenant: "default", agentId: "worker-1" })).toEqual([]);
     expect(await stage().look().nextTimerAt()).toBeUndefined();
   });
 
-  it.each(["none", "keyed"] as const)("a %s tool is tried again, after a wait, with the same key", async (effect) => {
+  it.each(["none", "keyed"] as const)("a %s tool is retried after a wait with the same key", async (effect) => {
     const seen: [number, string, number][] = [];
     const flaky = queued({
       effect,
@@ -71,12 +71,12 @@ describeRuntimes("tools with a queue", (stage) => {
       [2, 500],
     ]);
     for (const [index, { retryAt }] of retries.entries()) expect(seen[index + 1]?.[2]).toBeGreaterThanOrEqual(retryAt);
-    // The next attempt is stored at once; its queue keeps it until it is time.
+    // The next attempt is stored at once; the queue delays it.
     const started = await entriesOfType(stage().look(), "worker-1", "tool.started");
     for (const [index, { retryAt }] of retries.entries()) expect(started[index + 1]?.at).toBeLessThan(retryAt);
   });
 
-  it("a tool that fails at every attempt is an error", async () => {
+  it("a tool that fails at every attempt returns an error", async () => {
     const agent = await agentWith(
       queued({
         effect: "none",
@@ -109,7 +109,7 @@ describeRuntimes("tools with a queue", (stage) => {
     expect((await toolTextsOf(agent))[0]).toMatch(/"browse" is not known: the connection broke\. It may or may not/);
   });
 
-  it("ToolNotStartedError of a once tool is a plain error, and reconcile is asked after any other", async () => {
+  it("ToolNotStartedError of a once tool is an ordinary error; after any other error reconcile is called", async () => {
     const notStarted = await agentWith(
       queued({
         execute() {
@@ -121,7 +121,7 @@ describeRuntimes("tools with a queue", (stage) => {
     expect(result.errors).toMatchObject([{ code: "tool_not_started", message: "no account is set up" }]);
   });
 
-  it("reconcile has the result of a once tool that threw", async () => {
+  it("reconcile provides the result of a once tool that threw", async () => {
     const agent = await agentWith(
       queued({
         execute() {
@@ -134,7 +134,7 @@ describeRuntimes("tools with a queue", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(['{"receipt":7}']);
   });
 
-  it("a tool that takes too long is cut, and its signal aborted", async () => {
+  it("a tool that exceeds its timeout is cut, and its signal aborted", async () => {
     let aborted: unknown;
     const hold = createGate<string>();
     const agent = await agentWith(
@@ -167,7 +167,7 @@ describeRuntimes("tools with a queue", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["The tool stopped the run: enough was found"]);
   });
 
-  it("a result of 5 MB is stored whole, and the model sees the beginning", async () => {
+  it("a result of 5 MB is stored whole, and the model gets an excerpt", async () => {
     const text = "page ".repeat(1_000_000);
     const agent = await agentWith(queued({ effect: "none", execute: () => text }));
     const result = await elapse(stage().clock, agent.executeTurn("go").result);
@@ -182,7 +182,7 @@ describeRuntimes("tools with a queue", (stage) => {
     expect((await toolTextsOf(agent))[0]?.length).toBeLessThan(33_000);
   });
 
-  it("artifacts that it saves are stored with its end, under the versions it was told", async () => {
+  it("artifacts that it saves are stored with its result, under the versions it was given", async () => {
     const told: number[] = [];
     const agent = await agentWith(
       queued({

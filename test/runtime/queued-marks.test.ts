@@ -15,7 +15,7 @@ describeRuntimes("queued tools that are paused, aborted or cut", (stage) => {
     readonly aborted: unknown[];
   }
 
-  /** An agent that has called the tool twice: the queue runs one call at a time. */
+  /** An agent that has called the tool twice. The queue runs one call at a time. */
   async function play(effect: EffectClass, budget?: { maxSeconds: number }): Promise<Play> {
     const hold = createGate<string>();
     const aborted: unknown[] = [];
@@ -43,7 +43,7 @@ describeRuntimes("queued tools that are paused, aborted or cut", (stage) => {
   it.each([
     { effect: "none", told: [/^Interrupted by user$/, /^Interrupted by user$/] },
     { effect: "once", told: [/is not known: Interrupted by user/, /^Interrupted by user$/] },
-  ] as const)("an abort: of a $effect call that ran and one that waited", async ({ effect, told }) => {
+  ] as const)("an abort of a running and a waiting $effect call", async ({ effect, told }) => {
     const { agent, turn, aborted } = await play(effect);
     await turn.abort();
     const result = await elapse(stage().clock, turn.result);
@@ -60,7 +60,7 @@ describeRuntimes("queued tools that are paused, aborted or cut", (stage) => {
     expect(await stage().look().inbox({ tenant: "default", agentId: "worker-1" })).toEqual([]);
   });
 
-  it("a pause: what runs ends and is recorded, what waits is begun when the pause is over", async () => {
+  it("a pause: the running call ends and is recorded, and the waiting one starts after the pause", async () => {
     const { agent, turn, hold } = await play("once");
     const settled = Promise.withResolvers<void>();
     turn.subscribe({
@@ -79,7 +79,7 @@ describeRuntimes("queued tools that are paused, aborted or cut", (stage) => {
     expect(hold.count).toBe(2);
   });
 
-  it("working time goes on while a queue has the call, and cuts it", async () => {
+  it("working time counts while a call is queued, and its limit cuts the call", async () => {
     const { agent, turn, aborted } = await play("none", { maxSeconds: 5 });
     stage().clock.advance(6_000);
     const result = await elapse(stage().clock, turn.result);

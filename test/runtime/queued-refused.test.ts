@@ -15,7 +15,7 @@ function workerOn(queue?: string) {
   return defineAgent({ name: "worker", model: scriptedModel(["the end"]), tools: [tool] });
 }
 
-it("with autoSave: false a queued tool is refused, and it is said what would be right", async () => {
+it("autoSave: false refuses a queued tool, and the error suggests what to change", async () => {
   const runtime = await createRuntime({ agents: [workerOn("browser")] });
   const refused = /agent "worker" has the tool "browse" with a queue.*Leave its queue out.*autoSave: true/;
   await expect(runtime.agent("worker", { autoSave: false })).rejects.toThrow(refused);
@@ -23,13 +23,13 @@ it("with autoSave: false a queued tool is refused, and it is said what would be 
   expect(() => createAgentLoop(workerOn("browser"))).toThrow(refused);
 });
 
-it("the queue belongs to what a definition is, and to what its agents are granted", () => {
+it("the queue is included in the definition's hash and in the agents' grants", () => {
   const [none, browser, mail] = [workerOn(), workerOn("browser"), workerOn("mail")];
   expect(new Set([none, browser, mail].map(({ ref }) => ref.hash)).size).toBe(3);
   expect(browser.grantedTools).toEqual([{ name: "browse", kind: "function", effect: "once", queue: "browser" }]);
   expect(none.grantedTools).toEqual([{ name: "browse", kind: "function", effect: "once" }]);
 });
 
-it("a tool cannot use the queue of the agents", () => {
+it("a tool cannot use the runtime's wake queue", () => {
   expect(() => workerOn(WAKE_QUEUE)).toThrow(/which is that of the agents/);
 });

@@ -36,7 +36,7 @@ function workerWith(options: Options): AgentDefinition {
   return defineAgent({ name: "worker", model, tools: [tool, note] });
 }
 
-describeRuntimes("what a queued tool knows of its run", (stage) => {
+describeRuntimes("the run context of a queued tool", (stage) => {
   async function agentOf(agents: AgentDefinition[], options: Partial<Pick<RuntimeOptions, "resolveAuth">> = {}) {
     const runtime = await stage().open({ agents, random: () => 0.5, ...options });
     const agent = await runtime.agent("worker", { agentId: "worker-1" });
@@ -44,7 +44,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
     return agent;
   }
 
-  it("agent, prompt, earlier calls, trace, and who it runs for", async () => {
+  it("has agent, prompt, earlier calls, trace and actor", async () => {
     let seen: unknown;
     const agent = await agentOf([
       workerWith({
@@ -74,7 +74,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
     });
   });
 
-  it("credentials and secrets do not leave by its result, and are stored nowhere", async () => {
+  it("credentials and secrets are redacted in its result and stored nowhere", async () => {
     const tool = defineTool({
       name: "browse",
       description: "Browses.",
@@ -93,7 +93,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
     expect(stage().stored()).not.toMatch(/secret-of-the-site|token-of-ada-1234/);
   });
 
-  it("progress reaches those who follow the turn, and the event of its start names the queue", async () => {
+  it("progress reaches the turn's followers, and its start event names the queue", async () => {
     const agent = await agentOf([
       workerWith({
         execute(_args, run) {
@@ -111,7 +111,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
     ]);
   });
 
-  it("a model call of its own is refused in plain words", async () => {
+  it("generate() is refused with a clear error", async () => {
     const agent = await agentOf([
       workerWith({
         execute: async (_args, run) => await run.generate({ messages: [{ role: "user", content: "say" }] }),
@@ -123,7 +123,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
     );
   });
 
-  it("a subagent has its result: it begins when the tool returns run.await(child)", async () => {
+  it("a subagent's result: the child starts when the tool returns run.await(child)", async () => {
     const reader = defineAgent({ name: "reader", model: scriptedModel(["what it says"]) });
     const worker = workerWith({
       async execute(_args, run) {
@@ -154,7 +154,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
       told: /asked for the subagent "read" and did not return run\.await\(child\)/,
     },
     {
-      it: "asks for a subagent that the runtime does not know",
+      it: "spawns a definition that the runtime does not know",
       act: async (run: RunContext) => {
         const stranger = defineAgent({ name: "stranger", model: scriptedModel([]) });
         return run.await(await run.spawn(stranger, "read it", { key: "read" }));
@@ -166,7 +166,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
       act: (run: RunContext) => Promise.resolve(run.await({ agentId: "worker-1~0" })),
       told: /takes a child that this call has started with run\.spawn\(\), not "worker-1~0"/,
     },
-  ])("a tool that $it is told what would be right", async ({ act, told }) => {
+  ])("a tool that $it gets an error that suggests a fix", async ({ act, told }) => {
     const reader = defineAgent({ name: "reader", model: scriptedModel([]) });
     const agent = await agentOf([workerWith({ execute: (_args, run) => act(run, reader) }), reader]);
     const result = await elapse(stage().clock, agent.executeTurn("find it").result);

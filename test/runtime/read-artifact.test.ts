@@ -35,7 +35,7 @@ const picture = defineTool({
   },
 });
 
-/** The id that the last cut result names. */
+/** The artifact id in the last cut result. */
 function idIn(texts: readonly string[]): string {
   return /artifact (artifact[\w-]+)\./.exec(texts.join("\n"))?.[1] ?? "";
 }
@@ -50,7 +50,7 @@ describeRuntimes("read_artifact", (stage) => {
     return { model, agent, runtime };
   }
 
-  it("an artifact knows the turn and the call that saved it, or whose result it is", async () => {
+  it("an artifact has the ids of the turn and the call that saved it or whose result it is", async () => {
     const { agent } = await started([calling("picture"), "one", calling("short", "long"), "two"]);
     await agent.executeTurn("draw").result;
     await agent.executeTurn("tell").result;
@@ -62,7 +62,7 @@ describeRuntimes("read_artifact", (stage) => {
     expect(await agent.getArtifact("p.png")).toMatchObject({ turnId: "worker-1#1", callId: "worker-1#1:1:0" });
   });
 
-  /** A turn in which the long text is cut, and then read with each of the arguments. */
+  /** Plays a turn that cuts the long text and then reads it once per argument list. */
   async function readings(...asked: readonly object[]): Promise<readonly string[]> {
     const { agent } = await started(({ messages }, { index }) => {
       if (index === 0) return calling("long");
@@ -75,7 +75,7 @@ describeRuntimes("read_artifact", (stage) => {
     return (await toolTextsOf(agent)).slice(1);
   }
 
-  it("is offered from the first result on that was cut, and stays in every later turn and after a restart", async () => {
+  it("is offered after the first cut result, and stays in later turns and after a restart", async () => {
     const script: ModelScript = [calling("short"), calling("long"), "one", "two", "three"];
     const { model, agent, runtime } = await started(script);
     await agent.executeTurn("go").result;
@@ -92,7 +92,7 @@ describeRuntimes("read_artifact", (stage) => {
     expect(model.calls.map(({ tools }) => tools?.map(({ name }) => name))).toEqual([usual, usual, all, all, all]);
   });
 
-  it("shows the whole of a text, part by part, without splitting a pair", async () => {
+  it("returns a text piece by piece, without splitting a surrogate pair", async () => {
     const parts = await readings({ length: 1_500 }, { from: 1_500, length: 1_499 }, { from: 2_999, length: 32_000 });
     const shown = parts.map((part) => part.slice(part.indexOf("\n\n") + 2));
     expect(shown.every((part) => part.isWellFormed())).toBe(true);
@@ -104,7 +104,7 @@ describeRuntimes("read_artifact", (stage) => {
     expect(parts[2]).not.toContain("go on");
   });
 
-  it("finds the places where a pattern matches, and says where they are", async () => {
+  it("finds the positions where a pattern matches and returns them", async () => {
     const [found, none, many] = await readings(
       { pattern: "ne{2}dle" },
       { pattern: "NEEDLE" },
@@ -118,19 +118,19 @@ describeRuntimes("read_artifact", (stage) => {
     expect(text.slice(0, goOn).split("straw").length - 1).toBe(many?.match(/straw/g)?.length);
   });
 
-  it("refuses a pattern that is broken, or that takes too long", async () => {
+  it("refuses a pattern that is invalid or too slow", async () => {
     const [broken, endless] = await readings({ pattern: "(a" }, { pattern: "^(.|.|.|.)+z$" });
     expect(broken).toMatch(/pattern cannot be used: .*Unterminated group/);
     expect(endless).toMatch(/takes too long to search with/);
   });
 
-  it("says what is wrong: an unknown id, a place past the end", async () => {
+  it("an unknown id or a position past the end gets a clear error", async () => {
     const wrong = await readings({ id: "artifact-of-nobody" }, { from: 1_000_000 });
     expect(wrong[0]).toMatch(/^You have no artifact "artifact-of-nobody"\. Results that were cut: artifact\S+\.$/);
     expect(wrong[1]).toMatch(/has \d+ characters: there is nothing from 1000000 on/);
   });
 
-  it("does not read artifacts that are not text, and tells their type", async () => {
+  it("does not read artifacts that are not text, and reports their type", async () => {
     const { agent } = await started(({ messages }) => {
       const last = messages.at(-1);
       if (last?.role === "user") return calling("picture", "long");
@@ -143,7 +143,7 @@ describeRuntimes("read_artifact", (stage) => {
     expect((await toolTextsOf(agent)).at(-1)).toMatch(/\(p\.png, image\/png\) holds 12 bytes that are not text/);
   });
 
-  it("gives a parent nothing of a subagent's, and a subagent its own", async () => {
+  it("a parent cannot read a subagent's artifacts, and a subagent can read its own", async () => {
     const childModel = scriptedModel(({ messages }) => {
       const texts = messages.flatMap((message) => (message.role === "tool" ? [textOf(message.content)] : []));
       if (texts.length === 0) return calling("long");
@@ -167,7 +167,7 @@ describeRuntimes("read_artifact", (stage) => {
   });
 });
 
-it("its name is taken where an agent has tools", () => {
+it("its name is reserved if an agent has tools", () => {
   const own = defineTool({ name: "read_artifact", description: "Mine.", parameters: nothing, execute: () => "" });
   const define = () => defineAgent({ name: "worker", model: scriptedModel("x"), tools: [own] });
   expect(define).toThrow(InvalidInputError);

@@ -6,7 +6,7 @@ import { TENANT } from "../contracts/names.ts";
 const LEASE_MS = 10_000;
 const agentKey = (agentId: string) => ({ tenant: TENANT, agentId });
 
-/** Looks at stores in which these are left behind, and tells who was attended to, and when. */
+/** A reconciler over stores with these agents left behind. `attended` lists the agents it handled, in order. */
 function watch(left: ReadonlySet<string>, options: Partial<ReconcilerOptions> = {}) {
   const clock = createFakeClock();
   const attended: string[] = [];
@@ -33,7 +33,7 @@ function watch(left: ReadonlySet<string>, options: Partial<ReconcilerOptions> = 
   return { clock, reconciler, attended };
 }
 
-test("one whose wake waits in the queue is not counted or woken again; one whose wake was lost is, at the first look", async () => {
+test("an agent whose wake is still queued is neither counted nor woken again; a lost wake is repeated at once", async () => {
   const waiting = new Set(["busy-1", "busy-2"]);
   const asked: string[][] = [];
   const { reconciler, attended } = watch(new Set(["busy-1", "busy-2", "lost"]), {
@@ -46,13 +46,13 @@ test("one whose wake waits in the queue is not counted or woken again; one whose
   expect(attended).toEqual(["lost"]);
   expect(reconciler.count).toBe(1);
   expect(asked).toEqual([["busy-1", "busy-2", "lost"]]);
-  // It was taken out of the queue, and no process took the agent up.
+  // The wake left the queue, but no process took the agent.
   waiting.delete("busy-2");
   await reconciler.look();
   expect(attended.toSorted()).toEqual(["busy-2", "lost", "lost"]);
 });
 
-test("the queue is asked page by page, and not where no agent is left behind", async () => {
+test("the queue is queried page by page, and only if agents are left behind", async () => {
   const crowd = new Set(Array.from({ length: 250 }, (_, index) => `agent-${String(index).padStart(3, "0")}`));
   const sizes: number[] = [];
   const { reconciler } = watch(crowd, {
@@ -70,7 +70,7 @@ test("the queue is asked page by page, and not where no agent is left behind", a
   expect(sizes).toHaveLength(3);
 });
 
-test("an agent that no process can take up is tried after pauses that double, and anew when it was away", async () => {
+test("an agent that no process can run is retried after doubling pauses, and at once after it was away", async () => {
   const left = new Set(["stuck"]);
   const { clock, reconciler, attended } = watch(left);
   const triesIn = async (leases: number): Promise<number> => {

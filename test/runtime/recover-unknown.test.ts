@@ -9,7 +9,7 @@ import { NOW, TENANT } from "../contracts/names.ts";
 import { openTurn } from "../contracts/queued-fixtures.ts";
 import { elsewhere, agentKey, LEASE_MS } from "../contracts/stores-fixtures.ts";
 
-test("a process that does not know an agent's definition never holds its lease, even if the owner may be dead", async () => {
+test("a process without the agent's definition never takes its lease, even if the owner may be dead", async () => {
   const stores = memoryStores();
   const owner = await openTurn(stores);
   await stores.registerProcess(elsewhere, NOW + 2 * LEASE_MS);
@@ -25,7 +25,7 @@ test("a process that does not know an agent's definition never holds its lease, 
   const attempt = recoverAgent(source, agentKey(), { giveUp: async () => expect.unreachable("it has no lease") });
   await expect(attempt).rejects.toThrow(NotFoundError);
   await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime was not given');
-  // The owner was only slow, and goes on.
+  // The owner was only slow and continues.
   await owner.commit({ entries: [note("goes on")] });
   expect(await stores.holder(agentKey())).toMatchObject({ epoch: owner.epoch });
   expect(await stores.unattended(TENANT, { processId: "x", leaseMs: LEASE_MS }, NOW + 2 * LEASE_MS)).toEqual([

@@ -13,14 +13,14 @@ function asking(name: string, below: AgentDefinition): AgentDefinition {
   return defineAgent({ name, model, tools: [subagent(below)] });
 }
 
-/** Three levels, each of which asks the next; the lowest answers when the gate is open. */
+/** Three levels, each calling the next; the lowest answers once the gate is open. */
 function team(gate: ReturnType<typeof createGate<string>> | undefined): AgentDefinition {
   const model = scriptedModel(async () => (gate ? await gate.pass() : "written"));
   return asking("lead", asking("helper", defineAgent({ name: "scribe", model })));
 }
 
 describeRuntimes("a tree after a crash", (stage) => {
-  it("starting the root carries on agents of every level below it", async () => {
+  it("starting the root continues agents on every level below it", async () => {
     const gate = createGate<string>();
     const doomed = await stage().openProcess({ agents: [team(gate)] });
     const before = await doomed.runtime.agent("lead", { agentId: "lead-1" });

@@ -25,7 +25,7 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
   });
   afterEach(() => server.stop());
 
-  /** With a turn whose model call is under way; Redis is gone then. */
+  /** Starts a turn, and stops Redis during its model call. */
   const setUp = async (queues?: Queues): Promise<void> => {
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     runtime = await createRuntime({
@@ -49,7 +49,7 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
   );
 
   it.each(ways)(
-    "shutdown() keeps its time, and says whom it left (%s)",
+    "shutdown() respects its timeout and names the turns left behind (%s)",
     async (_name, open) => {
       await setUp(open());
       gate.open("an answer that cannot be stored");
@@ -64,7 +64,7 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
   );
 
   it.each(ways)(
-    "drain() keeps its time, and names agents and turns (%s)",
+    "drain() respects its timeout and returns the agents and turns left behind (%s)",
     async (_name, open) => {
       await setUp(open());
       const { value, ms } = await timed(runtime.drain({ timeoutMs: 3_000 }));
@@ -76,7 +76,7 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
     30_000,
   );
 
-  it("shutdown() refuses an invalid time, and nothing is closed", async () => {
+  it("shutdown() with an invalid timeout is refused and closes nothing", async () => {
     await setUp();
     await server.launch();
     await expect(runtime.shutdown({ timeoutMs: -1 })).rejects.toMatchObject({ code: "invalid_input" });

@@ -7,7 +7,7 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-/** A third of it passes between two signs of life. */
+/** A heartbeat comes every third of it. */
 const leaseMs = 900;
 
 async function followed(runtime: Runtime, rootAgentId: string): Promise<void> {
@@ -63,7 +63,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     client.disconnect();
   };
 
-  it("is told to callers that wait in one process, for a person or for a model, and new turns work", async () => {
+  it("fails waits of one process, for a person or for a model, and new turns work", async () => {
     const runtime = await open();
     const ends: Promise<unknown>[] = [];
     for (const name of ["asker", "thinker"]) {
@@ -86,7 +86,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     }
   });
 
-  it("is told where the next commit of the turn finds it", async () => {
+  it("fails the turn at its next commit", async () => {
     const runtime = await open({ leaseMs: 60_000 });
     const agent = await runtime.agent("thinker", { agentId: "thinker-1" });
     await agent.start();
@@ -97,7 +97,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     expect(await lost).toMatchObject({ code: "store_rolled_back" });
   });
 
-  it("is told to a client whose workers run the turn, and new turns work", async () => {
+  it("fails the waits of a client whose workers run the turn, and new turns work", async () => {
     const place = { url: server.url, prefix: `${prefix}q:` };
     await open({ role: "worker", queues: bullmqQueues(place) });
     const client = await open({ role: "client", queues: bullmqQueues(place) });
@@ -114,7 +114,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
   }, 30_000);
 });
 
-/** Asks for a turn that waits for a person, approves it, and returns its result. */
+/** Runs a turn that waits for a person, approves it, and returns its result. */
 async function paid(runtime: Runtime, agentId: string) {
   const agent = await runtime.agent("asker", { agentId });
   await agent.start();

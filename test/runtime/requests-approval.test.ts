@@ -16,7 +16,7 @@ describeRuntimes("approval", (stage) => {
     return { runtime, agent, model };
   };
 
-  it("asks about the very arguments, waits, and runs the call once it is approved", async () => {
+  it("the request shows the exact arguments, and the call runs once they are approved", async () => {
     const till = openTill({ describeCall: ({ to, amount }) => `Pay ${amount} to ${to}?` });
     const { runtime, agent, model } = await open({ tools: [till.tool] });
     const turn = agent.executeTurn("pay", { auth: { actorId: "ada" } });
@@ -71,7 +71,7 @@ describeRuntimes("approval", (stage) => {
     ]);
   });
 
-  it("a function of the arguments says which calls wait; it is asked once a call", async () => {
+  it("a function of the arguments decides which calls wait, and is called once per call", async () => {
     const judged: number[] = [];
     const till = openTill({
       needsApproval: ({ amount }) => {
@@ -84,7 +84,7 @@ describeRuntimes("approval", (stage) => {
     const turn = agent.executeTurn("pay");
     const request = await requestOf(turn);
     expect(request).toMatchObject({ callId: "c#1:1:1", arguments: { to: "Ada", amount: 300 } });
-    // Without words of the tool's own a person sees the call.
+    // Without a prompt of the tool, the request shows the call.
     expect(request.prompt).toBe('pay({"to":"Ada","amount":300})');
     expect(till.paid).toEqual([{ to: "Ada", amount: 20 }]);
     await runtime.decide(request.requestId, { verdict: "approved" });
@@ -96,7 +96,7 @@ describeRuntimes("approval", (stage) => {
     expect(judged).toEqual([20, 300]);
   });
 
-  it("H10: one that is rejected does not run, and the model is told why", async () => {
+  it("H10: a rejected call does not run, and the model gets the reason", async () => {
     const till = openTill();
     const failures: string[] = [];
     const script: ModelScript = [calling(payment(1), payment(2)), "the end"];
@@ -110,14 +110,14 @@ describeRuntimes("approval", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["Rejected by user: the budget is spent", "Rejected by user."]);
     expect(model.calls[1]?.messages.filter(({ role }) => role === "tool")).toHaveLength(2);
     expect(till.paid).toEqual([]);
-    // A refusal does not count as a failure of the tool.
+    // A rejection does not count as a failure of the tool.
     expect(failures).toEqual([]);
     const settled = await entriesOfType(stage().look(), "c", "tool.settled");
     expect(settled.map(({ outcome }) => outcome)).toEqual(["denied", "denied"]);
     expect(await entriesOfType(stage().look(), "c", "tool.started")).toEqual([]);
   });
 
-  it("one that is edited runs with the arguments of the person, and is not asked about again", async () => {
+  it("an edited call runs with the person's arguments and without another request", async () => {
     const till = openTill({ needsApproval: ({ amount }) => amount > 0 });
     const { runtime, agent } = await open({ tools: [till.tool] });
     const turn = agent.executeTurn("pay");
@@ -134,7 +134,7 @@ describeRuntimes("approval", (stage) => {
     expect(await runtime.requests({ status: "decided" })).toHaveLength(1);
   });
 
-  it("what a person changes afterwards of the arguments that they gave changes nothing", async () => {
+  it("later changes to the object of edited arguments have no effect", async () => {
     const till = openTill();
     const { runtime, agent } = await open({ tools: [till.tool] });
     const turn = agent.executeTurn("pay");
@@ -148,7 +148,7 @@ describeRuntimes("approval", (stage) => {
     expect(till.paid).toEqual([{ to: "Bob", amount: 9 }]);
   });
 
-  it("a decision without a verdict is refused with the verdicts that the request takes", async () => {
+  it("a decision without a verdict is refused, and the error lists the allowed verdicts", async () => {
     const till = openTill();
     const { runtime, agent } = await open({ tools: [till.tool] });
     const turn = agent.executeTurn("pay");
@@ -161,9 +161,9 @@ describeRuntimes("approval", (stage) => {
   });
 
   it.each<[string, unknown, RegExp]>([
-    ["that do not fit", { to: "Bob", amount: "much" }, /c#1:1:0:1.*amount/s],
+    ["that do not fit the schema", { to: "Bob", amount: "much" }, /c#1:1:0:1.*amount/s],
     ["of a forbidden name", JSON.parse('{ "to": "Bob", "amount": 1, "__proto__": { "admin": true } }'), /__proto__/],
-    ["that are none", undefined, /give the arguments/],
+    ["that are missing", undefined, /give the arguments/],
     ["without a JSON form", { to: "Bob", amount: 1n }, /JSON/],
   ])("edited arguments %s are refused before anything is decided", async (_what, args, told) => {
     const till = openTill();
@@ -179,7 +179,7 @@ describeRuntimes("approval", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("S15: who has seen other arguments decides nothing", async () => {
+  it("S15: a decision with the hash of other arguments is refused", async () => {
     const till = openTill();
     const { runtime, agent } = await open({ tools: [till.tool] }, [
       calling(payment(1)),
@@ -204,7 +204,7 @@ describeRuntimes("approval", (stage) => {
     expect(till.paid).toHaveLength(1);
   });
 
-  it("each call is asked about for itself, also with the same arguments", async () => {
+  it("each call has its own request, even with equal arguments", async () => {
     const till = openTill();
     const { runtime, agent } = await open({ tools: [till.tool] }, [calling(payment(5), payment(5)), "the end"]);
     const turn = agent.executeTurn("pay");
@@ -218,7 +218,7 @@ describeRuntimes("approval", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("the tool runs for the actor that started the turn, never for the one that approved it", async () => {
+  it("the tool runs for the actor that started the turn, never for the one that approved the call", async () => {
     const seen: (Auth | string | null | undefined)[] = [];
     const till = openTill({ onPay: (run) => seen.push(run.actorId, run.auth) });
     const { runtime, agent } = await open({ tools: [till.tool] });
@@ -229,7 +229,7 @@ describeRuntimes("approval", (stage) => {
     expect(seen).toMatchObject(["ada", auth]);
   });
 
-  it("what a hook made of the arguments is what is asked about, and no hook overrules the person", async () => {
+  it("the request shows the arguments after the hooks, and no hook overrules the person", async () => {
     const till = openTill();
     let hooked = 0;
     const hooks: AgentOptions["hooks"] = {
@@ -248,7 +248,7 @@ describeRuntimes("approval", (stage) => {
     expect(hooked).toBe(1);
   });
 
-  it("a rule that fails lets nothing run, and asks no person", async () => {
+  it("if needsApproval throws, the call does not run and no request is opened", async () => {
     const till = openTill({
       needsApproval: () => {
         throw new Error("no rule for that");

@@ -27,7 +27,7 @@ const readOnce: ModelScript = ({ messages }) => (messages.at(-1)?.role === "user
 const readTwice: ModelScript = ({ messages }) =>
   messages.filter(({ role }) => role === "tool").length < 2 ? calling("read_mail") : "the end";
 
-/** A clerk whose tool needs credentials, and notes for whom it ran. */
+/** A clerk whose tool needs credentials and records the auth it ran with. */
 function clerkThat(seen: (Auth | undefined)[], script: ModelScript = readOnce): AgentDefinition {
   const readMail = defineTool({
     name: "read_mail",
@@ -43,7 +43,7 @@ function clerkThat(seen: (Auth | undefined)[], script: ModelScript = readOnce): 
   return defineAgent({ name: "clerk", model: scriptedModel(script), tools: [readMail] });
 }
 
-/** The turn's requests, as soon as this one is among them. */
+/** The turn's requests, once this one is among them. */
 async function askedAgain(agent: Agent, requestId: string): Promise<readonly AgentRequest[]> {
   for (;;) {
     const requests = await requestsOf(agent.turn("c#1"));
@@ -59,14 +59,14 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     return { runtime, seen, agent: await startAgent(runtime, "clerk", "c") };
   };
 
-  it("runs at once where the turn has them", async () => {
+  it("runs at once if the turn has them", async () => {
     const { runtime, agent, seen } = await open();
     expect((await agent.executeTurn("go", { auth: ada }).result).text).toBe("the end");
     expect(seen).toMatchObject([ada]);
     expect(await runtime.requests({ status: "decided" })).toEqual([]);
   });
 
-  it("asks resolveAuth first; what that gives holds for the whole turn", async () => {
+  it("calls resolveAuth first, and uses its result for the whole turn", async () => {
     const asked: AuthRequest[] = [];
     const resolveAuth = async (request: AuthRequest): Promise<Auth> => {
       asked.push(request);
@@ -82,10 +82,10 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
   });
 
   it.each<[string, Partial<RuntimeOptions>]>([
-    ["there is no resolveAuth", {}],
-    ["resolveAuth finds none", { resolveAuth: () => undefined }],
-    ["only a name is known", { resolveAuth: () => adasName }],
-  ])("waits where %s, until resume({ auth }) brings them", async (_where, options) => {
+    ["resolveAuth is missing", {}],
+    ["resolveAuth returns none", { resolveAuth: () => undefined }],
+    ["resolveAuth returns only a name", { resolveAuth: () => adasName }],
+  ])("waits if %s, until resume({ auth }) provides them", async (_where, options) => {
     const { runtime, agent, seen } = await open(options);
     const turn = agent.executeTurn("go", { auth: adasName });
     const request = await requestOf(turn);
@@ -99,7 +99,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(decided?.decision).toEqual({ verdict: "provided", by: "ada", reason: null });
   });
 
-  it("takes them from no other actor: another's are refused, and kept nowhere", async () => {
+  it("credentials of another actor are refused and stored nowhere", async () => {
     const { agent, seen } = await open();
     const turn = agent.executeTurn("go", { auth: adasName });
     const request = await requestOf(turn);
@@ -113,7 +113,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toMatchObject([ada]);
   });
 
-  it("credentials that mayDecide turns away are kept nowhere either", async () => {
+  it("credentials that mayDecide refuses are not stored either", async () => {
     let isAllowed = false;
     const { runtime, agent, seen } = await open({ mayDecide: () => isAllowed }, ({ messages }) =>
       messages.at(-1)?.role === "user" ? calling("read_mail", "read_mail") : "the end",
@@ -122,7 +122,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     const [first, second] = await requestsOf(turn);
     await expect(agent.resume({ auth: ada })).rejects.toThrow("may not decide");
     isAllowed = true;
-    // A decision without credentials: the tool looks for them, and asks anew.
+    // A decision without credentials: the tool calls resolveAuth and opens a new request.
     await runtime.decide(first?.requestId ?? "", { verdict: "provided" });
     const asked = await askedAgain(agent, "c#1:1:0:2");
     expect(asked.map(({ requestId }) => requestId).toSorted()).toEqual(["c#1:1:0:2", second?.requestId]);
@@ -132,7 +132,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toMatchObject([ada, ada]);
   });
 
-  it("where looking for them fails, the turn fails with that error, and the agent takes the next one", async () => {
+  it("if resolving throws, the turn fails with that error, and the agent accepts the next turn", async () => {
     let isDown = true;
     const resolveAuth = (): Auth => {
       if (isDown) throw new Error("the vault is locked");
@@ -146,7 +146,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toHaveLength(1);
   });
 
-  it("a rejected one reaches the model like other rejections", async () => {
+  it("a rejected request reaches the model like other rejections", async () => {
     const { runtime, agent, seen } = await open();
     const turn = agent.executeTurn("go", { auth: adasName });
     await runtime.decide((await requestOf(turn)).requestId, { verdict: "rejected", reason: "not now" });
@@ -155,7 +155,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toEqual([]);
   });
 
-  it("of a turn without an actor waits too, and takes any actor's", async () => {
+  it("a turn without an actor waits too, and accepts any actor's credentials", async () => {
     const { agent, seen } = await open();
     const turn = agent.executeTurn("go");
     expect(await requestOf(turn)).toMatchObject({ kind: "auth", actorId: null });
@@ -188,7 +188,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toMatchObject([ada, ada]);
   });
 
-  it("after a restart they are asked for anew, and the turn goes on where they are given", async () => {
+  it("after a restart a new request is opened, and the turn continues once they are provided", async () => {
     const seen: (Auth | undefined)[] = [];
     const doomed = await stage().openProcess({ agents: [clerkThat(seen)] });
     const before = await startAgent(doomed.runtime, "clerk", "c");
@@ -205,7 +205,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toMatchObject([ada]);
   });
 
-  it("resume({ auth }) alone, without start(), takes the turn up in a new process", async () => {
+  it("resume({ auth }) alone, without start(), recovers the turn in a new process", async () => {
     const seen: (Auth | undefined)[] = [];
     const doomed = await stage().openProcess({ agents: [clerkThat(seen)] });
     const before = await startAgent(doomed.runtime, "clerk", "c");

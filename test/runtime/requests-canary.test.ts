@@ -22,8 +22,8 @@ function clerk() {
   return defineAgent({ name: "clerk", model: scriptedModel([calling("read_mail"), "the end"]), tools: [readMail] });
 }
 
-describeRuntimes("credentials that resume() brings", (stage) => {
-  it("S13: they are in no record, request, journal, message, event or inspection frame, nor in the file", async () => {
+describeRuntimes("credentials passed to resume()", (stage) => {
+  it("S13: are in no record, request, journal, message, event or inspection frame, nor in the file", async () => {
     const frames: string[] = [];
     const runtime = await stage().open({
       agents: [clerk()],
@@ -52,7 +52,7 @@ describeRuntimes("credentials that resume() brings", (stage) => {
     expect(frames.join("")).not.toContain(canary);
     expect(await entriesOfType(look, "c", "request.decided")).toMatchObject([{ verdict: "provided", by: "ada" }]);
     const bytes = stage().stored();
-    // In memory nothing is written down.
+    // Memory stores no bytes.
     expect(bytes.includes("provided")).toBe(!stage().variant.startsWith("memory"));
     expect(bytes).not.toContain(canary);
   });

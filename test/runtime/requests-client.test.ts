@@ -16,7 +16,7 @@ const pick = clientTool({
 const pickText = { name: "pick_file", arguments: { kind: "text" } };
 const question = { name: "ask_user", arguments: { question: "Tea or coffee?", options: ["tea", "coffee"] } };
 
-describeRuntimes("what the caller executes", (stage) => {
+describeRuntimes("client tools and questions", (stage) => {
   const open = async (script: ModelScript, options: Partial<AgentOptions> = {}) => {
     const model = scriptedModel(script);
     const clerk = defineAgent({ name: "clerk", tools: [pick, askUser()], ...options, model });
@@ -50,7 +50,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect(orderFault(model.calls[1]?.messages ?? [])).toBeUndefined();
     const [settled] = await entriesOfType(stage().look(), "c", "tool.settled");
     expect(settled).toMatchObject({ outcome: "success" });
-    // Nothing of ours has run.
+    // The runtime has run no tool of its own.
     expect(await entriesOfType(stage().look(), "c", "tool.started")).toEqual([]);
   });
 
@@ -62,7 +62,7 @@ describeRuntimes("what the caller executes", (stage) => {
     [null, "null"],
     [{ path: "/tmp/a", tags: ["x"] }, '{"path":"/tmp/a","tags":["x"]}'],
     [["a", 1], '["a",1]'],
-  ])("an answer of %j is told the model as %j", async (answer, told) => {
+  ])("the answer %j reaches the model as %j", async (answer, told) => {
     const { runtime, agent } = await open([calling(pickText), "thanks"]);
     const turn = agent.executeTurn("go");
     await runtime.decide((await requestOf(turn)).requestId, { verdict: "answered", result: answer });
@@ -70,7 +70,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect(await toolTextsOf(agent)).toEqual([told]);
   });
 
-  it("an answer without a form that the model could see is refused, and can be given again", async () => {
+  it("an answer that cannot be shown to the model is refused, and another can be given", async () => {
     const { runtime, agent } = await open([calling(pickText), "thanks"]);
     const turn = agent.executeTurn("go");
     const request = await requestOf(turn);
@@ -89,7 +89,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect((await turn.result).status).toBe("completed");
   });
 
-  it("the caller's failure is an error that the model sees, and onError is called with it", async () => {
+  it("a failure reported by the caller is an error for the model, and onError is called", async () => {
     const failures: string[] = [];
     const hooks: AgentOptions["hooks"] = { onError: (draft) => void failures.push(draft.result.outcome) };
     const { runtime, agent } = await open([calling(pickText), "sorry"], { hooks });
@@ -103,7 +103,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect(message).toMatchObject({ isError: true });
   });
 
-  it("one that the caller rejects is told the model with the reason", async () => {
+  it("a call that the caller rejects reaches the model with the reason", async () => {
     const { runtime, agent } = await open([calling(pickText), "a pity"]);
     const turn = agent.executeTurn("go");
     await runtime.decide((await requestOf(turn)).requestId, { verdict: "rejected", reason: "no file dialog here" });
@@ -111,7 +111,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["Rejected by user: no file dialog here"]);
   });
 
-  it("a huge answer is stored whole, and the model sees its two ends", async () => {
+  it("a huge answer is stored whole, and the model gets its beginning and its end", async () => {
     const { runtime, agent } = await open([calling(pickText), "thanks"]);
     const turn = agent.executeTurn("go");
     const huge = `begin ${"x".repeat(100_000)} end`;
@@ -124,7 +124,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect((await agent.getArtifact(artifact?.artifactId ?? ""))?.content).toBe(huge);
   });
 
-  it("L7: a question to the user shows its options, and the answer is told the model", async () => {
+  it("L7: a question to the user shows its options, and the answer reaches the model", async () => {
     const { runtime, agent } = await open([calling(question), "Tea it is."]);
     const turn = agent.executeTurn("Something hot, please.");
     const request = await requestOf(turn);
@@ -135,7 +135,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["tea"]);
   });
 
-  it("arguments that do not fit the tool's schema open no request: the model is told", async () => {
+  it("a call with arguments that do not fit the schema opens no request and gets an error", async () => {
     const wrong = { name: "pick_file", arguments: { kind: "sound" } };
     const { runtime, agent } = await open([calling(wrong), "oh"]);
     expect((await agent.executeTurn("go").result).text).toBe("oh");
@@ -144,7 +144,7 @@ describeRuntimes("what the caller executes", (stage) => {
     expect(await runtime.requests({ status: "decided" })).toEqual([]);
   });
 
-  it("a hook can deny it before a request is opened", async () => {
+  it("a hook can deny the call before a request is opened", async () => {
     const hooks: AgentOptions["hooks"] = { beforeEachTool: (draft) => draft.deny("not at night") };
     const { runtime, agent } = await open([calling(pickText), "oh"], { hooks });
     expect((await agent.executeTurn("go").result).text).toBe("oh");

@@ -37,7 +37,7 @@ describeRuntimes("decisions", (stage) => {
     return { runtime, till, agent: await startAgent(runtime, "clerk", "c") };
   };
 
-  it("T5: one decision is taken; later callers are told who decided, and how", async () => {
+  it("T5: one decision is accepted; later ones are refused and name the first one's verdict and author", async () => {
     const { runtime, agent, till } = await open([calling(payment(5)), "the end"]);
     const turn = agent.executeTurn("pay");
     const { requestId } = await requestOf(turn);
@@ -66,7 +66,7 @@ describeRuntimes("decisions", (stage) => {
     expect(await stage().look().inbox({ tenant: "default", agentId: "c" })).toEqual([]);
   });
 
-  it("a request that its turn has left behind can no longer be decided", async () => {
+  it("a request of an ended turn can no longer be decided", async () => {
     const { runtime, agent, till } = await open([calling(payment(5))]);
     const turn = agent.executeTurn("pay");
     const { requestId } = await requestOf(turn);
@@ -83,7 +83,7 @@ describeRuntimes("decisions", (stage) => {
   });
 
   it.each(["", "c", "c#1:1:0", "c#1:1:0:2", "c#1:1:1:1", "x#1:1:0:1", "::::", "__proto__", "c#1:1:0:1\n", "ä/../{c}"])(
-    "there is no request %j",
+    "request %j is not found",
     async (requestId) => {
       const { runtime, agent } = await open([calling(payment(5)), "the end"]);
       const turn = agent.executeTurn("pay");
@@ -97,7 +97,7 @@ describeRuntimes("decisions", (stage) => {
     },
   );
 
-  it("requests of another tenant are not there", async () => {
+  it("requests of another tenant are invisible", async () => {
     const { runtime, agent, till } = await open([calling(payment(5)), "the end"]);
     const other = stage().look();
     const turn = agent.executeTurn("pay");
@@ -111,7 +111,7 @@ describeRuntimes("decisions", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("each kind takes its own verdicts, and only the clock lets a request expire", async () => {
+  it("each kind accepts only its own verdicts, and only the clock expires a request", async () => {
     const { runtime, agent } = await open([calling(payment(5), "pick", question, "read_mail"), "the end"]);
     const turn = agent.executeTurn("go", { auth: { actorId: "ada" } });
     const requests = await requestsOf(turn);
@@ -153,7 +153,7 @@ describeRuntimes("decisions", (stage) => {
     await turn.result;
   });
 
-  it("mayDecide is asked who wants to decide what; where it says no, or fails, nothing is decided", async () => {
+  it("mayDecide is called for each decision; if it returns false or throws, nothing is decided", async () => {
     const attempts: DecisionAttempt[] = [];
     const mayDecide = async (attempt: DecisionAttempt): Promise<boolean> => {
       attempts.push(attempt);
@@ -179,7 +179,7 @@ describeRuntimes("decisions", (stage) => {
     ]);
   });
 
-  it("mayDecide is not asked whether time may pass", async () => {
+  it("mayDecide is not called when a request expires", async () => {
     let asked = 0;
     const mayDecide = (): boolean => {
       asked += 1;
@@ -200,7 +200,7 @@ describeRuntimes("decisions", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("a decision with a key is sent again from any process, also after the turn's end", async () => {
+  it("a decision with a key can be repeated from any process, even after the turn's end", async () => {
     const { runtime, agent, till } = await open(({ messages }) =>
       messages.at(-1)?.role === "user" ? calling(payment(1), payment(2)) : "the end",
     );
@@ -232,7 +232,7 @@ describeRuntimes("decisions", (stage) => {
     await expect(runtime.decide(one, { ...decide, key: "a b" })).rejects.toThrow(InvalidInputError);
   });
 
-  it("lists what waits by tree, agent, turn and status, in pages", async () => {
+  it("lists waiting requests by tree, agent, turn and status, in pages", async () => {
     const { runtime, agent } = await open(({ messages }) =>
       messages.at(-1)?.role === "user" ? calling(payment(1), payment(2), payment(3)) : "the end",
     );
