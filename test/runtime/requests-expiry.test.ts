@@ -10,7 +10,7 @@ import { calling, eventsOfTurn, nextEvent } from "../support/turn-probes.ts";
 const minute = 60_000;
 const expired = "The request has expired without a decision.";
 
-/** Lets time pass as it does: what is due has its turn before more of it passes. Alarms look at the clock every 250 ms. */
+/** Advances the clock in steps of 250 ms, the interval of the alarms, so that everything due runs before more time passes. */
 async function pass(clock: FakeClock, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 250) {
     clock.advance(Math.min(250, left));
@@ -18,14 +18,14 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
   }
 }
 
-/** The same in every process. */
+/** The same model script in every process. */
 const payOnce: ModelScript = ({ messages }) => (messages.at(-1)?.role === "user" ? calling(payment(5)) : "the end");
 
 const clerkWith = (till = openTill({ approvalExpiresAfterMs: minute })) =>
   defineAgent({ name: "clerk", model: scriptedModel(payOnce), tools: [till.tool] });
 
 describeRuntimes("the expiry of a request", (stage) => {
-  it("refuses the call at its time and not before, and the model is told", async () => {
+  it("rejects the call at its time and not before, and the model is told", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const runtime = await stage().open({ agents: [clerkWith(till)] });
     const agent = await startAgent(runtime, "clerk", "c");
@@ -47,7 +47,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     );
   });
 
-  it("one that was decided in time has no end any more", async () => {
+  it("a request that was decided in time no longer expires", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const runtime = await stage().open({ agents: [clerkWith(till)] });
     const agent = await startAgent(runtime, "clerk", "c");
@@ -63,7 +63,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     expect(till.paid).toHaveLength(1);
   });
 
-  it("client tools and questions expire as well; what has no end waits on", async () => {
+  it("client tools and questions expire too, and a request without an expiry keeps waiting", async () => {
     const tools = [
       clientTool({ name: "pick", description: "Picks.", parameters: z.object({}), expiresAfterMs: minute }),
       askUser({ expiresAfterMs: 2 * minute }),
@@ -90,7 +90,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("after it no approval counts, also where the alarm has not rung: the late caller is told", async () => {
+  it("after the expiry an approval is refused with an error, even if the alarm has not fired yet", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const doomed = await stage().openProcess({ agents: [clerkWith(till)] });
     const before = await startAgent(doomed.runtime, "clerk", "c");
@@ -109,7 +109,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("comes at the same time after a restart, and without an owner: any living process sees to it", async () => {
+  it("happens at the same time after a restart and without an owner: any living process fires it", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const doomed = await stage().openProcess({ agents: [clerkWith(till)] });
     const before = await startAgent(doomed.runtime, "clerk", "c");
@@ -117,7 +117,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     doomed.kill();
     stage().clock.advance(minute / 2);
     const till2 = openTill();
-    // It knows another definition: it cannot run the agent, and lets the request expire all the same.
+    // It has another definition: it cannot run the agent, but still expires the request.
     const onlooker = await stage().open({ agents: [defineAgent({ name: "other", model: scriptedModel("") })] });
     const dueAt = stage().clock.now() + minute / 2;
     await pass(stage().clock, minute / 2 + 250);
@@ -134,7 +134,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     expect([...till.paid, ...till2.paid]).toEqual([]);
   });
 
-  it("of an agent that was shut down is taken in at its next start", async () => {
+  it("of an agent that was shut down is processed at its next start", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const runtime = await stage().open({ agents: [clerkWith(till)] });
     const agent = await startAgent(runtime, "clerk", "c");
@@ -149,7 +149,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     expect(await toolTextsOf(agent)).toEqual([expired]);
   });
 
-  it("a turn that ends takes the alarms of its requests with it", async () => {
+  it("a turn that ends removes the alarms of its requests", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const noop = defineTool({ name: "noop", description: "-", parameters: z.object({}), execute: () => "" });
     const model = scriptedModel([calling(payment(5), "noop")]);

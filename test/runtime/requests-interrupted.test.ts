@@ -9,7 +9,7 @@ import { calling } from "../support/turn-probes.ts";
 
 const pick = clientTool({ name: "pick", description: "Picks.", parameters: z.object({}) });
 
-/** Asks for a payment and a pick when told to pay, else it repeats what it was told. */
+/** Asks for a payment and a pick if the input is "pay", else repeats the input. */
 const script: ModelScript = ({ messages }) => {
   const last = messages.at(-1);
   const heard = textOf(last?.content ?? "");
@@ -28,7 +28,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     return { runtime, till, model, agent, turn, ids: requests.map(({ requestId }) => requestId) };
   };
 
-  it("a plain new message is refused, and changes nothing", async () => {
+  it("another turn without ifBusy is refused and changes nothing", async () => {
     const { runtime, agent, turn, ids } = await open();
     const refused = agent.executeTurn("something else").result;
     await expect(refused).rejects.toThrow(AgentBusyError);
@@ -39,7 +39,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect((await turn.result).text).toBe("paid 5 to Ada | x");
   });
 
-  it("one that waits in line begins when the turn has ended", async () => {
+  it("a queued turn starts once the waiting turn has ended", async () => {
     const { runtime, agent, turn, ids } = await open();
     const next = agent.executeTurn("hello", { ifBusy: "queue" });
     expect(await next.id).toBe("c#2");
@@ -50,7 +50,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect((await next.result).text).toBe("heard: hello");
   });
 
-  it("L7: one that supersedes it ends the turn: its calls say so, nothing runs, and the new turn sees a legal history", async () => {
+  it("L7: a superseding turn ends it: its calls are closed, nothing runs, and the new turn sees a legal history", async () => {
     const { runtime, agent, turn, till, model, ids } = await open();
     const next = agent.executeTurn("never mind", { ifBusy: "supersede", auth: { actorId: "ada" } });
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
@@ -71,7 +71,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 2 });
   });
 
-  it("an abort closes what it waits for; the agent takes the next turn", async () => {
+  it("an abort closes its requests, and the agent accepts the next turn", async () => {
     const { runtime, agent, turn, till, ids } = await open();
     await turn.abort("enough");
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
@@ -85,7 +85,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("an abort and an approval at the same moment: it is closed or runs once, and the turn ends", async () => {
+  it("an abort and an approval at the same moment: the request is closed or runs once, and the turn ends", async () => {
     const { runtime, agent, turn, till, ids } = await open();
     const [approved] = await Promise.allSettled([
       runtime.decide(ids[0] ?? "", { verdict: "approved" }),
@@ -100,7 +100,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(await runtime.requests()).toEqual([]);
   });
 
-  it("a pause holds what a decision lets go on, until resume()", async () => {
+  it("a pause delays approved calls until resume()", async () => {
     const { runtime, agent, turn, till, model, ids } = await open();
     await agent.pause();
     expect(agent.state.status).toBe("paused");
@@ -116,7 +116,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(till.paid).toEqual([{ to: "Bob", amount: 2 }]);
   });
 
-  it("a pause and its end change nothing of what is asked", async () => {
+  it("a pause and resume() do not change its requests", async () => {
     const { runtime, agent, turn, till, ids } = await open();
     await agent.pause();
     await agent.resume();
@@ -127,7 +127,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("paused, decided, shut down and started again: it stays paused, and the decision holds", async () => {
+  it("paused, decided, shut down and started again: it stays paused, and the decision is kept", async () => {
     const { runtime, agent, turn, till, ids } = await open();
     await agent.pause();
     await runtime.decide(ids[0] ?? "", { verdict: "approved" });
@@ -142,7 +142,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(till.paid).toHaveLength(1);
   });
 
-  it("a paused turn that waits is superseded, too", async () => {
+  it("a paused waiting turn can be superseded too", async () => {
     const { agent, turn, till } = await open();
     await agent.pause();
     const next = agent.executeTurn("never mind", { ifBusy: "supersede" });
@@ -153,7 +153,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("a turn that waits through its subagent is superseded with it", async () => {
+  it("a turn that waits through its subagent is superseded with the subagent's turn", async () => {
     const till = openTill();
     const clerk = defineAgent({ name: "clerk", model: scriptedModel(() => calling(payment(5))), tools: [till.tool] });
     const model = scriptedModel(({ messages }) =>

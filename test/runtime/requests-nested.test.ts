@@ -7,7 +7,7 @@ import { elapse, loopTurns, orderFault, toolTexts } from "../support/journal-pro
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate, eventsOfTurn, type Gate, nextEvent } from "../support/turn-probes.ts";
 
-/** The first answer to a user asks for these calls, what follows the results ends the turn. */
+/** Makes these calls for a user message, and ends the turn after their results. */
 const once =
   (...calls: Parameters<typeof calling>): ModelScript =>
   ({ messages }) =>
@@ -15,7 +15,7 @@ const once =
 
 const child = (name: string) => ({ name, arguments: { input: "go" } });
 
-/** A lead that pays, with a clerk that pays, with an aide that pays: all wait for approval. */
+/** A lead, its clerk and the clerk's aide: each makes a payment that needs approval. */
 function team(till: Till, slow?: Gate<void>): AgentDefinition {
   const look = defineTool({
     name: "look",
@@ -52,7 +52,7 @@ describeRuntimes("requests of subagents", (stage) => {
     return { runtime, till, agent: await startAgent(runtime, "lead", "l") };
   };
 
-  it("all of a tree's are given by the root's turn; it comes to rest again after each decision", async () => {
+  it("the root's turn returns all requests of its tree, and settles again after each decision", async () => {
     const { runtime, agent, till } = await open();
     const turn = agent.executeTurn("go");
     const requests = await requestsOf(turn);
@@ -85,7 +85,7 @@ describeRuntimes("requests of subagents", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("are told on the root's stream, with the agent that asks", async () => {
+  it("appear on the root's stream with the agent that asks", async () => {
     const { runtime, agent } = await open();
     const turn = agent.executeTurn("go");
     const events = eventsOfTurn(turn);
@@ -103,7 +103,7 @@ describeRuntimes("requests of subagents", (stage) => {
     }
   });
 
-  it("agent.requests() of a subagent gives its own and those below, not those above", async () => {
+  it("agent.requests() of a subagent returns its own and those below, not those above", async () => {
     const { runtime, agent } = await open();
     const turn = agent.executeTurn("go");
     const requests = await requestsOf(turn);
@@ -117,7 +117,7 @@ describeRuntimes("requests of subagents", (stage) => {
     expect((await turn.result).status).toBe("completed");
   });
 
-  it("the root's turn comes to rest when its own work ends after its subagents have come to rest", async () => {
+  it("the root's turn settles if its own work ends after its subagents started to wait", async () => {
     const slow = createGate();
     const { runtime, agent } = await open(slow);
     const aideWaits = nextEvent(runtime, ({ type, agentName }) => type === "turn.waiting" && agentName === "aide");
@@ -130,11 +130,11 @@ describeRuntimes("requests of subagents", (stage) => {
     expect(await rest).toMatchObject({ status: "waiting", reason: "request", requests: { length: 3 } });
     await turn.abort();
     expect((await turn.result).status).toBe("stopped");
-    // Subagents end by themselves, each with a commit of its own.
+    // Subagents end on their own, each in its own commit.
     await expect.poll(() => agent.requests(), { timeout: 30_000 }).toEqual([]);
   });
 
-  it("a lead that only waits for a subagent's request comes to rest, too, also when its tool ends last", async () => {
+  it("a lead that only waits for a subagent's request settles too, even if its tool ends last", async () => {
     const slow = createGate();
     const till = openTill();
     const look = defineTool({
@@ -162,7 +162,7 @@ describeRuntimes("requests of subagents", (stage) => {
     expect((await turn.result).text).toBe("paid 3 to Ada | ");
   });
 
-  it("an abort of the root closes them all, and nothing runs", async () => {
+  it("an abort of the root closes all of them, and nothing runs", async () => {
     const { runtime, agent, till } = await open();
     const turn = agent.executeTurn("go");
     const requests = await requestsOf(turn);
@@ -177,7 +177,7 @@ describeRuntimes("requests of subagents", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("in another process, after a restart, they are decided as they were asked", async () => {
+  it("can be decided in another process after a restart", async () => {
     const till = openTill();
     const doomed = await stage().openProcess({ agents: [team(till)] });
     const before = await startAgent(doomed.runtime, "lead", "l");

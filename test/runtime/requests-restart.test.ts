@@ -14,7 +14,7 @@ import { elapse, entriesOf, entriesOfType, loopTurns, orderFault, toolTextsOf } 
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate, eventsOfTurn, nextEvent } from "../support/turn-probes.ts";
 
-/** The same team in every process; what each has paid stands in its own till. */
+/** The same team in every process; each process counts its payments in its own till. */
 const clerkWith = (till: Till): RuntimeOptions["agents"] => [
   defineAgent({
     name: "clerk",
@@ -33,7 +33,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     return { staged, agent, turn, till, request: await requestOf(turn) };
   };
 
-  it("the request is there as it was, and is decided in the next process", async () => {
+  it("the request is unchanged and can be decided in the next process", async () => {
     const { staged, request, till } = await waitingIn();
     staged.kill();
     stage().expireLeases();
@@ -52,7 +52,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(await entriesOfType(stage().look(), "c", "call.gated")).toHaveLength(1);
   });
 
-  it("several restarts open it no second time, and a rule that asked is not asked again", async () => {
+  it("several restarts open no second request and do not call needsApproval again", async () => {
     let judged = 0;
     const tillOf = () =>
       openTill({
@@ -77,7 +77,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(judged).toBe(1);
   });
 
-  it("a decision without an owner is stored, and taken in by the next process that starts the agent", async () => {
+  it("a decision without an owner is stored, and the next process that starts the agent processes it", async () => {
     const { staged, request } = await waitingIn();
     staged.kill();
     stage().expireLeases();
@@ -96,20 +96,20 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     ]);
   });
 
-  it("a process that knows nothing of the definition decides, edits unseen, and leaves the agent to its owner", async () => {
+  it("a process without the definition can decide, with unchecked edits, and leaves the agent to its owner", async () => {
     const { turn, till, agent, request } = await waitingIn();
     const page = await stage().open({ agents: stranger });
     const { requestId } = request;
     await page.decide(requestId, { verdict: "edited", by: "grace", arguments: { to: "Bob", amount: "much" } });
     expect(await elapse(stage().clock, turn.result)).toMatchObject({ status: "completed", text: "the end" });
-    // It was refused where the tool is known: by the agent.
+    // The agent, which has the tool, refused the arguments.
     expect((await toolTextsOf(agent))[0]).toMatch(/amount/);
     expect(till.paid).toEqual([]);
     const settled = await entriesOfType(stage().look(), "c", "tool.settled");
     expect(settled).toMatchObject([{ outcome: "invalid" }]);
   });
 
-  it("another living process decides for the owner, which is told of it", async () => {
+  it("another living process decides, and the owner is notified", async () => {
     const { turn, till, request } = await waitingIn();
     const other = openTill();
     const runtime = await stage().open({ agents: clerkWith(other) });
@@ -122,7 +122,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect((await elapse(stage().clock, handle.turn("c#1").result)).text).toBe("the end");
   });
 
-  it("settled resolves in another process for requests that are opened in the owner's", async () => {
+  it("settled resolves in another process for requests that are opened by the owner", async () => {
     const gate = createGate();
     const script = async (): Promise<ReturnType<typeof calling>> => {
       await gate.pass();
@@ -142,7 +142,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     await turn.result;
   });
 
-  it("shutdown() of the runtime does not wait for people; the turn's handles are told, and the next process goes on", async () => {
+  it("shutdown() of the runtime does not wait for people; the turn's handles reject, and the next process continues", async () => {
     const { staged, turn, request } = await waitingIn();
     const [interrupted] = await Promise.allSettled([turn.result, staged.runtime.shutdown()]);
     expect(interrupted).toMatchObject({ status: "rejected", reason: expect.any(TurnInterruptedError) });
@@ -156,7 +156,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(till.paid).toEqual([]);
   });
 
-  it("L6: shutdown() of the agent keeps the request; decided meanwhile it goes on with start(), not before", async () => {
+  it("L6: shutdown() of the agent keeps the request; a decision takes effect at start(), not before", async () => {
     const { staged, agent, turn, till, request } = await waitingIn();
     await agent.shutdown();
     expect(agent.state).toMatchObject({ status: "shutdown", openTurnId: "c#1" });
@@ -170,7 +170,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(till.paid).toHaveLength(1);
   });
 
-  it("a tool that is gone after the restart is told the model, even after an approval", async () => {
+  it("a call of a tool that was removed before the restart gets an error, even after an approval", async () => {
     const { staged, request } = await waitingIn();
     staged.kill();
     stage().expireLeases();
@@ -186,7 +186,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(warnings).toMatchObject([{ code: "definition_changed" }]);
   });
 
-  it("killed when it was approved and not run yet: a once call runs once, in the next process", async () => {
+  it("killed after the approval but before the run: a once call runs once, in the next process", async () => {
     const { staged, till, request } = await waitingIn();
     staged.freeze();
     const page = await stage().open({ agents: stranger });
@@ -202,7 +202,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     await expect(runtime.decide(request.requestId, { verdict: "approved" })).rejects.toThrow(RequestConflictError);
   });
 
-  it("what getState(), the overview and the agent's state say of it", async () => {
+  it("getState(), the overview and agent.state show the wait", async () => {
     const till = openTill();
     const runtime = await stage().open({ agents: clerkWith(till) });
     const { overview } = runtime;

@@ -48,7 +48,7 @@ describeRuntimes("several requests of one turn", (stage) => {
   };
 
   it.each(ordersOf([0, 1, 2, 3]))(
-    "F22: in the order %i %i %i %i the turn waits for the others, and then no more",
+    "F22: in the order %i %i %i %i the turn waits for the remaining requests until none is left",
     async (...order) => {
       const { runtime, agent, till, model } = await open();
       const turn = agent.executeTurn("go");
@@ -77,7 +77,7 @@ describeRuntimes("several requests of one turn", (stage) => {
     },
   );
 
-  it("all decided at the same moment", async () => {
+  it("all can be decided at the same moment", async () => {
     const { runtime, agent, till } = await open();
     const turn = agent.executeTurn("go");
     await turn.settled;
@@ -87,7 +87,7 @@ describeRuntimes("several requests of one turn", (stage) => {
     expect((await toolTextsOf(agent)).toSorted()).toEqual([...decisions.map((one) => one.told), "seen"].toSorted());
   });
 
-  it("a call that needs no decision runs meanwhile; the turn has come to rest when it is over", async () => {
+  it("a call that needs no decision runs meanwhile, and the turn settles once it has ended", async () => {
     const gate = createGate();
     const { runtime, agent } = await open(gate);
     const turn = agent.executeTurn("go");
@@ -106,7 +106,7 @@ describeRuntimes("several requests of one turn", (stage) => {
     expect((await turn.result).status).toBe("completed");
   });
 
-  it("a decision that comes while another call still works is taken at once", async () => {
+  it("a decision takes effect at once even while another call still runs", async () => {
     const gate = createGate();
     const { runtime, agent, till } = await open(gate);
     const turn = agent.executeTurn("go");

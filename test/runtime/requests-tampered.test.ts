@@ -8,7 +8,7 @@ import { entriesOfType, orderFault, toolTextsOf } from "../support/journal-probe
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
 
-/** Replaces every occurrence of a text in a column of JSON texts. */
+/** Replaces every occurrence of a text in a JSON column. */
 interface Change {
   readonly table: "journal" | "requests" | "inbox";
   readonly from: string;
@@ -27,7 +27,7 @@ const clerkWith = (till: Till): AgentDefinition =>
   });
 
 describeRuntimes(
-  "S15: what is stored was changed behind the runtime's back",
+  "S15: stored rows that were changed outside the runtime",
   (stage) => {
     const change = (changes: readonly Change[]): void => {
       const database = new DatabaseSync(join(stage().folder ?? "", "troupe.db"));
@@ -41,7 +41,7 @@ describeRuntimes(
       database.close();
     };
 
-    /** An agent that waits for an approval in a process that dies; the hash of other arguments, as an attacker forges it. */
+    /** An agent whose process died while it waits for an approval, and the hash of other arguments for a forgery. */
     const waiting = async () => {
       const till = openTill();
       const doomed = await stage().openProcess({ agents: [clerkWith(till)] });
@@ -73,7 +73,7 @@ describeRuntimes(
       return { runtime, agent, till, request };
     };
 
-    it("arguments that are not those of the approval are not run, and the model is told", async () => {
+    it("arguments other than the approved ones are not run, and the model is told", async () => {
       const { agent, till } = await approveThenChange(() => [
         { table: "journal", from: oldArguments, to: newArguments },
       ]);
@@ -88,7 +88,7 @@ describeRuntimes(
       expect(orderFault(await agent.getMessages())).toBeUndefined();
     });
 
-    it("nor with a hash that fits them: a person is asked about them anew", async () => {
+    it("not even with a matching hash: a person is asked again", async () => {
       const { runtime, agent, till, request } = await approveThenChange(({ old, forged }) => [
         {
           table: "journal",
@@ -109,7 +109,7 @@ describeRuntimes(
       expect(till.paid).toEqual([]);
     });
 
-    it("an approval of what was seen does not reach a request that was changed since", async () => {
+    it("an approval of the arguments seen does not apply to a request that was changed since", async () => {
       const { request, forgedHash } = await waiting();
       change([
         { table: "journal", from: oldArguments, to: newArguments },
@@ -130,7 +130,7 @@ describeRuntimes(
       expect(till.paid).toEqual([]);
     });
 
-    it("what people are shown was changed: it cannot be approved, only rejected", async () => {
+    it("a request whose arguments were changed cannot be approved, only rejected", async () => {
       const { request } = await waiting();
       change([{ table: "requests", from: oldArguments, to: newArguments }]);
       const till = openTill();

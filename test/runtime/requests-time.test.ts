@@ -8,7 +8,7 @@ import { calling, createGate, type Gate } from "../support/turn-probes.ts";
 
 const hour = 60 * 60 * 1000;
 
-/** Lets time pass as it does: what is due has its turn before more of it passes. */
+/** Advances the clock in steps, so that everything due runs before more time passes. */
 async function pass(clock: FakeClock, ms: number, stepMs = 250): Promise<void> {
   for (let left = ms; left > 0; left -= stepMs) {
     clock.advance(Math.min(stepMs, left));
@@ -28,7 +28,7 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
     return { runtime, till, agent, turn, request: await requestOf(turn) };
   };
 
-  it("maxSeconds does not run: people may take hours", async () => {
+  it("maxSeconds does not count it: people may take hours", async () => {
     const gate = createGate<string>();
     const { runtime, agent, turn, till, request } = await open({ maxSeconds: 10 }, gate);
     await pass(stage().clock, 2 * hour, hour / 12);
@@ -36,7 +36,7 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
     expect(agent.state.status).toBe("busy");
     await runtime.decide(request.requestId, { verdict: "approved" });
     await gate.reached();
-    // What it has worked before and works after counts together.
+    // Working time before and after the wait is added up.
     await pass(stage().clock, 9_000);
     expect(agent.state.status).toBe("busy");
     await pass(stage().clock, 1_500);
@@ -44,7 +44,7 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
     expect(till.paid).toHaveLength(1);
   });
 
-  it("a deadline does: it closes the request and ends the turn", async () => {
+  it("a deadline counts it: it closes the request and ends the turn", async () => {
     const deadline = stage().clock.now() + 60_000;
     const { runtime, agent, turn, till, request } = await open({ deadline });
     await pass(stage().clock, 59_000);
@@ -64,7 +64,7 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
     expect(agent.state.status).toBe("ready");
   });
 
-  it("maxSeconds of a lead does not run while its subagent waits, and a subagent's neither", async () => {
+  it("maxSeconds counts it neither for a lead whose subagent waits nor for the subagent", async () => {
     const till = openTill();
     const aide = defineAgent({
       name: "aide",
@@ -88,7 +88,7 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
     expect(till.paid).toHaveLength(1);
   });
 
-  it("a restart while it waits adds no working time", async () => {
+  it("a restart during the wait adds no working time", async () => {
     const till = openTill();
     const clerk = () =>
       defineAgent({

@@ -8,20 +8,20 @@ import { entriesOf, entriesOfType, loopTurns, orderFault } from "../support/jour
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";
 import { type AskedCall, calling, createGate } from "../support/turn-probes.ts";
 
-/** What the two processes did to the world. */
+/** Counts the effects of both processes. */
 interface Ledger {
   modelCalls: number;
   toolRuns: number;
 }
 
-/** A killed process does nothing any more; here its code would go on, so that it must be kept from the world. */
+/** The code of a killed process keeps running in this test; `isOver` keeps it from further effects. */
 interface Life {
   isOver: boolean;
 }
 
 const never = Promise.withResolvers<never>().promise;
 
-/** A lead that looks, asks a helper, and answers; everything it does to the world is counted. */
+/** A lead that calls a tool and a helper, and then answers. Model calls and tool runs are counted. */
 function team(life: Life, ledger: Ledger) {
   const look = defineTool({
     name: "look",
@@ -51,7 +51,7 @@ function team(life: Life, ledger: Ledger) {
   });
 }
 
-/** Kills the first process at the k-th hit of a fault point, lets another go on; false when the point was not hit. */
+/** Kills the first process at the k-th hit of a fault point and lets another continue. Returns false if there was no such hit. */
 async function survive(stage: Stage, point: string, hit: number, ledger: Ledger): Promise<boolean> {
   const agentId = `c-${point}-${hit}`;
   const life: Life = { isOver: false };
@@ -84,7 +84,7 @@ async function survive(stage: Stage, point: string, hit: number, ledger: Ledger)
   const recovered = await survivor.find(agentId);
   await recovered.start();
   const { turnCount, openTurnId } = recovered.state;
-  // A caller that was not told that the turn is open asks again.
+  // A caller that got no turn id asks again.
   if (turnCount === 0 && openTurnId === null) await recovered.executeTurn("go").result;
   else if (turnCount === 0) await recovered.turn(`${agentId}#1`).result;
   return true;
@@ -121,7 +121,7 @@ describeRuntimes("a crash between commits", (stage) => {
       const messages = await onlooker.messages({ tenant: "default", agentId });
       expect(orderFault(messages)).toBeUndefined();
       expect(messages.map(({ content }) => content)).toEqual(["go", "", "seen", "", "helped", "all done"]);
-      // Four calls and one run of the tool are needed; what was under way when the process died is made once more.
+      // Four model calls and one tool run are needed; the one in flight when the process died is repeated once.
       expect(ledger.modelCalls).toBeLessThanOrEqual(5);
       expect(ledger.toolRuns).toBeLessThanOrEqual(2);
       for (const account of await onlooker.accounts("default", agentId)) {
@@ -131,7 +131,7 @@ describeRuntimes("a crash between commits", (stage) => {
     expect(hits).toBeGreaterThan(0);
   });
 
-  it("F15: a model call that was in flight is settled in full, unconfirmed, and asked again exactly once", async () => {
+  it("F15: a model call in flight is settled in full as unconfirmed and repeated exactly once", async () => {
     const gate = createGate<string>();
     const budget = { maxTokens: 1_000_000 };
     const agents = (script: Parameters<typeof scriptedModel>[0]) => [
@@ -168,7 +168,7 @@ describeRuntimes("a crash between commits", (stage) => {
     expect(account?.used.tokens).toBeGreaterThan(lost);
   });
 
-  it("F15: a crash loop cannot overspend: each lost call counts in full until the budget is gone", async () => {
+  it("F15: a crash loop cannot overspend: each lost call counts in full until the budget is spent", async () => {
     const budget = { maxTokens: 1_300 };
     let calls = 0;
     let ended: TurnResult | undefined;

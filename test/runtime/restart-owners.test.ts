@@ -17,7 +17,7 @@ const acter = (act: () => Promise<string>) => {
 };
 
 describeRuntimes("two processes on the same stores", (stage) => {
-  /** One process owns the agent "o", the other only knows of it. */
+  /** One process owns the agent "o"; the other has only a handle. */
   const open = async (script: ModelScript) => {
     const owning = await stage().openProcess({ agents: [worker(script)] });
     const agent = await owning.runtime.agent("worker", { agentId: "o" });
@@ -26,7 +26,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     return { owning, agent, other, remote: await other.runtime.find("o") };
   };
 
-  it("an agent is run by one at a time: the other is refused with a typed error", async () => {
+  it("only one process can run an agent: the other is refused with a typed error", async () => {
     const { agent, remote } = await open("fine");
     await expect(remote.start()).rejects.toThrow(AlreadyOwnedError);
     expect((await agent.executeTurn("go").result).text).toBe("fine");
@@ -36,7 +36,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     await expect(agent.start()).rejects.toThrow(AlreadyOwnedError);
   });
 
-  it("a turn from the process that does not own the agent is run by the owner, and its result arrives", async () => {
+  it("a turn opened in the other process is run by the owner, and its result arrives there", async () => {
     const { agent, remote } = await open("the owner's model");
     const turn = remote.executeTurn("go");
     const result = await elapse(stage().clock, turn.result, 500);
@@ -46,7 +46,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     await expect(remote.executeTurn("again").id).resolves.toBe("o#2");
   });
 
-  it("a stream in the process that does not own the agent ends with the turn", async () => {
+  it("a stream in the other process ends with the turn", async () => {
     const { remote } = await open("the owner's model");
     const turn = remote.executeTurn("go");
     const events = await elapse(stage().clock, eventsOfTurn(turn), 500);
@@ -59,7 +59,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     ]);
   });
 
-  it("abort, pause and resume from the other process are heard by the owner", async () => {
+  it("abort, pause and resume from the other process reach the owner", async () => {
     const gates = [createGate<string>(), createGate<string>()];
     const { agent, remote } = await open(
       async (_request, { index, signal }) => (await gates[index]?.pass(signal)) ?? "fine",
@@ -81,7 +81,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     expect(await elapse(stage().clock, second.result, 500)).toMatchObject({ status: "completed", text: "resumed" });
   });
 
-  it("a frozen owner is taken over when its lease has run out; what it then writes is refused, and nothing is doubled", async () => {
+  it("a frozen owner loses the agent when its lease runs out; its late writes are refused, and nothing happens twice", async () => {
     const gate = createGate<string>();
     const { owning, agent, remote } = await open((_request, { signal }) => gate.pass(signal));
     const turn = agent.executeTurn("go");
@@ -104,12 +104,12 @@ describeRuntimes("two processes on the same stores", (stage) => {
     expect((await remote.getMessages()).map(({ content }) => content)).toEqual(["go", "the other's model"]);
     expect(remote.state).toMatchObject({ status: "ready", turnCount: 1 });
     await expect(agent.start()).rejects.toThrow(AlreadyOwnedError);
-    // The old owner has given it up: a turn asked for there is run by the new one.
+    // The old owner has released the agent: a turn opened there is run by the new owner.
     const next = agent.executeTurn("next");
     expect((await elapse(stage().clock, next.result, 500)).text).toBe("the other's model");
   });
 
-  it("a frozen owner that comes back in time keeps what it has", async () => {
+  it("a frozen owner that comes back in time keeps its agent", async () => {
     const gate = createGate<string>();
     const { owning, agent, remote } = await open((_request, { signal }) => gate.pass(signal));
     const turn = agent.executeTurn("go");
@@ -122,7 +122,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     expect(await turn.result).toMatchObject({ status: "completed", text: "kept" });
   });
 
-  it("a tool of the frozen owner that ends late leaves no second result", async () => {
+  it("a tool of the frozen owner that ends late adds no second result", async () => {
     const gate = createGate<string>();
     const owning = await stage().openProcess({ agents: [acter(() => gate.pass())] });
     const agent = await owning.runtime.agent("worker", { agentId: "o" });
@@ -143,7 +143,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     expect(orderFault(messages)).toBeUndefined();
   });
 
-  it("F19: an abort while the owner is dead is honoured at recovery, before any effect", async () => {
+  it("F19: an abort while the owner is dead takes effect at recovery, before any effect", async () => {
     const gate = createGate<string>();
     const { owning, agent, other, remote } = await open((_request, { signal }) => gate.pass(signal));
     agent.executeTurn("go").result.catch(() => undefined);
@@ -152,7 +152,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     await remote.abort("while it was dead");
     expect((await stage().look().readAgent({ tenant: "default", agentId: "o" }))?.openTurnId).toBe("o#1");
     stage().expireLeases();
-    // It may have been found by itself already.
+    // Another process may already have recovered the agent.
     await other.runtime.recover();
     const result = await remote.turn("o#1").result;
     expect(result).toMatchObject({
@@ -164,7 +164,7 @@ describeRuntimes("two processes on the same stores", (stage) => {
     expect(remote.state).toMatchObject({ status: "ready", turnCount: 1 });
   });
 
-  it("a turn given to an agent whose owner is dead is run as soon as another process takes the agent up", async () => {
+  it("a turn opened while the agent's owner is dead runs as soon as another process takes the agent", async () => {
     const { owning, other, remote } = await open("never");
     owning.kill();
     const turn = remote.executeTurn("go");

@@ -10,7 +10,7 @@ const worker = (script: ModelScript) => defineAgent({ name: "worker", model: scr
 const counting: ModelScript = ({ messages }) => `I see ${messages.length}`;
 
 describeRuntimes("a restart", (stage) => {
-  it("L6: a new process with the same id has turnCount 2 after two turns, and runs turn 3 with all of the history", async () => {
+  it("L6: after two turns a new process reads turnCount 2 and runs turn 3 with the whole history", async () => {
     const first = await stage().open({ agents: [worker(counting)] });
     const before = await first.agent("worker", { agentId: "r", metadata: { room: "blue" } });
     await before.start();
@@ -36,7 +36,7 @@ describeRuntimes("a restart", (stage) => {
     ]);
   });
 
-  it("L4: start() carries on a turn that shutdown() of the agent interrupted, and its handle gets the result", async () => {
+  it("L4: start() continues a turn that shutdown() of the agent interrupted, and its handle gets the result", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { index, signal }) => (index === 0 ? gate.pass(signal) : "carried on"));
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
@@ -54,7 +54,7 @@ describeRuntimes("a restart", (stage) => {
     expect(model.calls).toHaveLength(2);
   });
 
-  it("L4: start() in a new process carries on a turn that the runtime's shutdown interrupted", async () => {
+  it("L4: start() in a new process continues a turn that the runtime's shutdown interrupted", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
     const before = await first.agent("worker", { agentId: "r" });
@@ -73,7 +73,7 @@ describeRuntimes("a restart", (stage) => {
     expect(failed?.settlement?.unconfirmed).toBe(true);
   });
 
-  it("paused mid-turn, it stays paused in the next process, and resume() there carries it on", async () => {
+  it("a turn paused mid-turn stays paused in the next process, and resume() continues it there", async () => {
     const gate = createGate<string>();
     const look = defineTool({
       name: "look",
@@ -107,7 +107,7 @@ describeRuntimes("a restart", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("resume() alone, without start(), takes a paused agent up again", async () => {
+  it("resume() alone, without start(), activates a paused agent", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
     const before = await first.agent("worker", { agentId: "r" });
@@ -121,7 +121,7 @@ describeRuntimes("a restart", (stage) => {
     expect((await agent.executeTurn("go").result).text).toBe("done");
   });
 
-  it("results and streams of turns that ended in an earlier process are there", async () => {
+  it("results and streams of turns from an earlier process can be read", async () => {
     const first = await stage().open({ agents: [worker(counting)] });
     const before = await first.agent("worker", { agentId: "r" });
     await before.start();
@@ -137,7 +137,7 @@ describeRuntimes("a restart", (stage) => {
     expect(agent.state.status).toBe("ready");
   });
 
-  it("shutdown() of the runtime settles or rejects everything that waits, and refuses what comes later", async () => {
+  it("shutdown() of the runtime settles or rejects all waits and refuses later calls", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
     const agent = await first.agent("worker", { agentId: "r" });
@@ -153,7 +153,7 @@ describeRuntimes("a restart", (stage) => {
     await expect(agent.start()).rejects.toThrow(/was shut down/);
   });
 
-  it("a changed definition goes on, with a warning in its stream", async () => {
+  it("a turn continues under a changed definition, with a warning in its stream", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
     const before = await first.agent("worker", { agentId: "r" });
@@ -171,7 +171,7 @@ describeRuntimes("a restart", (stage) => {
     expect(warnings).toMatchObject([{ code: "definition_changed" }]);
   });
 
-  it("a failed agent is failed in the next process too, and takes a retry there", async () => {
+  it("a failed agent is still failed in the next process and accepts a retry there", async () => {
     const busy = new Error("busy");
     const first = await stage().open({ agents: [worker({ error: busy })] });
     const before = await first.agent("worker", { agentId: "r" });
@@ -186,7 +186,7 @@ describeRuntimes("a restart", (stage) => {
     expect((await agent.executeTurn(null).result).text).toBe("fine");
   });
 
-  it("the wait before another attempt goes on over a restart, and the attempt is made once", async () => {
+  it("the wait before a retry continues across a restart, and the retry is made once", async () => {
     const passing = new ModelError("busy", { retryable: true, mayHaveBeenSent: false, retryAfterMs: 30_000 });
     const doomed = await stage().openProcess({ agents: [worker({ error: passing })] });
     const before = await doomed.runtime.agent("worker", { agentId: "r" });

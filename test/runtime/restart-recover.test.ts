@@ -17,12 +17,12 @@ const leading = (childScript: ModelScript) =>
     tools: [subagent(defineAgent({ name: "child", model: scriptedModel(childScript) }))],
   });
 
-describeRuntimes("what was left behind", (stage) => {
-  it("a turn that was accepted and never begun is begun", async () => {
+describeRuntimes("unfinished agents of dead processes", (stage) => {
+  it("a turn that was accepted but not started is started", async () => {
     const first = await stage().openProcess({ agents: [worker("never")] });
     const before = await first.runtime.agent("worker", { agentId: "r" });
     await before.start();
-    // As if the process died between the answer to its caller and the first commit of the turn.
+    // As if the process died between the answer to its caller and the turn's first commit.
     const command = { input: "go", actorId: null, limits: null, ifBusy: "refuse" } as const;
     await stage().look().openTurn({ tenant: "default", agentId: "r" }, command, stage().clock.now());
     first.kill();
@@ -34,7 +34,7 @@ describeRuntimes("what was left behind", (stage) => {
     expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["go", "begun"]);
   });
 
-  it("a turn that waits in line is begun after the one before it, in another process too", async () => {
+  it("a queued turn starts after the one before it, in another process too", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
     const before = await first.agent("worker", { agentId: "r" });
@@ -55,7 +55,7 @@ describeRuntimes("what was left behind", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 2 });
   });
 
-  it("shutdown() of an agent with a turn in line frees it all the same", async () => {
+  it("shutdown() of an agent with a queued turn releases the agent", async () => {
     const gate = createGate<string>();
     const first = await stage().open({
       agents: [worker((_request, { index, signal }) => (index === 0 ? gate.pass(signal) : "later"))],
@@ -78,14 +78,14 @@ describeRuntimes("what was left behind", (stage) => {
     for (const turn of [one, two]) turn.result.catch(() => undefined);
   });
 
-  it("recover() takes up an idle agent whose pause was ended after its process had died", async () => {
+  it("recover() activates an idle agent whose pause was ended after its process had died", async () => {
     const key = { tenant: "default", agentId: "r" };
     const first = await stage().openProcess({ agents: [worker("done")] });
     const before = await first.runtime.agent("worker", { agentId: "r" });
     await before.start();
     await before.pause();
     first.kill();
-    // The dead process still holds its lease, so that the end of the pause goes into the inbox.
+    // The dead process still holds the lease, so the end of the pause goes into the inbox.
     const second = await stage().openProcess({ agents: [worker("done")] });
     const resuming = second.runtime.find("r").then((there) => there.resume());
     resuming.catch(() => undefined);
@@ -98,7 +98,7 @@ describeRuntimes("what was left behind", (stage) => {
     expect(await stage().look().inbox(key)).toEqual([]);
   });
 
-  it("M6: recover() takes up every unfinished agent without an owner, and only those", async () => {
+  it("M6: recover() recovers every unfinished agent without an owner, and no other", async () => {
     const gate = createGate<string>();
     const held = worker((_request, { signal }) => gate.pass(signal));
     const doomed = await stage().openProcess({ agents: [held] });
@@ -124,7 +124,7 @@ describeRuntimes("what was left behind", (stage) => {
     await (await rescuer.find("idle")).start();
   });
 
-  it("a subagent that was at work when everything stopped goes on with its parent", async () => {
+  it("a subagent that was working at the crash continues together with its parent", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [leading((_request, { signal }) => gate.pass(signal))] });
     const before = await first.agent("lead", { agentId: "r" });

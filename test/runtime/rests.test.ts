@@ -24,8 +24,8 @@ const asks = (amount: number, ...more: Parameters<typeof calling>) =>
     messages.at(-1)?.role === "user" ? calling(payment(amount), ...more) : toolTexts(messages).join(" | "),
   );
 
-describe("a turn that waits", () => {
-  it("does not while the turn of a subagent has not begun, however long it takes to take the subagent up", async () => {
+describe("settled of a waiting turn", () => {
+  it("does not resolve before a subagent's turn has started, however long its activation takes", async () => {
     const stores = memoryStores();
     const gate = createGate();
     const acquire: Stores["acquire"] = async (key, ...how) => {
@@ -51,7 +51,7 @@ describe("a turn that waits", () => {
     expect(await rest).toMatchObject({ status: "waiting", requests: [{ agentName: "lead" }, { agentName: "aide" }] });
   });
 
-  it("is not said to wait still for what was decided before it was asked, by a look that began before that", async () => {
+  it("does not return a request decided before the call, even if an earlier read still shows it", async () => {
     const stores = memoryStores();
     const gate = createGate();
     let isSlow = false;

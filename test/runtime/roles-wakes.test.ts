@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close();
 });
 
-/** Processes that share a file and the queues of one of them. */
+/** Opens processes that share a file and the queues of one process. */
 function deployment() {
   const folder = mkdtempSync(join(tmpdir(), "troupe-roles-"));
   open.push({ close: async () => rmSync(folder, { recursive: true, force: true }) });
@@ -57,7 +57,7 @@ function deployment() {
   return { queues, wakes, stores, join: join_ };
 }
 
-/** A worker, a client, and an agent of the definition, which the client has started. */
+/** A worker, a client, and an agent that the client has started. */
 async function clientAndWorker(definition: AgentDefinition, work?: RuntimeOptions["work"]) {
   const { join } = deployment();
   const agents = [definition];
@@ -73,7 +73,7 @@ async function untilParked(worker: Runtime): Promise<void> {
 }
 
 async function untilLive(worker: Runtime, count: number): Promise<void> {
-  // One whose turn has just ended is kept for a moment.
+  // An agent whose turn has just ended is kept for a moment.
   for (const end = performance.now() + 10_000; performance.now() < end; ) {
     if ((await worker.metrics()).liveAgents === count) return;
     await loopTurns(5);
@@ -82,7 +82,7 @@ async function untilLive(worker: Runtime, count: number): Promise<void> {
 }
 
 describe("a client and a worker", () => {
-  it("a turn that a client opens is run by the worker; its stream and result reach the client", async () => {
+  it("the worker runs a turn that a client opens, and its stream and result reach the client", async () => {
     const { worker, client, agent } = await clientAndWorker(
       defineAgent({ name: "one", model: scriptedModel(() => "hello") }),
     );
@@ -103,7 +103,7 @@ describe("a client and a worker", () => {
     expect((await agent.executeTurn("again").result).text).toBe("hello");
   });
 
-  it("a turn whose end is heard before the answer to the command that opens it has its result", async () => {
+  it("a turn whose end arrives before the answer to the command that opens it has its result", async () => {
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
     const { join, queues, stores } = deployment();
     await join({ agents, role: "worker" });
@@ -118,7 +118,7 @@ describe("a client and a worker", () => {
         const look = async (): Promise<void> => {
           if ((await own.readAgent(key))?.openTurnId === null) heard.resolve();
         };
-        // Runs after the listener of the runtime, which was added first and is passed no more writes.
+        // Runs after the runtime's listener, which was added first and gets no more writes.
         const end = own.onForeignWrite(() => void look());
         await queues.wake(key);
         await heard.promise;
@@ -127,7 +127,7 @@ describe("a client and a worker", () => {
         return outcome;
       },
     };
-    // Its heartbeats, which look for everything that was missed, do not come either.
+    // The fake clock also stops its heartbeats, which would look for missed writes.
     const client = await join({ agents, role: "client", stores: slow, clock: createFakeClock() });
     const agent = await client.agent("one", { agentId: "a" });
     await agent.start();
@@ -138,7 +138,7 @@ describe("a client and a worker", () => {
   it.each([
     { places: 1, kept: 0 },
     { places: 4, kept: 1 },
-  ])("with $places places $kept agents whose turn has ended are kept for the next one", async ({ places, kept }) => {
+  ])("a worker with room for $places agents keeps $kept after their turns", async ({ places, kept }) => {
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
     const { join } = deployment();
     const clock = createFakeClock();
@@ -160,7 +160,7 @@ describe("a client and a worker", () => {
     await agent.shutdown();
   });
 
-  it("the agent that is kept longest leaves when another one comes that needs the last free places", async () => {
+  it("the agent kept for longest is released when another one needs the last free slots", async () => {
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
     const { join, wakes } = deployment();
     const clock = createFakeClock();
@@ -182,35 +182,32 @@ describe("a client and a worker", () => {
     expect(wakes).toEqual(["a", "b", "c", "d", "b"]);
   });
 
-  it.each(["clear", "shutdown"] as const)(
-    "an agent that is kept is given back when a client asks for it: %s",
-    async (what) => {
-      const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
-      const { join } = deployment();
-      const clock = createFakeClock();
-      const worker = await join({ agents, role: "worker", clock });
-      const client = await join({ agents, role: "client", clock });
-      const agent = await client.agent("one", { agentId: "a" });
-      await agent.start();
-      await agent.executeTurn("go").result;
-      await untilLive(worker, 1);
-      let isOver = false;
-      const changing = agent[what]().finally(() => (isOver = true));
-      // No time passes until the worker has given it back.
-      await untilLive(worker, 0);
-      for (let passed = 0; !isOver && passed < DEFAULT_IDLE.keptMs; passed += 50) {
-        clock.advance(50);
-        await loopTurns(5);
-      }
-      await changing;
-      expect(agent.state.status).toBe(what === "clear" ? "ready" : "shutdown");
-      await agent.start();
-      expect((await agent.executeTurn("again").result).text).toBe("hello");
-    },
-  );
+  it.each(["clear", "shutdown"] as const)("a kept agent is released when a client needs it: %s", async (what) => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join } = deployment();
+    const clock = createFakeClock();
+    const worker = await join({ agents, role: "worker", clock });
+    const client = await join({ agents, role: "client", clock });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    await untilLive(worker, 1);
+    let isOver = false;
+    const changing = agent[what]().finally(() => (isOver = true));
+    // The clock does not advance until the worker has released the agent.
+    await untilLive(worker, 0);
+    for (let passed = 0; !isOver && passed < DEFAULT_IDLE.keptMs; passed += 50) {
+      clock.advance(50);
+      await loopTurns(5);
+    }
+    await changing;
+    expect(agent.state.status).toBe(what === "clear" ? "ready" : "shutdown");
+    await agent.start();
+    expect((await agent.executeTurn("again").result).text).toBe("hello");
+  });
 
   inFull(() => {
-    it("an agent that is kept is not woken for its next turn, and leaves after a minute of turns", async () => {
+    it("a kept agent is not woken for its next turn, and is released after a minute of turns", async () => {
       const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
       const { join, wakes } = deployment();
       const clock = createFakeClock();
@@ -237,8 +234,8 @@ describe("a client and a worker", () => {
     ["another machine has", { pid: process.pid, bootId: "another" }, false],
     ["a process that lives has", { pid: process.pid }, false],
     ["a process that is dead had", { pid: 2 ** 22 + 1 }, true],
-  ])("one that %s is woken only where no other process will see to it", async (who, holder, isWoken) => {
-    // A process that was seen running counts as running for a moment, so each row has its own.
+  ])("an agent that %s is woken only if no other process handles its posts", async (who, holder, isWoken) => {
+    // The result of the check whether a process lives is cached, so each row uses another process.
     const processId = `theirs, ${who}`;
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
     const { join, wakes, stores } = deployment();
@@ -256,7 +253,7 @@ describe("a client and a worker", () => {
     expect(wakes).toEqual(isWoken ? ["a"] : []);
   });
 
-  it("what was posted to an idle agent that its worker is about to give away is left to another", async () => {
+  it("posts to an idle agent that its worker is releasing are left to another process", async () => {
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
     const { join, wakes, stores } = deployment();
     const gate = createGate<null>();
@@ -284,7 +281,7 @@ describe("a client and a worker", () => {
     expect(wakes).toEqual(["a", "a"]);
   });
 
-  it("a turn that waits for a person holds nothing, and goes on when it is answered", async () => {
+  it("a turn that waits for a person occupies no worker, and continues once it is answered", async () => {
     const pay = defineTool({
       name: "pay",
       description: "Pays.",
@@ -305,7 +302,7 @@ describe("a client and a worker", () => {
     expect((await turn.result).text).toBe("done");
   });
 
-  it("parents and children five levels deep finish with one agent at work at a time", async () => {
+  it("parents and children five levels deep finish although only one agent works at a time", async () => {
     let definition = defineAgent({ name: "level5", model: scriptedModel(() => "deep") });
     for (const level of [4, 3, 2, 1]) {
       const child = definition;
@@ -322,7 +319,7 @@ describe("a client and a worker", () => {
     await untilParked(worker);
   });
 
-  it("pause, resume and abort of a client reach an agent that is at work elsewhere", async () => {
+  it("pause, resume and abort of a client reach an agent that runs in a worker", async () => {
     const gate = createGate<string>();
     const { worker, agent } = await clientAndWorker(
       defineAgent({ name: "one", model: scriptedModel((_request, { signal }) => gate.pass(signal)) }),
@@ -338,7 +335,7 @@ describe("a client and a worker", () => {
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
   });
 
-  it("a turn that waits for a queued tool holds nothing, and goes on with its result", async () => {
+  it("a turn that waits for a queued tool occupies no worker, and continues with its result", async () => {
     const gate = createGate<string>();
     const browse = defineTool({
       name: "browse",
@@ -364,7 +361,7 @@ describe("a client and a worker", () => {
     expect((await worker.metrics()).toolJobs).toBeGreaterThan(0);
   });
 
-  it("of two children that share a budget one waits for room in no memory, and both finish", async () => {
+  it("of two children that share a budget one waits for room without being in memory, and both finish", async () => {
     const gate = createGate<string>();
     const child = defineAgent({
       name: "child",
@@ -391,7 +388,7 @@ describe("a client and a worker", () => {
   });
 });
 
-describe("what a role is refused", () => {
+describe("options that a role refuses", () => {
   const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
 
   it.each([
@@ -402,7 +399,7 @@ describe("what a role is refused", () => {
     await expect(createRuntime({ agents, ...options })).rejects.toThrow(message);
   });
 
-  it("a client keeps no agent in its memory, and does no work", async () => {
+  it("a client keeps no agent in memory and runs no work", async () => {
     const { join, queues } = deployment();
     const client = await join({ agents, role: "client" });
     await expect(client.agent("one", { autoSave: false })).rejects.toThrow('take the role "all"');

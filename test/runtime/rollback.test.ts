@@ -10,12 +10,12 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { calling } from "../support/turn-probes.ts";
 
-describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged", () => {
+describe.skipIf(!redisProgram)("a Redis that lost acknowledged writes", () => {
   let folder: string;
   let server: RedisServer;
   let runtime: Runtime;
   let prefix: string;
-  /** Keys under which the tool was called. */
+  /** Idempotency keys of the tool's calls. */
   let charged: string[];
   let answers: number;
   const warned = vi.spyOn(process, "emitWarning");
@@ -67,14 +67,14 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
 
   const loseSince = (then: LogSizes): Promise<void> => cutPower(server, folder, then);
 
-  it("rejects a turn that is gone with it, and takes the same again", async () => {
+  it("rejects a turn that was lost, and accepts the same turn again", async () => {
     const agent = await runtime.agent("asker", { agentId: "asker-1" });
     await agent.start();
     const then = logSizes(folder);
     const turn = agent.executeTurn("pay");
     const ends = [turn.result, lastOf(turn)];
     const rest = await turn.settled;
-    // A caller that comes later reads from the journal.
+    // A later caller reads from the journal.
     const late = agent.openTurn();
     if (late) ends.push(late.result, lastOf(late));
     expect(rest).toMatchObject({ status: "waiting", reason: "request" });
@@ -92,7 +92,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     expect(await again.result).toMatchObject({ status: "completed", text: "done" });
   });
 
-  it("carries a turn on from what is left of it, under the same keys, and without a fork", async () => {
+  it("continues a partly lost turn under the same keys and without a fork", async () => {
     const agent = await runtime.agent("clerk", { agentId: "clerk-1" });
     await agent.start();
     const sizes: LogSizes[] = [];
@@ -100,7 +100,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     for await (const event of turn) if (event.type === "tool.started") sizes.push(logSizes(folder));
     expect(await turn.result).toMatchObject({ status: "completed" });
     expect([charged.length, answers]).toEqual([2, 3]);
-    // The turn's second call has begun; all rows after that are gone, and the turn is no longer at work in this process.
+    // The turn's second call has started. All later rows are lost, and no process works on the turn.
     await loseSince(sizes[1] ?? new Map());
     await vi.waitFor(
       async () => expect((await runtime.stores.readAgent(agentKey("clerk-1")))?.openTurnId).toBeNull(),
@@ -114,7 +114,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
   });
 });
 
-/** The last event of a turn. */
+/** Returns the last event of a turn. */
 async function lastOf(turn: Turn): Promise<unknown> {
   let last: unknown;
   for await (const event of turn) last = event;

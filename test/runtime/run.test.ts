@@ -33,7 +33,7 @@ const asker = defineAgent({
   ),
 });
 
-/** Stores that count how often they were closed. */
+/** Stores that count their close() calls. */
 function watched(stores: Stores): { readonly stores: Stores; readonly closed: () => number } {
   let closed = 0;
   const close = async (): Promise<void> => {
@@ -67,19 +67,19 @@ function holding(): { readonly agent: ReturnType<typeof defineAgent>; readonly r
 }
 
 describe("run()", () => {
-  it("gives the result of one turn, and closes its stores", async () => {
+  it("returns the result of one turn and closes its stores", async () => {
     const { stores, closed } = watched(memoryStores());
     const { text, status, agentId } = await run(counter, "one", { stores, agentId: "desk-7" });
     expect({ text, status, agentId }).toEqual({ text: "I see 1.", status: "completed", agentId: "desk-7" });
     expect(closed()).toBe(1);
   });
 
-  it("needs no options, and keeps nothing", async () => {
+  it("needs no options and stores nothing", async () => {
     expect((await run(counter, "one")).text).toBe("I see 1.");
     expect((await run(counter, "two")).text).toBe("I see 1.");
   });
 
-  it("tells every event, those of subagents too, in their order", async () => {
+  it("passes every event to onEvent, in order and including those of subagents", async () => {
     const lead = defineAgent({
       name: "lead",
       model: scriptedModel([calling({ name: "counter", arguments: { input: "go" } }), "Done."]),
@@ -98,18 +98,18 @@ describe("run()", () => {
     expect(told.at(-1)).toBe("lead turn.completed");
   });
 
-  it("rejects with what a listener throws, and closes all the same", async () => {
+  it("rejects with an error thrown by onEvent, and still closes its stores", async () => {
     const { stores, closed } = watched(memoryStores());
     await expect(run(counter, "one", { stores, onEvent: throwing })).rejects.toThrow("out of paper");
     expect(closed()).toBe(1);
   });
 
-  it("gives a turn that a limit stopped as a result", async () => {
+  it("returns a turn that a limit stopped as a result", async () => {
     const stopped = await run(counter, "one", { budget: { maxSteps: 0 } });
     expect(stopped).toMatchObject({ status: "stopped", stopReason: "steps_limit" });
   });
 
-  it("rejects when the turn fails, with the result on the error, and closes its stores", async () => {
+  it("rejects if the turn fails, with the result on the error, and closes its stores", async () => {
     const { stores, closed } = watched(memoryStores());
     const failed: unknown = await run(broken, "one", { stores, agentId: "a" }).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(TurnFailedError);
@@ -126,7 +126,7 @@ describe("run()", () => {
     expect(closed()).toBe(1);
   });
 
-  it("gives a failed turn as a result with `throwOnFailure: false`", async () => {
+  it("returns a failed turn as a result with `throwOnFailure: false`", async () => {
     const failed = await run(broken, "one", { throwOnFailure: false });
     expect(failed).toMatchObject({ status: "failed", error: { message: "out of order" } });
     await expect(run(broken, "one", { throwOnFailure: true })).rejects.toThrow(TurnFailedError);
@@ -134,7 +134,7 @@ describe("run()", () => {
     await expect(run(counter, "one", wrong)).rejects.toThrow('throwOnFailure is the text "no"');
   });
 
-  it("ends `stopped` with its signal, before the first step and in the middle of a call", async () => {
+  it("ends as `stopped` on its signal, before the first step and in the middle of a call", async () => {
     const early = await run(counter, "one", { signal: AbortSignal.abort("not now") });
     expect(early).toMatchObject({ status: "stopped", steps: 0 });
     const { agent, reached } = holding();
@@ -147,7 +147,7 @@ describe("run()", () => {
     expect(closed()).toBe(1);
   });
 
-  it("gives credentials to tools", async () => {
+  it("passes credentials to tools", async () => {
     const whoami = defineTool({
       name: "whoami",
       description: "Says who the turn is for.",
@@ -169,7 +169,7 @@ describe("run()", () => {
 });
 
 describe("a run that waits for a person", () => {
-  it("rejects with the open requests, and says what to do", async () => {
+  it("rejects with the open requests and an error that suggests what to do", async () => {
     const { stores, closed } = watched(memoryStores());
     const waiting: unknown = await run(asker, "go", { stores, agentId: "a" }).catch((error: unknown) => error);
     expect(waiting).toBeInstanceOf(TurnWaitingError);
@@ -184,7 +184,7 @@ describe("a run that waits for a person", () => {
     await expect(run(asker, "go")).rejects.toThrow(/or pass it stores, so that the turn stays open/);
   });
 
-  it("asks `decide` once for each request, and goes on with what it gives", async () => {
+  it("calls `decide` once for each request, and continues with its decision", async () => {
     const asked: AgentRequest[] = [];
     const { text } = await run(asker, "go", {
       decide: async (request) => {
@@ -196,7 +196,7 @@ describe("a run that waits for a person", () => {
     expect(asked.map(({ prompt }) => prompt)).toEqual(["Which one?"]);
   });
 
-  it("decides some of several, and rejects with those that are left", async () => {
+  it("decides some of several requests, and rejects with the remaining ones", async () => {
     const agent = defineAgent({
       name: "twice",
       tools: [askUser()],
@@ -211,7 +211,7 @@ describe("a run that waits for a person", () => {
     expect(asked).toEqual(["one?", "two?"]);
   });
 
-  it("rejects with what `decide` throws, and with a decision that does not fit", async () => {
+  it("rejects with an error thrown by `decide`, and for a decision of the wrong kind", async () => {
     await expect(run(asker, "go", { decide: throwing })).rejects.toThrow("out of paper");
     await expect(run(asker, "go", { decide: async () => ({ verdict: "approved" }) })).rejects.toMatchObject({
       code: "invalid_input",
@@ -219,7 +219,7 @@ describe("a run that waits for a person", () => {
   });
 
   it.each([5, "approved", null, { ended: true }])(
-    "rejects with what is wrong where `decide` gives %j",
+    "rejects with InvalidInputError if `decide` returns %j",
     async (given) => {
       const decide = () => given as unknown as Decide;
       await expect(run(asker, "go", { decide })).rejects.toMatchObject({ name: "InvalidInputError" });
@@ -239,7 +239,7 @@ describe("a run that waits for a person", () => {
     expect(await under).toMatchObject({ status: "stopped" });
   });
 
-  it("says that the agent is paused", async () => {
+  it("rejects with an error that the agent is paused", async () => {
     const stores = memoryStores();
     const runtime = await createRuntime({ agents: [counter], stores });
     const agent = await runtime.agent("counter", { agentId: "a" });
@@ -260,7 +260,7 @@ describe.each(["memory", "sqlite"])("run() with stores: %s", (kind) => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("goes on with the conversation of the same agent", async () => {
+  it("continues the conversation of the same agent", async () => {
     await run(counter, "one", { stores: open(), agentId: "a" });
     expect(await run(counter, "two", { stores: open(), agentId: "a" })).toMatchObject({
       text: "I see 2.",
@@ -268,7 +268,7 @@ describe.each(["memory", "sqlite"])("run() with stores: %s", (kind) => {
     });
   });
 
-  it("carries the open turn on with null, once its request is decided", async () => {
+  it("continues the open turn for the input null, once its request is decided", async () => {
     const waiting = run(asker, "go", { stores: open(), agentId: "a" });
     await expect(waiting).rejects.toThrow(TurnWaitingError);
     const busy = run(asker, "more", { stores: open(), agentId: "a" });
@@ -287,7 +287,7 @@ describe.each(["memory", "sqlite"])("run() with stores: %s", (kind) => {
     expect(events.at(-1)).toBe("turn.completed");
   });
 
-  it("a signal ends a turn that is carried on", async () => {
+  it("a signal ends a turn that is continued", async () => {
     await expect(run(asker, "go", { stores: open(), agentId: "a" })).rejects.toThrow(TurnWaitingError);
     const signal = AbortSignal.abort("enough");
     expect(await run(asker, null, { stores: open(), agentId: "a", signal })).toMatchObject({

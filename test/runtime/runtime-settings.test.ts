@@ -1,4 +1,4 @@
-// run() and createAgent() take what createRuntime() takes.
+// run() and createAgent() accept the settings of createRuntime().
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import {
@@ -22,11 +22,11 @@ const desk = defineAgent({ name: "desk", model });
 const prices = { scripted: { inputPerMillion: 2, outputPerMillion: 8 } };
 
 describe("prices", () => {
-  it("run() counts the cost by them", async () => {
+  it("run() computes the cost with them", async () => {
     expect((await run(desk, "go", { prices })).cost).toBe(2);
   });
 
-  it("createAgent() counts the cost by them", async () => {
+  it("createAgent() computes the cost with them", async () => {
     const agent = await createAgent({ model, prices });
     await agent.start();
     expect((await agent.executeTurn("go").result).cost).toBe(2);
@@ -50,7 +50,7 @@ describe("clock", () => {
   });
 });
 
-describe("people", () => {
+describe("mayDecide and resolveAuth", () => {
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
@@ -60,7 +60,7 @@ describe("people", () => {
   });
   const clerk = defineAgent({ name: "clerk", model: scriptedModel([calling("pay"), "Done."]), tools: [pay] });
 
-  it("run() asks `mayDecide` who may decide", async () => {
+  it("run() calls `mayDecide` for a decision", async () => {
     const asked: unknown[] = [];
     const deciding = run(clerk, "go", {
       mayDecide: ({ by }) => {
@@ -97,7 +97,7 @@ describe("people", () => {
   });
 });
 
-it("a role is for createRuntime() alone", async () => {
+it("only createRuntime() accepts a role", async () => {
   await expect(run(desk, "go", { role: "worker" } as RunOptions)).rejects.toThrow(
     "did you mean createRuntime({ role })?",
   );
@@ -106,14 +106,14 @@ it("a role is for createRuntime() alone", async () => {
   );
 });
 
-it("a wrong setting is refused by its name, with the function that got it", async () => {
+it("the error for a wrong setting names the setting and the function", async () => {
   const wrong = { tenant: 7 as unknown as string };
   await expect(run(desk, "go", wrong)).rejects.toThrow("run(): tenant");
   await expect(createAgent({ model, ...wrong })).rejects.toThrow("createAgent(): tenant");
   await expect(createRuntime({ agents: [desk], ...wrong })).rejects.toThrow("createRuntime(): tenant");
 });
 
-it("the types have one list of settings", () => {
+it("the types share one list of settings", () => {
   type Settings = Omit<RuntimeOptions, "role" | "work" | "agents">;
   expectTypeOf<Pick<RunOptions, keyof Settings>>().toEqualTypeOf<Settings>();
   expectTypeOf<Pick<CreateAgentOptions, keyof Settings>>().toEqualTypeOf<Settings>();
@@ -124,11 +124,11 @@ it("the types refuse work for a client", () => {
   expectTypeOf(createRuntime<"client">)
     .parameter(0)
     .not.toExtend<{ readonly work: { readonly agents: number } }>();
-  // @ts-expect-error -- a client does no work
+  // @ts-expect-error -- a client accepts no `work`
   const client = () => createRuntime({ agents, role: "client", work: { agents: 2 } });
   const worker = () => createRuntime({ agents, role: "worker", work: { agents: 2 } });
   const all = () => createRuntime({ agents, work: { agents: 2 } });
-  // @ts-expect-error -- no such role
+  // @ts-expect-error -- unknown role
   const boss = () => createRuntime({ agents, role: "boss" });
   const given: Omit<RuntimeOptions, "agents"> = {};
   const passedOn = () => createRuntime({ agents, ...given });

@@ -16,8 +16,8 @@ const foreign = defineTool({
   execute: ({ a }) => `got ${typeof a === "string" ? a : "no text"}`,
 });
 
-describeRuntimes("a tool whose schema cannot be checked whole", (stage) => {
-  it("runs, and the turn that calls it warns once of what was not checked", async () => {
+describeRuntimes("a tool whose schema can only be checked in part", (stage) => {
+  it("runs, and the turn that calls it warns once about the unchecked parts", async () => {
     const call = calling({ name: "foreign", arguments: { a: "xy", b: 1 } });
     const model = scriptedModel([call, call, "done"]);
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, tools: [foreign] })] });

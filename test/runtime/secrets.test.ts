@@ -20,7 +20,7 @@ function tokenOf(auth: Auth | undefined): string {
   return (auth?.credentials as { token: string } | undefined)?.token ?? "no token";
 }
 
-/** A tool that tells its secrets in every way it has. */
+/** A tool that leaks its secrets in every possible way. */
 const leak = defineTool({
   name: "leak",
   description: "Leaks.",
@@ -38,7 +38,7 @@ const leak = defineTool({
 });
 
 describeRuntimes("S13: secrets", (stage) => {
-  it("of credentials, the environment and headers are in no store, event or message", async () => {
+  it("from credentials, the environment and headers are in no store, event or message", async () => {
     const ways = ["return", "throw", "progress", "artifact", "generate"];
     const calls = ways.map((how) => ({ name: "leak", arguments: { how } }));
     const model = scriptedModel((_request, { index }) => (index === 0 ? calling(...calls) : "done"));

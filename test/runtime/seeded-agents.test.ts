@@ -39,8 +39,8 @@ async function spoken(agent: Agent): Promise<unknown> {
 
 const conversationOf = (index: number) => [{ role: "user", content: `of ${index}` } as const, messages[1]];
 
-describeRuntimes("agents that begin with a conversation", (stage) => {
-  it("have it before they are started, and their model sees it before the first input", async () => {
+describeRuntimes("agents created with messages", (stage) => {
+  it("have them before they are started, and their model gets them before the first input", async () => {
     const { definition, seen } = clerk();
     const runtime = await stage().open({ agents: [definition] });
     const agent = await runtime.agent("clerk", { agentId: "c", messages, budget: { maxTokens: 100_000 } });
@@ -59,7 +59,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     expect(events[0]).toMatchObject({ type: "lifecycle.changed", status: "starting" });
   });
 
-  it("a turn without input answers their last message", async () => {
+  it("a turn without input answers the last message", async () => {
     const { definition, seen } = clerk();
     const runtime = await stage().open({ agents: [definition] });
     const agent = await runtime.agent("clerk", { messages: messages.slice(0, 1) });
@@ -68,7 +68,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     expect(seen()).toEqual([said.slice(0, 1)]);
   });
 
-  it("an agent that exists is given as it is, and keeps its own conversation", async () => {
+  it("an existing agent is returned unchanged and keeps its own conversation", async () => {
     const { definition } = clerk();
     const runtime = await stage().open({ agents: [definition] });
     await runtime.agent("clerk", { agentId: "bare" });
@@ -78,7 +78,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     expect(await spoken(again)).toEqual(said);
   });
 
-  it("is there in the next process, whenever the first one ended", async () => {
+  it("have them in the next process, whenever the first one died", async () => {
     const first = await stage().openProcess({ agents: [clerk().definition] });
     await first.runtime.agent("clerk", { agentId: "c", messages });
     first.kill();
@@ -92,7 +92,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     expect(seen()).toEqual([[...said, ["user", "go"]]]);
   });
 
-  it("of processes that create the same agent at once one seeds it, and all have the same", async () => {
+  it("several processes that create the same agent at once all get the messages of one of them", async () => {
     const runtimes = [];
     for (let index = 0; index < 3; index += 1) runtimes.push(await stage().open({ agents: [clerk().definition] }));
     const agents = await Promise.all(
@@ -103,7 +103,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     for (const one of all) expect(one).toEqual(all[0]);
   });
 
-  it("clear() removes it, and nothing seeds the agent again", async () => {
+  it("clear() removes the messages, and nothing adds them again", async () => {
     const { definition, seen } = clerk();
     const runtime = await stage().open({ agents: [definition] });
     const agent = await runtime.agent("clerk", { agentId: "c", messages });
@@ -115,7 +115,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     expect(seen()).toEqual([[["user", "go"]]]);
   });
 
-  it("is saved with an unsaved tree", async () => {
+  it("are saved with an unsaved tree", async () => {
     const first = await stage().openProcess({ agents: [clerk().definition] });
     const agent = await first.runtime.agent("clerk", { agentId: "c", messages, autoSave: false });
     expect(await spoken(agent)).toEqual(said);
@@ -132,7 +132,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     expect(seen()).toEqual([[...said, ["user", "go"]]]);
   });
 
-  it("is copied to stores of the user's own", async () => {
+  it("the messages are copied to custom stores", async () => {
     const own = ownStores();
     const runtime = await stage().open({ agents: [clerk().definition], projections: own });
     const agent = await runtime.agent("clerk", { agentId: "c", messages });
@@ -144,7 +144,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     expect(own.messages.of("c")).toEqual(await agent.getMessages());
   });
 
-  it("createAgent() takes it too; an empty one is none", async () => {
+  it("createAgent() accepts them too; an empty list counts as none", async () => {
     const agent = await createAgent({ model: scriptedModel("fine"), messages, agentId: "c" });
     expect(await spoken(agent)).toEqual(said);
     await agent.runtime.shutdown();
@@ -169,7 +169,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     ["a text", "hello", /messages/],
     ["too many", Array.from({ length: 10_001 }, () => ({ role: "user", content: "x" })), /10000/],
     ["too much", [{ role: "user", content: "x".repeat(2 ** 26 + 1) }], /cannot be taken/],
-  ])("is checked whole before anything is stored: %s", async (_what, given, why) => {
+  ])("the messages are validated before anything is stored: %s", async (_what, given, why) => {
     const runtime = await stage().open({ agents: [clerk().definition] });
     const options = { agentId: "c", messages: given } as AgentStartOptions;
     const refusal = await runtime.agent("clerk", options).catch((error: unknown) => error);

@@ -16,7 +16,7 @@ import { calling } from "../support/turn-probes.ts";
 
 const asked = (name: string) => ({ name: "ask_user", arguments: { question: name } });
 
-/** It asks two questions at once and then a third one. */
+/** Asks two questions at once and then a third one. */
 function clerk() {
   const model = scriptedModel(({ messages }) => {
     const answers = toolTexts(messages);
@@ -28,7 +28,7 @@ function clerk() {
 
 const MOST = 20;
 
-/** Answers one open request after the other, for as long as the turn waits; gives how many were open each time. */
+/** Answers one open request after another while the turn waits. Returns how many were open each time. */
 async function answerAll(turn: Turn, answer: (requestId: string, prompt: string) => Promise<unknown>) {
   const open: number[] = [];
   let rest: TurnRest;
@@ -44,8 +44,8 @@ async function answerAll(turn: Turn, answer: (requestId: string, prompt: string)
 const answering = (runtime: Runtime) => (requestId: string) =>
   runtime.decide(requestId, { verdict: "answered", result: "yes" });
 
-describeRuntimes("a turn that is asked again and again whether it rests", (stage) => {
-  it("gives what is open now, once for each decision, and then its end, every time", async () => {
+describeRuntimes("turn.settled, read repeatedly", (stage) => {
+  it("returns the open requests once per decision, and then always the result", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");
     const turn = agent.executeTurn("go");
@@ -53,7 +53,7 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     expect([(await turn.settled).status, (await agent.turn("c#1").settled).status]).toEqual(["completed", "completed"]);
   });
 
-  it("the same where another process decides and asks", async () => {
+  it("does the same if another process decides and reads it", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");
     await agent.executeTurn("go").id;
@@ -63,7 +63,7 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     expect(await elapse(stage().clock, answered)).toEqual({ open: [2, 1, 1], status: "completed" });
   });
 
-  it("does not give what was decided and not taken in yet; a pause that was taken back is none", async () => {
+  it("omits a request that is decided but not processed yet, and ignores a pause that was cancelled", async () => {
     const first = await stage().openProcess({ agents: [clerk()] });
     const agent = await startAgent(first.runtime, "clerk", "c");
     const turn = agent.executeTurn("go");
@@ -89,7 +89,7 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     expect(await answerAll(turn, answering(first.runtime))).toEqual({ open: [1, 1], status: "completed" });
   });
 
-  it("a pause is told once, and again when the turn was resumed and is paused anew", async () => {
+  it("returns a pause once, and again if the turn was resumed and paused again", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");
     const turn = agent.executeTurn("go");
@@ -112,7 +112,7 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     expect(await answerAll(turn, answering(runtime))).toEqual({ open: [1], status: "completed" });
   });
 
-  it("a loop that only waits reads nothing while nothing moves, here and in another process", async () => {
+  it("a loop that only waits makes no reads while nothing changes, in the same process and in another", async () => {
     let reads = 0;
     const counted = (stores: Stores): Stores => ({
       ...stores,
@@ -145,7 +145,7 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     expect(await elapse(stage().clock, Promise.all(ends))).toEqual(["stopped", "stopped"]);
   });
 
-  it("a queued turn waits while its agent is paused within another turn", async () => {
+  it("returns a pause for a queued turn while its agent is paused within another turn", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");
     const first = agent.executeTurn("go");
@@ -162,7 +162,7 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
   });
 });
 
-it("a turn of the stateless loop gives what is open now, and its end also after its runtime has gone", async () => {
+it("settled of a stateless loop's turn returns the open requests, and its result even after its runtime has closed", async () => {
   const turn = createAgentLoop(clerk()).executeTurn([{ role: "user", content: "go" }]);
   const answer = (requestId: string) => turn.decide(requestId, { verdict: "answered", result: "yes" });
   expect(await answerAll(turn, answer)).toEqual({ open: [2, 1, 1], status: "completed" });

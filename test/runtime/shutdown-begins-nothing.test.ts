@@ -17,7 +17,7 @@ import { calling, createGate } from "../support/turn-probes.ts";
 
 const aWhile = 30;
 
-/** What an agent begins: calls of its model, summaries and tools. */
+/** Records the model calls, summaries and tool runs that an agent starts. */
 class Begun {
   readonly list: string[] = [];
   #looks = 0;
@@ -52,7 +52,7 @@ const ends: Readonly<Record<string, (agent: Agent, runtime: Runtime) => Promise<
 };
 
 describeRuntimes("a shutdown in the middle of a turn", (stage) => {
-  it.each(Object.keys(ends))("%s begins nothing new, at every event at which it is called", async (which) => {
+  it.each(Object.keys(ends))("%s starts nothing new, at whichever event it is called", async (which) => {
     const end = ends[which];
     let reached = 0;
     for (let at = 0; ; at += 1) {
@@ -92,7 +92,7 @@ describeRuntimes("a shutdown in the middle of a turn", (stage) => {
     expect(reached).toBeGreaterThan(20);
   });
 
-  it("a call that was granted and not sent costs nothing, and is made after the next start", async () => {
+  it("a call that was granted but not sent costs nothing, and is made after the next start", async () => {
     const begun = new Begun();
     const runtime = await stage().open({ agents: [begun.agent()] });
     const agent = await startAgent(runtime, "worker", "w");
@@ -105,7 +105,7 @@ describeRuntimes("a shutdown in the middle of a turn", (stage) => {
 });
 
 describeRuntimes("two processes on the same stores", (stage) => {
-  it("a turn that was asked for just before shutdown() is carried on by the process that starts the agent next", async () => {
+  it("a turn opened just before shutdown() is continued by the process that starts the agent next", async () => {
     const first = new Begun();
     const before = await stage().open({ agents: [first.agent()] });
     const agent = await startAgent(before, "worker", "w");

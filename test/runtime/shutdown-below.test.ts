@@ -18,11 +18,11 @@ import { calling, createGate } from "../support/turn-probes.ts";
 const aWhile = 40;
 const nothing = z.object({});
 
-/** What a team begins: calls of its models and tools. */
+/** Records the model calls and tool runs that a team starts. */
 class Begun {
   readonly list: string[] = [];
 
-  /** An agent that calls each of its tools once, all at a time, and then says that it is done. */
+  /** An agent that calls each of its tools once, all at the same time, and then answers. */
   agent(name: string, tools: Parameters<typeof defineAgent>[0]["tools"] & object[]): AgentDefinition {
     const model = scriptedModel(({ messages, tools: shown = [] }) => {
       this.list.push(`model of ${name}`);
@@ -50,7 +50,7 @@ class Begun {
 
 const isAgent = (name: string): boolean => name.startsWith("agent_");
 
-/** A lead with a child that has one itself, and one in the background. */
+/** A lead with a child, a grandchild and a background child. */
 function teamOf(begun: Begun): AgentDefinition {
   const grandchild = begun.agent("agent_below", [begun.tool("dig")]);
   const child = begun.agent("agent_child", [begun.tool("look"), subagent(grandchild, { description: "Helps." })]);
@@ -62,15 +62,15 @@ function teamOf(begun: Begun): AgentDefinition {
   ]);
 }
 
-/** A model that calls a subagent, and then ends its turn. */
+/** A model that calls a subagent and then ends its turn. */
 function delegating(child: AgentDefinition, end: (signal: AbortSignal) => string | Promise<string>) {
   return scriptedModel(({ messages }, { signal }) =>
     messages.at(-1)?.role === "tool" ? end(signal) : calling({ name: child.name, arguments: { input: "dig" } }),
   );
 }
 
-describeRuntimes("a shutdown of an agent with others below it", (stage) => {
-  it("begins nothing new anywhere below it, at every event at which it is called, and all go on after the next start", async () => {
+describeRuntimes("a shutdown of an agent with subagents", (stage) => {
+  it("starts nothing new below it, at whichever event it is called, and everything continues after the next start", async () => {
     let reached = 0;
     for (let at = 0; ; at += 1) {
       const begun = new Begun();
@@ -107,7 +107,7 @@ describeRuntimes("a shutdown of an agent with others below it", (stage) => {
     expect(reached).toBeGreaterThan(25);
   });
 
-  it("a decision for one below it is kept for the next start, also where it was passive", async () => {
+  it("a decision for a subagent is kept until the next start, even if the subagent was passive", async () => {
     const begun = new Begun();
     const child = begun.agent("agent_child", [begun.tool("pay", { needsApproval: true })]);
     const idle: RuntimeOptions["idle"] = { keptMs: 0 };
@@ -130,7 +130,7 @@ describeRuntimes("a shutdown of an agent with others below it", (stage) => {
     expect(begun.list.filter((one) => one === "tool pay")).toHaveLength(1);
   });
 
-  it("the turn of one in the background stops with an idle agent, and goes on with it", async () => {
+  it("stops the turn of a background child of an idle agent, which continues with the agent", async () => {
     const gate = createGate<string>();
     const model = scriptedModel(({ messages }, { signal }) =>
       textOf(messages[0]?.content ?? "") === "dig" ? gate.pass(signal) : "never",
@@ -161,62 +161,65 @@ describeRuntimes("a shutdown of an agent with others below it", (stage) => {
     { parent: "idle", of: "child" },
     { parent: "busy", of: "child" },
     { parent: "busy", of: "grandchild" },
-  ])("a $of that is recovered after the shutdown of the $parent lead waits for its start", async ({ parent, of }) => {
-    const gates = { lead: createGate<string>(), digger: createGate<string>() };
-    const model = scriptedModel((_request, { signal }) => gates.digger.pass(signal));
-    const digger = defineAgent({ name: "digger", model });
-    const background = { description: "Digs.", mode: "background" } as const;
-    const middle = defineAgent({
-      name: "middle",
-      model: delegating(digger, () => "begun"),
-      tools: [subagent(digger, background)],
-    });
-    const below = of === "child" ? digger : middle;
-    const lead = defineAgent({
-      name: "lead",
-      model: delegating(below, (signal) => (parent === "idle" ? "begun" : gates.lead.pass(signal))),
-      tools: [subagent(below, background)],
-    });
-    const agents = [digger, middle, lead];
-    const dying = await stage().openProcess({ agents });
-    const begun = (await startAgent(dying.runtime, "lead", "s")).executeTurn("go");
-    await (parent === "idle" ? begun.result : gates.lead.reached());
-    await gates.digger.reached();
-    const agentId = (await dying.runtime.list({ rootAgentId: "s" })).find(
-      ({ definition }) => definition.name === "digger",
-    )?.agentId;
-    if (agentId === undefined) throw new Error("there is no digger");
-    dying.kill();
-    stage().expireLeases();
+  ])(
+    "a $of that is recovered after the shutdown of the $parent lead waits for the lead's start",
+    async ({ parent, of }) => {
+      const gates = { lead: createGate<string>(), digger: createGate<string>() };
+      const model = scriptedModel((_request, { signal }) => gates.digger.pass(signal));
+      const digger = defineAgent({ name: "digger", model });
+      const background = { description: "Digs.", mode: "background" } as const;
+      const middle = defineAgent({
+        name: "middle",
+        model: delegating(digger, () => "begun"),
+        tools: [subagent(digger, background)],
+      });
+      const below = of === "child" ? digger : middle;
+      const lead = defineAgent({
+        name: "lead",
+        model: delegating(below, (signal) => (parent === "idle" ? "begun" : gates.lead.pass(signal))),
+        tools: [subagent(below, background)],
+      });
+      const agents = [digger, middle, lead];
+      const dying = await stage().openProcess({ agents });
+      const begun = (await startAgent(dying.runtime, "lead", "s")).executeTurn("go");
+      await (parent === "idle" ? begun.result : gates.lead.reached());
+      await gates.digger.reached();
+      const agentId = (await dying.runtime.list({ rootAgentId: "s" })).find(
+        ({ definition }) => definition.name === "digger",
+      )?.agentId;
+      if (agentId === undefined) throw new Error("there is no digger");
+      dying.kill();
+      stage().expireLeases();
 
-    const [taken, arrival] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const through = (stores: Stores): Stores => {
-      const acquire: Stores["acquire"] = async (key, ...how) => {
-        const outcome = await stores.acquire(key, ...how);
-        if (key.agentId !== agentId) return outcome;
-        taken.resolve();
-        await arrival.promise;
-        return outcome;
+      const [taken, arrival] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const through = (stores: Stores): Stores => {
+        const acquire: Stores["acquire"] = async (key, ...how) => {
+          const outcome = await stores.acquire(key, ...how);
+          if (key.agentId !== agentId) return outcome;
+          taken.resolve();
+          await arrival.promise;
+          return outcome;
+        };
+        return { ...stores, acquire };
       };
-      return { ...stores, acquire };
-    };
-    const { runtime } = await stage().openProcess({ agents, through });
-    const agent = await startAgent(runtime, "lead", "s");
-    await elapse(stage().clock, taken.promise);
-    await agent.shutdown();
-    const calls = model.calls.length;
-    arrival.resolve();
-    gates.digger.open("gold");
-    gates.lead.open("begun");
-    await loopTurns(aWhile);
-    expect(model.calls).toHaveLength(calls);
-    await agent.start();
-    const again = await runtime.find(agentId);
-    expect(await elapse(stage().clock, again.turn(`${agentId}#1`).result)).toMatchObject({ text: "gold" });
-    await runtime.shutdown();
-  });
+      const { runtime } = await stage().openProcess({ agents, through });
+      const agent = await startAgent(runtime, "lead", "s");
+      await elapse(stage().clock, taken.promise);
+      await agent.shutdown();
+      const calls = model.calls.length;
+      arrival.resolve();
+      gates.digger.open("gold");
+      gates.lead.open("begun");
+      await loopTurns(aWhile);
+      expect(model.calls).toHaveLength(calls);
+      await agent.start();
+      const again = await runtime.find(agentId);
+      expect(await elapse(stage().clock, again.turn(`${agentId}#1`).result)).toMatchObject({ text: "gold" });
+      await runtime.shutdown();
+    },
+  );
 
-  it("one that a handle starts itself goes on", async () => {
+  it("a subagent that a handle starts continues", async () => {
     const gate = createGate<string>();
     const child = defineAgent({ name: "child", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const lead = defineAgent({ name: "lead", model: scriptedModel("never") });

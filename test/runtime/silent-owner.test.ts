@@ -21,7 +21,7 @@ const clerk = () =>
   });
 
 describeRuntimes("an owner that was silent for longer than its lease", (stage) => {
-  it("gives up an agent that was taken meanwhile though it has nothing to write, and learns how the turn has ended", async () => {
+  it("releases an agent that another process took, even with nothing to write, and gets the turn's result", async () => {
     const silent = await stage().openProcess({ agents: [clerk()] });
     const agent = await silent.runtime.agent("clerk", { agentId: "c" });
     await agent.start();

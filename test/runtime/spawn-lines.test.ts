@@ -9,7 +9,7 @@ import { calling, createGate } from "../support/turn-probes.ts";
 
 const question = calling({ name: "ask_user", arguments: { question: "Shall I?" } });
 
-/** A child that asks a person, and says what it was told. */
+/** A child that asks a person and repeats the answer. */
 function asker(): AgentDefinition {
   const model = scriptedModel(({ messages }) =>
     messages.at(-1)?.role === "tool" ? toolTexts(messages).join() : question,
@@ -17,7 +17,7 @@ function asker(): AgentDefinition {
   return defineAgent({ name: "asker", model, tools: [askUser()] });
 }
 
-/** A lead that has its child work several times in one round, one at a time. */
+/** A lead that calls its child several times in one round. The policy allows one child at a time. */
 function leadOf(
   child: AgentDefinition,
   { calls = 2, budget, first }: { calls?: number; budget?: Budget; first?: ScriptedAnswer } = {},
@@ -35,7 +35,7 @@ function leadOf(
   });
 }
 
-/** How a turn ended within a while, or "nothing". */
+/** How a turn ended, or "nothing" if it has not ended within 300 turns of the event loop. */
 async function cameTo(turn: Turn): Promise<string> {
   const ended = turn.result.then(({ status, stopReason }) => `${status}: ${stopReason}`);
   return await Promise.race([ended, loopTurns(300).then(() => "nothing")]);
@@ -50,24 +50,21 @@ async function passHours(stage: Stage, hours: number): Promise<void> {
 
 const team = () => leadOf(asker(), { calls: 3 });
 
-describeRuntimes("a line for places", (stage) => {
-  it.each([1, 2, 3])(
-    "whose first %i calls only are granted comes to its end: who was refused has no place",
-    async (granted) => {
-      const child = defineAgent({ name: "child", model: scriptedModel("done") });
-      const lead = leadOf(child, { calls: 3, budget: { maxToolCalls: granted } });
-      const runtime = await stage().open({ agents: [lead] });
-      const agent = await startAgent(runtime, "lead", "l");
-      expect(await cameTo(agent.executeTurn("go"))).toMatch(/^(completed|stopped)/);
-      const texts = await toolTextsOf(agent);
-      expect(texts.filter((text) => text === "done")).toHaveLength(granted);
-      expect(texts.filter((text) => /No subagent was started/.test(text))).toHaveLength(3 - granted);
-      // A turn of its own has calls of its own.
-      expect(await cameTo(agent.executeTurn("again", { budget: { maxToolCalls: 9 } }))).toMatch(/^completed/);
-    },
-  );
+describeRuntimes("the queue for maxConcurrent", (stage) => {
+  it.each([1, 2, 3])("drains if only the first %i calls are granted: refused calls take no slot", async (granted) => {
+    const child = defineAgent({ name: "child", model: scriptedModel("done") });
+    const lead = leadOf(child, { calls: 3, budget: { maxToolCalls: granted } });
+    const runtime = await stage().open({ agents: [lead] });
+    const agent = await startAgent(runtime, "lead", "l");
+    expect(await cameTo(agent.executeTurn("go"))).toMatch(/^(completed|stopped)/);
+    const texts = await toolTextsOf(agent);
+    expect(texts.filter((text) => text === "done")).toHaveLength(granted);
+    expect(texts.filter((text) => /No subagent was started/.test(text))).toHaveLength(3 - granted);
+    // Another turn has its own limit of calls.
+    expect(await cameTo(agent.executeTurn("again", { budget: { maxToolCalls: 9 } }))).toMatch(/^completed/);
+  });
 
-  it("whose head waits for a person lets the turn rest, and goes on by decisions", async () => {
+  it("lets the turn rest while the running child waits for a person, and advances with each decision", async () => {
     const runtime = await stage().open({ agents: [leadOf(asker(), { calls: 3 })] });
     const agent = await startAgent(runtime, "lead", "l");
     const turn = agent.executeTurn("go");
@@ -81,7 +78,7 @@ describeRuntimes("a line for places", (stage) => {
     for (const { activeCount } of await runtime.accounts("l")) expect(activeCount).toBe(0);
   });
 
-  it("counts no working time while its head waits for a person", async () => {
+  it("counts no working time while the running child waits for a person", async () => {
     const runtime = await stage().open({ agents: [leadOf(asker(), { budget: { maxSeconds: 60 } })] });
     const agent = await startAgent(runtime, "lead", "l");
     const turn = agent.executeTurn("go");
@@ -93,7 +90,7 @@ describeRuntimes("a line for places", (stage) => {
     expect(await turn.result).toMatchObject({ status: "completed" });
   });
 
-  it("does not let the turn rest while its head works", async () => {
+  it("does not let the turn rest while the running child works", async () => {
     const gate = createGate<string>();
     const child = defineAgent({ name: "child", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const runtime = await stage().open({ agents: [leadOf(child, { budget: { maxSeconds: 60 } })] });
@@ -107,7 +104,7 @@ describeRuntimes("a line for places", (stage) => {
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
   });
 
-  it("goes on when its head was aborted, or is taken up by another process", async () => {
+  it("advances if the running child was aborted or another process recovers it", async () => {
     const first = await stage().openProcess({ agents: [team()] });
     const lead = await startAgent(first.runtime, "lead", "l");
     const begun = lead.executeTurn("go");
@@ -126,7 +123,7 @@ describeRuntimes("a line for places", (stage) => {
     expect(await entriesOfType(stage().look(), "l", "child.spawned")).toHaveLength(3);
   });
 
-  it("is held by a pause, and goes on after it", async () => {
+  it("stops during a pause and advances after it", async () => {
     const gate = createGate<string>();
     const child = defineAgent({ name: "child", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const runtime = await stage().open({ agents: [leadOf(child, { calls: 3 })] });
@@ -142,7 +139,7 @@ describeRuntimes("a line for places", (stage) => {
     expect(await cameTo(turn)).toMatch(/^completed/);
   });
 
-  it("is not that of children in the background, which end elsewhere", async () => {
+  it("ignores background children", async () => {
     const gate = createGate<string>();
     const model = scriptedModel(({ messages }, { signal }) =>
       JSON.stringify(messages).includes("aside") ? gate.pass(signal) : "done",
@@ -155,7 +152,7 @@ describeRuntimes("a line for places", (stage) => {
     gate.open("done");
   });
 
-  it("does not hide a question of the lead's own", async () => {
+  it("does not hide the lead's own question", async () => {
     const first = calling(asks("asker", "a"), asks("asker", "b"), {
       name: "ask_user",
       arguments: { question: "And?" },

@@ -18,7 +18,7 @@ function worker(text = "worked"): AgentDefinition {
   return defineAgent({ name: "worker", model: scriptedModel(text) });
 }
 
-/** An agent whose tool has the child work, and gives what it said. */
+/** An agent whose tool runs the child and returns its answer. */
 function options(child: unknown, ends: "await" | "result" = "await") {
   const delegate = defineTool({
     name: "delegate",
@@ -37,29 +37,32 @@ function options(child: unknown, ends: "await" | "result" = "await") {
 }
 
 describeRuntimes(
-  "definitions that code spawns",
+  "definitions passed to spawn()",
   (stage) => {
-    it.each(["await", "result"] as const)("one that the runtime was not given is refused (%s)", async (ends) => {
-      const runtime = await stage().open({ agents: [defineAgent({ name: "lead", ...options(worker(), ends) })] });
-      const agent = await runtime.agent("lead", { agentId: "l" });
-      await agent.start();
-      const { text, status } = await agent.executeTurn("go").result;
-      expect(status).toBe("completed");
-      expect(text).toContain('run.spawn(): the definition "worker" was not given to this runtime');
-      expect(await runtime.list()).toHaveLength(1);
-      await expect(agent.spawn(worker(), "go", { key: "k" })).rejects.toThrow(NotFoundError);
-      expect(await runtime.list()).toHaveLength(1);
-    });
+    it.each(["await", "result"] as const)(
+      "a definition that the runtime does not have is refused (%s)",
+      async (ends) => {
+        const runtime = await stage().open({ agents: [defineAgent({ name: "lead", ...options(worker(), ends) })] });
+        const agent = await runtime.agent("lead", { agentId: "l" });
+        await agent.start();
+        const { text, status } = await agent.executeTurn("go").result;
+        expect(status).toBe("completed");
+        expect(text).toContain('run.spawn(): the definition "worker" was not given to this runtime');
+        expect(await runtime.list()).toHaveLength(1);
+        await expect(agent.spawn(worker(), "go", { key: "k" })).rejects.toThrow(NotFoundError);
+        expect(await runtime.list()).toHaveLength(1);
+      },
+    );
 
     it.each([true, false])(
-      "a refusal is known to have done nothing where it was the tool's first act: %s",
+      "the refusal reports that nothing was done if spawn() was the tool's first action: %s",
       async (isFirst) => {
         const delegate = defineTool({
           name: "delegate",
           description: "Has a worker do it.",
           parameters: z.object({}),
           execute: async (_args, run) => {
-            // What came before may have been a payment.
+            // An earlier action could have been a payment.
             if (!isFirst) await Promise.resolve();
             return run.await(await run.spawn(worker(), "do it", { key: "one" }));
           },
@@ -75,7 +78,7 @@ describeRuntimes(
       },
     );
 
-    it("another one of a known name is refused, and so is what is none", async () => {
+    it("another definition with a known name is refused, and so is a value that is not a definition", async () => {
       const runtime = await stage().open({ agents: [defineAgent({ name: "lead", ...options(worker()) }), worker()] });
       const agent = await runtime.agent("lead", { agentId: "l" });
       await agent.start();
@@ -87,7 +90,7 @@ describeRuntimes(
       expect(await runtime.list()).toHaveLength(1);
     });
 
-    it("a process that recovers without the definition of an open child says so", async () => {
+    it("a process that recovers without the definition of an open child warns about it", async () => {
       const gate = createGate<string>();
       const child = defineAgent({ name: "worker", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
       const lead = defineAgent({ name: "lead", ...options(child) });
@@ -110,7 +113,7 @@ describeRuntimes(
   ["memory", "sqlite"],
 );
 
-it("the short forms know further definitions", async () => {
+it("createAgent() and createAgentLoop() accept further definitions", async () => {
   const child = worker();
   const agent = await createAgent({ ...options(child), agents: [child] });
   await agent.start();

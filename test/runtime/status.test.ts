@@ -146,7 +146,7 @@ const cases: readonly Case[] = [
 
 const listed = async (runtime: Runtime) => (await runtime.list({ rootAgentId: "w" }))[0]?.status;
 
-/** What each way of asking says. */
+/** The status in every API that reports it. */
 async function told(agent: Agent, here: Runtime, elsewhere: Runtime): Promise<Record<string, Lifecycle | undefined>> {
   return {
     "its own handle": agent.state.status,
@@ -158,7 +158,7 @@ async function told(agent: Agent, here: Runtime, elsewhere: Runtime): Promise<Re
   };
 }
 
-describeRuntimes("one status for all who ask", (stage) => {
+describeRuntimes("one status in every API", (stage) => {
   it.each(cases)("$name: $status", async ({ status, reach }) => {
     const gate = createGate<string>();
     const here = await stage().open({ agents: [worker(gate)] });

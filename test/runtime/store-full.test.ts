@@ -23,7 +23,7 @@ import { calling, createGate } from "../support/turn-probes.ts";
 /** Stores without room for a large text until `makeRoom` is called. */
 interface FullPlace {
   readonly stores: Stores;
-  /** The same with room. */
+  /** The same stores with room. */
   again(): Stores;
   fill(): Promise<void>;
   makeRoom(): Promise<void>;
@@ -74,7 +74,7 @@ async function onRedis(): Promise<FullPlace> {
 const places = { sqlite: onSqlite, redis: onRedis } as const;
 const names = redisProgram ? (["sqlite", "redis"] as const) : (["sqlite"] as const);
 
-describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
+describe.each(names)("full stores in mid-turn (%s)", (name) => {
   let place: FullPlace;
   let runtime: Runtime;
   let turn: Turn;
@@ -100,10 +100,10 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
     return defineAgent({ name: "clerk", model, tools: [fetch] });
   };
 
-  /** Resolves when the turn's stream has told that the stores do not take it. */
+  /** Resolves with the stream's warning that the stores refuse the turn's write. */
   const told = async (): Promise<TroupeEvent> => {
     for await (const event of turn) if (event.type === "warning" && event.code === "store_unavailable") return event;
-    throw new Error("the turn ended, and nothing was told");
+    throw new Error("the turn ended without a warning");
   };
 
   beforeEach(async () => {
@@ -122,7 +122,7 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
     await place.close();
   });
 
-  it("tell the turn, the process and health() at once, and go on by themselves when there is room", async () => {
+  it("warn the turn's stream and the process and show in health(), and the turn continues once there is room", async () => {
     const event = await told();
     expect(event).toMatchObject({ agentId: "clerk-1", turnId: "clerk-1#1", cursor: null });
     expect(warned).toEqual([
@@ -142,7 +142,7 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
     expect(replayed).not.toContain("warning");
   });
 
-  it("let shutdown() keep its time, which says whom it left, and the turn is carried on later", async () => {
+  it("shutdown() respects its timeout and names the agent left behind, and the turn continues later", async () => {
     await told();
     const lost = turn.result.catch((error: unknown) => error);
     const from = performance.now();
@@ -159,7 +159,7 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
     expect(await carriedOn).toMatchObject({ status: "completed" });
   });
 
-  it.runIf(name === "sqlite")("let abort() end the turn where there is room for its end", async () => {
+  it.runIf(name === "sqlite")("abort() ends the turn if there is room for its end", async () => {
     const agent = await runtime.find("clerk-1");
     await told();
     await turn.abort("enough");
@@ -167,14 +167,14 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
     expect(await agent.executeTurn("hello").result).toMatchObject({ status: "completed", text: "small" });
   });
 
-  it.runIf(name === "sqlite")("take what other agents do, also where it was sent together", async () => {
+  it.runIf(name === "sqlite")("accept the writes of other agents, even if sent in the same batch", async () => {
     const other = await runtime.agent("clerk", { agentId: "clerk-2" });
     await other.start();
     await told();
     expect(await other.executeTurn("hello").result).toMatchObject({ status: "completed", text: "small" });
   });
 
-  it.runIf(name === "redis")("refuse an abort in words, and in time", async () => {
+  it.runIf(name === "redis")("refuse an abort with an error, within the timeout", async () => {
     await told();
     await expect(turn.abort("enough")).rejects.toMatchObject({ code: "store_unavailable" });
     await place.makeRoom();
@@ -182,8 +182,8 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
   });
 });
 
-describe.skipIf(!redisProgram)("a Redis without room, while a worker runs a client's turn", () => {
-  it("tells the client, by the turn's stream and by warnings, and the turn goes on when there is room", async () => {
+describe.skipIf(!redisProgram)("a full Redis while a worker runs a client's turn", () => {
+  it("the client gets warnings, in the turn's stream too, and the turn continues once there is room", async () => {
     const warned: string[] = [];
     const emit = vi.spyOn(process, "emitWarning").mockImplementation((message) => void warned.push(String(message)));
     const server = await RedisServer.start({ isLogged: false });
@@ -211,7 +211,7 @@ describe.skipIf(!redisProgram)("a Redis without room, while a worker runs a clie
     }
     await gate.reached();
     await raw.config("SET", "maxmemory", "1");
-    // The answer and the turn's end are one commit.
+    // One commit contains the answer and the turn's end.
     gate.open("thought");
     let told = await events.next();
     while (!told.done && told.value.type !== "warning") told = await events.next();

@@ -26,7 +26,7 @@ describeRuntimes("structured output", (stage) => {
     return { runtime, agent, result: await agent.executeTurn("go").result };
   }
 
-  it("is what the schema makes of the answer, and the model is asked for it", async () => {
+  it("is the schema's output for the answer, and the schema is sent to the model", async () => {
     const { model, definition } = desk('{"city":"Bern","people":3}');
     const { result } = await ask(definition);
     expect(result).toMatchObject({ status: "completed", steps: 1, output: { city: "Bern", people: 6 } });
@@ -36,12 +36,12 @@ describeRuntimes("structured output", (stage) => {
     });
   });
 
-  it("takes JSON in a fenced block", async () => {
+  it("accepts JSON in a fenced block", async () => {
     const { result } = await ask(desk('```json\n{"city":"Bern","people":1}\n```').definition);
     expect(result.output).toEqual({ city: "Bern", people: 2 });
   });
 
-  it("asks once again with what was wrong", async () => {
+  it("asks once more, with the validation error", async () => {
     const { model, definition } = desk(['{"city":7,"people":3}', '{"city":"Bern","people":3}']);
     const { agent, result } = await ask(definition);
     expect(result).toMatchObject({ status: "completed", steps: 2, output: { city: "Bern", people: 6 } });
@@ -51,7 +51,7 @@ describeRuntimes("structured output", (stage) => {
     expect((await agent.getMessages()).map(({ origin }) => origin)).toEqual(["user", "model", "runtime", "model"]);
   });
 
-  it("fails the turn when the second answer does not fit either; the agent goes on with a new turn", async () => {
+  it("fails the turn if the second answer does not fit either, and the agent accepts a new turn", async () => {
     const { definition } = desk(["no", "still no", '{"city":"Bern","people":1}']);
     const { agent, result } = await ask(definition);
     expect(result).toMatchObject({
@@ -66,13 +66,13 @@ describeRuntimes("structured output", (stage) => {
     expect((await agent.executeTurn("again").result).output).toEqual({ city: "Bern", people: 2 });
   });
 
-  it("is not checked where the answer asks for tools", async () => {
+  it("is not validated if the answer calls tools", async () => {
     const { model, definition } = desk([calling("none"), '{"city":"Bern","people":1}']);
     expect((await ask(definition)).result).toMatchObject({ status: "completed", steps: 2, output: { people: 2 } });
     expect(model.calls).toHaveLength(2);
   });
 
-  it("runs the schema's own code once, also when the agent is restored", async () => {
+  it("runs the schema's own code once, even if the agent is restored", async () => {
     let runs = 0;
     const counted = z.object({ ok: z.boolean() }).refine(async () => {
       runs += 1;
@@ -82,7 +82,7 @@ describeRuntimes("structured output", (stage) => {
     expect(runs).toBe(1);
   });
 
-  it("is there for a turn that ended in another process", async () => {
+  it("can be read for a turn that ended in another process", async () => {
     const { runtime } = await ask(desk('{"city":"Bern","people":3}').definition);
     await runtime.shutdown();
     const later = await stage().open({ agents: [desk("never").definition] });
@@ -91,6 +91,6 @@ describeRuntimes("structured output", (stage) => {
   });
 });
 
-it("a schema without a JSON form is refused where it is defined", () => {
+it("a schema without a JSON form is refused in defineAgent()", () => {
   expect(() => desk("", z.object({ when: z.date() }))).toThrow(/agent "desk": output has no JSON Schema/);
 });

@@ -50,7 +50,7 @@ describeRuntimes("run.await", (stage) => {
     return { runtime, agent };
   }
 
-  it("the tool's code is over, its slot is free and its time-out is off: the child's answer is the result", async () => {
+  it("the tool's code has ended, its slot is free and its timeout is off: the child's answer becomes the result", async () => {
     const gate = createGate<string>();
     const child = worker(gate);
     let over = 0;
@@ -64,7 +64,7 @@ describeRuntimes("run.await", (stage) => {
     );
     const { runtime, agent } = await started(leadWith(tool, 3), child);
     const turn = agent.executeTurn("go");
-    // One slot, three calls: all three children are at work at a time.
+    // One slot, three calls: all three children work at the same time.
     await gate.reached(3);
     for (;;) {
       if ((await entriesOfType(runtime.stores, "desk", "child.awaited")).length === 3) break;
@@ -78,7 +78,7 @@ describeRuntimes("run.await", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("a child that has ended already settles the call at once; its failure is the call's", async () => {
+  it("a child that has already ended settles the call at once, and its failure is the call's failure", async () => {
     const child = defineAgent({ name: "child", model: scriptedModel({ error: new RangeError("out of range") }) });
     const tool = delegating(async (run) => {
       const spawned = await run.spawn(child, "go", { key: "a" });
@@ -95,7 +95,7 @@ describeRuntimes("run.await", (stage) => {
     expect(await entriesOfType(stage().look(), "desk", "child.awaited")).toHaveLength(0);
   });
 
-  it("a child that is spawned after the agent was restored under the tool's feet is the turn's", async () => {
+  it("a child that is spawned after the agent was restored during the tool call belongs to the turn", async () => {
     const child = worker();
     const restored = createGate<undefined>();
     const look = defineTool({
@@ -123,7 +123,7 @@ describeRuntimes("run.await", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["seen", "done: dig"]);
   });
 
-  it("a second call of the same key is the same child; what is none of the turn's children is refused", async () => {
+  it("a second call with the same key returns the same child; a child of another turn is refused", async () => {
     const child = worker();
     const tool = delegating(async (run) => {
       const one = await run.spawn(child, "dig", { key: "a" });
@@ -139,7 +139,7 @@ describeRuntimes("run.await", (stage) => {
     expect(await runtime.list()).toHaveLength(2);
   });
 
-  it("the call waits through the death of its process, also one that is never repeated", async () => {
+  it("the call continues to wait after its process died, even if its effect is once", async () => {
     const gate = createGate<string>();
     let runs = 0;
     const definitions = (answer: boolean): AgentDefinition[] => {
@@ -174,7 +174,7 @@ describeRuntimes("run.await", (stage) => {
     expect(runs).toBe(1);
   });
 
-  it("an abort of the turn ends the child and gives the call its one result", async () => {
+  it("an abort of the turn ends the child and gives the call one result", async () => {
     const gate = createGate<string>();
     const child = worker(gate);
     const tool = delegating(async (run) => run.await(await run.spawn(child, "dig", { key: "a" })));
@@ -193,7 +193,7 @@ describeRuntimes("run.await", (stage) => {
     expect(await (await runtime.find(childId)).turn(`${childId}#1`).result).toMatchObject({ status: "stopped" });
   });
 
-  it("a pause is not held up by a call that waits for a child", async () => {
+  it("a pause does not wait for a call that waits for a child", async () => {
     const gate = createGate<string>();
     const child = worker(gate);
     const tool = delegating(async (run) => run.await(await run.spawn(child, "dig", { key: "a" })));
@@ -209,7 +209,7 @@ describeRuntimes("run.await", (stage) => {
   });
 });
 
-describeRuntimes("children that code has spawned for an agent", (stage) => {
+describeRuntimes("children spawned with agent.spawn()", (stage) => {
   async function started(lead: AgentDefinition, child: AgentDefinition, budget?: { readonly maxTokens: number }) {
     const runtime = await stage().open({ agents: [lead, child] });
     const agent = await runtime.agent("lead", { agentId: "desk", budget });
@@ -217,7 +217,7 @@ describeRuntimes("children that code has spawned for an agent", (stage) => {
     return { runtime, agent };
   }
 
-  it("are held by a pause, left alone by an abort of a turn, and spend under the agent's lifetime account", async () => {
+  it("stop during a pause, are not affected by an abort of a turn, and spend from the agent's lifetime account", async () => {
     const gate = createGate<string>();
     const hold = createGate<string>();
     const child = worker(gate);
@@ -244,7 +244,7 @@ describeRuntimes("children that code has spawned for an agent", (stage) => {
     expect((await runtime.accounts("desk")).find(({ id }) => id === "agent:desk")?.used.tokens).toBeGreaterThan(0);
   });
 
-  it("the same key is the same child, also when both ask at once, and after a restart", async () => {
+  it("the same key returns the same child, for concurrent calls and after a restart", async () => {
     const child = worker();
     const lead = defineAgent({ name: "lead", model: scriptedModel("unused") });
     const { runtime, agent } = await started(lead, child);
@@ -257,7 +257,7 @@ describeRuntimes("children that code has spawned for an agent", (stage) => {
   });
 });
 
-/** How the child stands when it no longer works. */
+/** Returns the child's status once it is paused or has no open turn. */
 async function atRest(stores: Stores, childId: string): Promise<string> {
   for (;;) {
     const record = await stores.readAgent({ tenant: "default", agentId: childId });

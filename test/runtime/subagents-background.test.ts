@@ -14,7 +14,7 @@ describeRuntimes("subagents in the background", (stage) => {
     return { runtime, agent };
   }
 
-  it("the call gives the child's id at once; the child goes on when the turn has ended, and the next turn sees its end", async () => {
+  it("the call returns the child's id at once; the child outlives the turn, and the next turn sees its result", async () => {
     const gate = createGate<string>();
     const lead = leadOf(worker(gate), ({ text, last, messages }) => {
       if (text === "go") return calling(asks("worker", "dig"));
@@ -47,7 +47,7 @@ describeRuntimes("subagents in the background", (stage) => {
     expect(await entriesOfType(stage().look(), "desk", "child.reported")).toHaveLength(1);
   });
 
-  it("an end that comes while tools run is seen by the next model call, and never stands between a call and its results", async () => {
+  it("a result that arrives while tools run is seen by the next model call, and never lies between a call and its results", async () => {
     const gate = createGate<string>();
     const hold = createGate<string>();
     const lead = leadOf(
@@ -71,7 +71,7 @@ describeRuntimes("subagents in the background", (stage) => {
     expect(orderFault(messages)).toBeUndefined();
   });
 
-  it("onEnd wake: the agent starts a turn by itself, one for ends that come together", async () => {
+  it("onEnd wake: the agent starts a turn by itself, one for results that arrive together", async () => {
     const gate = createGate<string>();
     const lead = leadOf(
       worker(gate),
@@ -103,7 +103,7 @@ describeRuntimes("subagents in the background", (stage) => {
     expect(await toolTextsOf(agent)).toHaveLength(2);
   });
 
-  it("a turn that waits for a person is at rest, though a child of it works in the background", async () => {
+  it("a turn that waits for a person settles although its background child works", async () => {
     const gate = createGate<string>();
     const lead = leadOf(
       worker(gate),

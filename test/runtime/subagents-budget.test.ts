@@ -13,7 +13,7 @@ async function accountOf(runtime: Runtime, id: string) {
   return (await runtime.accounts("desk")).find((account) => account.id === id);
 }
 
-/** A lead that starts so many children and ends; every call of its own costs what `usage` says. */
+/** A lead that spawns `children` children and then answers; each of its own calls costs `usage`. */
 function lead(child: AgentDefinition, children: number, budget: Budget, onEnd: "keep" | "wake" = "keep") {
   return leadOf(
     child,
@@ -40,7 +40,7 @@ describeRuntimes("accounts of background children", (stage) => {
     return { runtime, agent };
   }
 
-  it("when the turn ends, what its children have reserved leaves its account: they share what it had left", async () => {
+  it("when the turn ends, its children's reservations leave its account, and they share what it had left", async () => {
     const gate = createGate<string>();
     const { runtime, agent } = await started(lead(spending(gate), 2, { maxTokens: 3_000, maxSteps: 6 }));
     const turn = agent.executeTurn("go");
@@ -74,7 +74,7 @@ describeRuntimes("accounts of background children", (stage) => {
     expect(await accountOf(runtime, "turn:desk#1")).toEqual(own);
   });
 
-  it("what the turn had left binds them, and the turn that is started for their ends", async () => {
+  it("the turn's remaining budget limits them and the turn started for their results", async () => {
     const gate = createGate<string>();
     const { runtime, agent } = await started(lead(spending(gate), 1, { maxTokens: 1_200, maxSteps: 3 }, "wake"));
     await agent.executeTurn("go").result;
@@ -90,7 +90,7 @@ describeRuntimes("accounts of background children", (stage) => {
     });
   });
 
-  it("a turn that is started where nothing is left ends at once, and starts no other one", async () => {
+  it("a turn started without any budget left ends at once and starts no other", async () => {
     const gate = createGate<string>();
     const { runtime, agent } = await started(lead(spending(gate), 1, { maxSteps: 2 }, "wake"));
     await agent.executeTurn("go").result;
@@ -105,7 +105,7 @@ describeRuntimes("accounts of background children", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", openTurnId: null });
   });
 
-  it("turns that start one another spend from the first one's budget, and come to an end", async () => {
+  it("turns that start one another spend from the first turn's budget and come to an end", async () => {
     const chain = scriptedModel(({ messages }) =>
       messages.at(-1)?.role === "tool" ? { text: "started", usage } : { toolCalls: [asks("worker", "dig")], usage },
     );
@@ -125,13 +125,13 @@ describeRuntimes("accounts of background children", (stage) => {
       return requests.filter(({ attempt }) => attempt === 1).length;
     });
     expect((await Promise.all(steps)).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(14);
-    // The line of accounts above does not grow with each turn.
+    // The number of background accounts does not grow with each turn.
     const ids = (await runtime.accounts("desk")).filter(({ id }) => id.startsWith("background:")).map(({ id }) => id);
     expect(ids).toEqual(["background:desk#1"]);
   });
 
   it.each([{ maxSeconds: 30 }, { deadline: 40_000 }])(
-    "F17: %o of the turn cuts them when the turn has ended",
+    "F17: %o of the turn cuts them even after the turn has ended",
     async (given) => {
       const gate = createGate<string>();
       const deadline = "deadline" in given ? { deadline: stage().clock.now() + given.deadline } : given;
@@ -155,7 +155,7 @@ describeRuntimes("accounts of background children", (stage) => {
     },
   );
 
-  it("working time of a turn that ends in the middle of theirs is what is left of it", async () => {
+  it("get the working time that the turn had left when it ended", async () => {
     const gate = createGate<string>();
     const hold = createGate<string>();
     const definition = leadOf(
@@ -180,7 +180,7 @@ describeRuntimes("accounts of background children", (stage) => {
     expect(stage().clock.now() - before).toBeLessThan(11_500);
   });
 
-  it("a child of an awaited child that goes on keeps to what all above it had left", async () => {
+  it("the child of an awaited child is limited by what all accounts above it had left", async () => {
     const gate = createGate<string>();
     const middle = defineAgent({
       name: "middle",
@@ -213,8 +213,7 @@ describeRuntimes("accounts of background children", (stage) => {
   });
 });
 
-/** The result of a turn that may not be open yet. */
-/** The result of a turn that the agent starts by itself, now or later. */
+/** Waits for a turn that the agent starts by itself, and returns its result. */
 async function resultOfOwn(runtime: Runtime, agent: Agent, turnId: string) {
   for await (const event of runtime.follow(agent.agentId)) {
     if (event.type === "turn.started" && event.turnId === turnId) return await agent.turn(turnId).result;

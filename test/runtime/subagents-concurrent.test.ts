@@ -5,8 +5,8 @@ import { entriesOf, toolTextsOf } from "../support/journal-probes.ts";
 import { asks, leadScript, reader } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
-describeRuntimes("children at a time", (stage) => {
-  it("maxConcurrent of them are at work, the others wait in line, and all are done", async () => {
+describeRuntimes("concurrent children", (stage) => {
+  it("maxConcurrent of them work at a time, the others queue, and all finish", async () => {
     const slow = scriptedModel(({ messages }) => `done: ${textOf(messages.at(-1)?.content ?? "")}`);
     const worker = defineAgent({ name: "worker", model: slow });
     const lead = defineAgent({
@@ -30,6 +30,6 @@ describeRuntimes("children at a time", (stage) => {
   });
 });
 
-it("a bound under which no child could run is refused", () => {
+it("a limit that allows no child is refused", () => {
   expect(() => subagent(reader(), { policy: { maxConcurrent: 0 } })).toThrow(/maxConcurrent is 0.*at least 1/);
 });

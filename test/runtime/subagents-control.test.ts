@@ -16,7 +16,7 @@ import { asks } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
 
-describeRuntimes("what a model can do with its subagents in the background", (stage) => {
+describeRuntimes("the tools for background subagents", (stage) => {
   async function started(lead: AgentDefinition) {
     const runtime = await stage().open({ agents: [lead] });
     const agent = await runtime.agent("lead", { agentId: "desk" });
@@ -24,7 +24,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     return { runtime, agent };
   }
 
-  it("status tells of all or of one; unknown ids are told the known ones; the tools are there by themselves", async () => {
+  it("subagent_status reports all or one, an unknown id lists the known ones, and the tools are added automatically", async () => {
     const gate = createGate<string>();
     const seen: string[] = [];
     const lead = leadOf(worker(gate), async ({ text, last, messages }) => {
@@ -64,7 +64,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     gate.open("late");
   });
 
-  it("wait for the first that ends, then for all: each answer is told once; the waiting turn holds nothing", async () => {
+  it("subagent_wait for the first, then for all: each answer is reported once, and the turn is inactive meanwhile", async () => {
     const gates = new Map(["a", "b"].map((name) => [name, createGate<string>()]));
     const child = defineAgent({
       name: "worker",
@@ -107,7 +107,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     expect(waits[0]).toMatch(/has ended\. Its answer:\n\nfirst gold\n\nStill at work: desk~/);
   });
 
-  it("a wait ends without an error when its time is over; what comes later is reported as ever", async () => {
+  it("a wait that times out returns without an error, and a later result is reported as usual", async () => {
     const gate = createGate<string>();
     const lead = leadOf(worker(gate), ({ text, last, messages }) => {
       if (text === "go") return calling(asks("worker", "dig"));
@@ -124,7 +124,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     expect((await agent.executeTurn("and?").result).text).toBe("seen 1");
   });
 
-  it("a wait survives the death of its process, with the time that was given", async () => {
+  it("a wait survives the death of its process with its timeout", async () => {
     const gate = createGate<string>();
     const leads = (text: string) =>
       leadOf(worker(gate), (seen) => {
@@ -153,7 +153,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     gate.open("gold");
   });
 
-  it("cancel ends a subagent and all below it, and does no harm when it is done again", async () => {
+  it("subagent_cancel ends a subagent and everything below it, and can be repeated", async () => {
     const gate = createGate<string>();
     const leaf = worker(gate);
     const middle = defineAgent({
@@ -183,7 +183,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     expect(agent.state.turnCount).toBe(1);
   });
 
-  it("an aborted turn gives a waiting call its one result, and leaves the subagent at work", async () => {
+  it("an aborted turn gives a waiting call one result, and the subagent keeps working", async () => {
     const gate = createGate<string>();
     const lead = leadOf(worker(gate), ({ text, last, messages }) => {
       if (text === "go") return calling(asks("worker", "dig"));
@@ -205,7 +205,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     expect((await agent.executeTurn("and?").result).text).toBe("seen 1");
   });
 
-  it("maxConcurrent counts those of earlier turns, and one more is refused at once", async () => {
+  it("maxConcurrent counts children of earlier turns, and refuses one more at once", async () => {
     const gate = createGate<string>();
     const model = scriptedModel(({ messages }) => {
       const last = messages.at(-1);
@@ -220,7 +220,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     gate.open("done");
   });
 
-  it("autoSave: false is refused before anything is made, also where the subagent is further down", async () => {
+  it("autoSave: false is refused before anything is created, even if the subagent is further down", async () => {
     const middle = leadOf(worker(), () => "");
     const top = defineAgent({ name: "top", model: scriptedModel("never"), tools: [subagent(middle)] });
     const runtime = await stage().open({ agents: [top] });
@@ -231,7 +231,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
   });
 });
 
-it("what is wrong is refused with what would be right", async () => {
+it("wrong options are refused with an error that suggests the right ones", async () => {
   const child = worker();
   expect(() => subagent(child, { onEnd: "wake" })).toThrow(
     /onEnd is for children in the background; add mode: "background"/,

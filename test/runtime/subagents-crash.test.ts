@@ -10,10 +10,10 @@ import { asks } from "../support/leads.ts";
 import { describeRuntimes, type Stage, variantNames } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-/** A killed process does nothing any more; here its code would go on, so that it must be kept from the world. */
+/** The code of a killed process keeps running in this test; `isOver` keeps it from further effects. */
 interface Life {
   isOver: boolean;
-  /** Resolves when the lead waits, where it does: before that the child does not end. */
+  /** Resolves when the lead waits, if it does; the child does not end before that. */
   isAwaited?: Promise<unknown>;
 }
 
@@ -25,7 +25,7 @@ interface Plan {
   readonly waits?: boolean;
 }
 
-/** A lead whose child looks around in the background; what the lead saw of it last is in its answers. */
+/** A lead whose background child calls a tool. The lead's answer contains how often it saw the child's result. */
 function team(life: Life, { onEnd, waits = false }: Plan): AgentDefinition {
   const look = defineTool({
     name: "look",
@@ -63,7 +63,7 @@ function timesTold(messages: readonly Message[]): number {
 }
 
 /**
- * Kills the first process at the given hit of a point and lets another one go on until all is at rest. Returns the agent's id,
+ * Kills the first process at the given hit of a point and lets another continue until everything is at rest. Returns the agent's id,
  * or `undefined` if the point was not hit.
  */
 async function survive(stage: Stage, point: string, hit: number, plan: Plan): Promise<string | undefined> {
@@ -97,19 +97,19 @@ async function survive(stage: Stage, point: string, hit: number, plan: Plan): Pr
   const recovered = await survivor.find(agentId);
   await recovered.start();
   const { turnCount, openTurnId } = recovered.state;
-  // A caller that was not told that the turn is open asks again.
+  // A caller that got no turn id asks again.
   if (turnCount === 0 && openTurnId === null) recovered.executeTurn("go").result.catch(() => undefined);
   await survivor.recover();
   for (let turn = 0; turn < 4_000; turn += 1) {
     if (turn % 20 === 19 && (await isAtRest(stage, agentId, plan))) break;
     await loopTurns(1);
   }
-  // It would carry on what the next process leaves, too.
+  // It would also recover the agents that the next process leaves.
   await survivor.shutdown();
   return agentId;
 }
 
-/** Everything has ended, the end of the child has been taken in and, where it calls for a turn, a model call has seen it. */
+/** Every turn has ended, the child's result was processed, and, if it wakes the lead, a model call has seen it. */
 async function isAtRest(stage: Stage, agentId: string, { onEnd }: Plan): Promise<boolean> {
   const stores = stage.look();
   const agents = await stores.listAgents({ tenant: "default", rootAgentId: agentId });
@@ -190,7 +190,7 @@ describeRuntimes(
       },
     );
 
-    it("the end of a child in another process, which does not run its parent, reaches the process that recovers the parent", async () => {
+    it("the end of a child in a process that does not run its parent reaches the process that recovers the parent", async () => {
       const gate = createGate<string>();
       const definitions = (isHeld: boolean) => {
         const model = scriptedModel(() => (isHeld ? gate.pass() : "gold"));

@@ -15,7 +15,7 @@ describeRuntimes("ends of subagents", (stage) => {
     return { runtime, agent };
   }
 
-  it("a child that fails is an error of its call, and the parent goes on", async () => {
+  it("a child's failure is an error of its call, and the parent continues", async () => {
     const child = defineAgent({ name: "child", model: scriptedModel({ error: new RangeError("out of range") }) });
     const lead = defineAgent({
       name: "lead",
@@ -29,7 +29,7 @@ describeRuntimes("ends of subagents", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["The subagent failed: out of range"]);
   });
 
-  it("a child that its own budget stops hands over what it has, and says so; the parent is not stopped", async () => {
+  it("a child stopped by its own budget returns its partial result with a note, and the parent continues", async () => {
     const step = defineTool({ name: "step", description: "Steps.", parameters: z.object({}), execute: () => "on" });
     const child = defineAgent({
       name: "child",
@@ -53,7 +53,7 @@ describeRuntimes("ends of subagents", (stage) => {
     expect(life).toMatchObject({ limits: { maxSteps: 2 }, used: { steps: 2 } });
   });
 
-  it("M5: aborting the parent's turn ends the children it awaits, and theirs", async () => {
+  it("M5: aborting the parent's turn ends its awaited children and theirs", async () => {
     const gate = createGate<string>();
     const aborted: string[] = [];
     const leaf = defineAgent({
@@ -94,7 +94,7 @@ describeRuntimes("ends of subagents", (stage) => {
     expect((await agent.executeTurn("again").result).status).toBe("completed");
   });
 
-  it("M5: aborting the agent ends what its code spawned as well", async () => {
+  it("M5: aborting the agent also ends children spawned with agent.spawn()", async () => {
     const gate = createGate<string>();
     const child = defineAgent({ name: "child", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const lead = defineAgent({ name: "lead", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
@@ -109,7 +109,7 @@ describeRuntimes("ends of subagents", (stage) => {
     ]);
   });
 
-  it("a child that its tool did not wait for ends with the parent's turn", async () => {
+  it("a child that its tool did not await ends with the parent's turn", async () => {
     const gate = createGate<string>();
     const child = defineAgent({ name: "child", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const forget = defineTool({
@@ -132,7 +132,7 @@ describeRuntimes("ends of subagents", (stage) => {
     expect(ended).toMatchObject({ status: "stopped", stopReason: "user_requested" });
   });
 
-  it("a crash spawns nothing twice: awaited children go on where they were", async () => {
+  it("a crash spawns nothing twice: awaited children continue", async () => {
     const hold = createGate<string>();
     const asked: string[] = [];
     const definitionsOf = (name: string, held: boolean) => {

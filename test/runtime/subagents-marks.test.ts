@@ -14,7 +14,7 @@ describeRuntimes("background children, aborts and pauses", (stage) => {
     return { runtime, agent };
   }
 
-  it("M5: aborting the turn leaves them at work; aborting the agent ends them, and no end of theirs wakes it", async () => {
+  it("M5: aborting the turn does not affect them; aborting the agent ends them, and their ends do not wake it", async () => {
     const gate = createGate<string>();
     const hold = createGate<string>();
     const lead = leadOf(
@@ -46,7 +46,7 @@ describeRuntimes("background children, aborts and pauses", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
   });
 
-  it("a pause of the agent holds them, and a report that wakes waits for its end", async () => {
+  it("a pause of the agent stops them, and a report that wakes waits for the end of the pause", async () => {
     const gate = createGate<string>();
     const lead = leadOf(
       worker(gate),
@@ -62,7 +62,7 @@ describeRuntimes("background children, aborts and pauses", (stage) => {
     await agent.pause();
     const [childId = ""] = startedIds(await agent.getMessages());
     gate.open("gold");
-    // The call in flight is finished, and its result kept; the child's turn ends with it.
+    // The call in flight finishes, its result is kept, and the child's turn ends with it.
     await nextEvent(runtime, ({ type }) => type === "subagent.ended");
     expect(agent.state).toMatchObject({ status: "paused", turnCount: 1 });
     expect(await entriesOfType(stage().look(), "desk", "turn.started")).toHaveLength(1);
@@ -71,7 +71,7 @@ describeRuntimes("background children, aborts and pauses", (stage) => {
     expect((await runtime.find(childId)).state.status).not.toBe("busy");
   });
 
-  it("an agent that was shut down gets the report after its next start, and wakes then", async () => {
+  it("an agent that was shut down gets the report after its next start, and only then wakes", async () => {
     const gate = createGate<string>();
     const lead = leadOf(
       worker(gate),
@@ -97,7 +97,7 @@ describeRuntimes("background children, aborts and pauses", (stage) => {
     expect(await agent.turn("desk#2").result).toMatchObject({ status: "completed", text: "seen 1" });
   });
 
-  it("a turn that a person aborted starts no other one for what it had not seen; the next turn sees it", async () => {
+  it("an aborted turn starts no other turn for a report it had not seen, and the next turn sees it", async () => {
     const gate = createGate<string>();
     const hold = createGate<string>();
     const lead = leadOf(
@@ -122,7 +122,7 @@ describeRuntimes("background children, aborts and pauses", (stage) => {
     expect(await entriesOfType(stage().look(), "desk", "turn.started")).toHaveLength(2);
   });
 
-  it("a final answer that had not seen a report is followed by a turn of its own", async () => {
+  it("a report that the final answer had not seen starts another turn", async () => {
     const gate = createGate<string>();
     const hold = createGate<string>();
     const lead = leadOf(

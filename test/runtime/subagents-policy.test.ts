@@ -15,7 +15,7 @@ import { asks, leadScript, reader } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
 
-/** Hands everything on to the one below, and says what that one said. */
+/** An agent that calls the agent below and repeats its answer. */
 const pass = (name: string, below: AgentDefinition, maxDepth?: number) =>
   defineAgent({
     name,
@@ -34,7 +34,7 @@ describeRuntimes("policies of subagents", (stage) => {
     return { runtime, agent };
   }
 
-  it("nested as deep as the policy allows; one level more is refused, and the model is told", async () => {
+  it("subagents nest as deep as the policy allows; one level more is refused with an error for the model", async () => {
     const leaf = defineAgent({ name: "d", model: scriptedModel("never") });
     const third = defineAgent({
       name: "c",
@@ -52,7 +52,7 @@ describeRuntimes("policies of subagents", (stage) => {
     expect(depths.toSorted((a, b) => a - b)).toEqual([0, 1, 2]);
   });
 
-  it("maxChildren holds for parallel calls too; the model is told of those that were refused", async () => {
+  it("maxChildren applies to parallel calls too, and refused calls get an error for the model", async () => {
     const lead = defineAgent({
       name: "lead",
       model: scriptedModel(leadScript(["a", "b", "c", "d"].map((input) => asks("reader", input)))),
@@ -73,7 +73,7 @@ describeRuntimes("policies of subagents", (stage) => {
     expect(await runtime.list({ rootAgentId: "root-1" })).toHaveLength(5);
   });
 
-  it("S14: a child uses no tool that its policy denies, nor hands it down to its own children", async () => {
+  it("S14: a child can neither use a tool that its policy denies nor grant it to its own children", async () => {
     const ran: string[] = [];
     const toolNamed = (name: string) =>
       defineTool({
@@ -108,7 +108,7 @@ describeRuntimes("policies of subagents", (stage) => {
     }
   });
 
-  it("S14: what a child was denied, its code cannot hand to another child either", async () => {
+  it("S14: a child's code cannot grant a denied tool to another child either", async () => {
     const danger = defineTool({
       name: "danger",
       description: "Harms.",
@@ -132,7 +132,7 @@ describeRuntimes("policies of subagents", (stage) => {
     for (const { tools } of model.calls) expect(tools).toBeUndefined();
   });
 
-  it("allowedTools leaves a child just those", async () => {
+  it("allowedTools grants a child only those", async () => {
     const one = defineTool({ name: "one", description: "One.", parameters: z.object({}), execute: () => "1" });
     const two = defineTool({ name: "two", description: "Two.", parameters: z.object({}), execute: () => "2" });
     const model = scriptedModel("done");
@@ -147,7 +147,7 @@ describeRuntimes("policies of subagents", (stage) => {
     expect(model.calls[0]?.tools?.map(({ name }) => name)).toEqual(["two"]);
   });
 
-  it("code is held to the depth of the tree as well", async () => {
+  it("run.spawn() is limited to the tree's depth as well", async () => {
     const definition = reader();
     const lead = defineAgent({ name: "lead", model: scriptedModel("unused") });
     const { agent } = await started(lead, [definition]);

@@ -15,7 +15,7 @@ describeRuntimes("subagents", (stage) => {
     return { runtime, agent };
   }
 
-  it("M3: spawned by the model: a full agent, whose result alone reaches the parent's history", async () => {
+  it("M3: spawned by the model: a full agent, and only its result enters the parent's history", async () => {
     const lead = defineAgent({
       name: "lead",
       model: scriptedModel(leadScript([asks("reader", "the paper")])),
@@ -41,7 +41,7 @@ describeRuntimes("subagents", (stage) => {
     expect(await agent.getMessages()).toHaveLength(4);
   });
 
-  it("children of one round work at the same time, and every event names its path", async () => {
+  it("children of one round work at the same time, and every event has its path", async () => {
     const gate = createGate();
     const model = scriptedModel(async ({ messages }) => {
       await gate.pass();
@@ -77,7 +77,7 @@ describeRuntimes("subagents", (stage) => {
     expect(seen.at(-1)).toMatchObject({ type: "turn.completed", agentId: "root-1" });
   });
 
-  it("by a tool's code: run.spawn with a key; the same key is the same child", async () => {
+  it("spawned by a tool with run.spawn(): the same key returns the same child", async () => {
     const definition = reader();
     const seen: unknown[] = [];
     const delegate = defineTool({
@@ -109,7 +109,7 @@ describeRuntimes("subagents", (stage) => {
     expect((await turn.result).toolCalls).toBe(3);
   });
 
-  it("by code from outside: agent.spawn with a key; the same key is the same child and the same turn", async () => {
+  it("spawned with agent.spawn(): the same key returns the same child and the same turn", async () => {
     const definition = reader();
     const lead = defineAgent({ name: "lead", model: scriptedModel("unused") });
     const { runtime, agent } = await started(lead, [definition]);

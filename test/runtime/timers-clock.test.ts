@@ -17,7 +17,7 @@ import { calling, createGate } from "../support/turn-probes.ts";
 
 const tenMinutes = 600_000;
 
-/** Lets time pass as it does: everything that is due has its turn before more of it passes. */
+/** Advances the clock in steps, so that everything due runs before more time passes. */
 async function pass(clock: FakeClock, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 250) {
     clock.advance(Math.min(250, left));
@@ -29,7 +29,7 @@ async function activeMsOf(runtime: Runtime) {
   return (await runtime.accounts("t"))[0]?.used.activeMs;
 }
 
-describeRuntimes("a clock that is set (F17)", (stage) => {
+describeRuntimes("a wall clock that is set (F17)", (stage) => {
   const open = async (script: ModelScript, more: Partial<AgentOptions> = {}) => {
     const runtime = await stage().open({
       agents: [defineAgent({ name: "worker", model: scriptedModel(script), ...more })],
@@ -40,7 +40,7 @@ describeRuntimes("a clock that is set (F17)", (stage) => {
   };
 
   it.each([tenMinutes, -tenMinutes])(
-    "moves no working time: set by %d ms it cuts neither early nor late",
+    "does not change working time: set by %d ms, the limit cuts neither early nor late",
     async (by) => {
       const gate = createGate<string>();
       const { runtime, agent } = await open((_request, { signal }) => gate.pass(signal), {
@@ -60,7 +60,7 @@ describeRuntimes("a clock that is set (F17)", (stage) => {
     },
   );
 
-  it("is not in what a turn has worked, nor does being set back and forth refill it", async () => {
+  it("is not counted as working time, and setting it back and forth refills no time", async () => {
     const gates = [createGate<string>(), createGate<string>()];
     const { runtime, agent } = await open(
       async (_request, { index, signal }) => (await gates[index]?.pass(signal)) ?? "",
@@ -80,7 +80,7 @@ describeRuntimes("a clock that is set (F17)", (stage) => {
     expect(await activeMsOf(runtime)).toBe(4_000);
   });
 
-  it("set back puts a deadline off, and does not cut early: it is a moment on the clock", async () => {
+  it("set back delays a deadline, which is a time on the wall clock", async () => {
     const gate = createGate<string>();
     const { agent } = await open((_request, { signal }) => gate.pass(signal));
     const turn = agent.executeTurn("go", { budget: { deadline: stage().clock.now() + 60_000 } });
@@ -93,7 +93,7 @@ describeRuntimes("a clock that is set (F17)", (stage) => {
     expect(await turn.result).toMatchObject({ stopReason: "time_limit", signal: { limit: "deadlineAt" } });
   });
 
-  it("times no tool out, and delays no retry", async () => {
+  it("times out no tool and delays no retry", async () => {
     const gate = createGate<string>();
     const slow = defineTool({
       name: "slow",
@@ -117,7 +117,7 @@ describeRuntimes("a clock that is set (F17)", (stage) => {
     expect(await turn.result).toMatchObject({ status: "completed", text: "done", toolCalls: 1 });
   });
 
-  it("lets no lease change hands, in whichever process: heartbeats go on, and are measured by what passes", async () => {
+  it("moves no lease in any process: heartbeats continue and are measured by elapsed time", async () => {
     const gate = createGate<string>();
     const { runtime, agent } = await open((_request, { signal }) => gate.pass(signal));
     const turn = agent.executeTurn("go");
@@ -141,7 +141,7 @@ describeRuntimes("a clock that is set (F17)", (stage) => {
   });
 });
 
-/** A process whose clock was set otherwise than that of the others. */
+/** A clock set differently from those of the other processes. */
 function skewed(clock: Clock, by: number): Clock {
   return {
     now: () => clock.now() + by,

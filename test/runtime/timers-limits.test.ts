@@ -8,7 +8,7 @@ import { calling, createGate, eventsOfTurn, nextEvent, typesOf } from "../suppor
 
 const aWhile = 50;
 
-/** Lets time pass as it does: everything that is due has its turn before more of it passes. */
+/** Advances the clock in steps, so that everything due runs before more time passes. */
 async function pass(clock: FakeClock, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 250) {
     clock.advance(Math.min(250, left));
@@ -16,7 +16,7 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
   }
 }
 
-describeRuntimes("time", (stage) => {
+describeRuntimes("time limits", (stage) => {
   const open = async (script: ModelScript, more: Partial<AgentOptions> = {}) => {
     const model = scriptedModel(script);
     const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, ...more })] });
@@ -25,7 +25,7 @@ describeRuntimes("time", (stage) => {
     return { runtime, agent, model };
   };
 
-  it("M4: a deadline cuts a call in flight, and names the account", async () => {
+  it("M4: a deadline cuts a call in flight and names the account", async () => {
     const gate = createGate<string>();
     const { agent } = await open((_request, { signal }) => gate.pass(signal));
     const turn = agent.executeTurn("go", { budget: { deadline: stage().clock.now() + 60_000 } });
@@ -42,15 +42,15 @@ describeRuntimes("time", (stage) => {
     expect((await agent.executeTurn("next", { budget: { maxSteps: 0 } }).result).steps).toBe(0);
   });
 
-  it("a time limit is noted once, however long the stores take to store that", async () => {
-    // The hook has the turn's first entry stored before the intent of its first call.
+  it("a time limit is journalled once, even if that commit takes long", async () => {
+    // Because of the hook, the turn's first entry is committed before the intent of its first call.
     const hooks = { beforeLlm: () => undefined };
     const agents = [defineAgent({ name: "t", model: scriptedModel(() => "the end"), hooks })];
     const runtime = await stage().open({ agents, through: (stores) => far(stores, 150) });
     const agent = await runtime.agent("t", { agentId: "t" });
     await agent.start();
     const turn = agent.executeTurn("go", { budget: { deadline: stage().clock.now() + 15_000 } });
-    // A commit takes 12.5 s here, so it passes while the intent is on its way.
+    // A commit takes 12.5 s, so the deadline passes while the intent is being committed.
     await pass(stage().clock, 60_000);
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
     expect(await entriesOfType(stage().look(), "t", "timer.due")).toHaveLength(1);
@@ -67,7 +67,7 @@ describeRuntimes("time", (stage) => {
     expect(await turn.result).toMatchObject({ stopReason: "time_limit", signal: { limit: "maxActiveMs" } });
   });
 
-  it("a deadline passes while the agent is paused, too, and ends the turn", async () => {
+  it("a deadline also expires while the agent is paused, and ends the turn", async () => {
     const gate = createGate<string>();
     const { agent, model } = await open((_request, { signal }) => gate.pass(signal));
     const budget = { deadline: stage().clock.now() + 10_000 };
@@ -111,7 +111,7 @@ describeRuntimes("time", (stage) => {
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
   });
 
-  it("M4: a limit of time ends the subtree with the turn it belongs to", async () => {
+  it("M4: a time limit ends the subtree of its turn", async () => {
     const gate = createGate<string>();
     const leaf = defineAgent({ name: "leaf", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const middle = defineAgent({
@@ -138,7 +138,7 @@ describeRuntimes("time", (stage) => {
     }
   });
 
-  it("a child's own limit of time ends the child alone", async () => {
+  it("a child's own time limit ends only the child", async () => {
     const gate = createGate<string>();
     const child = defineAgent({ name: "child", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
     const script: ModelScript = [calling({ name: "child", arguments: { input: "x" } }), "went on"];
@@ -150,7 +150,7 @@ describeRuntimes("time", (stage) => {
     expect((await toolTextsOf(agent))[0]).toContain("stopped (time_limit)");
   });
 
-  it("a deadline that passes while no process is there ends the turn at recovery, before any call", async () => {
+  it("a deadline that expires without a running process ends the turn at recovery, before any call", async () => {
     const gate = createGate<string>();
     const budget = { deadline: stage().clock.now() + 60_000 };
     const doomed = await stage().openProcess({
@@ -170,7 +170,7 @@ describeRuntimes("time", (stage) => {
     expect(model.calls).toHaveLength(0);
   });
 
-  it("a timer of an agent without an owner is fired by any living process", async () => {
+  it("any living process fires a timer of an agent without an owner", async () => {
     const gate = createGate<string>();
     const agents = [defineAgent({ name: "worker", model: scriptedModel(() => gate.pass()) })];
     const doomed = await stage().openProcess({ agents });
@@ -186,7 +186,7 @@ describeRuntimes("time", (stage) => {
     expect(await over).toMatchObject({ agentId: "t", stopReason: "time_limit" });
   });
 
-  it("F17: a clock that is set forward fires deadlines at once, and moves no lease of the living", async () => {
+  it("F17: a clock set forward fires deadlines at once, and moves no lease of a living process", async () => {
     const gate = createGate<string>();
     const { agent } = await open((_request, { signal }) => gate.pass(signal));
     const other = await stage().open({
@@ -200,7 +200,7 @@ describeRuntimes("time", (stage) => {
     expect(await turn.result).toMatchObject({ stopReason: "time_limit" });
   });
 
-  it("F17: a clock that is set back changes neither order nor owner", async () => {
+  it("F17: a clock set back changes neither order nor owner", async () => {
     const gates = [createGate<string>(), createGate<string>()];
     const { agent } = await open(async (_request, { index, signal }) => (await gates[index]?.pass(signal)) ?? "");
     const other = await stage().open({ agents: [defineAgent({ name: "worker", model: scriptedModel("x") })] });

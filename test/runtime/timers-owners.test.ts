@@ -14,7 +14,7 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
   }
 }
 
-/** A lead that waits for children, one for each gate; they wait for theirs. */
+/** A lead that calls one child per gate. Each child waits at its gate. */
 function teamOf(gates: readonly Gate<string>[], maxSeconds: number) {
   const child = defineAgent({
     name: "child",
@@ -36,8 +36,8 @@ async function childrenOf(runtime: Runtime) {
   return (await runtime.list()).flatMap(({ agentId }) => (agentId === "t" ? [] : [agentId]));
 }
 
-describeRuntimes("working time over several agents and processes", (stage) => {
-  it("counts work that overlaps once", async () => {
+describeRuntimes("working time across agents and processes", (stage) => {
+  it("counts overlapping work once", async () => {
     const gates = [createGate<string>(), createGate<string>(), createGate<string>()];
     const runtime = await stage().open({ agents: [teamOf(gates, 60)] });
     const agent = await runtime.agent("lead", { agentId: "t" });
@@ -55,7 +55,7 @@ describeRuntimes("working time over several agents and processes", (stage) => {
     expect(own.map(({ used }) => used.activeMs).sort((a, b) => a - b)).toEqual([5_000, 10_000, 15_000]);
   });
 
-  /** The child lives in a process that dies at 5 s; the lead in another, which lives on. */
+  /** The child runs in a process that dies at 5 s; the lead runs in another that survives. */
   const openApart = async (maxSeconds: number) => {
     const lost = createGate<string>();
     const first = await stage().openProcess({ agents: [teamOf([lost], maxSeconds)] });
@@ -76,12 +76,12 @@ describeRuntimes("working time over several agents and processes", (stage) => {
     return { runtime, agent, second, lives, dies };
   };
 
-  it("does not count time without work: a child whose process died does not use its parent's time up", async () => {
+  it("does not count time without work: a child whose process died does not use up its parent's time", async () => {
     const { runtime, agent, second, lives } = await openApart(60);
     const before = (await turnAccountOf(runtime))?.used.activeMs ?? 0;
     await pass(stage().clock, 5_000);
     second.kill();
-    // Its time is over by the clock; before that is believed, the child is taken up.
+    // By the clock the limit is reached; the child is recovered before the limit is applied.
     await pass(stage().clock, 58_000);
     await lives.reached();
     expect(agent.state.status).toBe("busy");
@@ -93,7 +93,7 @@ describeRuntimes("working time over several agents and processes", (stage) => {
     expect(used).toBeLessThanOrEqual(60_000);
   });
 
-  it("counts on while another child works: a process that takes a lost child up gives nothing back", async () => {
+  it("keeps counting while another child works: the process that recovers a lost child refunds no time", async () => {
     const gates = [createGate<string>(), createGate<string>()];
     const first = await stage().openProcess({ agents: [teamOf(gates, 600)] });
     const lead = await first.runtime.agent("lead", { agentId: "t" });
@@ -114,7 +114,7 @@ describeRuntimes("working time over several agents and processes", (stage) => {
     second.kill();
     const killedAt = stage().clock.elapsed();
     await pass(stage().clock, 100_000);
-    // The process that has the tree has taken up what was left behind in it, except in memory, where no process outlives another.
+    // The process that owns the tree has recovered it already, except in memory, where no process outlives another.
     await runtime.recover();
     const own = (await runtime.accounts("t")).find(({ agentId, turnId }) => agentId === one && turnId !== null);
     expect(own?.activeSince).toBeGreaterThan(killedAt);
