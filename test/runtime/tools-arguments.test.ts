@@ -7,8 +7,8 @@ import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
-describeRuntimes("arguments that are read a second time", (stage) => {
-  it("are those that are shown, approved, journalled and run", async () => {
+describeRuntimes("arguments that a tolerant second parse repaired", (stage) => {
+  it("are the ones that are shown, approved, journalled and run", async () => {
     const seen: unknown[] = [];
     const pay = defineTool({
       name: "pay",
@@ -35,7 +35,7 @@ describeRuntimes("arguments that are read a second time", (stage) => {
   });
 });
 
-describeRuntimes("asynchronous checks of arguments", (stage) => {
+describeRuntimes("asynchronous validation of arguments", (stage) => {
   async function mailing(check: (user: string) => Promise<boolean>) {
     let sent = 0;
     const mail = defineTool({
@@ -50,7 +50,7 @@ describeRuntimes("asynchronous checks of arguments", (stage) => {
     return { agent, turn: agent.executeTurn("mail"), sent: () => sent };
   }
 
-  it("run once for a call that they accept", async () => {
+  it("runs once for a call that it accepts", async () => {
     let checks = 0;
     const { agent, turn, sent } = await mailing(async () => (checks += 1) > 0);
     expect(await turn.result).toMatchObject({ status: "completed", errors: [] });
@@ -58,14 +58,14 @@ describeRuntimes("asynchronous checks of arguments", (stage) => {
     expect([checks, sent()]).toEqual([1, 1]);
   });
 
-  it("that reject are an error of the call", async () => {
+  it("makes the call fail if it rejects", async () => {
     const { agent, turn, sent } = await mailing(() => Promise.reject(new Error("database away")));
     expect(await turn.result).toMatchObject({ status: "completed" });
     expect((await toolTextsOf(agent))[0]).toContain("could not be checked (database away)");
     expect(sent()).toBe(0);
   });
 
-  it("that do not end are an error of the call after a minute", async () => {
+  it("makes the call fail if it does not end within a minute", async () => {
     const gate = createGate<boolean>();
     const { agent, turn, sent } = await mailing(() => gate.pass());
     await gate.reached();
@@ -76,7 +76,7 @@ describeRuntimes("asynchronous checks of arguments", (stage) => {
     expect(sent()).toBe(0);
   });
 
-  it("do not hold up an abort", async () => {
+  it("does not delay an abort", async () => {
     const gate = createGate<boolean>();
     const { agent, turn, sent } = await mailing(() => gate.pass());
     await gate.reached();

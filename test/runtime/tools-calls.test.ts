@@ -31,23 +31,26 @@ describeRuntimes("tool calls and their results", (stage) => {
     { title: "wrong", text: '{"text":7}', told: /text/, code: "invalid" },
     { title: "truncated", text: '{"text":"he', told: /JSON/, code: "invalid" },
     { title: "poisoned", text: '{"text":"a","__proto__":{"isAdmin":true}}', told: /__proto__/, code: "invalid" },
-  ])("F24: $title arguments never run, the model is told, and may mend them", async ({ text, told, code }) => {
-    const script = [
-      { toolCalls: [{ name: "echo", arguments: text }] },
-      calling({ name: "echo", arguments: { text: "mended" } }),
-      "the end",
-    ];
-    const { agent, model } = await started(script, [echo]);
-    const result = await agent.executeTurn("go").result;
-    expect(result).toMatchObject({ status: "completed", text: "the end", toolCalls: 1 });
-    expect(result.errors).toMatchObject([{ code, callId: "worker-1#1:1:0" }]);
-    const [first, second] = await toolTextsOf(agent);
-    expect(first).toMatch(told);
-    expect(second).toBe("mended");
-    for (const { messages } of model.calls) expect(orderFault(messages)).toBeUndefined();
-  });
+  ])(
+    "F24: a call with $title arguments never runs, and the model gets an error and can correct them",
+    async ({ text, told, code }) => {
+      const script = [
+        { toolCalls: [{ name: "echo", arguments: text }] },
+        calling({ name: "echo", arguments: { text: "mended" } }),
+        "the end",
+      ];
+      const { agent, model } = await started(script, [echo]);
+      const result = await agent.executeTurn("go").result;
+      expect(result).toMatchObject({ status: "completed", text: "the end", toolCalls: 1 });
+      expect(result.errors).toMatchObject([{ code, callId: "worker-1#1:1:0" }]);
+      const [first, second] = await toolTextsOf(agent);
+      expect(first).toMatch(told);
+      expect(second).toBe("mended");
+      for (const { messages } of model.calls) expect(orderFault(messages)).toBeUndefined();
+    },
+  );
 
-  it("an unknown tool is answered with the names that come near", async () => {
+  it("an unknown tool gets an error with the closest names", async () => {
     const { agent } = await started([calling("ehco"), "the end"], [echo]);
     const result = await agent.executeTurn("go").result;
     expect(result.errors).toMatchObject([{ code: "not_found" }]);
@@ -58,7 +61,7 @@ describeRuntimes("tool calls and their results", (stage) => {
     expect(trace.find(({ type }) => type === "tool_execution")).toMatchObject({ status: "not_found", name: "ehco" });
   });
 
-  it("F23: results of parallel calls stand in a legal order, whichever comes first", async () => {
+  it("F23: results of parallel calls are in a legal order, whichever ends first", async () => {
     const gates = [createGate<string>(), createGate<string>(), createGate<string>()];
     const wait = defineTool({
       name: "wait",
@@ -107,7 +110,7 @@ describeRuntimes("tool calls and their results", (stage) => {
     expect(agent.state.status).toBe("ready");
   });
 
-  it("H10: an abort reaches the signal of a running tool, and its late result changes nothing", async () => {
+  it("H10: an abort fires the signal of a running tool, and its late result changes nothing", async () => {
     const gate = createGate<string>();
     let aborted = false;
     const slow = defineTool({

@@ -27,7 +27,7 @@ describeRuntimes("tools after a crash", (stage) => {
     readonly reconcile?: (() => Promise<Reconciliation>) | undefined;
   }
 
-  /** The same definition as two processes have it: in the first the tool's body never ends. */
+  /** The definition in one of two processes: in the first one the tool waits at `hold`. */
   function definitionFor(name: string, act: Act, hold: ReturnType<typeof createGate<string>> | undefined) {
     const { effect, ledger, reconcile } = act;
     const tool = defineTool({
@@ -45,7 +45,7 @@ describeRuntimes("tools after a crash", (stage) => {
     return defineAgent({ name: "worker", model, tools: [tool] });
   }
 
-  /** A process that dies while the tool runs, and a second one that takes the agent up. */
+  /** Kills a process while the tool runs, and recovers the agent in a second one. */
   async function crash(first: AgentDefinition, second: AgentDefinition, reached: () => Promise<void>) {
     const doomed: StagedProcess = await stage().openProcess({ agents: [first] });
     const before = await doomed.runtime.agent("worker", { agentId: "worker-1" });
@@ -77,7 +77,7 @@ describeRuntimes("tools after a crash", (stage) => {
     expect(account?.used.toolCalls).toBe(1);
   });
 
-  it("F10: a call whose process ends each time while it runs is not run a sixth time", async () => {
+  it("F10: a call whose process dies at every run is not run a sixth time", async () => {
     const ledger: Effect[] = [];
     for (let process = 1; process <= 5; process += 1) {
       const hold = createGate<string>();
@@ -118,7 +118,7 @@ describeRuntimes("tools after a crash", (stage) => {
     { answer: { done: true, result: "receipt 7" } as const, told: /^receipt 7$/, outcome: "success" },
     { answer: { done: false } as const, told: /known not to have taken effect/, outcome: "error" },
     { answer: { unknown: true } as const, told: /is not known: its process ended/, outcome: "outcome_unknown" },
-  ])("F2: reconcile of a once call is asked in its place: $outcome", async ({ answer, told, outcome }) => {
+  ])("F2: reconcile of a once call is called instead: $outcome", async ({ answer, told, outcome }) => {
     const hold = createGate<string>();
     let asked = 0;
     const reconcile = async (): Promise<Reconciliation> => {
@@ -135,7 +135,7 @@ describeRuntimes("tools after a crash", (stage) => {
     expect(settled?.outcome).toBe(outcome);
   });
 
-  it("a tool that the definition no longer has is told to be gone; the turn goes on", async () => {
+  it("a call of a tool that the definition no longer has gets an error, and the turn continues", async () => {
     const hold = createGate<string>();
     const first = definitionFor("first", { effect: "none", ledger: [] }, hold);
     const model = scriptedModel("without it, then");
@@ -148,7 +148,7 @@ describeRuntimes("tools after a crash", (stage) => {
     expect(warnings.map(({ code }) => code)).toContain("definition_changed");
   });
 
-  it("F3: a frozen owner that wakes up late neither commits nor runs anything more", async () => {
+  it("F3: a frozen owner that wakes up late neither commits nor runs anything", async () => {
     const hold = createGate<string>();
     const act: Act = { effect: "keyed", ledger: [] };
     const first = await stage().openProcess({ agents: [definitionFor("first", act, hold)] });

@@ -19,7 +19,7 @@ describeRuntimes("tool effects", (stage) => {
     return agent;
   }
 
-  it.each(["none", "keyed"] as const)("a %s tool is tried again, after a wait, with the same key", async (effect) => {
+  it.each(["none", "keyed"] as const)("a %s tool is retried after a wait with the same key", async (effect) => {
     const keys: string[] = [];
     const times: number[] = [];
     const flaky = defineTool({
@@ -48,7 +48,7 @@ describeRuntimes("tool effects", (stage) => {
     for (const [index, { retryAt }] of retries.entries()) expect(times[index + 1]).toBeGreaterThanOrEqual(retryAt);
   });
 
-  it("a tool that fails at every attempt is an error the model may recover from", async () => {
+  it("a tool that fails at every attempt returns an error, and the turn continues", async () => {
     let runs = 0;
     const broken = defineTool({
       name: "broken",
@@ -71,7 +71,7 @@ describeRuntimes("tool effects", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["Error: the disk is full"]);
   });
 
-  it("a once tool that throws after its start is never repeated, and the model is told that its outcome is unknown", async () => {
+  it("a once tool that throws after its start is not repeated, and its outcome is reported to the model as unknown", async () => {
     let runs = 0;
     const pay = defineTool({
       name: "pay",
@@ -93,7 +93,7 @@ describeRuntimes("tool effects", (stage) => {
     );
   });
 
-  it("ToolNotStartedError of a once tool is a plain error: nothing can have happened", async () => {
+  it("ToolNotStartedError of a once tool is an ordinary error: nothing can have happened", async () => {
     const pay = defineTool({
       name: "pay",
       description: "Pays.",
@@ -113,7 +113,7 @@ describeRuntimes("tool effects", (stage) => {
     { says: { done: false } as const, told: /line went dead.*known not to have taken effect/, outcome: "error" },
     { says: { unknown: true } as const, told: /is not known: the line went dead/, outcome: "outcome_unknown" },
     { says: new Error("bank closed"), told: /line went dead.*failed too: bank closed/, outcome: "outcome_unknown" },
-  ])("a once tool that throws is asked by reconcile: $outcome", async ({ says, told, outcome }) => {
+  ])("reconcile is called for a once tool that throws: $outcome", async ({ says, told, outcome }) => {
     const pay = defineTool({
       name: "pay",
       description: "Pays.",
@@ -136,7 +136,7 @@ describeRuntimes("tool effects", (stage) => {
   it.each([
     { effect: "none" as const, told: /^Error: the tool did not end within 1000 ms$/ },
     { effect: "once" as const, told: /not known: the tool did not end within 1000 ms/ },
-  ])("a $effect tool that does not end in time is cut, its signal aborted", async ({ effect, told }) => {
+  ])("a $effect tool that exceeds its timeout is cut, and its signal aborted", async ({ effect, told }) => {
     const gate = createGate();
     const reasons: string[] = [];
     const slow = defineTool({

@@ -8,7 +8,7 @@ import { calling, eventsOfTurn } from "../support/turn-probes.ts";
 
 const url = `data:image/png;base64,${Buffer.alloc(30_000, 7).toString("base64")}`;
 
-describeRuntimes("images of tools", (stage) => {
+describeRuntimes("images in tool results", (stage) => {
   async function shot(options: { queue?: string; text?: string; isError?: boolean } = {}) {
     const { queue, text = "The page:", isError } = options;
     const tool = defineTool({
@@ -48,11 +48,11 @@ describeRuntimes("images of tools", (stage) => {
         { type: "image", url },
       ],
     });
-    // An image is reserved by its own bound, not by its base64.
+    // The reservation uses the image's own bound, not the length of its base64.
     expect(request && promptByteBound(request)).toBeLessThan(4_000);
   });
 
-  it("stay beside a text that is cut", async () => {
+  it("are kept with a cut text", async () => {
     const { agent, message } = await shot({ text: "a".repeat(5_000) });
     expect(message?.content).toEqual([
       { type: "text", text: expect.stringMatching(/characters were cut here/) },
@@ -61,7 +61,7 @@ describeRuntimes("images of tools", (stage) => {
     expect((await agent.getArtifacts()).map(({ name, size }) => [name, size])).toEqual([["shot output", 5_010]]);
   });
 
-  it("of a failed call reach the model too", async () => {
+  it("of a failed call also reach the model", async () => {
     const { message, events } = await shot({ isError: true });
     expect(message).toMatchObject({ isError: true, content: [{ type: "text" }, { type: "image" }] });
     expect(events.filter(({ type }) => type === "tool.failed")).toHaveLength(1);

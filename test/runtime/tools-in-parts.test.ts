@@ -35,8 +35,8 @@ function worker({
   return defineAgent({ name: "worker", model, tools: [tool], ...(maxTokens ? { budget: { maxTokens } } : {}) });
 }
 
-describeRuntimes("calls in parts", (stage) => {
-  it("a call that is cut by a crash reads its last note, and is the same call", async () => {
+describeRuntimes("calls that are resumed: note(), ask() and bill()", (stage) => {
+  it("a call cut by a crash gets its last note when it runs again as the same call", async () => {
     const begun = createGate();
     const doomed = await stage().openProcess({
       agents: [
@@ -66,7 +66,7 @@ describeRuntimes("calls in parts", (stage) => {
     expect(seen).toEqual([[{ far: 2, of: ["a"] }, 2, "w#1:1:0", null]]);
   });
 
-  it("a call asks, the turn rests, and the code runs again with the answer, in another process too", async () => {
+  it("a call asks, the turn rests, and the code runs again with the answer, even in another process", async () => {
     const asking = worker({
       execute: async (run) => {
         if (run.answer) return `${run.answer.verdict} ${run.answer.text} ${JSON.stringify(run.noted)}`;
@@ -88,7 +88,7 @@ describeRuntimes("calls in parts", (stage) => {
     expect(orderFault(await next.getMessages())).toBeUndefined();
   });
 
-  it("each question has its own answer; an approval of one cannot be edited, and a refusal reaches the code", async () => {
+  it("each question gets its own answer; an approval cannot be edited, and a rejection reaches the code", async () => {
     const answers: unknown[] = [];
     const runtime = await stage().open({
       agents: [
@@ -120,7 +120,7 @@ describeRuntimes("calls in parts", (stage) => {
     expect(await toolTextsOf(agent)).toEqual(["over"]);
   });
 
-  it("a bill counts once on the turn and above it, whether or not the code runs again", async () => {
+  it("a bill counts once on the turn and the accounts above it, whether or not the code runs again", async () => {
     const use = { key: "remote", model: "far", inputTokens: 70, outputTokens: 30 };
     const runtime = await stage().open({
       agents: [
@@ -146,7 +146,7 @@ describeRuntimes("calls in parts", (stage) => {
     expect(await entriesOfType(stage().look(), "w", "tool.billed")).toHaveLength(2);
   });
 
-  it("a bill beyond the budget counts in full, and ends the turn before its next model call", async () => {
+  it("a bill beyond the budget counts in full and ends the turn before its next model call", async () => {
     const costly = worker({
       maxTokens: 1_000_000,
       execute: (run) => run.bill({ key: "k", model: "far", inputTokens: 900_000, outputTokens: 200_000 }),
@@ -158,7 +158,7 @@ describeRuntimes("calls in parts", (stage) => {
     expect(spent.byModel["far"]).toMatchObject({ inputTokens: 900_000, outputTokens: 200_000, cost: null });
   });
 
-  it.each(["none", "keyed", "once"] as const)("a %s tool that cannot know its outcome says so", async (effect) => {
+  it.each(["none", "keyed", "once"] as const)("a %s tool can report an unknown outcome", async (effect) => {
     const runtime = await stage().open({
       agents: [
         worker({
@@ -176,7 +176,7 @@ describeRuntimes("calls in parts", (stage) => {
     expect((await toolTextsOf(agent))[0]).toContain("the line was cut");
   });
 
-  it("an abort cancels what was noted, also while the call waits for an answer", async () => {
+  it("an abort calls cancel() with the note, even while the call waits for an answer", async () => {
     for (const asks of [true, false]) {
       const cancelled: unknown[] = [];
       const begun = createGate();
@@ -203,7 +203,7 @@ describeRuntimes("calls in parts", (stage) => {
     }
   });
 
-  it("an abort of a lost call cancels it in the next process; a failure is a warning, and without a note nothing is called", async () => {
+  it("an abort of a lost call calls cancel() in the next process: an error is a warning, and without a note it is not called", async () => {
     const begun = createGate();
     const wait = async (): Promise<unknown> => {
       await begun.pass();

@@ -22,7 +22,7 @@ const echo = defineTool({
   execute: ({ text }) => text,
 });
 
-describeRuntimes("tools at work", (stage) => {
+describeRuntimes("a running tool", (stage) => {
   async function started(
     script: ModelScript,
     tools: Parameters<typeof defineAgent>[0]["tools"],
@@ -34,7 +34,7 @@ describeRuntimes("tools at work", (stage) => {
     return { runtime, agent, model };
   }
 
-  it("H6: a tool sees its run, and what it kept of it is dead after the call", async () => {
+  it("H6: gets its run context, which throws if it is used after the call", async () => {
     let kept: RunContext | undefined;
     const seen: unknown[] = [];
     const look = defineTool({
@@ -83,7 +83,7 @@ describeRuntimes("tools at work", (stage) => {
     expect(() => kept?.progress("late")).toThrow(InvalidInputError);
   });
 
-  it("progress reaches who watches, and nothing of it is stored", async () => {
+  it("sends progress to readers of the stream, and none of it is stored", async () => {
     const dig = defineTool({
       name: "dig",
       description: "Digs.",
@@ -112,7 +112,7 @@ describeRuntimes("tools at work", (stage) => {
     expect(stored).not.toContain("tool.progress");
   });
 
-  it("S12: a large output becomes an artifact, and the model gets head and tail and is told", async () => {
+  it("S12: a large output becomes an artifact, and the model gets its head and tail and the artifact's id", async () => {
     const whole = `begin ${"x".repeat(5_000)} end`;
     const dump = defineTool({
       name: "dump",
@@ -134,7 +134,7 @@ describeRuntimes("tools at work", (stage) => {
     expect(events.map(({ type }) => type)).toContain("artifact.saved");
   });
 
-  it("a tool saves artifacts of its own, which are there when it goes on", async () => {
+  it("can save artifacts, which are stored before saveArtifact() resolves", async () => {
     let stored: string | undefined;
     const draw = defineTool({
       name: "draw",
@@ -155,7 +155,7 @@ describeRuntimes("tools at work", (stage) => {
     expect(await toolTextsOf(agent)).toEqual([artifact?.artifactId]);
   });
 
-  it("no more calls of a tool run at a time than it allows, over all agents of the process", async () => {
+  it("runs no more calls at a time than its concurrency, across all agents of the process", async () => {
     const gate = createGate();
     let running = 0;
     let most = 0;

@@ -7,7 +7,7 @@ import { describeRuntimes } from "../support/runtimes.ts";
 
 const canary = "canary-7f3a";
 
-/** A tool that is handed the secret and lets it out in its own way. */
+/** A tool that gets the secret and leaks it in one way. */
 function leaking(name: string, execute: (apiKey: string, run: RunContext) => unknown) {
   return defineTool({
     name,
@@ -42,8 +42,8 @@ const tools = [
   }),
 ];
 
-describeRuntimes("a tool's secret is nowhere but in its own hands (S13)", (stage) => {
-  it("not in events, journal, messages, artifacts, trace or prompts, in any use that the tool makes of it", async () => {
+describeRuntimes("a tool's secret reaches only the tool (S13)", (stage) => {
+  it("and is not in events, journal, messages, artifacts, trace or prompts, however the tool leaks it", async () => {
     const round = { toolCalls: tools.map(({ name }) => ({ name })) };
     const model = scriptedModel(({ messages }, { index }) => {
       if (index === 0) return round;

@@ -19,10 +19,10 @@ import { requestOf, startAgent } from "../support/deciding.ts";
 import { describeRuntimes, type StagedOptions } from "../support/runtimes.ts";
 import { calling, createGate, eventsOfTurn } from "../support/turn-probes.ts";
 
-/** Who asked for the work, as web frameworks, loggers and database layers keep it. */
+/** The caller, kept as web frameworks, loggers and database layers keep it. */
 const session = new AsyncLocalStorage<string>();
 
-/** Notes in whose context each kind of user code ran. */
+/** Records the context in which each kind of user code ran. */
 class Seen {
   readonly #by = new Map<string, Set<string>>();
 
@@ -38,7 +38,7 @@ class Seen {
     return [...this.#by.keys()].toSorted();
   }
 
-  /** The kinds that ran in another context than this one. */
+  /** The kinds that also ran in another context than `who`. */
   others(who: string): string[] {
     return [...this.#by].flatMap(([kind, by]) =>
       [...by].filter((one) => one !== who).map((one) => `${kind} as ${one}`),
@@ -64,7 +64,7 @@ const noted = (seen: Seen, model: LanguageModel): LanguageModel => ({
 
 const pick = clientTool({ name: "pick", description: "Picks.", parameters: z.object({}) });
 
-/** An agent all of whose code notes in whose context it runs. */
+/** An agent whose code all records its context. */
 function clerk(seen: Seen, script: ModelScript, name = "clerk", children: readonly AgentDefinition[] = []) {
   const look = (kind: string) => () => seen.note(kind);
   const pay = defineTool({
@@ -130,7 +130,7 @@ function clerk(seen: Seen, script: ModelScript, name = "clerk", children: readon
   });
 }
 
-/** Asks for one tool, and ends when it has its result. Side calls are answered as well. */
+/** Calls the named tools one after another, then answers. Side calls get an answer too. */
 const using =
   (...names: string[]): ModelScript =>
   ({ messages, tools }) => {
@@ -169,7 +169,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     return runtime;
   };
 
-  it("every kind of user code runs as the one who asked, also after another person's approval", async () => {
+  it("all user code runs in the context of the turn's caller, even after another person's approval", async () => {
     const seen = new Seen();
     const runtime = await open([clerk(seen, using("pay"))], seen);
     const agent = await session.run("setup", () => startAgent(runtime, "clerk", "c"));
@@ -181,7 +181,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     expect(seen.kinds).toEqual(allKinds.toSorted());
   });
 
-  it("a queued turn runs as the one who queued it, not as the one whose turn has ended or who approved that", async () => {
+  it("a queued turn runs in its own caller's context, not that of the turn before it or of its approver", async () => {
     const seen = new Seen();
     const runtime = await open([clerk(seen, using("pay"))], seen);
     const agent = await startAgent(runtime, "clerk", "c");
@@ -202,7 +202,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     expect(seen.kinds).toContain("tool");
   });
 
-  it("a turn that others pause, resume and answer goes on as the one who asked", async () => {
+  it("a turn that others pause, resume and answer continues in its caller's context", async () => {
     const seen = new Seen();
     const runtime = await open([clerk(seen, using("pick", "pay"))], seen);
     const agent = await startAgent(runtime, "clerk", "c");
@@ -217,7 +217,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     expect(seen.kinds).toContain("tool");
   });
 
-  it("a listener on a signal runs as the one who asked, also when another person aborts", async () => {
+  it("a listener on a signal runs in the caller's context, even if another person aborts", async () => {
     const seen = new Seen();
     const gate = createGate<string>();
     const runtime = await open([clerk(seen, (_request, { signal }) => gate.pass(signal))], seen);
@@ -230,7 +230,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     expect(seen.kinds).toContain("signal of a model");
   });
 
-  it("a child runs as the one who asked for its parent's turn", async () => {
+  it("a child runs in the context of its parent turn's caller", async () => {
     const seen = new Seen();
     const child = clerk(seen, using("pay"), "child");
     const runtime = await open([clerk(seen, using("child"), "clerk", [child])], seen);
@@ -242,7 +242,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     expect(seen.kinds).toContain("tool");
   });
 
-  it("a child in the background keeps the context of the turn that has spawned it; its report runs without one", async () => {
+  it("a background child keeps the context of the turn that spawned it, and the turn for its report has none", async () => {
     const seen = new Seen();
     const child = clerk(seen, using("pay"), "child");
     const quiet = new Seen();
@@ -291,7 +291,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     for (const [who, own] of seen) expect(own.others(who)).toEqual([]);
   });
 
-  it("a turn that is carried on in another process runs without a context, not as the one who carries it on", async () => {
+  it("a turn that is continued in another process runs without a context", async () => {
     const [seen, later] = [new Seen(), new Seen()];
     const first = await stage().openProcess({ agents: [clerk(seen, using("pay"))] });
     const agent = await startAgent(first.runtime, "clerk", "c");
@@ -318,7 +318,7 @@ describeRuntimes("the async context of a turn", (stage) => {
     expect(later.kinds).toContain("tool");
   }, 20_000);
 
-  it("a queued tool of this process runs as the one who asked", async () => {
+  it("a queued tool of this process runs in the caller's context", async () => {
     const seen = new Seen();
     const dig = defineTool({
       name: "dig",

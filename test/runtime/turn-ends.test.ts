@@ -24,7 +24,7 @@ const look = defineTool({
 const away = (retryable = true) =>
   new ModelError("the provider is away", { retryable, mayHaveBeenSent: false, retryAfterMs: 0 });
 
-/** Calls whose beginning is missing. */
+/** Names of completed calls without a start event. */
 function unbegun(events: readonly TroupeEvent[]): readonly string[] {
   const begun = new Set<string | null>();
   const missing: string[] = [];
@@ -47,7 +47,7 @@ describeRuntimes("how turns and calls end", (stage) => {
     return { agent, model };
   }
 
-  it("attempts that are used up fail the turn with retry_limit, and its error is kept (S6, L7)", async () => {
+  it("a turn whose attempts are used up fails with retry_limit and keeps the last error (S6, L7)", async () => {
     const { agent, model } = await started(() => ({ error: away() }), { maxModelAttempts: 2 });
     const turn = agent.executeTurn("go");
     const told = eventsOfTurn(turn);
@@ -59,12 +59,12 @@ describeRuntimes("how turns and calls end", (stage) => {
     expect(agent.state.status).toBe("failed");
   });
 
-  it("a failure that no attempt would mend is an error, however many were left", async () => {
+  it("an error that is not retryable has the stop reason error, with attempts left", async () => {
     const { agent } = await started(() => ({ error: away(false) }));
     expect(await agent.executeTurn("go").result).toMatchObject({ status: "failed", stopReason: "error" });
   });
 
-  it("each tool.completed has its beginning, of tools on the agent's own context too", async () => {
+  it("each tool.completed has a start event, for tools on the agent's own context too", async () => {
     const child = defineAgent({ name: "child", model: scriptedModel("done") });
     const { agent } = await started(
       [
@@ -81,7 +81,7 @@ describeRuntimes("how turns and calls end", (stage) => {
     expect(internal.map(({ type }) => type)).toEqual(["tool.started", "tool.completed", "tool.started", "tool.failed"]);
   });
 
-  it("a call that was refused before it began has tool.failed alone", async () => {
+  it("a call that was refused before it started has only tool.failed", async () => {
     const { agent } = await started([calling({ name: "list_tool_calls", arguments: { limit: 0 } }), "done"], {
       history: reactHistory(),
     });
@@ -89,7 +89,7 @@ describeRuntimes("how turns and calls end", (stage) => {
     expect(events.filter(({ type }) => type.startsWith("tool.")).map(({ type }) => type)).toEqual(["tool.failed"]);
   });
 
-  it("the turn whose answer passes maxMessages tells it, not the next one", async () => {
+  it("the turn whose answer exceeds maxMessages emits the warning, not the next turn", async () => {
     const { agent } = await started(["one", "two"], { maxMessages: 3 });
     expect(warnings(await eventsOfTurn(agent.executeTurn("go")))).toEqual([]);
     const told = await eventsOfTurn(agent.executeTurn("on"));

@@ -15,7 +15,7 @@ describeRuntimes("a turn's input", (stage) => {
     return { model, runtime, agent };
   }
 
-  it("text and images reach the model as they were given, also after a restart", async () => {
+  it("text and images reach the model unchanged, even after a restart", async () => {
     const { model, runtime, agent } = await desk("seen");
     const input = [
       { type: "text" as const, text: "what is this?" },
@@ -46,13 +46,13 @@ describeRuntimes("a turn's input", (stage) => {
     [[{ type: "image", url: "data:text/html;base64,PGI+" }], "must be of an image, base64"],
     [[{ type: "video", url: "https://x.org" }], "executeTurn() takes a text, a list of content parts"],
     [7, "executeTurn() takes a text, a list of content parts"],
-  ])("refuses %j, and opens no turn", async (input, words) => {
+  ])("refuses %j and opens no turn", async (input, words) => {
     const { agent, runtime } = await desk("never");
     await expect(agent.executeTurn(input as never).result).rejects.toThrow(words);
     expect((await runtime.list())[0]).toMatchObject({ openTurnId: null, nextTurnNumber: 1 });
   });
 
-  it("S12: a signal that is aborted already keeps the turn from its first step", async () => {
+  it("S12: an already aborted signal prevents the first step", async () => {
     const { agent, model } = await desk("never");
     const result = await agent.executeTurn("go", { signal: AbortSignal.abort(new Error("changed my mind")) }).result;
     expect(result).toMatchObject({ status: "stopped", stopReason: "user_requested", steps: 0 });
@@ -61,7 +61,7 @@ describeRuntimes("a turn's input", (stage) => {
     expect((await agent.executeTurn(null).result).status).toBe("completed");
   });
 
-  it("S12: a signal that aborts mid-turn keeps what was done, and the next turn is not its business", async () => {
+  it("S12: a signal that aborts mid-turn keeps the work done, and does not affect the next turn", async () => {
     const gate = createGate<string>();
     const { agent } = await desk(async (_request, { index, signal }) =>
       index === 0 ? await gate.pass(signal) : "next",

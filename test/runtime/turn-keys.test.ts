@@ -34,7 +34,7 @@ describeRuntimes("keys of turns", (stage) => {
     return { runtime, agent: await started(runtime) };
   };
 
-  it("the same key is the same turn, while it runs and after its end", async () => {
+  it("the same key returns the same turn, while it runs and after its end", async () => {
     const { runtime, agent } = await opened();
     const turn = agent.executeTurn("go", { key: "k" });
     const again = agent.executeTurn("go", { key: "k", ifBusy: "supersede" });
@@ -50,7 +50,7 @@ describeRuntimes("keys of turns", (stage) => {
     expect(await agent.executeTurn("go", { key: "l" }).result).toMatchObject({ turnId: "c#2" });
   });
 
-  it("another input, actor or budget is a conflict, and changes nothing", async () => {
+  it("the same key with another input, actor or budget is a conflict and changes nothing", async () => {
     const { runtime, agent } = await opened();
     const given: TurnOptions = { key: "k", auth: { actorId: "ann" }, budget: { maxSteps: 3 } };
     await agent.executeTurn("go", given).result;
@@ -87,7 +87,7 @@ describeRuntimes("keys of turns", (stage) => {
     expect(await agent.executeTurn("go", { key: `!~${"x".repeat(253)}` }).isReplayed).toBe(false);
   });
 
-  it("a turn that waits, was queued or superseded is given as what it has become", async () => {
+  it("the key of a turn that was queued or superseded returns its current state", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     const runtime = await stage().open({ agents: [defineAgent({ name: "clerk", model })] });
@@ -112,7 +112,7 @@ describeRuntimes("keys of turns", (stage) => {
     ]);
   });
 
-  it("a known turn is given where none can be opened: shut down, cleared, or past its deadline", async () => {
+  it("a known turn is returned even if none can be opened: shut down, cleared, or past its deadline", async () => {
     const { runtime, agent } = await opened();
     const deadline = stage().clock.now() + 60_000;
     const options = { key: "k", budget: { deadline } };
@@ -128,7 +128,7 @@ describeRuntimes("keys of turns", (stage) => {
     expect(await runtime.turns()).toHaveLength(1);
   });
 
-  it("autoSave: false: keys hold in memory, over a save, and in the process that opens it next", async () => {
+  it("autoSave: false: keys work in memory, across a save, and in the process that opens the agent next", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await started(runtime, { autoSave: false });
     await agent.executeTurn("go", { key: "k" }).result;
@@ -143,7 +143,7 @@ describeRuntimes("keys of turns", (stage) => {
     await expect(there.executeTurn("stay", { key: "k" }).id).rejects.toThrow(TurnConflictError);
   });
 
-  it("autoSave: false: a turn that another process sends keeps its key on the way to the tree", async () => {
+  it("autoSave: false: a turn sent by another process keeps its key", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await started(runtime, { autoSave: false });
     await agent.executeTurn("first").result;
@@ -161,7 +161,7 @@ describeRuntimes("keys of turns", (stage) => {
     expect(await stage().look().turns({ tenant: "default" })).toMatchObject([{ key: null }, { key: "k" }]);
   });
 
-  it("client tools are part of what was asked for", async () => {
+  it("client tools are part of the compared command", async () => {
     const model = scriptedModel("fine");
     const runtime = await stage().open({ agents: [defineAgent({ name: "clerk", model, clientTools: true })] });
     const agent = await started(runtime);
@@ -172,7 +172,7 @@ describeRuntimes("keys of turns", (stage) => {
     await expect(other.id).rejects.toThrow(TurnConflictError);
   });
 
-  it("subagents take none", async () => {
+  it("subagents accept no keys", async () => {
     const aide = defineAgent({ name: "aide", model: scriptedModel("fine") });
     const lead = defineAgent({
       name: "clerk",
@@ -187,9 +187,9 @@ describeRuntimes("keys of turns", (stage) => {
 });
 
 describeRuntimes(
-  "keys of turns over processes",
+  "keys of turns across processes",
   (stage) => {
-    it("50 equal commands at once over two processes are one turn, with 50 equal answers", async () => {
+    it("50 equal commands at once from two processes open one turn and get 50 equal results", async () => {
       const [here, there] = [await stage().open({ agents: [clerk()] }), await stage().open({ agents: [clerk()] })];
       const [mine, theirs] = [await started(here), await there.find("c")];
       const turns = Array.from({ length: 50 }, (_, index) =>
@@ -207,7 +207,7 @@ describeRuntimes(
       expect(await mine.getMessages()).toHaveLength(2);
     });
 
-    it("a process dies between the command and its answer: the retry gets the turn, and carries it on", async () => {
+    it("if a process dies between the command and its answer, the retry gets the turn and continues it", async () => {
       const dying = await stage().openProcess({ agents: [clerk()] });
       const agent = await started(dying.runtime);
       const openTurn = dying.runtime.stores.openTurn.bind(dying.runtime.stores);
@@ -236,7 +236,7 @@ describeRuntimes(
   ["sqlite"],
 );
 
-it("a client that runs no agents gives a known turn, and reads its state", async () => {
+it("a client that runs no agents returns a known turn and reads its state", async () => {
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: [clerk()], stores });
   const agent = await started(runtime);

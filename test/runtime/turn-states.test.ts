@@ -32,7 +32,7 @@ const started = async (runtime: Runtime, agentId = "d", ownerId?: string): Promi
 };
 
 describeRuntimes("states of turns", (stage) => {
-  it("a turn that waits says so, here and in another process, and its result once it has one", async () => {
+  it("current() of a waiting turn returns the wait, in any process, and later its result", async () => {
     const runtime = await stage().open({ agents: [asking()] });
     const agent = await started(runtime);
     const turn = agent.executeTurn("go");
@@ -51,7 +51,7 @@ describeRuntimes("states of turns", (stage) => {
     expect(await there.current()).toMatchObject({ status: "completed", text: "thanks" });
   });
 
-  it("a paused turn waits, and a resumed one runs", async () => {
+  it("a paused turn is waiting, and a resumed one is running", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model })] });
@@ -67,7 +67,7 @@ describeRuntimes("states of turns", (stage) => {
     expect(await turn.result).toMatchObject({ text: "done" });
   });
 
-  it("a turn and a tree that were never opened are errors, also where an agent begins turns by itself", async () => {
+  it("a turn or a tree that was never opened is not found, even if the agent starts turns by itself", async () => {
     const aide = defineAgent({ name: "aide", model: scriptedModel("fine") });
     const lead = defineAgent({
       name: "desk",
@@ -84,7 +84,7 @@ describeRuntimes("states of turns", (stage) => {
     await expect(firstOf(runtime.follow("nobody"))).rejects.toThrow(NotFoundError);
   });
 
-  it("an owner's turns come by page, the newest change first", async () => {
+  it("an owner's turns are listed in pages, the latest change first", async () => {
     const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") })] });
     for (const [agentId, owner] of [
       ["a", "ann"],

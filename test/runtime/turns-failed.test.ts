@@ -27,7 +27,7 @@ const outage = () => new ModelError("the provider is down", { retryable: false, 
 const twoParts: ModelScript = (_request, { index }) =>
   index < 2 ? { text: `part ${index}`, toolCalls: [{ name: "works" }] } : "whole";
 
-describeRuntimes("a turn that does not go well", (stage) => {
+describeRuntimes("a turn that fails or reaches a limit", (stage) => {
   const open = async (script: ModelScript, more: Partial<AgentOptions> = {}) => {
     const model = scriptedModel(script);
     const definition = defineAgent({ name: "worker", model, tools: [broken, works], ...more });
@@ -37,7 +37,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     return { runtime, agent, model };
   };
 
-  it("L8: fails through its events, never by a rejection; the error is there once", async () => {
+  it("L8: fails with an event and a result, never with a rejection, and has its error once", async () => {
     const { agent } = await open(() => {
       throw outage();
     });
@@ -55,7 +55,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     expect((await agent.getMessages()).map(({ role }) => role)).toEqual(["user"]);
   });
 
-  it("a failed agent takes a retry with null, and its error is forgotten when that goes well", async () => {
+  it("a failed agent accepts a retry with null, and a successful retry clears its error", async () => {
     const { agent, model } = await open([{ error: outage() }, "recovered"]);
     await agent.executeTurn("go").result;
     const retried = await agent.executeTurn(null).result;
@@ -65,7 +65,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     expect(agent.state.error).toBeUndefined();
   });
 
-  it("a failed agent takes a new turn, a pause, or a shutdown", async () => {
+  it("a failed agent accepts a new turn, a pause or a shutdown", async () => {
     const { agent } = await open([{ error: outage() }, "new", { error: outage() }, { error: outage() }, "after"]);
     await agent.executeTurn("go").result;
     expect((await agent.executeTurn("other").result).text).toBe("new");
@@ -82,7 +82,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     expect((await agent.executeTurn("fifth").result).text).toBe("after");
   });
 
-  it("passing faults of the provider are tried again within the step", async () => {
+  it("temporary errors of the provider are retried within the step", async () => {
     const passing = new ModelError("busy", { retryable: true, mayHaveBeenSent: false, retryAfterMs: 5_000 });
     const { agent, runtime, model } = await open([{ error: passing }, "second try"]);
     const restarted = nextEvent(runtime, ({ type }) => type === "step.restarted");
@@ -94,7 +94,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     expect(agent.state.turnCount).toBe(1);
   });
 
-  it("an exception mid-turn keeps all that happened, and gives open calls a result", async () => {
+  it("an exception mid-turn keeps the work done and gives open calls a result", async () => {
     const gate = createGate<string>();
     const stuck = defineTool({
       name: "stuck",
@@ -125,7 +125,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     expect(await entriesOfType(stage().look(), "w", "effect.failed")).toHaveLength(1);
   });
 
-  it("a hook that breaks beside running calls still leaves a legal history to go on from", async () => {
+  it("an afterTools hook that throws leaves a legal history that the next turn continues", async () => {
     const { agent, model } = await open([calling("works"), "good"], {
       hooks: {
         afterTools: () => {
@@ -139,7 +139,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     expect(orderFault(model.calls[1]?.messages ?? [])).toBeUndefined();
   });
 
-  it("L13: stops at 10 steps by default, and says so", async () => {
+  it("L13: stops after 10 steps by default, naming the limit", async () => {
     const { agent, model } = await open(() => calling("works"));
     const turn = agent.executeTurn("go");
     const events = await eventsOfTurn(turn);
@@ -154,7 +154,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     expect((await agent.getMessages()).at(-1)?.content).toBe(result.text);
   });
 
-  it("the steps limit gives the partial text where there is one, and the next turn has its own steps", async () => {
+  it("a steps limit returns the partial text if there is one, and the next turn has its own steps", async () => {
     const { agent } = await open(twoParts, { budget: { maxSteps: 2 } });
     expect(await agent.executeTurn("go").result).toMatchObject({ stopReason: "steps_limit", text: "part 1", steps: 2 });
     expect(await agent.executeTurn(null).result).toMatchObject({ status: "completed", text: "whole" });
@@ -175,7 +175,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     expect(agent.state.status).toBe("failed");
   });
 
-  it("a round with one success counts anew, and a recovered turn is completed with its errors readable", async () => {
+  it("a round with one success resets the count, and a recovered turn is completed with its errors listed", async () => {
     const script: ModelScript = [
       calling("broken"),
       calling("broken"),

@@ -3,11 +3,11 @@ import { defineAgent, textOf } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
-/** More entries than are read at first, and at the second time, to find a turn that ended long ago. */
+/** More entries than the first two reads cover in the search for a turn that ended long ago. */
 const TURNS = 30;
 
 describeRuntimes("results of turns that ended long ago", (stage) => {
-  it("are those that were told at their ends, however many turns came after them", async () => {
+  it("equal the results at their ends, regardless of later turns", async () => {
     const model = scriptedModel(({ messages }) => `heard ${textOf(messages.at(-1)?.content ?? "")}`);
     const runtime = await stage().open({ agents: [defineAgent({ name: "talker", model })] });
     const agent = await runtime.agent("talker", { agentId: "t" });

@@ -11,7 +11,7 @@ async function openClerk(stores: Stores) {
   return { runtime, agent, model };
 }
 
-/** Stores that note the commands for turns, and the types of the entries of each commit. */
+/** Stores that record the turn commands, and the entry types of each commit. */
 function watchedStores(): { readonly stores: Stores; readonly writes: unknown[] } {
   const plain = memoryStores();
   const writes: unknown[] = [];
@@ -35,34 +35,31 @@ it.each<[string, TurnOptions]>([
   ["credentials", { auth: { actorId: "ann", credentials: { token: "t" } } }],
   ["a signal", { signal: new AbortController().signal }],
   ["a budget", { budget: { maxSteps: 3 } }],
-])(
-  "a turn is opened by one command and begun by the commit of its first step, asked for with %s",
-  async (_, options) => {
-    const { stores, writes } = watchedStores();
-    const { runtime, agent } = await openClerk(stores);
-    const before = writes.length;
-    expect((await agent.executeTurn("go", options).result).status).toBe("completed");
-    expect(writes.slice(before)).toEqual([
-      "openTurn",
-      ["turn.started", "model.requested"],
-      ["model.responded", "turn.ended"],
-    ]);
-    await runtime.shutdown();
-  },
-);
+])("a turn is opened by one command and started by the commit of its first step, with %s", async (_, options) => {
+  const { stores, writes } = watchedStores();
+  const { runtime, agent } = await openClerk(stores);
+  const before = writes.length;
+  expect((await agent.executeTurn("go", options).result).status).toBe("completed");
+  expect(writes.slice(before)).toEqual([
+    "openTurn",
+    ["turn.started", "model.requested"],
+    ["model.responded", "turn.ended"],
+  ]);
+  await runtime.shutdown();
+});
 
-it("while a turn is being opened the agent is busy for all others", async () => {
+it("while a turn is being opened the agent is busy for other callers", async () => {
   const { runtime, agent } = await openClerk(memoryStores());
   const { id } = agent.executeTurn("go");
   await expect(agent.executeTurn("too early").id).rejects.toThrow(`busy with turn ${await id}`);
   await runtime.shutdown();
 });
 
-it("a turn that others have opened meanwhile is found, and both are taken in order", async () => {
+it("a turn that another process opened meanwhile is found, and both run in order", async () => {
   const stores = memoryStores();
   const { runtime, agent } = await openClerk(stores);
   const asked = { input: "from elsewhere", actorId: null, limits: null, ifBusy: "queue" } as const;
-  // This process is not told of it.
+  // No notification of this turn reaches the process.
   await stores.openTurn({ tenant: "default", agentId: "desk" }, asked, 1);
   const turn = agent.executeTurn("go", { ifBusy: "queue" });
   expect(await turn.id).toBe("desk#2");
@@ -71,7 +68,7 @@ it("a turn that others have opened meanwhile is found, and both are taken in ord
   await runtime.shutdown();
 });
 
-it("a caller is told that the stores take no turn, and may ask again", async () => {
+it("a caller gets the error of stores that refuse the turn, and can try again", async () => {
   const stores = memoryStores();
   const full = new StoreUnavailableError("there is no room");
   let isFull = false;
@@ -93,7 +90,7 @@ it("a caller is told that the stores take no turn, and may ask again", async () 
   await runtime.shutdown();
 });
 
-it("a turn that is aborted once it is open spends nothing if its model was not asked", async () => {
+it("a turn that is aborted right after it was opened spends nothing if its model was not called", async () => {
   const { runtime, agent, model } = await openClerk(memoryStores());
   const turn = agent.executeTurn("go");
   await turn.id;
@@ -105,7 +102,7 @@ it("a turn that is aborted once it is open spends nothing if its model was not a
   await runtime.shutdown();
 });
 
-it("an agent that another process has started since it was created here is refused", async () => {
+it("start() is refused if another process has started the agent since it was created here", async () => {
   const stores = memoryStores();
   const model = scriptedModel(["one"]);
   const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores });
@@ -117,7 +114,7 @@ it("an agent that another process has started since it was created here is refus
   await runtime.shutdown();
 });
 
-it("a pause that came before the start is found with it", async () => {
+it("a pause from before the start is found at the start", async () => {
   const stores = memoryStores();
   const model = scriptedModel(["one"]);
   const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores });

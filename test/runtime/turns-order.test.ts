@@ -7,7 +7,7 @@ import { createGate } from "../support/turn-probes.ts";
 const lastTextOf = ({ messages }: ModelRequest): string => textOf(messages.at(-1)?.content ?? "");
 
 describeRuntimes("turns of one agent", (stage) => {
-  it("L5: carry the whole conversation, and are numbered from 1", async () => {
+  it("L5: share the whole conversation and are numbered from 1", async () => {
     const model = scriptedModel((request) => `answer ${request.messages.length}`);
     const runtime = await stage().open({ agents: [defineAgent({ name: "talker", model, instructions: "Be brief." })] });
     const agent = await runtime.agent("talker", { agentId: "t" });
@@ -39,7 +39,7 @@ describeRuntimes("turns of one agent", (stage) => {
     expect((await agent.getMessages()).map(({ role }) => role)).toEqual(["user", "assistant", "assistant"]);
   });
 
-  it("a second one is refused with a typed error while one is open", async () => {
+  it("a second turn is refused with a typed error while one is open", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     const runtime = await stage().open({ agents: [defineAgent({ name: "slow", model })] });
@@ -55,7 +55,7 @@ describeRuntimes("turns of one agent", (stage) => {
     expect(await agent.getMessages()).toHaveLength(2);
   });
 
-  it("one that is begun here while another process holds the agent waits for the end of the pause, and is begun once", async () => {
+  it("one opened while another process pauses the agent waits for resume() and starts once", async () => {
     const model = scriptedModel(["one", "two"]);
     const runtime = await stage().open({ agents: [defineAgent({ name: "talker", model })] });
     const agent = await runtime.agent("talker", { agentId: "p" });
@@ -75,7 +75,7 @@ describeRuntimes("turns of one agent", (stage) => {
     expect(begun).toHaveLength(2);
   });
 
-  it("a pause that is asked for after one, without waiting, holds it and does not come before it", async () => {
+  it("a pause called right after one, without waiting, takes effect after it was opened", async () => {
     const model = scriptedModel(["one"]);
     const runtime = await stage().open({ agents: [defineAgent({ name: "talker", model })] });
     const agent = await runtime.agent("talker", { agentId: "q" });
@@ -89,7 +89,7 @@ describeRuntimes("turns of one agent", (stage) => {
     expect(await turn.result).toMatchObject({ status: "completed", text: "one" });
   });
 
-  it("wait in line when asked, each sees what came before", async () => {
+  it("can be queued, and each sees the ones before", async () => {
     const gate = createGate();
     const model = scriptedModel(async (request, { index, signal }) => {
       if (index === 0) await gate.pass(signal);
@@ -110,7 +110,7 @@ describeRuntimes("turns of one agent", (stage) => {
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 3, openTurnId: null });
   });
 
-  it("one that waits in line can be ended before its first step", async () => {
+  it("a queued turn can be aborted before its first step", async () => {
     const gate = createGate<string>();
     const model = scriptedModel((_request, { signal }) => gate.pass(signal));
     const runtime = await stage().open({ agents: [defineAgent({ name: "slow", model })] });
@@ -126,7 +126,7 @@ describeRuntimes("turns of one agent", (stage) => {
     expect(model.calls).toHaveLength(1);
   });
 
-  it("of many agents run beside each other", async () => {
+  it("of different agents run in parallel", async () => {
     const gate = createGate();
     const model = scriptedModel(async (request, { signal }) => {
       await gate.pass(signal);

@@ -25,7 +25,7 @@ describeRuntimes("the stream of a turn", (stage) => {
     return { runtime, agent, model };
   };
 
-  it("L8: gives the events in order, each with its place, up to the turn's end", async () => {
+  it("L8: yields the events in order, each with its cursor, up to the turn's end", async () => {
     const { agent } = await open([calling("look"), "done"]);
     const events = await eventsOfTurn(agent.executeTurn("go"));
     expect(typesOf(durable(events))).toEqual([
@@ -55,7 +55,7 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(new Set(rows.map(String)).size).toBe(rows.length);
   });
 
-  it("L8: deltas come while the model speaks, with no cursor of their own", async () => {
+  it("L8: deltas arrive while the model streams, and have no cursor", async () => {
     const { agent } = await open([{ deltas: ["Hel", "lo"], reasoning: "hm" }]);
     const events = await eventsOfTurn(agent.executeTurn("go"));
     const texts = events.flatMap((event) => (event.type === "text.delta" ? [event.text] : []));
@@ -66,7 +66,7 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(events.at(-1)).toMatchObject({ type: "turn.completed", text: "Hello" });
   });
 
-  it("L8: an iteration that begins late replays the same events from the journal", async () => {
+  it("L8: a late iteration replays the same events from the journal", async () => {
     const { agent } = await open([calling("look"), "done"]);
     const turn = agent.executeTurn("go");
     const live = durable(await eventsOfTurn(turn));
@@ -75,7 +75,7 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(durable(await eventsOfTurn(agent.turn(await turn.id)))).toEqual(live);
   });
 
-  it("L8: a turn can be followed from its beginning by a caller that did not start it", async () => {
+  it("L8: a caller that did not start the turn can follow it from the beginning", async () => {
     const gate = createGate<string>();
     const { agent, runtime } = await open((_request, { signal }) => gate.pass(signal));
     const turn = agent.executeTurn("go");
@@ -115,10 +115,10 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(cut).toEqual(["lifecycle.changed"]);
   });
 
-  it("L8: RxJS takes it for an async iterable, never for a promise", async () => {
+  it("L8: RxJS treats it as an async iterable, never as a promise", async () => {
     const { agent } = await open("fine");
     const turn = agent.executeTurn("go");
-    // What from() does with a source: a `then` would make it a promise; else it iterates into its subscriber.
+    // As from() does with its source: a `then` method would make it a promise; otherwise it iterates.
     expect("then" in turn).toBe(false);
     const seen: string[] = [];
     const subscriber = { next: ({ type }: TroupeEvent) => seen.push(type), complete: () => seen.push("complete") };
@@ -127,7 +127,7 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(seen.slice(-2)).toEqual(["turn.completed", "complete"]);
   });
 
-  it("an observer that throws harms neither the turn nor the others", async () => {
+  it("an observer that throws affects neither the turn nor other observers", async () => {
     const { agent } = await open("fine");
     const turn = agent.executeTurn("go");
     const seen: string[] = [];
@@ -146,7 +146,7 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(seen.at(-1)).toBe("turn.completed");
   });
 
-  it("many readers at a time are no leak", async () => {
+  it("many concurrent readers cause no leak warning", async () => {
     const { agent, runtime } = await open(["fine"]);
     const turn = agent.executeTurn("go");
     const readers = Array.from({ length: 30 }, () => eventsOfTurn(turn));
@@ -159,14 +159,14 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(new Set(await Promise.all(followers))).toEqual(new Set(["turn.completed"]));
   });
 
-  it("a reader that leaves early frees its place", async () => {
+  it("a reader can leave early without affecting the turn", async () => {
     const { agent } = await open([calling("look"), "done"]);
     const turn = agent.executeTurn("go");
     for await (const event of turn) if (event.type === "turn.started") break;
     expect((await turn.result).text).toBe("done");
   });
 
-  it("a refused turn rejects its stream, and result and settled alike", async () => {
+  it("a refused turn rejects its stream, result and settled", async () => {
     const gate = createGate<string>();
     const { agent } = await open((_request, { signal }) => gate.pass(signal));
     const first = agent.executeTurn("one");

@@ -8,13 +8,13 @@ import { createGate } from "../support/turn-probes.ts";
 const bound = 1.5 * stageLeaseMs;
 const TENANT = "default";
 
-/** A desk whose model answers, or waits for ever in a process that is going to die. */
+/** A desk whose model answers, or hangs in a process that is going to die. */
 function desk(name = "desk", isHeld = false) {
   const gate = createGate<string>();
   return { gate, definition: defineAgent({ name, model: scriptedModel(() => (isHeld ? gate.pass() : "done")) }) };
 }
 
-/** A process that has begun a turn of each agent and is killed in the middle of it. */
+/** A process that is killed after it started a turn of each agent. */
 async function leftBehind(stage: Stage, agentIds: readonly string[], name = "desk"): Promise<StagedProcess> {
   const { gate, definition } = desk(name, true);
   const doomed = await stage.openProcess({ agents: [definition] });
@@ -29,7 +29,7 @@ async function leftBehind(stage: Stage, agentIds: readonly string[], name = "des
   return doomed;
 }
 
-/** Lets time pass in small steps, in which the processes do what is due. */
+/** Advances the clock in small steps, so that the processes do everything due. */
 async function pass(stage: Stage, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 250) {
     stage.clock.advance(250);
@@ -46,14 +46,14 @@ async function ended(stores: Stores, agentIds: readonly string[]): Promise<numbe
   return all.filter((status) => status === "completed").length;
 }
 
-/** Waits in turns of the event loop, without any time passing. */
+/** Waits in turns of the event loop, without advancing the clock. */
 async function untilEnded(stores: Stores, agentIds: readonly string[]): Promise<void> {
   for (let turn = 0; turn < 500 && (await ended(stores, agentIds)) < agentIds.length; turn += 1) await loopTurns(2);
   expect(await ended(stores, agentIds)).toBe(agentIds.length);
 }
 
 describeRuntimes("turns whose process has died", (stage) => {
-  it("are carried on within one and a half leases by a process that was there before", async () => {
+  it("are continued within one and a half leases by a process that was already running", async () => {
     const survivor = await stage().open({ agents: [desk().definition] });
     await leftBehind(stage(), ["a", "b"]);
     const result = (await survivor.find("a")).turn("a#1").result;
@@ -62,7 +62,7 @@ describeRuntimes("turns whose process has died", (stage) => {
     expect(await result).toMatchObject({ status: "completed", text: "done" });
   });
 
-  it("are carried on by a process that is started before the lease is over, without recover()", async () => {
+  it("are continued by a process that starts before the lease expires, without recover()", async () => {
     await leftBehind(stage(), ["a"]);
     await stage().open({ agents: [desk().definition] });
     expect(await ended(stage().look(), ["a"])).toBe(0);
@@ -70,12 +70,12 @@ describeRuntimes("turns whose process has died", (stage) => {
     await untilEnded(stage().look(), ["a"]);
   });
 
-  it("are carried on long after, when the process that knows their definition comes", async () => {
+  it("are continued much later, once a process with their definition starts", async () => {
     await leftBehind(stage(), ["a"], "clerk");
     const other = await stage().open({ agents: [desk().definition] });
     const before = await stage().look().holder({ tenant: TENANT, agentId: "a" });
     await pass(stage(), 5 * stageLeaseMs);
-    // The one that cannot run it neither takes it nor comes back to it.
+    // The process without the definition does not take the agent.
     expect(await stage().look().holder({ tenant: TENANT, agentId: "a" })).toEqual(before);
     expect((await other.metrics()).unattended).toBe(0);
     await stage().open({ agents: [desk("clerk").definition] });
@@ -83,7 +83,7 @@ describeRuntimes("turns whose process has died", (stage) => {
     await untilEnded(stage().look(), ["a"]);
   });
 
-  it("are left alone by a process that recovers its own trees only", async () => {
+  it("are left alone by a process that recovers only its own trees", async () => {
     const survivor = await stage().open({ agents: [desk().definition], recovers: "own" });
     await leftBehind(stage(), ["a"]);
     await pass(stage(), 3 * stageLeaseMs);
@@ -92,7 +92,7 @@ describeRuntimes("turns whose process has died", (stage) => {
     await untilEnded(stage().look(), ["a"]);
   });
 
-  it("are carried on by one of many processes, each once", async () => {
+  it("are continued by one of many processes, each once", async () => {
     const agentIds = Array.from({ length: 12 }, (_, index) => `agent-${index}`);
     let calls = 0;
     const counting = (): AgentDefinition =>
@@ -104,12 +104,12 @@ describeRuntimes("turns whose process has died", (stage) => {
     expect(calls).toBe(agentIds.length);
   });
 
-  it("are carried on where the agent was at rest before another process had it", async () => {
+  it("are continued in a process where the agent was idle before another process took it", async () => {
     const keeper = await stage().open({ agents: [desk().definition] });
     const agent = await keeper.agent("desk", { agentId: "a" });
     await agent.start();
     await agent.executeTurn("first").result;
-    // It is passive here, and its lease runs out: nothing here needs a heartbeat.
+    // The agent is passive and its lease expires: this process needs no heartbeat.
     await pass(stage(), 2 * stageLeaseMs);
     const { gate, definition } = desk("desk", true);
     const doomed = await stage().openProcess({ agents: [definition] });

@@ -36,23 +36,30 @@ describeRuntimes("errors of user code", (stage) => {
     return { agents, agent: await startAgent(await stage().open({ agents }), "clerk", "c") };
   };
 
-  it.each(Object.entries(failing))("%s: the result has what was thrown, and its text says why", async (_what, row) => {
-    const [options, source, cause] = row;
-    const { agents, agent } = await open(options);
-    const { status, text, error } = await agent.executeTurn("go").result;
-    expect({ status, text }).toEqual({ status: "failed", text: `Task failed: ${cause.message}` });
-    expect(error?.cause).toBe(cause);
-    expect(error?.source).toBe(source);
-    expect(JSON.parse(JSON.stringify(error))).toEqual({ code: error?.code, message: cause.message, retryable: false });
-    expect(Object.isFrozen(cause)).toBe(false);
-    // Nothing of it is stored, so nothing of it is seen elsewhere.
-    expect(stage().stored()).not.toContain("user-errors.test");
-    const later = await (await (await stage().open({ agents })).find("c")).turn("c#1").result;
-    expect(later).toMatchObject({ status: "failed", text, error: { message: cause.message } });
-    expect(later.error).not.toHaveProperty("cause");
-  });
+  it.each(Object.entries(failing))(
+    "%s: the result has the thrown error, and its text states the cause",
+    async (_what, row) => {
+      const [options, source, cause] = row;
+      const { agents, agent } = await open(options);
+      const { status, text, error } = await agent.executeTurn("go").result;
+      expect({ status, text }).toEqual({ status: "failed", text: `Task failed: ${cause.message}` });
+      expect(error?.cause).toBe(cause);
+      expect(error?.source).toBe(source);
+      expect(JSON.parse(JSON.stringify(error))).toEqual({
+        code: error?.code,
+        message: cause.message,
+        retryable: false,
+      });
+      expect(Object.isFrozen(cause)).toBe(false);
+      // The cause is not stored, so other processes do not see it.
+      expect(stage().stored()).not.toContain("user-errors.test");
+      const later = await (await (await stage().open({ agents })).find("c")).turn("c#1").result;
+      expect(later).toMatchObject({ status: "failed", text, error: { message: cause.message } });
+      expect(later.error).not.toHaveProperty("cause");
+    },
+  );
 
-  it("with TROUPE_DEBUG=1 each error is written with its stack and the name of its code, secrets removed", async () => {
+  it("with TROUPE_DEBUG=1 each error is printed with its stack and the name of its code, without secrets", async () => {
     const written: string[] = [];
     vi.stubEnv("TROUPE_DEBUG", "1");
     vi.spyOn(process.stderr, "write").mockImplementation((text) => written.push(String(text)) > 0);

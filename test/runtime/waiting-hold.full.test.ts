@@ -26,10 +26,10 @@ const payer = defineAgent({
   ],
 });
 
-/** What each program waits for, and prints of it: nothing else keeps its process. */
+/** What each program waits for and prints. Nothing else keeps its process alive. */
 const waits = {
   "turn.result": "console.log((await turn.result).text);",
-  // Of the turn behind it, which comes to its own request when this one has ended.
+  // The second turn, which opens its own request once the first has ended.
   "turn.settled": "await (await runtime.find('payer-1')).turn('payer-1#2').settled; console.log('paid');",
   "for await over the turn":
     "for await (const event of turn) if (event.type === 'turn.completed') console.log(event.text);",
@@ -47,7 +47,7 @@ WAIT
 await runtime.shutdown();
 `;
 
-/** A program with an agent of its own that is paused: nothing of it is at work. */
+/** A program whose own agent is paused, so that none of its agents works. */
 const paused = (stores: string, end: string): string => `
 import { createRuntime, defineAgent } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";
@@ -85,7 +85,7 @@ function startText(text: string): WaitingProcess {
 
 interface Place {
   readonly stores: Stores;
-  /** The lines of a program that opens the same stores. */
+  /** The source lines that open the same stores in a program. */
   readonly text: string;
 }
 
@@ -104,7 +104,7 @@ function describeWaits(title: string, open: () => Place, canRun = true): void {
     afterEach(() => runtime.shutdown());
 
     it.each(Object.entries(waits))(
-      "%s of a turn that another one runs",
+      "for %s of a turn that another process runs",
       async (_name, wait) => {
         await setUp();
         const program = startText(onlyLook.replace("STORES", place.text).replace("WAIT", wait));
@@ -139,9 +139,9 @@ describe.skipIf(!redisProgram)("with a Redis", () => {
   });
 });
 
-describe("a process with a paused agent of its own", () => {
+describe("a process whose own agent is paused", () => {
   it(
-    "is told by Node, in memory alone, that nothing can end its wait",
+    "exits with Node's code for a wait that cannot end, in memory",
     async () => {
       const { stdout, stderr, code } = await startText(paused("", "await turn.result;")).ended;
       expect({ code, stdout }, stderr).toEqual({ code: 13, stdout: "paused\n" });
@@ -150,7 +150,7 @@ describe("a process with a paused agent of its own", () => {
   );
 
   it(
-    "ends by itself on a file where it only listens, and the result was not asked for",
+    "exits normally on a file if it only subscribes and does not await the result",
     async () => {
       const { stdout, stderr, code } = await startText(
         paused(`, stores: sqliteStores(${JSON.stringify(join(folder, "own.db"))})`, "turn.subscribe(() => undefined);"),

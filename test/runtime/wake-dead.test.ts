@@ -14,7 +14,7 @@ it.each([
   { cause: failed, knows: true, ends: true },
   { cause: failed, knows: false, ends: false },
 ])(
-  "a wake that is given up ($cause.code, known here: $knows) stops its turn: $ends",
+  "a wake that was given up ($cause.code, definition known: $knows) stops its turn: $ends",
   async ({ cause, knows, ends }) => {
     const gate = createGate<string>();
     const stores = memoryStores();

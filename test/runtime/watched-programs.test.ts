@@ -9,11 +9,11 @@ import { emptyTally } from "../support/random-world.ts";
 import { memoryStage, type StagedOptions } from "../support/runtimes.ts";
 import { createSpanRecorder } from "../telemetry/span-recorder.ts";
 
-/** Plays of one program need so many programs to meet all kinds of turns. */
+/** Number of programs, high enough to cover all kinds of turns. */
 const cases = randomCases(300, 20);
 const firstSeed = Number(process.env["TROUPE_SEED"] ?? 20_261_128);
 
-/** How processes may be watched from outside. */
+/** How a process can be observed. */
 type Watching = Pick<ConstructorParameters<typeof RandomPlay>[3], "watch" | "onInspect">;
 
 const watchings: Readonly<Record<string, Watching>> = {
@@ -28,7 +28,7 @@ const watchings: Readonly<Record<string, Watching>> = {
 
 const commands = ["openTurn", "pause", "resume", "abort", "decide", "acquire", "release"] as const;
 
-/** Stores that note in which order they are written. */
+/** Stores that log their writes in order. */
 function noting(log: string[]): NonNullable<StagedOptions["through"]> {
   return (stores) =>
     new Proxy(stores, {
@@ -48,11 +48,11 @@ function noting(log: string[]): NonNullable<StagedOptions["through"]> {
     });
 }
 
-/** Trace ids are those of spans; the hash of a prompt holds made ids. */
+/** Trace ids come from spans, and a prompt's hash includes generated ids. */
 const withoutIds = (field: string, value: unknown): unknown =>
   field === "trace" || field === "promptHash" ? undefined : value;
 
-/** Made ids are told by their order. */
+/** Replaces generated ids by their order of appearance. */
 function inOrder(log: readonly string[]): readonly string[] {
   const made = new Map<string, string>();
   return log.map((line) =>
@@ -64,7 +64,7 @@ function inOrder(log: readonly string[]): readonly string[] {
   );
 }
 
-/** All that one play of a program writes and begins, in order. */
+/** Everything that one run of a program writes and starts, in order. */
 async function played(plan: TurnPlan, watching: Watching = {}): Promise<readonly string[]> {
   const stage = memoryStage();
   const log: string[] = [];
@@ -82,7 +82,7 @@ async function played(plan: TurnPlan, watching: Watching = {}): Promise<readonly
   }
 }
 
-it.each(Object.keys(watchings))("%s changes no order of commits, commands and effects", async (how) => {
+it.each(Object.keys(watchings))("%s does not change the order of commits, commands and effects", async (how) => {
   const property = fc.asyncProperty(turnPlan, async (plan) => {
     expect(await played(plan, watchings[how])).toEqual(await played(plan));
   });

@@ -15,7 +15,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Stores in memory whose one method fails while `failure` is set, for the agents that are named so. */
+/** Stores in memory whose `method` fails for the matching agents while `failure` is set. */
 function failing(method: "release" | "inbox", isMeant: (agentId: string) => boolean) {
   const stores = memoryStores();
   const state: { failure: Error | undefined; failed: number } = { failure: undefined, failed: 0 };
@@ -30,7 +30,7 @@ function failing(method: "release" | "inbox", isMeant: (agentId: string) => bool
 
 const isChild = (agentId: string): boolean => agentId.includes("~");
 
-/** A turn that has had the answer of its child, and waits at the gate for its own. */
+/** A turn that has its child's result and waits at the gate for its own answer. */
 async function afterChild(failure: Error) {
   const { state, stores } = failing("release", isChild);
   state.failure = failure;
@@ -54,7 +54,7 @@ async function afterChild(failure: Error) {
   return { runtime, clock, gate, state, turn, stores };
 }
 
-it("a child whose lease the stores do not take back fails no turn, and is given back when they answer", async () => {
+it("a child whose lease the stores cannot release fails no turn, and is released once they answer", async () => {
   const { runtime, clock, gate, state, turn, stores } = await afterChild(new StoreUnavailableError("away"));
   gate.open("the end");
   expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });
@@ -69,7 +69,7 @@ it("a child whose lease the stores do not take back fails no turn, and is given 
   expect((await runtime.metrics()).liveAgents).toBe(1);
 });
 
-it("a warning says what could not be done", async () => {
+it("a warning names the failed release", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   const { turn, state } = await afterChild(new Error("no such lease"));
   await expect(turn.result).rejects.toThrow("no such lease");
@@ -79,7 +79,7 @@ it("a warning says what could not be done", async () => {
   ]);
 });
 
-it("a queued turn waits for stores that did not answer when the one before it had ended", async () => {
+it("a queued turn waits for stores that did not answer when the turn before it ended", async () => {
   const { state, stores } = failing("inbox", (agentId) => agentId === "a");
   const clock = createFakeClock();
   const gate = createGate<string>();

@@ -3,7 +3,7 @@ import { InvariantError } from "../../src/errors/index.ts";
 import { assertWritable } from "../../src/runtime/agent/writable.ts";
 import type { FactBody, Message } from "../../src/state/index.ts";
 
-/** As an effect hands it in that has forgotten to look. */
+/** As from an effect that did not validate its value. */
 function body(entry: object): FactBody {
   return entry as FactBody;
 }
@@ -13,7 +13,7 @@ const turnId = "a#1";
 const message = { id: "m", role: "user", createdAt: 1, content: "x", origin: "user" } as const;
 
 it.each<[string, object]>([
-  ["instructions that are no text", { type: "instructions.resolved", turnId, text: undefined }],
+  ["instructions that are not a text", { type: "instructions.resolved", turnId, text: undefined }],
   ["a warning without a text", { type: "warning", turnId, code: 5, message: "x" }],
   [
     "an artifact without a name",
@@ -24,14 +24,14 @@ it.each<[string, object]>([
     { type: "output.checked", turnId, step: 1, messageId: "m", valid: true, value: deep },
   ],
   ["a negative usage", { type: "model.responded", model: "m", calls: [], usage: { inputTokens: -1, outputTokens: 1 } }],
-])("%s fails in place of being written", (_what, entry) => {
+])("%s throws instead of being written", (_what, entry) => {
   expect(() => assertWritable(body(entry))).toThrow(InvariantError);
   expect(() => assertWritable(body(entry))).toThrow(
     /could not be read again once it was written: .*; nothing was written/,
   );
 });
 
-it("so does a message without a content, and a refund", () => {
+it("a message without content and a negative settlement throw too", () => {
   const warning = body({ type: "hooks.settled", turnId, step: 1, phase: "end" });
   const empty = { ...message, content: undefined } as unknown as Message;
   expect(() => assertWritable(warning, { messages: [empty] })).toThrow('message the text "m" could not be read again');

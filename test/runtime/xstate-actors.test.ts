@@ -10,7 +10,7 @@ function childOf(parent: AnyActorRef | undefined, id: string): AnyActorRef | und
   return (children as Readonly<Record<string, AnyActorRef | undefined>>)[id];
 }
 
-it("without inspection too, turns and tool calls are actors of XState: children of their agent and of their turn", async () => {
+it("turns and tool calls are XState actors even without inspection: children of their agent and of their turn", async () => {
   const starting = vi.spyOn(Actor.prototype, "start");
   onTestFinished(() => starting.mockRestore());
   const agentActor = (): AnyActorRef | undefined =>

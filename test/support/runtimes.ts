@@ -31,7 +31,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "ids of turns and trees",
   "follow",
   "two processes on the same stores",
-  "keys of turns over processes",
+  "keys of turns across processes",
   "states of turns",
   "a crash between commits",
   "decisions",
@@ -55,7 +55,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "turn.settled, read repeatedly",
   "clientTools of a turn",
   "agents created with messages",
-  "calls in parts",
+  "calls that are resumed: note(), ask() and bill()",
   "setBudget()",
   "no effect before its intent",
 ]);
