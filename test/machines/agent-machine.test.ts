@@ -30,7 +30,7 @@ function agentAfter(...bodies: readonly EntryBody[]) {
 const ready = [starting, started];
 const busy = [...ready, turnStarted()];
 const secondTurn = turnStarted({ turnId: "desk#2", number: 2 });
-/** Marks of an agent without an open turn. */
+/** Entries of a pause and a resume between turns. */
 const pausingIdle = { type: "agent.pausing", by: "user" } as const;
 const resumedIdle = { type: "agent.resumed", by: "user", to: "ready" } as const;
 
@@ -60,18 +60,18 @@ describe("lifecycle (rows L3, L4)", () => {
     expect(agentAfter(...failed, shutDown).value).toBe("shutdown");
   });
 
-  test("the second turn takes the place of the first", () => {
+  test("the second turn replaces the first", () => {
     const snapshot = agentAfter(...busy, turnEnded(), secondTurn);
     expect(Object.keys(snapshot.children)).toEqual(["desk#2"]);
     expect(snapshot.context).toMatchObject({ openTurnId: "desk#2", turnCount: 1 });
   });
 
-  test("only starting brings it back from shutdown", () => {
+  test("only a start ends a shutdown", () => {
     expect(agentAfter(...ready, shutDown, secondTurn).value).toBe("shutdown");
     expect(agentAfter(...ready, shutDown, starting, started).value).toBe("ready");
   });
 
-  test("it starts no turn before it is ready", () => {
+  test("the agent starts no turn before it is ready", () => {
     expect(agentAfter(turnStarted()).value).toBe("created");
     expect(agentAfter(starting, turnStarted()).value).toBe("starting");
   });
@@ -90,7 +90,7 @@ describe("waiting", () => {
     expect(agentAfter(...busy, refused("mustWait"), budgetFreed).value).toEqual({ busy: "working" });
   });
 
-  test("not for a limit that is reached", () => {
+  test("not for a limit that has been reached", () => {
     expect(agentAfter(...busy, refused("budget")).value).toEqual({ busy: "working" });
   });
 
@@ -109,7 +109,7 @@ describe("waiting", () => {
     expect(agentAfter(...both, requestDecided(), childEnded(1)).value).toEqual({ busy: "working" });
   });
 
-  test("ends with its turn", () => {
+  test("ends with the turn", () => {
     const snapshot = agentAfter(...busy, childSpawned(0), requestOpened("approval", 1), turnEnded("stopped"));
     expect(snapshot.value).toBe("ready");
     expect(snapshot.context).toMatchObject({ openChildIds: [], openRequestIds: [] });
@@ -118,23 +118,23 @@ describe("waiting", () => {
 });
 
 describe("pausing", () => {
-  test("a busy agent comes to rest first, and goes on with its turn", () => {
+  test("a busy agent waits for a safe point first, and resume() continues its turn", () => {
     expect(agentAfter(...busy, pausing).value).toEqual({ busy: "pausing" });
     expect(agentAfter(...busy, pausing, paused).value).toBe("paused");
     expect(agentAfter(...busy, pausing, paused, resumed).value).toEqual({ busy: "working" });
   });
 
-  test("resuming before it has come to rest takes the pause back", () => {
+  test("resuming before the safe point cancels the pause", () => {
     expect(agentAfter(...busy, pausing, resumed).value).toEqual({ busy: "working" });
   });
 
-  test("facts are recorded while it is paused", () => {
+  test("entries are recorded while it is paused", () => {
     const snapshot = agentAfter(...busy, childSpawned(0), pausing, paused, childEnded(0));
     expect(snapshot.value).toBe("paused");
     expect(snapshot.context.openChildIds).toEqual([]);
   });
 
-  test("a turn that still waits does so when it is resumed", () => {
+  test("a turn that still waits is waiting again after the resume", () => {
     const bodies = [...busy, childSpawned(0), pausing, paused, resumed];
     expect(agentAfter(...bodies).value).toEqual({ busy: "waiting" });
   });
@@ -145,7 +145,7 @@ describe("pausing", () => {
     expect(agentAfter(...ready, pausingIdle, shutDown).value).toBe("shutdown");
   });
 
-  test("a turn that ends meanwhile leaves it paused", () => {
+  test("a turn that ends during the pause leaves the agent paused", () => {
     const late = [...busy, pausing, paused, turnEnded("stopped", { lifecycle: "paused" })];
     expect(agentAfter(...late).value).toBe("paused");
     expect(agentAfter(...late).context).toMatchObject({ turnCount: 1, openTurnId: null });
@@ -156,19 +156,19 @@ describe("pausing", () => {
 describe("the conversation", () => {
   const summary = { through: "old", summaryMessageId: "s", kept: [] };
 
-  test("begins where the last compaction left it, in every later turn", () => {
+  test("starts at the last compaction in every later turn", () => {
     const compacted = [...busy, contextCompacted(), contextCompacted(2, "s")];
     expect(agentAfter(...busy).context.compaction).toBeNull();
     expect(agentAfter(...compacted).context.compaction).toEqual(summary);
     expect(agentAfter(...compacted, turnEnded(), secondTurn).context.compaction).toEqual(summary);
   });
 
-  test("begins anew when it is cleared", () => {
+  test("starts empty once it is cleared", () => {
     expect(agentAfter(...busy, contextCompacted(), turnEnded(), cleared).context.compaction).toBeNull();
   });
 });
 
-test("a request that is decided while the agent is paused is recorded", () => {
+test("a decision while the agent is paused is recorded", () => {
   const asleep = [...busy, requestOpened(), pausing, paused];
   expect(agentAfter(...asleep, resumed).value).toEqual({ busy: "waiting" });
   expect(agentAfter(...asleep, requestDecided()).value).toBe("paused");

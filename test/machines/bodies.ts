@@ -1,6 +1,6 @@
 import { type Entry, type EntryBody, type EntryOf, noHooks } from "../../src/state/index.ts";
 
-/** Entries of one turn of the agent `desk`, with every part filled in; a test names what it is about. */
+/** Entry bodies for one turn of the agent `desk`, with every field set; a test overrides the fields it checks. */
 export const turnId = "desk#1";
 export const accountId = `turn:${turnId}`;
 
@@ -13,7 +13,7 @@ const usage = { inputTokens: 15, outputTokens: 5 };
 const settlement = { reservation, tokens: 20, costMicros: 0, usage, unconfirmed: false };
 export const failure = { code: "broken", message: "it broke", retryable: false };
 
-/** The bodies as they stand in a journal: counted from seq 1, one millisecond apart, under epoch 1. */
+/** The bodies as journal entries: numbered from seq 1, one millisecond apart, under epoch 1. */
 export function journalOf(bodies: readonly EntryBody[]): Entry[] {
   return bodies.map((body, index) => at(body, index + 1));
 }
@@ -70,7 +70,7 @@ export function modelRequested(step = 1, attempt = 1): Body<"model.requested"> {
   };
 }
 
-/** `calls`: how many tool calls the answer asks for. */
+/** `calls`: the number of tool calls in the answer. */
 export function modelResponded(step = 1, calls = 0, parts: Parts<"model.responded"> = {}): Body<"model.responded"> {
   return {
     type: "model.responded",
@@ -198,7 +198,7 @@ export function childEnded(index = 0, step = 1): Body<"child.ended"> {
   };
 }
 
-/** A call's child that goes on by itself. */
+/** A call's child in the background. */
 export function backgroundSpawned(index = 0): Body<"child.spawned"> {
   return { ...childSpawned(index), background: { onEnd: "keep" } };
 }
@@ -207,14 +207,14 @@ export function childAwaited(index = 0): Body<"child.awaited"> {
   return { type: "child.awaited", turnId, step: 1, callId: callIdAt(index), childId: `desk~${index}` };
 }
 
-/** A queued tool has asked for a child, and has left its result to it. */
+/** A queued tool that has requested a child and left its result to the child. */
 export function childOrdered(index = 0): Body<"child.ordered"> {
   const childId = `desk~${index}`;
   const spawns = [{ key: "k", childId, definition: "reader", input: "read", limits: {} }];
   return { type: "child.ordered", turnId, step: 1, callId: callIdAt(index), spawns, awaits: childId };
 }
 
-/** The end of a child in the background, in the turn or, with `turnId` left out, between two. */
+/** The end of a background child: within the turn or, without `turnId`, between two turns. */
 export function childReported(index = 0, parts: Parts<"child.reported"> = {}): Body<"child.reported"> {
   return {
     type: "child.reported",
@@ -233,7 +233,7 @@ export function childReported(index = 0, parts: Parts<"child.reported"> = {}): B
   };
 }
 
-/** Waits for so many children, all of them or any. */
+/** A wait for these children, all of them or any. */
 export function callWaiting(children: number, wanted: "all" | "any" = "all"): Body<"call.waiting"> {
   const childIds = Array.from({ length: children }, (_, index) => `desk~${index}`);
   const callId = callIdAt(0);

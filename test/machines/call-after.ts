@@ -4,8 +4,8 @@ import { declareCall, type EntryBody } from "../../src/state/index.ts";
 import { callIdAt, journalOf } from "./bodies.ts";
 
 /**
- * The first call of a round after these entries, by pure transitions: no actor is started. `effects`: those that its states have
- * started; `running`: the one that was not stopped.
+ * The first call of a round after these entries, computed by pure transitions without an actor. `effects`: the effects that its states
+ * started; `running`: the effect that was not stopped.
  */
 export function callAfter(...bodies: readonly EntryBody[]) {
   const effects: string[] = [];

@@ -82,7 +82,7 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
   const isBegun = call.startedEpoch !== null || call.queue !== null || call.ordered !== null;
   const isFree = !isBegun && !call.childId && !call.wait && openRequest === null && mayGoOn;
   const isAllowed = call.gate?.verdict === "allowed" && isFree;
-  /** Nothing gates it but its intent, and it may be proposed. */
+  /** No gate but its intent applies, and it may still be proposed. */
   const isOpen = (call.gate === null || (call.gate.argumentsHash === "" && isAllowed)) && isFree && call.attempt === 0;
   switch (entry.type) {
     case "call.gated":
@@ -94,7 +94,7 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
       if (openRequest?.requestId !== entry.requestId || openRequest.kind !== entry.kind) return false;
       return verdictsOf[entry.kind].includes(entry.verdict);
     case "tool.started":
-      // What came before makes no difference to a call that a queue has; all of it again would be ten times the paths.
+      // Earlier entries make no difference to a queued call; including them would multiply the paths by ten.
       if (entry.queue !== undefined && (call.requests > 0 || call.refusal !== null)) return false;
       if (entry.arguments !== undefined) return isOpen;
       return isAllowed && !isOpen && entry.attempt === call.attempt + 1;
@@ -125,7 +125,7 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
   }
 }
 
-/** `onError` comes before `afterEachTool`, and only where the call failed. */
+/** `onError` comes before `afterEachTool`, and only if the call failed. */
 function isLegalReview({ reviewDue, reviews, outcome }: CallState, entry: Entry): boolean {
   if (!reviewDue) return false;
   if (entry.type === "call.reviewed") return true;

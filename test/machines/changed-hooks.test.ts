@@ -6,17 +6,17 @@ import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 import { look } from "./scenario-tools.ts";
 
-/** The agent as one version of a program has it: with so many hooks after a round. */
+/** The agent as defined by one version of a program, with these afterTools hooks. */
 function desk(script: Parameters<typeof scriptedModel>[0], afterTools: readonly Hook<"afterTools">[]): AgentDefinition {
   return defineAgent({ name: "desk", model: scriptedModel(script), tools: [look], hooks: { afterTools } });
 }
 
-describeRuntimes("a definition whose hooks have changed while a turn was open", (stage) => {
+describeRuntimes("a definition whose hooks changed while a turn was open", (stage) => {
   test.each([
     { now: 0, applied: 2 },
     { now: 1, applied: 2 },
     { now: 3, applied: 2 },
-  ])("$now hooks after the round where there were 2: the turn goes on", async ({ now, applied }) => {
+  ])("the turn continues with $now afterTools hooks instead of 2", async ({ now, applied }) => {
     const gate = createGate();
     const first = await stage().openProcess({
       agents: [desk([calling("look")], [() => undefined, async () => await gate.pass()])],

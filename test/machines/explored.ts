@@ -3,7 +3,7 @@ import { getShortestPaths } from "xstate/graph";
 import type { Entry } from "../../src/state/index.ts";
 import { nodesOf } from "../architecture/machine-walk.ts";
 
-/** The entries that lead to one state of a machine, on a shortest way, and that state's dotted name. */
+/** The entries on a shortest path to one state of a machine, and the state's dotted name. */
 export interface Path {
   readonly entries: readonly Entry[];
   readonly end: string;
@@ -14,7 +14,7 @@ export interface Explored {
   readonly context: unknown;
 }
 
-/** What is sent to a machine, in which order it may come, and what its way depends on. */
+/** The entries to send, their legal order, and the data that tells two states apart. */
 export interface Exploration {
   readonly events: readonly Entry[];
   readonly isLegal: (state: Explored, entry: Entry) => boolean;
@@ -22,7 +22,7 @@ export interface Exploration {
   readonly input?: unknown;
 }
 
-/** Shortest ways to every state (value and context) that entries of a legal order reach. */
+/** Shortest paths to every state (value and context) that entries in a legal order reach. */
 export function pathsOf(machine: AnyStateMachine, { events, isLegal, keyOf, input }: Exploration): Path[] {
   const paths = getShortestPaths(machine, {
     events: [...events],
@@ -43,7 +43,7 @@ function idOf(entries: readonly Entry[]): string {
   return entries.map(({ seq }) => seq).join();
 }
 
-/** Those that are not the beginning of another one. */
+/** The paths that are not a prefix of another path. */
 export function longestOf(paths: readonly Path[]): Path[] {
   const beginnings = new Set(paths.flatMap(({ entries }) => entries.map((_, count) => idOf(entries.slice(0, count)))));
   return paths.filter(({ entries }) => !beginnings.has(idOf(entries)));
@@ -57,7 +57,7 @@ export function nameOf(value: unknown): string {
     .join();
 }
 
-/** The names of all states without inner states. */
+/** The names of all leaf states. */
 export function leavesOf(machine: AnyStateMachine): string[] {
   return nodesOf(machine.root)
     .filter((node) => Object.keys(node.states).length === 0)

@@ -31,15 +31,15 @@ const kinds = entrySchema.options.map((schema) => {
 const turn = startTurn(at(turnStarted(), 1));
 const call = declareCall(callIdAt(0), "look");
 
-describe("the families of entries", () => {
+describe("the entry families in onEveryEntry()", () => {
   const families = Object.keys(onEveryEntry({ actions: [] }));
 
-  test("hold every kind, and none that is none", () => {
+  test("contain every kind of entry and no other", () => {
     const needed = kinds.map(({ type }) => (type.includes(".") ? `${type.split(".")[0]}.*` : type));
     expect(families.sort()).toEqual([...new Set(needed)].sort());
   });
 
-  test("match no event of XState's own", () => {
+  test("match no event of XState itself", () => {
     expect(families.filter((family) => family === "*" || family.startsWith("xstate"))).toEqual([]);
   });
 });
@@ -55,7 +55,7 @@ describe.each(kinds)("$type", ({ entries }) => {
     expect(fc.check(isPassedOver, { numRuns: amount(20, 5) })).toMatchObject({ failed: false });
   });
 
-  test("enters the fold of every machine that gets it, wherever that stands", () => {
+  test("updates the fold of every machine that receives it, in any state", () => {
     fc.assert(
       fc.property(entries, (entry) => {
         const [agent] = initialTransition(agentMachine);

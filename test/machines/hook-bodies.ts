@@ -1,14 +1,14 @@
 import type { EntryBody, EntryOf } from "../../src/state/index.ts";
 import { callIdAt, turnId } from "./bodies.ts";
 
-/** Entries of hooks, of checked output and of the model's context, as `bodies.ts` has the others. */
+/** Entries of hooks, of checked output and of the model's context, like those in `bodies.ts`. */
 type Body<Type extends EntryBody["type"]> = Extract<EntryBody, { type: Type }>;
 
 export function hooksSettled(phase: EntryOf<"hooks.settled">["phase"], step = 1): Body<"hooks.settled"> {
   return { type: "hooks.settled", turnId, step, phase };
 }
 
-/** A hook that looked at one call's result. */
+/** A hook that reviewed one call's result. */
 export function callHookApplied(
   hook: "afterEachTool" | "onError",
   index = 0,
@@ -26,7 +26,7 @@ export function messagesReleased(...messageIds: string[]): Body<"messages.releas
   return { type: "messages.released", turnId, messageIds };
 }
 
-/** `repair`: it did not fit and is asked for again; `misfit`: it did not fit for the last time. */
+/** `repair`: the output did not fit and the model is asked again; `misfit`: it did not fit at the last attempt. */
 export function outputChecked(how: "fits" | "repair" | "misfit", step = 1): Body<"output.checked"> {
   const place = { type: "output.checked", turnId, step, messageId: `${turnId}:${step}` } as const;
   if (how === "fits") return { ...place, valid: true, value: { ok: true } };

@@ -6,7 +6,7 @@ import { calling } from "../support/turn-probes.ts";
 import { desk, type Scenario, turns } from "./scenario.ts";
 import { broken, leave, look } from "./scenario-tools.ts";
 
-/** Hooks of every name, each of which does what its place allows. */
+/** Hooks of every name, each doing what its phase allows. */
 const everyHook: Hooks = {
   afterUserInput: [(draft) => draft.add({ role: "user", content: `they said ${draft.input}` }), () => undefined],
   beforeLlm: [
@@ -28,7 +28,7 @@ const everyHook: Hooks = {
 
 const twoRounds = [calling("look", "broken"), "side", "side", calling("look"), "side", "done"] as const;
 
-/** A hook of this name, and one that is called at the end of the turn; every draft that a stop is offered on has one. */
+/** A hook of this name that runs `code`, and an onComplete hook that adds the last word. */
 function hooksOf(hook: HookName, code: (draft: { stop?: (reason: string) => void }) => void): Hooks {
   const onComplete: Hooks["onComplete"] = (draft) => (hook === "onComplete" ? code({}) : draft.add(lastWord));
   return { ...(hook === "onComplete" ? {} : { [hook]: code }), onComplete };
@@ -69,7 +69,7 @@ const throwing: readonly Scenario[] = hookNames.map((hook) => ({
   ),
 }));
 
-/** Every hook, on its way while the event loop turns: agents are restored meanwhile. */
+/** Every hook, each waiting a few turns of the event loop, so that agents are restored during the wait. */
 const slowHooks: Hooks = Object.fromEntries(hookNames.map((hook) => [hook, async () => await loopTurns(5)]));
 
 function addOne(draft: Pick<OnCompleteDraft, "add">): void {

@@ -24,7 +24,7 @@ function viewOfFold(fold: MachineFold) {
   };
 }
 
-describeRuntimes("the live machines are the fold of the journal", (stage) => {
+describeRuntimes("the live machines equal the fold of the journal", (stage) => {
   test.each(rows(scenarios, every(3)))("$name", async ({ run, shows }) => {
     const live = new LiveViews();
     const labels = new Set<string>();
@@ -38,14 +38,14 @@ describeRuntimes("the live machines are the fold of the journal", (stage) => {
       for (const entry of journal) {
         labels.add(labelOf(entry));
         const before = live.before(agentId, entry.seq);
-        // No machine handles this entry, so there is no view from before it to compare.
+        // No machine handles this entry, so there is no earlier view to compare.
         expect(before ?? viewOfFold(fold), `${agentId} before ${entry.seq} ${entry.type}`).toEqual(viewOfFold(fold));
         if (before) compared += 1;
         fold.apply(entry);
       }
       expect(compared).toBeGreaterThan(journal.length / 2);
       expect(viewOfFold(fold), `${agentId} at rest`).toEqual(live.now(agentId));
-      expect(checkpoint?.seq, "every turn has left its checkpoint").toBe(lastEnd(journal));
+      expect(checkpoint?.seq, "every turn leaves its checkpoint").toBe(lastEnd(journal));
     }
     expect([...labels]).toEqual(expect.arrayContaining([...shows]));
   });
@@ -57,7 +57,7 @@ function lastEnd(journal: readonly Entry[]): number | undefined {
 
 const few = rows(scenarios, every(6));
 
-/** A checkpoint as `turn.ended` leaves it in the record. */
+/** A checkpoint as `turn.ended` stores it in the record. */
 function checkpointAfter(fold: MachineFold, entry: Entry): Checkpoint {
   const { value, context } = fold.agent;
   const stored = { version: 1, seq: entry.seq, agent: { value, context } };
@@ -92,7 +92,7 @@ describeRuntimes(
       }
     });
 
-    test.each(few)("$name: from each checkpoint as from zero", async ({ run }) => {
+    test.each(few)("$name: the same from each checkpoint as from zero", async ({ run }) => {
       const runtime = await run(stage(), {});
       for (const { agentId, checkpoint } of await runtime.list()) {
         const zero = new MachineFold(null);
@@ -108,14 +108,14 @@ describeRuntimes(
           checkpoints.push(checkpointAfter(zero, entry));
           later.push(new MachineFold(checkpointAfter(zero, entry)));
         }
-        expect(checkpoint, "the stored one").toEqual(checkpoints.at(-1));
+        expect(checkpoint, "the stored checkpoint").toEqual(checkpoints.at(-1));
       }
     });
   },
   ["memory"],
 );
 
-/** What starts to run, and in which states, when this fold is restored. */
+/** The effects and states of the machines restored from this fold. */
 function restoredFrom(fold: MachineFold) {
   const tree = new RecordedTree(fold.toSnapshot());
   const { effects } = tree;

@@ -5,8 +5,8 @@ import { treeView } from "./recorded.ts";
 export type TreeView = ReturnType<typeof treeView>;
 
 /**
- * What the live machines of every agent were before each entry. An inspection event comes before its transition, so the
- * first one that brings an entry finds the machines as all earlier entries have left them.
+ * The state of every agent's live machines before each entry. An inspection event comes before its transition, so the first
+ * one with an entry sees the machines as all earlier entries left them.
  */
 export class LiveViews {
   readonly #roots = new Map<string, AnyActorRef>();

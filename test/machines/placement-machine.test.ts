@@ -26,7 +26,7 @@ type State = keyof typeof states;
 
 const [{ context: fresh }] = initialTransition(placementMachine);
 
-/** Where an event leads, what of the context it changes, and which work it starts. */
+/** The next state, the context changes and the work that an event causes. */
 function move(from: State, event: PlacementEvent, given: Partial<PlacementContext> = {}) {
   const context = { ...fresh, ...given };
   const value = states[from] as Parameters<typeof placementMachine.resolveState>[0]["value"];
@@ -42,7 +42,7 @@ function move(from: State, event: PlacementEvent, given: Partial<PlacementContex
 
 const settled = { type: "settled", mayLeave: true, isBetweenTurns: true, isDone: false, now: 1_000 } as const;
 
-/** Events in the columns of the states; "." where nothing happens. */
+/** The next state for each event and state; "." where the event has no effect. */
 const table: readonly (readonly [PlacementEvent, ...(State | ".")[]])[] = [
   //                                   away  dormant  activating  changing  staying  offered  passivating  releasing  leaving  passive
   [{ type: "activation.started" }, "activating", "activating", ".", ".", ".", ".", ".", ".", ".", "activating"],
@@ -79,7 +79,7 @@ const rows = table.flatMap(([event, ...leads]) =>
 );
 
 describe("every event in every state", () => {
-  it.each(rows.filter(({ lead }) => lead === "."))("$event.type, $from: nothing happens", ({ from, event }) => {
+  it.each(rows.filter(({ lead }) => lead === "."))("$event.type, $from: no effect", ({ from, event }) => {
     expect(move(from, event)).toEqual({ value: states[from], context: fresh, work: [], can: false });
   });
 
@@ -89,7 +89,7 @@ describe("every event in every state", () => {
   });
 
   const claimed = moved.filter(({ event }) => !/^(handle|delivery)/.test(event.type) && event.type !== "passivated");
-  it.each(claimed)("$event.type, $from: what this process wants of the agent is kept", ({ from, event }) => {
+  it.each(claimed)("$event.type, $from: handles and deliveries are kept", ({ from, event }) => {
     const wants = { isHeld: false, deliveries: 2 };
     expect(move(from, event, wants).context).toMatchObject(wants);
     expect(move(from, event, { isHeld: true }).context).toMatchObject({ isHeld: true });
@@ -106,7 +106,7 @@ describe("handles and deliveries", () => {
   });
 });
 
-describe("waiters for rest", () => {
+describe("waits for rest", () => {
   it.each([
     ["activating", { type: "activation.failed", keepsLease: false }],
     ["changing", { type: "change.ended" }],
@@ -115,59 +115,59 @@ describe("waiters for rest", () => {
     ["leaving", { type: "leave.ended" }],
     ["away", { type: "rest.awaited" }],
     ["dormant", { type: "rest.awaited" }],
-  ] as const)("are looked for in %s, $type", (from, event) => {
+  ] as const)("are checked in %s, $type", (from, event) => {
     expect(move(from, event).work).toEqual(["checkRest"]);
   });
 
-  it.each(["away", "dormant"] as const)("are told that the agent is gone, in %s", (from) => {
+  it.each(["away", "dormant"] as const)("resolve as gone, in %s", (from) => {
     expect(move(from, { type: "rest.checked" }).work).toEqual(["gone"]);
   });
 
-  it.each(["rest.awaited", "rest.checked"] as const)("are told that a passive agent waits: %s", (type) => {
+  it.each(["rest.awaited", "rest.checked"] as const)("resolve as waiting for a passive agent: %s", (type) => {
     expect(move("passive", { type }).work).toEqual(["waits"]);
   });
 
-  it("are told when an agent could not be activated and is passive again", () => {
+  it("resolve as waiting if the agent could not be activated and is passive again", () => {
     expect(move("activating", { type: "activation.failed", keepsLease: true }).work).toEqual(["waits"]);
   });
 
-  it.each(Object.keys(states) as State[])("are answered when a handle holds the agent: %s", (from) => {
+  it.each(Object.keys(states) as State[])("resolve as waiting if a handle holds the agent: %s", (from) => {
     expect(move(from, { type: "handle.opened" }).work).toEqual(["waits"]);
     expect(move(from, { type: "rest.awaited" }, { isHeld: true }).work).toEqual(["waits"]);
   });
 
-  it.each(["passivating", "releasing"] as const)("are told that the agent waits while it leaves, in %s", (from) => {
+  it.each(["passivating", "releasing"] as const)("resolve as waiting while the agent leaves, in %s", (from) => {
     expect(move(from, settled).work).toEqual(["waits"]);
   });
 
-  it("are told that the agent waits for its children, which it does here", () => {
+  it("resolve as waiting if the agent waits for its children in this process", () => {
     const at = move("staying", { ...settled, mayLeave: false });
     expect(at).toMatchObject({ value: states.staying, work: ["waits"] });
   });
 });
 
 describe("passivation", () => {
-  it("answers, and offers the lease back", () => {
+  it("resolves the waits and starts", () => {
     expect(move("staying", settled).work).toEqual(["waits", "passivate"]);
   });
 
   it.each([
     ["a handle holds the agent", { isHeld: true }],
-    ["something is delivered to it", { deliveries: 1 }],
-    ["it is kept for its next turn", { keptUntil: 1_001 }],
-  ])("does not begin while %s", (_why, context) => {
+    ["a delivery is under way", { deliveries: 1 }],
+    ["the agent is kept for its next turn", { keptUntil: 1_001 }],
+  ])("does not start while %s", (_why, context) => {
     expect(move("staying", settled, context)).toMatchObject({ value: states.staying, work: [] });
   });
 
   it.each([
-    ["the time it is kept for is over", { keptUntil: 1_000 }, settled],
-    ["it is kept, and a turn is open", { keptUntil: 2_000 }, { ...settled, isBetweenTurns: false }],
-    ["it is a child that is done, even if a handle holds it", { isHeld: true }, { ...settled, isDone: true }],
-  ] as const)("begins when %s", (_why, context, event) => {
+    ["the time the agent is kept for has elapsed", { keptUntil: 1_000 }, settled],
+    ["the agent is kept and a turn is open", { keptUntil: 2_000 }, { ...settled, isBetweenTurns: false }],
+    ["a child is done, even if a handle holds it", { isHeld: true }, { ...settled, isDone: true }],
+  ] as const)("starts when %s", (_why, context, event) => {
     expect(move("staying", event, context).value).toEqual(states.passivating);
   });
 
-  it("is put off after each turn, but not for ever", () => {
+  it("is postponed after each turn, up to a maximum", () => {
     const turn = { type: "turn.ended", now: 100, keptMs: 5_000 } as const;
     const { context } = move("staying", turn);
     expect(context).toMatchObject({ keptSince: 100, keptUntil: 5_100 });
@@ -177,7 +177,7 @@ describe("passivation", () => {
     expect(move("staying", { type: "kept.ended" }, later).context.keptUntil).toBe(0);
   });
 
-  it("with its lease kept here waits for deliveries", () => {
+  it("waits for deliveries if the lease is kept here", () => {
     expect(move("staying", { type: "passivated" }, { deliveries: 1 }).value).toEqual(states.staying);
     expect(move("staying", { type: "passivated" }, { isHeld: true })).toMatchObject({
       value: "passive",
@@ -185,7 +185,7 @@ describe("passivation", () => {
     });
   });
 
-  it("forgets how long the agent was kept: it begins anew when it comes back", () => {
+  it("resets the time for which the agent was kept", () => {
     const kept = { keptSince: 1, keptUntil: 2 };
     expect(move("activating", { type: "activation.succeeded" }, kept).context).toEqual(fresh);
     expect(move("staying", { type: "lost" }, kept).context).toEqual(fresh);
@@ -193,7 +193,7 @@ describe("passivation", () => {
 });
 
 describe("shutdown", () => {
-  it("with an open turn makes the agent dormant, unless a handle holds it again meanwhile", () => {
+  it("with an open turn makes the agent dormant, unless a handle holds it again in the meantime", () => {
     const { context } = move("staying", { type: "leave.started", isShutDown: true });
     expect(context.isShutDown).toBe(true);
     expect(move("leaving", { type: "leave.ended" }, context).value).toBe("dormant");
@@ -201,7 +201,7 @@ describe("shutdown", () => {
     expect(held).toMatchObject({ value: "away", context: { isShutDown: false } });
   });
 
-  it("is not undone by a change, and is by a start", () => {
+  it("is kept by a change and ended by a start", () => {
     expect(move("changing", { type: "change.ended" }, { isShutDown: true }).value).toBe("dormant");
     expect(move("dormant", { type: "activation.started" }, { isShutDown: true }).context.isShutDown).toBe(false);
   });

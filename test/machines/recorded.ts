@@ -11,7 +11,7 @@ import {
 } from "../../src/machines/index.ts";
 import { addressOf, type CallState, type Entry, type TurnState } from "../../src/state/index.ts";
 
-/** What runs in an actor system: the effect of each actor that has one, as its states have started and stopped them. */
+/** The running effect of each actor in an actor system, as started and stopped by the actor's states. */
 const running = new WeakMap<object, Map<string, string>>();
 
 function runningIn(system: object): Map<string, string> {
@@ -25,7 +25,7 @@ interface ActionArguments {
   readonly system: object;
 }
 
-/** Stand where effects are started and stopped: they only write it down. */
+/** Replace the actions that start and stop effects, and only record them. */
 const actions = {
   startEffect: ({ self, system }: ActionArguments, { effect }: { readonly effect: string }): void => {
     runningIn(system).set(self.id, effect);
@@ -49,7 +49,7 @@ export function effectsOf(actor: AnyActorRef): string[] {
   return [...runningIn(actor.system)].map(([actorId, effect]) => `${effect} ${actorId}`).sort();
 }
 
-/** What is stored of an actor, as a store gives it back. */
+/** The stored form of an actor, as a store returns it. */
 export function persistedCopy(actor: AnyActorRef): Snapshot<unknown> {
   return JSON.parse(JSON.stringify(actor.getPersistedSnapshot())) as Snapshot<unknown>;
 }

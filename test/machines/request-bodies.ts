@@ -7,7 +7,7 @@ import {
 } from "../../src/state/index.ts";
 import { callIdAt, turnId } from "./bodies.ts";
 
-/** Entries of requests to people, as `bodies.ts` has the others. */
+/** Entries of requests to people, like those in `bodies.ts`. */
 type Body<Type extends EntryBody["type"]> = Extract<EntryBody, { type: Type }>;
 
 /** The n-th request of a call of the first round. */

@@ -6,10 +6,10 @@ import type { Stage, StagedOptions } from "../support/runtimes.ts";
 import { calling, createGate, type Gate } from "../support/turn-probes.ts";
 import { held, look } from "./scenario-tools.ts";
 
-/** A program of real turns whose journals are looked at afterwards. Its root agent is `desk`. */
+/** A program of real turns whose journals are checked afterwards. Its root agent is `desk`. */
 export interface Scenario {
   readonly name: string;
-  /** Entries, as `labelOf` names them, without which the journals of its tree would not be what the name says. */
+  /** Entries, in the form of `labelOf`, that the journals of its tree must contain to match the name. */
   readonly shows: readonly string[];
   readonly run: (stage: Stage, options: Pick<StagedOptions, "onInspect">) => Promise<Runtime>;
 }
@@ -40,7 +40,7 @@ export function desk(script: ModelScript, options: Partial<AgentOptions> = {}): 
   return defineAgent({ tools: [look], ...options, name: "desk", model: scriptedModel(script) });
 }
 
-/** Opens the definition's agent, runs one turn for each prompt, and lets time pass while it waits. */
+/** Opens an agent of the definition, runs one turn for each prompt, and advances the clock while it waits. */
 export function turns(
   definition: () => AgentDefinition,
   prompts: readonly (string | null)[] = ["go"],
@@ -60,10 +60,10 @@ export function reader(script: ModelScript, options: Partial<AgentOptions> = {})
 
 export const askReader = (input: string) => ({ name: "reader", arguments: { input } });
 
-/** What the test does with a turn that waits for a person. Called each time the turn comes to wait. */
+/** Handles a turn that waits for a person. Called each time the turn starts to wait. */
 export type Act = (runtime: Runtime, requestIds: readonly string[], times: number) => Promise<unknown>;
 
-/** Runs one turn, and lets the test act each time the turn waits for a person. */
+/** Runs one turn, and calls the handler each time the turn waits for a person. */
 export function waiting(
   definition: () => AgentDefinition,
   act: Act,
@@ -89,10 +89,10 @@ async function decideAll(stage: Stage, runtime: Runtime, turn: () => Turn, act: 
       times,
     );
   }
-  throw new Error("the turn waits again and again");
+  throw new Error("the turn does not stop waiting");
 }
 
-/** Runs a turn until it holds at the gate, and lets the test act there. */
+/** Runs a turn until it waits at the gate, and then calls the handler. */
 export async function interrupted(
   stage: Stage,
   options: Pick<StagedOptions, "onInspect">,

@@ -5,7 +5,7 @@ import type { Scenario } from "./scenario.ts";
 import { treeScenarios } from "./tree-scenarios.ts";
 import { turnScenarios } from "./turn-scenarios.ts";
 
-/** Programs of real turns: what tests that look at journals run. */
+/** Programs of real turns for tests that check journals. */
 export const scenarios: readonly Scenario[] = [
   ...turnScenarios,
   ...treeScenarios,

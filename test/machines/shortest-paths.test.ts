@@ -18,7 +18,7 @@ import {
 import { checkedTurn, hookedTurn, plainTurn, type TurnPlan, turnPaths } from "./turn-paths.ts";
 import { amount, every, rows } from "../support/full.ts";
 
-/** A machine with recording effects, and the way of an entry to it and to the machines below. */
+/** A machine with recording effects, and the delivery of entries to it and its child machines. */
 interface Rig {
   readonly actor: AnyActorRef;
   deliver(entry: Entry): void;
@@ -52,7 +52,7 @@ function startAgent(snapshot?: Snapshot<unknown>): Rig {
   return { actor: tree.root, deliver: (entry) => tree.deliver(entry) };
 }
 
-/** A machine and all machines below it, as values. */
+/** The states of a machine and of all machines below it. */
 function wholeView(actor: AnyActorRef): unknown {
   const { value, context, children } = snapshotOf(actor);
   const below = Object.entries(children).filter(([, child]) => child && "value" in (child.getSnapshot() as object));
@@ -85,16 +85,16 @@ test.each([
   { name: "agent", machine: agentMachine, paths: agent.paths },
   { name: "turn", machine: turnMachine, paths: turns.flatMap(({ paths }) => paths) },
   { name: "tool call", machine: toolCallMachine, paths: toolCall.paths },
-])("the $name machine reaches every one of its states", ({ machine, paths }) => {
+])("the $name machine reaches all of its states", ({ machine, paths }) => {
   expect(new Set(paths.map(({ end }) => end))).toEqual(new Set(leavesOf(machine)));
 });
 
 describe.each([agent, ...turns, toolCall])("the machine of a $name", ({ paths, start, ends, waits }) => {
-  test("reaches its end states", () => {
+  test("reaches its final states", () => {
     expect(paths.map(({ end }) => end)).toEqual(expect.arrayContaining(ends));
   });
 
-  test("runs an effect in every state that neither is an end nor waits for others", () => {
+  test("runs an effect in every state that is neither final nor waiting", () => {
     const silent = rows(paths, every(3)).flatMap(({ entries, end }) => {
       const rig = start();
       for (const entry of entries) rig.deliver(entry);
@@ -106,7 +106,7 @@ describe.each([agent, ...turns, toolCall])("the machine of a $name", ({ paths, s
     expect(silent.filter((end) => !expected.has(end))).toEqual([]);
   });
 
-  test("stored and restored at every state it runs the same effects and goes the same way (F32)", () => {
+  test("stored and restored in any state, runs the same effects and takes the same transitions (F32)", () => {
     let restorations = 0;
     const chosen = rows(longestOf(paths), every(10));
     for (const { entries, end } of chosen) {

@@ -24,7 +24,7 @@ test("declared, gated, running, settled", () => {
   expect(callAfter(gated, toolStarted(), toolSettled()).value).toBe("settled");
 });
 
-test("where only its schema gates it, the intent to run it brings its gate", () => {
+test("if only its schema gates it, the intent to run it includes its gate", () => {
   const begun = callAfter({ ...toolStarted(), arguments: { q: 1 } });
   expect(begun.value).toEqual({ performing: "running" });
   expect(begun.effects).toEqual(["performCall"]);
@@ -39,7 +39,7 @@ test("where only its schema gates it, the intent to run it brings its gate", () 
   expect(queued.context.gate).toEqual(begun.context.gate);
 });
 
-test.each(["paused", "budget"] as const)("a refused intent (%s) brings the gate as well", (reason) => {
+test.each(["paused", "budget"] as const)("a refused intent (%s) includes the gate as well", (reason) => {
   const refusal = { ...refused(reason, "tool.started", { callId }), arguments: { q: 1 }, effect: "once" as const };
   expect(callAfter(refusal).value).toEqual(reason === "paused" ? "held" : { performing: "declared" });
   expect(callAfter(refusal).context.gate).toMatchObject({ verdict: "allowed", effect: "once", arguments: { q: 1 } });
@@ -47,14 +47,14 @@ test.each(["paused", "budget"] as const)("a refused intent (%s) brings the gate 
   expect(again.value).toEqual({ performing: "running" });
 });
 
-test("one effect lives from the declaration to the result", () => {
+test("one effect runs from the declaration to the result", () => {
   expect(callAfter()).toMatchObject({ effects: ["performCall"], running: "performCall" });
   const last = callAfter(gated, toolStarted(), toolRetrying(), toolStarted(0, 1, 2));
   expect(last).toMatchObject({ effects: ["performCall"], running: "performCall" });
   expect(callAfter(gated, toolSettled()).running).toBeUndefined();
 });
 
-test("an attempt that failed queues the next one", () => {
+test("a failed attempt queues the next one", () => {
   expect(callAfter(gated, toolStarted(), toolRetrying()).value).toEqual({ performing: "queued" });
   expect(callAfter(gated, toolStarted(), toolRetrying()).context).toMatchObject({ startedEpoch: null, retryAt: 2_000 });
   const again = callAfter(gated, toolStarted(), toolRetrying(), toolStarted(0, 1, 2));
@@ -81,11 +81,11 @@ test("a subagent's call waits for its child, whose end becomes its result", () =
   expect(callAfter(gated, childSpawned(), childEnded(), toolSettled()).value).toBe("settled");
 });
 
-test("a child may end before its spawning was taken in", () => {
+test("a child may end before the entry of its spawn", () => {
   expect(callAfter(gated, childEnded()).value).toBe("settlingChild");
 });
 
-test("a pause holds it until it is resumed; then it goes on as gated", () => {
+test("a pause holds the call until the resume, and then the call is gated", () => {
   expect(callAfter(gated, held).value).toBe("held");
   const again = callAfter(gated, held, resumed);
   expect(again.value).toEqual({ performing: "gated" });
@@ -94,7 +94,7 @@ test("a pause holds it until it is resumed; then it goes on as gated", () => {
   expect(callAfter(gated, held, resumed, toolStarted()).value).toEqual({ performing: "running" });
 });
 
-test("any other refusal is the effect's to settle; that of a side call is none", () => {
+test("the effect settles any other refusal; the refusal of a side call is ignored", () => {
   const limited = refused("budget", "tool.started", { callId });
   expect(callAfter(gated, limited).value).toEqual({ performing: "gated" });
   expect(callAfter(gated, limited).context.refusal).toMatchObject({ reason: "budget", limit: "maxTokens" });
@@ -103,7 +103,7 @@ test("any other refusal is the effect's to settle; that of a side call is none",
   expect(callAfter(gated, toolStarted(), side).context.refusal).toBeNull();
 });
 
-test("what is held or awaits its child can be settled from outside", () => {
+test("a held call or one that awaits its child can be settled from outside", () => {
   expect(callAfter(gated, held, toolSettled(0, 1, "interrupted")).value).toBe("settled");
   expect(callAfter(gated, childSpawned(), toolSettled(0, 1, "interrupted")).value).toBe("settled");
 });

@@ -11,24 +11,21 @@ const asked = [gated, opened];
 const performing = { performing: "gated" };
 
 describe("a call that waits for a decision", () => {
-  test("does nothing meanwhile", () => {
+  test("runs no effect", () => {
     const snapshot = callAfter(...asked);
     expect(snapshot.value).toBe("awaitingDecision");
     expect(snapshot.running).toBeUndefined();
     expect(snapshot.context).toMatchObject({ requests: 1, openRequest: { requestId: `${callId}:1` }, decision: null });
   });
 
-  test.each(["approved", "edited", "rejected", "expired"] as const)(
-    "goes on where it was asked for, with the verdict: %s",
-    (verdict) => {
-      const snapshot = callAfter(...asked, requestDecided(verdict));
-      expect(snapshot.value).toEqual(performing);
-      expect(snapshot).toMatchObject({ effects: ["performCall", "performCall"], running: "performCall" });
-      expect(snapshot.context).toMatchObject({ openRequest: null, decision: { verdict } });
-    },
-  );
+  test.each(["approved", "edited", "rejected", "expired"] as const)("continues after the verdict: %s", (verdict) => {
+    const snapshot = callAfter(...asked, requestDecided(verdict));
+    expect(snapshot.value).toEqual(performing);
+    expect(snapshot).toMatchObject({ effects: ["performCall", "performCall"], running: "performCall" });
+    expect(snapshot.context).toMatchObject({ openRequest: null, decision: { verdict } });
+  });
 
-  test("only the arguments that were approved are approved (S15)", () => {
+  test("approves only the arguments of the request (S15)", () => {
     expect(callAfter(...asked, requestDecided("approved")).context.approvedHash).toBe("a");
     for (const verdict of ["edited", "rejected", "expired"] as const) {
       expect(callAfter(...asked, requestDecided(verdict)).context.approvedHash).toBeNull();
@@ -45,24 +42,24 @@ describe("a call that waits for a decision", () => {
     });
   });
 
-  test("a call that was gated for the first time has nothing approved", () => {
+  test("a call gated for the first time has no approved arguments", () => {
     expect(callAfter(gated).context.approvedHash).toBeNull();
     expect(callAfter(gated, callGated(0, 1, { argumentsHash: "b" })).context.approvedHash).toBeNull();
   });
 
-  test("a decision on another request of it changes nothing", () => {
+  test("a decision on another request changes nothing", () => {
     const other = requestDecided("approved", "approval", 0, 2);
     expect(callAfter(...asked, other).context).toMatchObject({ decision: null, approvedHash: null });
   });
 
-  test("is settled by what it was told", () => {
+  test("is settled according to the decision", () => {
     expect(callAfter(...asked, requestDecided("rejected"), toolSettled(0, 1, "denied")).value).toBe("settled");
     const client = [callGated(0, 1, { kind: "client" }), requestOpened("client"), requestDecided("answered", "client")];
     expect(callAfter(...client).context.decision?.result).toEqual({ text: "blue", isError: false });
     expect(callAfter(...client, toolSettled()).value).toBe("settled");
   });
 
-  test("may be asked for again: credentials after the approval, which stands", () => {
+  test("can open another request: credentials after the approval, which is kept", () => {
     const both = [...asked, requestDecided("approved"), requestOpened("auth", 0, 2)];
     expect(callAfter(...both).value).toBe("awaitingDecision");
     expect(callAfter(...both).context).toMatchObject({ requests: 2, decision: null, approvedHash: "a" });
@@ -71,13 +68,13 @@ describe("a call that waits for a decision", () => {
     expect(callAfter(...provided, toolStarted()).value).toEqual({ performing: "running" });
   });
 
-  test("credentials may be asked for between attempts", () => {
+  test("can request credentials between attempts", () => {
     const retries = [callGated(), toolStarted(), toolRetrying(), requestOpened("auth")];
     expect(callAfter(...retries).value).toBe("awaitingDecision");
     expect(callAfter(...retries).context).toMatchObject({ attempt: 1, startedEpoch: null });
   });
 
-  test("the end of a pause does not wake it; a pause holds it after the decision", () => {
+  test("a resume does not wake it, and a pause after the decision holds it", () => {
     expect(callAfter(...asked, resumed).value).toBe("awaitingDecision");
     const held = [...asked, requestDecided("approved"), refused("paused", "tool.started", { callId })];
     expect(callAfter(...held).value).toBe("held");
@@ -85,14 +82,14 @@ describe("a call that waits for a decision", () => {
     expect(callAfter(...held, resumed).context).toMatchObject({ approvedHash: "a", decision: { verdict: "approved" } });
   });
 
-  test("can be settled from outside, and forgets its request", () => {
+  test("can be settled from outside, which removes its request", () => {
     const { value, context } = callAfter(...asked, toolSettled(0, 1, "interrupted"));
     expect(value).toBe("settled");
     expect(context).toMatchObject({ openRequest: null, outcome: "interrupted" });
   });
 });
 
-describe("a result that hooks look at", () => {
+describe("a result that hooks review", () => {
   const ran = [callGated(), toolStarted()];
   const reviewDue = { reviewDue: true } as const;
   const success = { ...toolSettled(), ...reviewDue };
@@ -104,27 +101,27 @@ describe("a result that hooks look at", () => {
     expect(callAfter(...ran, unknown, callReviewed()).value).toBe("outcomeUnknown");
   });
 
-  test("without hooks it is settled at once", () => {
+  test("is settled at once without hooks", () => {
     expect(callAfter(...ran, toolSettled()).value).toBe("settled");
     expect(callAfter(...ran, toolSettled(0, 1, "outcome_unknown")).value).toBe("outcomeUnknown");
   });
 
-  test("each hook is counted, so that none runs again", () => {
+  test("records each hook, so that none runs again", () => {
     const reviews = [...ran, unknown, callHookApplied("onError"), callHookApplied("afterEachTool")];
     expect(callAfter(...reviews).value).toBe("reviewing");
     expect(callAfter(...reviews).context).toMatchObject({ reviewDue: true, reviews: ["onError:0", "afterEachTool:0"] });
     expect(callAfter(...reviews, callReviewed()).context.reviewDue).toBe(false);
   });
 
-  test("the outcome stands while they look", () => {
+  test("has its outcome during the review", () => {
     expect(callAfter(...ran, unknown).context).toMatchObject({ outcome: "outcome_unknown", startedEpoch: null });
   });
 
-  test("a pause that ends meanwhile changes nothing", () => {
+  test("does not change when a pause ends", () => {
     expect(callAfter(...ran, success, resumed).value).toBe("reviewing");
   });
 
-  test("so is the result of a decision", () => {
+  test("a result after a decision is reviewed too", () => {
     const denied = { ...toolSettled(0, 1, "denied"), ...reviewDue };
     expect(callAfter(...asked, requestDecided("rejected"), denied).value).toBe("reviewing");
     expect(callAfter(...asked, requestDecided("rejected"), denied, callReviewed()).value).toBe("settled");

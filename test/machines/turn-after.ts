@@ -3,7 +3,7 @@ import { turnMachine } from "../../src/machines/index.ts";
 import type { EntryBody } from "../../src/state/index.ts";
 import { at, journalOf, turnStarted } from "./bodies.ts";
 
-/** The turn after these entries, by pure transitions: no actor is started. It begins by itself where they do not say how. */
+/** The turn after these entries, computed by pure transitions without an actor. Adds `turn.started` if the entries lack it. */
 export function turnAfter(...bodies: readonly EntryBody[]) {
   const [first, ...rest] = bodies;
   const started = turnStarted(first?.type === "turn.started" ? first : {});

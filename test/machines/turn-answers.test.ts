@@ -31,18 +31,18 @@ describe("an answer that must fit a schema", () => {
   const settled = hooksSettled("answer");
   const second = [modelRequested(2), modelResponded(2)];
 
-  test("is checked before the turn ends; one that asks for tools is not", () => {
+  test("is checked before the turn ends, unless it calls tools", () => {
     expect(turnAfter(begun, ...final).value).toBe("deciding");
     expect(turnAfter(begun, modelRequested(), modelResponded(1, 1)).value).toBe("round");
     expect(turnAfter(turnStarted(), ...final).value).toBe("finishing");
   });
 
-  test("that fits ends the turn", () => {
+  test("ends the turn if it fits", () => {
     expect(turnAfter(begun, ...final, outputChecked("fits")).value).toBe("deciding");
     expect(turnAfter(begun, ...final, outputChecked("fits"), settled).value).toBe("finishing");
   });
 
-  test("that does not fit is asked for again, and checked again", () => {
+  test("is requested again if it does not fit, and checked again", () => {
     const repaired = [...final, outputChecked("repair"), settled];
     expect(turnAfter(begun, ...repaired).value).toEqual(thinking);
     expect(turnAfter(begun, ...repaired, ...second).value).toBe("deciding");
@@ -51,7 +51,7 @@ describe("an answer that must fit a schema", () => {
     expect(fits.context.execution.continuation.stopSignals).toEqual([]);
   });
 
-  test("that does not fit for the last time fails the turn, and no hook of the end runs", () => {
+  test("fails the turn if it does not fit at the last attempt, without hooks of the end", () => {
     const hooked = { ...begun, hooks: { ...noHooks, onComplete: 1 } };
     const misfits = [...final, outputChecked("repair"), settled, ...second, outputChecked("misfit", 2)];
     const snapshot = turnAfter(hooked, ...misfits, hooksSettled("answer", 2));
@@ -60,12 +60,12 @@ describe("an answer that must fit a schema", () => {
     expect(turnAfter(hooked, ...final, outputChecked("fits"), settled).value).toBe("completing");
   });
 
-  test("may ask for tools when it is asked for again", () => {
+  test("may call tools when it is requested again", () => {
     const repaired = [...final, outputChecked("repair"), settled];
     expect(turnAfter(begun, ...repaired, modelRequested(2), modelResponded(2, 1)).value).toBe("round");
   });
 
-  test("is asked for again also when the call for it waits, is held, or is retried", () => {
+  test("is requested again even if the model call waits, is held, or is retried", () => {
     const repaired = [...final, outputChecked("repair"), settled];
     const ofStep = { step: 2 };
     const waits = [...repaired, refused("mustWait", "model.requested", ofStep)];
@@ -77,7 +77,7 @@ describe("an answer that must fit a schema", () => {
     expect(turnAfter(begun, ...retried).value).toEqual({ thinking: "retrying" });
   });
 
-  test("a check that throws, and an abort, end the turn", () => {
+  test("a check that throws or an abort ends the turn", () => {
     for (const end of [thrown, abort]) expect(turnAfter(begun, ...final, end).value).toBe("finishing");
   });
 });
@@ -98,14 +98,14 @@ describe("rounds of internal tools (row R6)", () => {
     expect(turnAfter(...internal, toolSettled(0), toolSettled(1)).value).toEqual(thinking);
   });
 
-  test("what they change of the context is part of the round", () => {
+  test("their changes of the context belong to the round", () => {
     const changed = [contextExpanded(20, 0), toolSettled(0), contextLoaded(["old:1:0"], 1)];
     const { value, context } = turnAfter(...internal, ...changed);
     expect(value).toBe("round");
     expect(context).toMatchObject({ contextWindowSize: 20, loadedCallIds: ["old:1:0"], openCallIds: [callIdAt(1)] });
   });
 
-  test("beside others: the round is over with the last of both", () => {
+  test("together with other calls: the round ends with the last call of either kind", () => {
     expect(turnAfter(modelRequested(), mixed, toolSettled(0)).value).toBe("round");
     expect(turnAfter(modelRequested(), mixed, toolStarted(1), toolSettled(1)).value).toBe("round");
     expect(turnAfter(modelRequested(), mixed, toolSettled(1), toolSettled(0)).value).toEqual(thinking);
@@ -116,7 +116,7 @@ describe("rounds of internal tools (row R6)", () => {
     expect(turnAfter(...internal, abort, interrupted(0), interrupted(1)).value).toBe("finishing");
   });
 
-  test("hooks of the round see them", () => {
+  test("hooks of the round receive them", () => {
     const hooks = turnStarted({ hooks: { ...noHooks, afterTools: 1 } });
     const settled = [...internal, toolSettled(0), toolSettled(1)];
     expect(turnAfter(hooks, ...settled).value).toBe("settling");
@@ -127,7 +127,7 @@ describe("rounds of internal tools (row R6)", () => {
 describe("calls that wait for people", () => {
   const inRound = [modelRequested(), modelResponded(1, 2)];
 
-  test("leave the turn in its round, after an approval as after a rejection", () => {
+  test("keep the turn in its round, after an approval and after a rejection", () => {
     const opened = [...inRound, requestOpened("approval", 0), requestOpened("approval", 1)];
     expect(turnAfter(...opened).value).toBe("round");
     const decided = [...opened, requestDecided("rejected", "approval", 1), requestDecided("approved")];
@@ -148,7 +148,7 @@ describe("calls that wait for people", () => {
 });
 
 describe("compaction", () => {
-  test("comes before a call, and between its attempts, and changes nothing else", () => {
+  test("can come before a call and between its attempts, and changes nothing else", () => {
     expect(turnAfter(contextCompacted()).value).toEqual(thinking);
     const retries = [modelRequested(), modelFailed(5_000), contextCompacted()];
     expect(turnAfter(...retries).value).toEqual({ thinking: "retrying" });
@@ -156,14 +156,14 @@ describe("compaction", () => {
     expect(turnAfter(...retries, modelRequested(1, 2)).value).toEqual({ thinking: "calling" });
   });
 
-  test("is counted until an answer comes", () => {
+  test("is counted until an answer arrives", () => {
     const twice = [contextCompacted(), modelRequested(), modelFailed(5_000), contextCompacted(), modelRequested(1, 2)];
     expect(turnAfter(...twice).context.compactions).toBe(2);
     expect(turnAfter(...twice, modelResponded()).context.compactions).toBe(0);
   });
 });
 
-test("a turn without a message of its own is due again after a pause that dropped its call (row L5)", () => {
+test("a turn without an input message calls the model again after a pause that dropped its call (row L5)", () => {
   const dropped = [turnStarted({ inputMessageIds: [] }), modelRequested(), modelFailed(5_000)];
   const held = turnAfter(...dropped, refused("paused"));
   expect(held.value).toBe("held");

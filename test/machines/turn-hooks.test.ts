@@ -31,14 +31,14 @@ describe("hooks of the input", () => {
   const welcomed = begun({ afterUserInput: 2 });
   const both = [hookApplied("afterUserInput", 0), hookApplied("afterUserInput", 1)];
 
-  test("run before anything else; without any, the turn thinks at once", () => {
+  test("run first; without any, the turn thinks at once", () => {
     expect(turnAfter(begun({})).value).toEqual(thinking);
     expect(turnAfter(welcomed).value).toBe("welcoming");
     expect(turnAfter(welcomed, ...both).value).toBe("welcoming");
     expect(turnAfter(welcomed, ...both, hooksSettled("input")).value).toEqual(thinking);
   });
 
-  test("one that stops ends the turn before its first model call, when all of them have run", () => {
+  test("stop() ends the turn before its first model call, once all of them have run", () => {
     const stopped = [hookApplied("afterUserInput", 0, { stop }), hookApplied("afterUserInput", 1)];
     expect(turnAfter(welcomed, ...stopped).value).toBe("welcoming");
     const snapshot = turnAfter(welcomed, ...stopped, hooksSettled("input"));
@@ -46,7 +46,7 @@ describe("hooks of the input", () => {
     expect(snapshot.context.step).toBe(0);
   });
 
-  test("one that throws, a wish to stop and an abort end it at once", () => {
+  test("an error, a stop request or an abort ends the turn at once", () => {
     for (const end of [thrown, wish, abort]) expect(turnAfter(welcomed, end).value).toBe("finishing");
   });
 });
@@ -54,12 +54,12 @@ describe("hooks of the input", () => {
 describe("hooks before the model call", () => {
   const before = begun({ beforeLlm: 2 });
 
-  test("one that stops ends the turn before the call, even if other hooks are left", () => {
+  test("stop() ends the turn before the call, even if other hooks are left", () => {
     expect(turnAfter(before, hookApplied("beforeLlm", 0)).value).toEqual(thinking);
     expect(turnAfter(before, hookApplied("beforeLlm", 0, { stop })).value).toBe("finishing");
   });
 
-  test("of the next step they run anew", () => {
+  test("run again in the next step", () => {
     const round = [hookApplied("beforeLlm"), modelRequested(), modelResponded(1, 1)];
     const next = turnAfter(before, ...round, toolSettled(0));
     expect(next.value).toEqual(thinking);
@@ -71,7 +71,7 @@ describe("hooks of an answer", () => {
   const final = [modelRequested(), modelResponded()];
   const asking = [modelRequested(), modelResponded(1, 2)];
 
-  test("are waited for before anything follows from it", () => {
+  test("run before the turn continues", () => {
     const decided = begun({ afterLlm: 1 });
     expect(turnAfter(decided, ...final).value).toBe("deciding");
     expect(turnAfter(decided, ...final, hookApplied("afterLlm")).value).toBe("deciding");
@@ -81,17 +81,17 @@ describe("hooks of an answer", () => {
     expect(Object.keys(round.children)).toEqual([callIdAt(0), callIdAt(1)]);
   });
 
-  test("no call has begun while they run", () => {
+  test("no tool call starts while they run", () => {
     const snapshot = turnAfter(begun({ beforeTools: 1 }), ...asking, hookApplied("beforeTools"));
     expect(snapshot.value).toBe("deciding");
     expect(Object.keys(snapshot.children).filter((id) => id.startsWith(turnId))).toEqual([]);
   });
 
-  test("those of a round are not waited for where no tool is asked for", () => {
+  test("those of a round run only if tools are called", () => {
     expect(turnAfter(begun({ beforeTools: 1 }), ...final).value).toBe("finishing");
   });
 
-  test("continue() after a final answer makes another step, once", () => {
+  test("continue() after a final answer adds one step", () => {
     const decided = begun({ afterLlm: 1 });
     const goesOn = [hookApplied("afterLlm", 0, { continueRequested: true }), hooksSettled("answer")];
     expect(turnAfter(decided, ...final, ...goesOn).value).toEqual(thinking);
@@ -99,7 +99,7 @@ describe("hooks of an answer", () => {
     expect(turnAfter(decided, ...final, ...goesOn, ...second).value).toBe("finishing");
   });
 
-  test("a step that a hook asked for is not forgotten when its call has to be made again after a pause", () => {
+  test("a step requested by a hook is kept if its call is repeated after a pause", () => {
     const goesOn = [hookApplied("afterLlm", 0, { continueRequested: true }), hooksSettled("answer")];
     const failed = [modelRequested(2), modelFailed(5_000, { step: 2 })];
     const held = [...final, ...goesOn, ...failed, refused("paused", "model.requested", { step: 2 })];
@@ -107,7 +107,7 @@ describe("hooks of an answer", () => {
     expect(turnAfter(begun({ afterLlm: 1 }), ...held, resumed).value).toEqual(thinking);
   });
 
-  test("stop() keeps the calls from being begun; they get their results, then the turn ends", () => {
+  test("stop() prevents the tool calls; they get results, and then the turn ends", () => {
     const stopped = [...asking, hookApplied("afterLlm", 0, { stop }), hooksSettled("answer")];
     const snapshot = turnAfter(begun({ afterLlm: 1 }), ...stopped);
     expect(snapshot.value).toBe("stopping");
@@ -115,7 +115,7 @@ describe("hooks of an answer", () => {
     expect(turnAfter(begun({ afterLlm: 1 }), ...stopped, ...interrupted).value).toBe("finishing");
   });
 
-  test("one that throws, a wish to stop and an abort give the calls results first", () => {
+  test("an error, a stop request or an abort gives the calls results first", () => {
     const decided = begun({ afterLlm: 1 });
     for (const end of [thrown, wish, abort]) {
       expect(turnAfter(decided, ...asking, end).value).toBe("stopping");
@@ -125,37 +125,37 @@ describe("hooks of an answer", () => {
   });
 });
 
-describe("hooks that look at results", () => {
+describe("hooks that review results", () => {
   const inRound = [modelRequested(), modelResponded(1, 2)];
   const first = { ...toolSettled(0), ...reviewed };
   const second = { ...toolSettled(1, 1, "error"), ...reviewed };
 
-  test("the round is over when every result was looked at, in any order", () => {
+  test("the round ends once every result is reviewed, in any order", () => {
     expect(turnAfter(...inRound, first, callReviewed(0), second).value).toBe("round");
     expect(turnAfter(...inRound, first, second, callReviewed(1)).value).toBe("round");
     expect(turnAfter(...inRound, first, second, callReviewed(1), callReviewed(0)).value).toEqual(thinking);
     expect(turnAfter(...inRound, first, callReviewed(0), second, callReviewed(1)).value).toEqual(thinking);
   });
 
-  test("a review while another call runs changes nothing for that one", () => {
+  test("a review does not affect another running call", () => {
     const snapshot = turnAfter(...inRound, first, callReviewed(0));
     expect(snapshot.context).toMatchObject({ openCallIds: [callIdAt(1)], unreviewedCallIds: [] });
   });
 
-  test("stop() of one of them lets the round come to its end", () => {
+  test("after stop() of one of them the round still ends", () => {
     const stops = [first, callHookApplied("afterEachTool", 0, stop), callReviewed(0)];
     expect(turnAfter(...inRound, ...stops).value).toBe("round");
     expect(turnAfter(...inRound, ...stops, second, callReviewed(1)).value).toBe("finishing");
   });
 
-  test("one that throws ends the turn: results that were not looked at count as looked at", () => {
+  test("an error ends the turn, and unreviewed results count as reviewed", () => {
     const failed = [...inRound, first, second, thrown];
     expect(turnAfter(...failed).value).toBe("stopping");
     expect(turnAfter(...failed, callReviewed(0)).value).toBe("stopping");
     expect(turnAfter(...failed, callReviewed(0), callReviewed(1)).value).toBe("finishing");
   });
 
-  test("two that throw at once: what is open still gets its outcome first", () => {
+  test("two errors at once: open calls still get their outcome first", () => {
     const failed = [...inRound, first, thrown, { ...thrown, effect: "reviewCall" }];
     expect(turnAfter(...failed).value).toBe("stopping");
     expect(turnAfter(...failed, callReviewed(0), toolSettled(1, 1, "interrupted")).value).toBe("finishing");
@@ -170,7 +170,7 @@ describe("hooks that look at results", () => {
     expect(turnAfter(...aborted, callReviewed(0), toolSettled(1, 1, "interrupted")).value).toBe("finishing");
   });
 
-  test("hooks of the round run when all results were looked at", () => {
+  test("hooks of the round run once all results are reviewed", () => {
     const settled = [...inRound, first, second, callReviewed(0)];
     const hooks = begun({ afterEachTool: 1, afterTools: 1 });
     expect(turnAfter(hooks, ...settled).value).toBe("round");
@@ -189,18 +189,18 @@ describe("hooks of the end", () => {
     expect(turnAfter(last, ...final, hookApplied("onComplete"), hooksSettled("end")).value).toBe("finishing");
   });
 
-  test("messages that were held back enter before them", () => {
+  test("held messages enter the conversation before them", () => {
     expect(turnAfter(last, ...final, messagesReleased("held")).value).toBe("completing");
   });
 
   const ends: readonly { how: string; bodies: readonly EntryBody[] }[] = [
-    { how: "a limit that is reached", bodies: [refused("budget")] },
-    { how: "a wish to stop in a round", bodies: [modelRequested(), modelResponded(1, 1), wish, toolSettled(0)] },
-    { how: "the stop of a hook before the call", bodies: [hookApplied("beforeLlm", 0, { stop })] },
-    { how: "a wish of a hook before the call", bodies: [wish] },
-    { how: "a wish that stood while it waited", bodies: [refused("mustWait"), wish, budgetFreed] },
+    { how: "a reached limit", bodies: [refused("budget")] },
+    { how: "a stop request in a round", bodies: [modelRequested(), modelResponded(1, 1), wish, toolSettled(0)] },
+    { how: "stop() of a hook before the call", bodies: [hookApplied("beforeLlm", 0, { stop })] },
+    { how: "a stop request before the call", bodies: [wish] },
+    { how: "a stop request during a wait", bodies: [refused("mustWait"), wish, budgetFreed] },
     {
-      how: "the stop of a hook of an answer with calls",
+      how: "a stop request of a hook after an answer with calls",
       bodies: [modelRequested(), modelResponded(1, 2), wish, ...interrupted],
     },
   ];
@@ -208,7 +208,7 @@ describe("hooks of the end", () => {
     expect(turnAfter(last, ...bodies).value).toBe("completing");
   });
 
-  test("a wish of a hook of the answer lets them run when every call has its result", () => {
+  test("run after a stop request by a hook of the answer, once every call has its result", () => {
     const hooks = begun({ afterLlm: 1, onComplete: 1 });
     const asking = [modelRequested(), modelResponded(1, 2)];
     expect(turnAfter(hooks, ...asking, wish).value).toBe("stopping");
@@ -216,7 +216,7 @@ describe("hooks of the end", () => {
     expect(turnAfter(hooks, ...final, wish).value).toBe("completing");
   });
 
-  test("a wish of a hook of the input, or of a round, lets them run", () => {
+  test("run after a stop request by a hook of the input or of a round", () => {
     expect(turnAfter(begun({ afterUserInput: 1, onComplete: 1 }), wish).value).toBe("completing");
     const hooks = begun({ afterTools: 1, onComplete: 1 });
     const round = [modelRequested(), modelResponded(1, 1), toolSettled(0)];
@@ -231,7 +231,7 @@ describe("hooks of the end", () => {
     expect(turnAfter({ ...last, maxConsecutiveToolFailures: 1 }, ...failed).value).toBe("finishing");
   });
 
-  test("do not run after an abort, even if a stop was wished before", () => {
+  test("do not run after an abort, even after an earlier stop request", () => {
     const asking = [modelRequested(), modelResponded(1, 2)];
     for (const before of [[], [wish]]) {
       expect(turnAfter(last, modelRequested(), ...before, abort, modelFailed(null)).value).toBe("finishing");
@@ -240,7 +240,7 @@ describe("hooks of the end", () => {
     expect(turnAfter(last, refused("aborted", "model.requested", { agentId: "lead" })).value).toBe("finishing");
   });
 
-  test("one that throws, or wishes to stop, does not run again; an abort does not wait for it", () => {
+  test("one that throws or requests a stop does not run again, and an abort does not wait for it", () => {
     for (const end of [thrown, wish, abort]) expect(turnAfter(last, ...final, end).value).toBe("finishing");
   });
 });

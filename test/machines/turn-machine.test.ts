@@ -31,18 +31,18 @@ describe("one step after another", () => {
     expect(turnAfter().value).toEqual({ thinking: "assembling" });
   });
 
-  test("a granted call is under way until it is answered; a final answer finishes", () => {
+  test("a granted call runs until its answer, and a final answer finishes the turn", () => {
     expect(turnAfter(inCall).value).toEqual({ thinking: "calling" });
     expect(turnAfter(inCall, modelResponded()).value).toBe("finishing");
   });
 
-  test("an answer that asks for tools opens a round with a machine for each call", () => {
+  test("an answer with tool calls opens a round with one machine per call", () => {
     const snapshot = turnAfter(...inRound);
     expect(snapshot.value).toBe("round");
     expect(Object.keys(snapshot.children)).toEqual([callIdAt(0), callIdAt(1)]);
   });
 
-  test("the round is over with its last result, in any order of the results", () => {
+  test("the round ends with its last result, in any order", () => {
     expect(turnAfter(...inRound, toolSettled(1)).value).toBe("round");
     expect(turnAfter(...inRound, toolSettled(1), toolSettled(0)).value).toEqual({ thinking: "assembling" });
   });
@@ -52,7 +52,7 @@ describe("one step after another", () => {
     expect(Object.keys(next.children).filter((id) => id.startsWith(turnId))).toEqual([]);
   });
 
-  test("a result that came twice does not end the round", () => {
+  test("a duplicate result does not end the round", () => {
     expect(turnAfter(...inRound, toolSettled(0), toolSettled(0)).value).toBe("round");
   });
 
@@ -65,14 +65,14 @@ describe("one step after another", () => {
     });
   });
 
-  test.each(["completed", "stopped", "failed"] as const)("turn.ended as %s is an end state of its own", (outcome) => {
+  test.each(["completed", "stopped", "failed"] as const)("turn.ended as %s is a final state of its own", (outcome) => {
     const end = outcome === "completed" ? "done" : outcome;
     expect(turnAfter(inCall, modelResponded(), turnEnded(outcome)).value).toBe(end);
   });
 });
 
 describe("failures", () => {
-  test("a call that failed is retried in its step", () => {
+  test("a failed call is retried in its step", () => {
     expect(turnAfter(inCall, modelFailed(5_000)).value).toEqual({ thinking: "retrying" });
     const again = turnAfter(inCall, modelFailed(5_000), modelRequested(1, 2));
     expect(again.value).toEqual({ thinking: "calling" });
@@ -80,18 +80,18 @@ describe("failures", () => {
     expect(again.context).toMatchObject({ step: 1, attempt: 2 });
   });
 
-  test("a call that failed for good ends the turn", () => {
+  test("a call that failed without a retry ends the turn", () => {
     expect(turnAfter(inCall, modelFailed(null)).value).toBe("finishing");
   });
 
-  test("as many rounds as allowed in which every call failed end it", () => {
+  test("the allowed number of rounds in which every call failed ends the turn", () => {
     const once = [...inRound, toolSettled(0, 1, "error"), toolSettled(1, 1, "denied")];
     expect(turnAfter(...once).value).toEqual({ thinking: "assembling" });
     const twice = [...once, modelRequested(2), modelResponded(2, 1), toolSettled(0, 2, "error")];
     expect(turnAfter(...twice).value).toBe("finishing");
   });
 
-  test("a success in between starts the count anew", () => {
+  test("a success resets the count", () => {
     const outcomes = ["error", "success", "error"] as const;
     const bodies = outcomes.flatMap((outcome, index) => [
       modelRequested(index + 1),
@@ -101,7 +101,7 @@ describe("failures", () => {
     expect(turnAfter(...bodies).value).toEqual({ thinking: "assembling" });
   });
 
-  test("an effect that threw ends the turn, after open work was given an outcome", () => {
+  test("an effect that threw ends the turn, once open work has an outcome", () => {
     const thrown = { type: "effect.failed", turnId, effect: "think", error: failure } as const;
     expect(turnAfter(thrown).value).toBe("finishing");
     expect(turnAfter(...inRound, thrown).value).toBe("stopping");
@@ -114,7 +114,7 @@ describe("stop signals (rows S5, S11, S12)", () => {
     expect(turnAfter(inCall, stopSignalled(), modelFailed(null)).value).toBe("finishing");
   });
 
-  test("an abort with nothing under way finishes at once, with no step", () => {
+  test("an abort without running work finishes at once, with no step", () => {
     const snapshot = turnAfter(stopSignalled());
     expect(snapshot.value).toBe("finishing");
     expect(snapshot.context.step).toBe(0);
@@ -127,20 +127,20 @@ describe("stop signals (rows S5, S11, S12)", () => {
     expect(turnAfter(...inRound, ...all).value).toBe("finishing");
   });
 
-  test("a wish to stop does not cut: the step comes to its end", () => {
+  test("a stop request does not cut: the step ends first", () => {
     expect(turnAfter(inCall, stopSignalled("stop_requested")).value).toEqual({ thinking: "calling" });
     const settled = [toolSettled(0), toolSettled(1)];
     expect(turnAfter(...inRound, stopSignalled("stop_requested")).value).toBe("round");
     expect(turnAfter(...inRound, stopSignalled("stop_requested"), ...settled).value).toBe("finishing");
   });
 
-  test("a hook's wish to stop holds at once where nothing is under way: before the call, and between rounds", () => {
+  test("a hook's stop request takes effect at once without running work: before the call, and between rounds", () => {
     expect(turnAfter(stopSignalled("stop_requested")).value).toBe("finishing");
     const settled = [withHooks, ...inRound, toolSettled(0), toolSettled(1)] as const;
     expect(turnAfter(...settled, stopSignalled("stop_requested")).value).toBe("finishing");
   });
 
-  test("a turn that waits ends instead of going on when a wish to stop stands", () => {
+  test("a waiting turn with a stop request ends instead of continuing", () => {
     expect(turnAfter(refused("mustWait"), stopSignalled("stop_requested"), budgetFreed).value).toBe("finishing");
     expect(turnAfter(refused("paused"), stopSignalled("stop_requested"), resumed).value).toBe("finishing");
   });
@@ -152,14 +152,14 @@ describe("stop signals (rows S5, S11, S12)", () => {
     expect(turnAfter(inCall, goOn, modelResponded()).value).toEqual({ thinking: "assembling" });
   });
 
-  test("a time limit cuts as an abort does", () => {
+  test("a time limit cuts like an abort", () => {
     const { signal } = stopSignalled("time_limit");
     const due = { type: "timer.due", turnId, timerId: "deadline", signal } as const;
     expect(turnAfter(inCall, due).value).toBe("stopping");
     expect(turnAfter(due).value).toBe("finishing");
   });
 
-  test("calls that are asked for after a wish to stop are not begun", () => {
+  test("tool calls of an answer after a stop request are not started", () => {
     const snapshot = turnAfter(inCall, stopSignalled("stop_requested"), modelResponded(1, 2));
     expect(snapshot.value).toBe("stopping");
     expect(Object.keys(snapshot.children).filter((id) => id.startsWith(turnId))).toEqual([]);
@@ -173,12 +173,12 @@ describe("refused intents", () => {
     expect(snapshot.context.execution.continuation.stopSignals).toMatchObject([{ reason: "token_limit" }]);
   });
 
-  test("others' reservations are waited for", () => {
+  test("the turn waits for others' reservations", () => {
     expect(turnAfter(refused("mustWait")).value).toBe("waiting");
     expect(turnAfter(refused("mustWait"), budgetFreed).value).toEqual({ thinking: "assembling" });
   });
 
-  test("a pause holds the turn until it is resumed", () => {
+  test("a pause holds the turn until the resume", () => {
     expect(turnAfter(refused("paused")).value).toBe("held");
     expect(turnAfter(refused("paused"), resumed).value).toEqual({ thinking: "assembling" });
   });
@@ -187,7 +187,7 @@ describe("refused intents", () => {
     expect(turnAfter(refused("aborted", "model.requested", { agentId: "lead" })).value).toBe("finishing");
   });
 
-  test("a side call or a tool that is refused leaves the turn where it is", () => {
+  test("a refused side call or tool does not change the turn's state", () => {
     expect(turnAfter(refused("paused", "generate.requested")).value).toEqual({ thinking: "assembling" });
     const ofTool = refused("mustWait", "tool.started", { callId: callIdAt(0) });
     expect(turnAfter(...inRound, ofTool).value).toBe("round");

@@ -31,7 +31,7 @@ import {
 import { type Explored, nameOf, type Path, pathsOf } from "./explored.ts";
 import { callReviewed, contextCompacted, hooksSettled, outputChecked } from "./hook-bodies.ts";
 
-/** A turn that begins with certain hooks, and what else can come in it. */
+/** A turn that starts with certain hooks, and the entries that may follow. */
 export interface TurnPlan {
   readonly first: ReturnType<typeof turnStarted>;
   readonly also: readonly EntryBody[];
@@ -41,7 +41,7 @@ const stop = { reason: "stop_requested", message: "enough", source: "hook:agent"
 const reviewed = { reviewDue: true } as const;
 const thrown = { type: "effect.failed", turnId, effect: "think", error: failure } as const;
 
-/** Hooks around the model call and the round: what a turn of the simple kind goes through. */
+/** Hooks around the model call and the round, and the entries of a simple turn. */
 export const plainTurn: TurnPlan = {
   first: turnStarted({ hooks: { ...noHooks, beforeLlm: 1, afterTools: 1 } }),
   also: [
@@ -184,7 +184,7 @@ function isHookDue(turn: TurnState, state: string, hook: string): boolean {
   return placed !== "beforeTools" || (isApplied(turn, "afterLlm") && turn.openCallIds.length > 0);
 }
 
-/** The hooks of a phase are through. */
+/** Whether all hooks of a phase have run. */
 function arePassed(turn: TurnState, state: string, phase: "input" | "answer" | "end"): boolean {
   if (phase === "input") return state === "welcoming" && isApplied(turn, "afterUserInput");
   if (phase === "end") return state === "completing" && isApplied(turn, "onComplete");
@@ -192,7 +192,7 @@ function arePassed(turn: TurnState, state: string, phase: "input" | "answer" | "
   return turn.openCallIds.length > 0 ? isApplied(turn, "beforeTools") : !isChecking(turn, state);
 }
 
-/** The answer is a final one, and is held against the schema next. */
+/** Whether the answer is final and its schema check is next. */
 function isChecking(turn: TurnState, state: string): boolean {
   const { stopSignals, isContinuationRequested } = turn.execution.continuation;
   if (state !== "deciding" || !turn.checksOutput || turn.outputFits !== null || !isApplied(turn, "afterLlm")) {
@@ -206,7 +206,7 @@ function outcomeOf(reason: StopReason | undefined): TurnOutcome {
   return reason === "error" ? "failed" : "stopped";
 }
 
-/** What the turn's way depends on; ordinals and times grow for ever and are left out. */
+/** The data that determines the turn's next transitions. Ordinals and times grow without bound and are left out. */
 function keyOf({ value, context }: Explored): unknown {
   const { step, attempt, retryAt, openRequest, appliedHooks, execution, react, ...turn } = (context as TurnContext)
     .turn;

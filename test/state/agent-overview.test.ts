@@ -15,7 +15,7 @@ const event = (agentId: string, body: object, at = 0): TroupeEvent =>
     ...body,
   }) as TroupeEvent;
 
-it("agents keep the order of their first events, and values that were given do not change", () => {
+it("agents keep the order of their first events, and earlier snapshots do not change", () => {
   const agents = new Map<string, AgentOverview>();
   for (const agentId of ["desk~2", "desk~1", "desk~2"]) {
     noteAgentEvent(agents, event(agentId, { type: "lifecycle.changed", status: "busy" }));
@@ -27,7 +27,7 @@ it("agents keep the order of their first events, and values that were given do n
   expect(agents.get("desk~2")).toBe(other);
 });
 
-it("an event that changes nothing keeps the value, and all that is given is frozen", () => {
+it("an event that changes nothing returns the same value, and every value is frozen", () => {
   const agents = new Map<string, AgentOverview>();
   noteAgentEvent(agents, event("desk~1", { type: "lifecycle.changed", status: "busy" }));
   const known = agents.get("desk~1");

@@ -44,7 +44,7 @@ const rounds = stateAfter(
 );
 const state = withAddedMessages(rounds, [user, answer(""), result, answer("done", `${turnId}:2`)], now);
 
-/** Each object of row S10, made of nothing but its schema, and its way through JSON. */
+/** The objects of row S10, each generated from its schema and converted to JSON and back. */
 const objects = [
   { name: "AgentState", schema: agentStateSchema, json: agentStateJson },
   { name: "ExecutionState", schema: executionStateSchema, json: executionStateJson },
@@ -58,7 +58,7 @@ const objects = [
 type ToJson = (value: unknown, messages: readonly Message[]) => unknown;
 type FromJson = (stored: unknown) => unknown;
 
-/** The value as a text in which one of its objects, wherever it is, has another key. */
+/** The value as JSON text, with an extra key in one of its objects. */
 function poisonedAt(value: unknown, where: number, key: string): string {
   const copy = structuredClone(value);
   const found: object[] = [];
@@ -77,7 +77,7 @@ describe.each(objects)("$name goes through JSON and back (row S10)", ({ schema, 
   const fromJSON = json.fromJSON as FromJson;
   const messages = fc.array(arbitraryOf(messageSchema) as fc.Arbitrary<Message>, { maxLength: 3 });
 
-  test("as a value and as a text, with nothing lost and nothing shared", () => {
+  test("as a value and as a text, without losing or sharing anything", () => {
     fc.assert(
       fc.property(arbitraryOf(schema), messages, (value, known) => {
         const before = structuredClone(value);
@@ -85,7 +85,7 @@ describe.each(objects)("$name goes through JSON and back (row S10)", ({ schema, 
         expect(value).toEqual(before);
         const read = fromJSON(JSON.parse(JSON.stringify(stored)));
         expect(fromJSON(JSON.stringify(stored))).toEqual(read);
-        // What is materialised comes along, beside all that was there before.
+        // The JSON form adds materialised messages to all existing fields.
         expect(schema.parse(read)).toEqual(value);
         expect(toJSON(read, known)).toEqual(stored);
       }),
@@ -93,7 +93,7 @@ describe.each(objects)("$name goes through JSON and back (row S10)", ({ schema, 
     );
   });
 
-  test.each(["__proto__", "constructor", "prototype"])("with the key %s anywhere it is refused", (key) => {
+  test.each(["__proto__", "constructor", "prototype"])("is refused with the key %s at any depth", (key) => {
     fc.assert(
       fc.property(arbitraryOf(schema), fc.nat(), (value, where) => {
         const poisoned = poisonedAt(toJSON(value, []), where, key);
@@ -112,7 +112,7 @@ describe.each(objects)("$name goes through JSON and back (row S10)", ({ schema, 
     },
   );
 
-  test("something it does not know is refused, with the place", () => {
+  test("an unknown field is refused, and the error names its position", () => {
     fc.assert(
       fc.property(arbitraryOf(schema), (value) => {
         const stored = { ...(toJSON(value, []) as object), $class: "Agent" };
@@ -123,7 +123,7 @@ describe.each(objects)("$name goes through JSON and back (row S10)", ({ schema, 
   });
 });
 
-describe("wrong types are refused, with the place (row S10)", () => {
+describe("wrong types are refused, and the error names the position (row S10)", () => {
   const stored = agentStateJson.toJSON(state);
   const withPart = (path: string, value: unknown): unknown => {
     const copy = structuredClone(stored) as unknown as Record<string, unknown>;
@@ -175,7 +175,7 @@ describe("wrong types are refused, with the place (row S10)", () => {
     expect(() => agentStateJson.fromJSON(new Agent())).toThrow(/a Agent is not a JSON value/);
   });
 
-  test("what contains itself, or is nested too deep", () => {
+  test("cyclic values, and values nested too deep", () => {
     const loop: Record<string, unknown> = {};
     loop["loop"] = loop;
     expect(() => agentStateJson.fromJSON(loop)).toThrow(InvalidInputError);
@@ -184,8 +184,8 @@ describe("wrong types are refused, with the place (row S10)", () => {
   });
 });
 
-describe("steps bring their messages", () => {
-  test("each as it stands in the conversation", () => {
+describe("steps include their messages", () => {
+  test("each as in the conversation", () => {
     const { execution } = agentStateJson.toJSON(state);
     const steps = execution?.stepExecutions.map(({ step }) => step) ?? [];
     expect(steps.map(({ outputMessages }) => outputMessages)).toEqual([
@@ -195,14 +195,14 @@ describe("steps bring their messages", () => {
     expect(steps[1]?.inputMessages).toEqual([result]);
   });
 
-  test("a message that is not known is left out, and its id stays", () => {
+  test("an unknown message is left out, and its id stays", () => {
     const step = rounds.execution?.stepExecutions[0]?.step;
     const stored = step && agentStepJson.toJSON(step, [result]);
     expect(stored?.outputMessages).toEqual([result]);
     expect(stored?.outputMessageIds).toEqual([`${turnId}:1`, `${turnId}:1:0`]);
   });
 
-  test("what is read can be asked and changed like what was written", () => {
+  test("a parsed state can be used like the original", () => {
     const read = agentStateJson.fromJSON(JSON.stringify(agentStateJson.toJSON(state)));
     expect(read).toEqual(state);
     expect(withAddedMessages(read, [user], 9_000).context.messages).toHaveLength(5);

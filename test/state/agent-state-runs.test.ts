@@ -14,7 +14,7 @@ import { every, rows } from "../support/full.ts";
 import { entriesOfType } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
-/** The one message of the conversation with this id. */
+/** The message of the conversation with this id; there must be exactly one. */
 function messageIn({ context }: AgentState, id: string): Message | undefined {
   return context.messages.find((message) => message.id === id);
 }
@@ -22,14 +22,14 @@ function messageIn({ context }: AgentState, id: string): Message | undefined {
 describeRuntimes(
   "the state of agents after real turns (rows S1 to S4, S9, S10)",
   (stage) => {
-    test.each(rows(scenarios, every(4)))("$name: says what the journal says", async ({ run }) => {
+    test.each(rows(scenarios, every(4)))("$name: matches the journal", async ({ run }) => {
       const runtime = await run(stage(), {});
       for (const { agentId, createdAt } of await runtime.list()) {
         const state = await (await runtime.find(agentId)).getState();
         const ended = (await entriesOfType(runtime.stores, agentId, "turn.ended")).at(-1) as EntryOf<"turn.ended">;
         const view = viewAgentState(state);
         const reports = await entriesOfType(runtime.stores, agentId, "child.reported");
-        // What is reported between two turns changes the conversation.
+        // A report between two turns changes the conversation.
         const updatedAt = Math.max(ended.at, ...reports.map(({ at }) => at));
         expect(view).toMatchObject({ agentId, createdAt, updatedAt, executionCount: ended.number });
         expect(view).toMatchObject({ status: ended.outcome, stopReason: ended.stopReason, stepCount: ended.steps });
@@ -61,7 +61,7 @@ describeRuntimes(
     );
 
     test.each(rows(scenarios, every(4)))(
-      "$name: messages outside the trace can be read on their own, and the store keeps all of them (S4)",
+      "$name: getMessages({ withoutTrace: true }) returns only the messages outside the trace (S4)",
       async ({ run }) => {
         const runtime = await run(stage(), {});
         const agent = await runtime.find("desk");
@@ -73,7 +73,7 @@ describeRuntimes(
       },
     );
 
-    test.each(rows(scenarios, every(4)))("$name: every message is new to one step at most", async ({ run }) => {
+    test.each(rows(scenarios, every(4)))("$name: every message is new to at most one step", async ({ run }) => {
       const runtime = await run(stage(), {});
       const { execution, context } = await (await runtime.find("desk")).getState();
       const shown = execution ? stepsOf(execution).flatMap(({ inputMessageIds }) => inputMessageIds) : [];

@@ -45,7 +45,7 @@ function stopping(gate?: Gate<void>) {
   });
 }
 
-describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
+describeRuntimes("stop signals and reads of the state (rows S9, S11, S12)", (stage) => {
   async function started(script: ModelScript, options: Partial<AgentOptions> = {}): Promise<Agent> {
     const definition = defineAgent({ tools: [look], ...options, name: "desk", model: scriptedModel(script) });
     const runtime = await stage().open({ agents: [definition] });
@@ -66,14 +66,14 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
     expect(state.llmConfig).toEqual({ provider: "scripted", model: "scripted", temperature: 0.5 });
   });
 
-  test("a computed system prompt is the one of the newest turn", async () => {
+  test("a computed system prompt is that of the latest turn", async () => {
     const agent = await started(["one", "two"], { instructions: ({ turnId }) => `turn ${turnId}` });
     await agent.executeTurn("go").result;
     await agent.executeTurn("go").result;
     expect((await agent.getState()).context.systemPrompt).toBe("turn desk#2");
   });
 
-  test("S3: a step's input is what its call was shown for the first time", async () => {
+  test("S3: a step's input consists of the messages new to its call", async () => {
     const agent = await started([calling("look"), "done"], {
       hooks: { afterTools: (draft) => draft.add({ role: "user", content: "note" }) },
     });
@@ -83,7 +83,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
     expect(inputs).toEqual([["go"], ["seen", "note"]]);
   });
 
-  test("it can be asked in the middle of a turn", async () => {
+  test("it can be read in the middle of a turn", async () => {
     const gate = createGate<string>();
     const agent = await started([calling("hold"), "done"], { tools: [holding(gate)] });
     const turn = agent.executeTurn("go");
@@ -132,7 +132,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
       expect(agent.state.status).toBe("ready");
     });
 
-    test("AgentStopError in afterTools stops with stop_requested, the round's results kept", async () => {
+    test("AgentStopError in afterTools stops with stop_requested and keeps the round's results", async () => {
       const agent = await started([calling("look"), "never"], {
         hooks: {
           afterTools: () => {
@@ -149,7 +149,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
       });
     });
 
-    test("a hook can ask it to go on, against a wish to stop", async () => {
+    test("a hook can request a continuation despite a stop request", async () => {
       let rounds = 0;
       const agent = await started([calling("stops"), calling("look"), "never"], {
         tools: [stops, look],
@@ -184,7 +184,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
       expect(viewAgentState(await agent.getState())).toMatchObject({ status: "stopped", stepCount: 0, lastStep: null });
     });
 
-    test("cancelled in the middle: the steps that are done are kept", async () => {
+    test("cancelled mid-turn: completed steps are kept", async () => {
       const gate = createGate<string>();
       const script: ModelScript = async (_request, { index, signal }) =>
         index < 2 ? calling("look") : await gate.pass(signal);
@@ -204,7 +204,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
     });
   });
 
-  test("S6: of several signals the highest counts, whichever came first", async () => {
+  test("S6: of several signals the one with the highest priority counts, in any order", async () => {
     const gate = createGate();
     const agent = await started([calling("stops", "look")], {
       tools: [stopping(gate), look],
@@ -217,7 +217,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
     expect(execution?.continuation.stopSignals.map(({ reason }) => reason)).toEqual(["steps_limit", "stop_requested"]);
   });
 
-  test("a paused agent's open turn waits", async () => {
+  test("the open turn of a paused agent is waiting", async () => {
     const gate = createGate<string>();
     const agent = await started([calling("hold"), "done"], { tools: [holding(gate)] });
     const turn = agent.executeTurn("go");

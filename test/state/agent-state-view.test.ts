@@ -26,7 +26,7 @@ import { answer, now, stateAfter, user } from "./agent-values.ts";
 describe("steps (row S3)", () => {
   const round = [modelRequested(), modelResponded(1, 2), toolStarted(0), toolSettled(0), toolSettled(1, 1, "error")];
 
-  test("a finished one keeps its times and what stood for and against going on", () => {
+  test("a finished step keeps its times, stop signals and continuation", () => {
     const state = stateAfter(...round, stopSignalled("stop_requested"), modelRequested(2));
     const [first] = state.execution?.stepExecutions ?? [];
     expect(first).toMatchObject({ startedAt: 1_001, completedAt: 1_007 });
@@ -37,7 +37,7 @@ describe("steps (row S3)", () => {
     ]);
   });
 
-  test("name what their call was shown for the first time, and what they put out", () => {
+  test("contain the ids of messages new to their call and of their output", () => {
     const hooked = hookApplied("afterTools", 0, { addedMessageIds: ["note"] });
     const state = stateAfter(...round, hooked, modelRequested(2), modelResponded(2), turnEnded());
     const steps = state.execution?.stepExecutions.map(({ step }) => step) ?? [];
@@ -60,15 +60,15 @@ describe("steps (row S3)", () => {
   test.each([
     { what: "no calls, no errors", parts: {}, type: "final_response" },
     { what: "a call", parts: { toolExecutions: [{ ...call, outcome: "success" }] }, type: "tool_execution" },
-    { what: "a call under way", parts: { toolExecutions: [{ ...call, outcome: null }] }, type: "tool_execution" },
-    { what: "a call that failed", parts: { toolExecutions: [{ ...call, outcome: "denied" }] }, type: "error" },
+    { what: "a running call", parts: { toolExecutions: [{ ...call, outcome: null }] }, type: "tool_execution" },
+    { what: "a failed call", parts: { toolExecutions: [{ ...call, outcome: "denied" }] }, type: "error" },
     { what: "an error", parts: { errors: [failure] }, type: "error" },
     {
-      what: "an error beside a call",
+      what: "an error and a call",
       parts: { errors: [failure], toolExecutions: [{ ...call, outcome: "success" }] },
       type: "error",
     },
-  ] as const)("with $what is a step of the type $type", ({ parts, type }) => {
+  ] as const)("with $what have the type $type", ({ parts, type }) => {
     expect(stepTypeOf({ ...step, ...(parts as Partial<AgentStep>) })).toBe(type);
   });
 });
@@ -122,12 +122,12 @@ describe("accessors (row S9)", () => {
     expect(view.stepCount).toBe(1);
   });
 
-  test("a cut answer is a natural end with a reason of its own", () => {
+  test("a cut answer is a natural end with its own reason", () => {
     const cut = modelResponded(1, 0, { finishReason: "length" });
     expect(viewAgentState(stateAfter(modelRequested(), cut, turnEnded())).stopReason).toBe("finish_reason");
   });
 
-  test("debug() says it in short", () => {
+  test("debug() prints a summary", () => {
     const state = stateAfter(modelRequested(), stopSignalled("stop_requested"), stopSignalled("token_limit"));
     const goesOn = journalOf([hookApplied("afterLlm", 0, { continueRequested: true })]).reduce(withEntry, state);
     expect(viewAgentState(stateAfter(modelRequested())).debug().continuation).toBe(

@@ -17,7 +17,7 @@ import { journalOf, modelRequested, modelResponded, turnEnded } from "../machine
 import { answer, now, stateAfter, user } from "./agent-values.ts";
 
 describe("the value (row S1)", () => {
-  test("a new one has an id of its own, and has done nothing", () => {
+  test("a new state has its own id and no execution", () => {
     const [one, other] = [newAgentState({ now }), newAgentState({ now })];
     expect(one.agentId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(one.agentId).not.toBe(other.agentId);
@@ -35,7 +35,7 @@ describe("the value (row S1)", () => {
     { what: "the next execution", change: (state, at) => forNextExecution(state, at) },
   ];
 
-  test.each(changes)("$what: a new value, the time moved, the old one as it was", ({ change }) => {
+  test.each(changes)("$what: returns a new value with a later time and leaves the old one unchanged", ({ change }) => {
     const state = newAgentState({ now, agentId: "desk" });
     const before = structuredClone(state);
     const next = change(state, now + 5);
@@ -44,7 +44,7 @@ describe("the value (row S1)", () => {
     expect(state).toEqual(before);
   });
 
-  test.each(changes)("$what: time never goes back", ({ change }) => {
+  test.each(changes)("$what: time never goes backwards", ({ change }) => {
     expect(change(newAgentState({ now, agentId: "desk" }), now - 5).updatedAt).toBe(now);
   });
 
@@ -64,7 +64,7 @@ describe("the value (row S1)", () => {
 });
 
 describe("the execution half (row S2)", () => {
-  test("begins in progress, and is counted", () => {
+  test("starts in progress and is counted", () => {
     const state = withNewExecution(newAgentState({ now }), "first", now + 1);
     expect(state.executionCount).toBe(1);
     expect(state.execution).toMatchObject({ executionId: "first", status: "in_progress", startedAt: now + 1 });
@@ -81,7 +81,7 @@ describe("the execution half (row S2)", () => {
     expect(state).toMatchObject(session);
   });
 
-  test("moves with its entries; one that does not concern it changes nothing", () => {
+  test("is updated by its entries, and other entries change nothing", () => {
     const state = stateAfter(modelRequested());
     expect(state.execution?.currentStep?.number).toBe(1);
     expect(state.execution?.currentStepStartedAt).toBe(1_001);
@@ -91,7 +91,7 @@ describe("the execution half (row S2)", () => {
   });
 });
 
-describe("from the runtime's truth", () => {
+describe("built from the record", () => {
   const record = {
     ...newRecord({
       tenant: "default",
@@ -116,7 +116,7 @@ describe("from the runtime's truth", () => {
   };
   const { execution } = stateAfter(modelRequested());
 
-  test("identity, metadata and times are the record's", () => {
+  test("identity, metadata and times come from the record", () => {
     const state = agentStateOf(record, null, [user]);
     expect(state).toMatchObject({
       agentId: "desk",
@@ -128,14 +128,14 @@ describe("from the runtime's truth", () => {
     expect(state.context).toMatchObject({ metadata: { team: "x" }, messages: [user], systemPrompt: "" });
   });
 
-  test("an open turn is counted, and moves the time", () => {
+  test("an open turn is counted and determines updatedAt", () => {
     const state = agentStateOf({ ...record, turnCount: 0 }, execution, []);
     expect(state).toMatchObject({ executionCount: 1, updatedAt: 1_001 });
     const third = execution && { ...execution, executionId: turnIdOf("desk", 3) };
     expect(agentStateOf({ ...record, turnCount: 2 }, third, []).executionCount).toBe(3);
   });
 
-  test("a paused agent's open turn waits", () => {
+  test("the open turn of a paused agent is waiting", () => {
     expect(agentStateOf({ ...record, status: "paused" }, execution, []).execution?.status).toBe("waiting");
     expect(agentStateOf({ ...record, status: "busy" }, execution, []).execution?.status).toBe("in_progress");
   });

@@ -15,7 +15,7 @@ export function answer(content: string, id = `${turnId}:1`): Message {
   return { id, role: "assistant", createdAt: now, content, origin: "model" };
 }
 
-/** A state in whose execution these entries have come. */
+/** A state whose execution has received these entries. */
 export function stateAfter(...bodies: readonly EntryBody[]): AgentState {
   const begun = withNewExecution(newAgentState({ now, agentId: "desk" }), turnId, now);
   return journalOf(bodies).reduce(withEntry, begun);

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import type { z } from "zod";
 import { jsonObjectSchema, jsonSchema, type ReactState, reactStateSchema } from "../../src/state/index.ts";
 
-/** A copy as JSON has it, without keys that reach an object's prototype: `fromJSON` and the tools' parsers refuse them. */
+/** A JSON copy without keys that reach an object's prototype, which `fromJSON` and the tools' parsers refuse. */
 function asJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value).replaceAll(/__proto__|constructor|prototype/g, "key")) as unknown;
 }
@@ -10,7 +10,7 @@ function asJson(value: unknown): unknown {
 const json = fc.jsonValue({ maxDepth: 3 }).map(asJson);
 const jsonObject = fc.dictionary(fc.string(), json).map(asJson);
 
-/** Schemas whose values cannot be told from their definition: recursive ones, and those with rules across fields. */
+/** Schemas whose values cannot be generated from their definition: recursive ones and those with rules across fields. */
 const known = new Map<z.ZodType, fc.Arbitrary<unknown>>([
   [jsonSchema, json],
   [jsonObjectSchema, jsonObject],
@@ -29,7 +29,7 @@ interface Definition {
   readonly out?: z.ZodType;
 }
 
-/** Hardly any text fits a pattern by chance. */
+/** Generates from the schema's pattern, because random text rarely matches one. */
 function arbitraryText(schema: z.ZodType): fc.Arbitrary<string> {
   const checks = (schema._zod.def as { readonly checks?: readonly z.core.$ZodCheck[] }).checks ?? [];
   const patterns = checks.map(({ _zod: { def } }) => (def as { readonly pattern?: RegExp }).pattern);
@@ -38,8 +38,8 @@ function arbitraryText(schema: z.ZodType): fc.Arbitrary<string> {
 }
 
 /**
- * Values that a schema describes, made from its own definition, so that no field is forgotten. Throws for a kind of
- * schema it does not know.
+ * Values that match a schema, generated from its definition, so that no field is forgotten. Throws for an unsupported kind
+ * of schema.
  */
 export function arbitraryOf(schema: z.ZodType): fc.Arbitrary<unknown> {
   const made = known.get(schema) ?? arbitraryMade(schema);
@@ -83,16 +83,16 @@ function arbitraryMade(schema: z.ZodType): fc.Arbitrary<unknown> {
     case "pipe":
       return inner(definition.out);
     default:
-      throw new Error(`no values are known for a schema of the kind "${definition.type}"`);
+      throw new Error(`cannot generate values for a schema of the kind "${definition.type}"`);
   }
 }
 
 function inner(schema: z.ZodType | undefined): fc.Arbitrary<unknown> {
-  if (!schema) throw new Error("the schema says nothing about what it holds");
+  if (!schema) throw new Error("the schema has no inner schema");
   return arbitraryOf(schema);
 }
 
-/** Absent members are left out, never undefined: that is how JSON has them. */
+/** Absent members are omitted rather than undefined, as in JSON. */
 function objectOf(shape: Readonly<Record<string, z.ZodType>>): fc.Arbitrary<unknown> {
   const members = Object.fromEntries(Object.entries(shape).map(([key, value]) => [key, arbitraryOf(value)]));
   const requiredKeys = Object.keys(shape).filter((key) => shape[key]?._zod.def.type !== "optional");
@@ -101,7 +101,7 @@ function objectOf(shape: Readonly<Record<string, z.ZodType>>): fc.Arbitrary<unkn
 
 function numberOf(schema: z.ZodType): fc.Arbitrary<unknown> {
   const { minimum = -1e9, exclusiveMinimum = -1e9 } = schema._zod.bag as Readonly<Record<string, number | undefined>>;
-  // The format brings bounds of its own; the schema did not set them.
+  // The number format adds bounds that the schema did not set.
   const min = Math.max(minimum, exclusiveMinimum, -1e9);
   const accepted = (value: number): boolean => schema.safeParse(value).success;
   if (!accepted(Math.ceil(min) + 1.5)) return fc.integer({ min, max: 2 ** 31 }).filter(accepted);
@@ -109,7 +109,7 @@ function numberOf(schema: z.ZodType): fc.Arbitrary<unknown> {
   return fc.double({ min, noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
 }
 
-/** Rules across its fields: no window larger than the conversation, no call in context that is not there. */
+/** Applies the rules across its fields: no window larger than the conversation, no unknown call in the context. */
 function reactState(): fc.Arbitrary<unknown> {
   return objectOf(reactStateSchema.shape).map((value) => {
     const state = value as ReactState;

@@ -25,7 +25,7 @@ import { requestDecided, requestOpened } from "../machines/request-bodies.ts";
 
 const callId = callIdAt(0);
 
-/** The fold of the first call of a round, as JSON has it. */
+/** The fold of the first call of a round, after a JSON round trip. */
 function foldOf(...bodies: readonly EntryBody[]): CallState {
   const folded = journalOf(bodies).reduce(foldCall, declareCall(callId, "look"));
   return callStateSchema.parse(JSON.parse(JSON.stringify(folded)));
@@ -34,24 +34,24 @@ function foldOf(...bodies: readonly EntryBody[]): CallState {
 const gated = callGated(0, 1, { needsApproval: true });
 const asked = [gated, requestOpened()];
 
-test("a call knows its turn, step and place by its id", () => {
+test("a call's id contains its turn, step and index", () => {
   expect(declareCall("desk#1:3:2", "look")).toMatchObject({ turnId: "desk#1", step: 3, index: 2, gate: null });
 });
 
 describe("a request", () => {
-  test("is one of its call, counted from 1", () => {
+  test("is numbered within its call, from 1", () => {
     expect(requestIdOf(callId, 2)).toBe(`${callId}:2`);
     expect(callOfRequest(requestIdOf(callId, 12))).toBe(callId);
     expect(foldOf(gated).requests).toBe(0);
     expect(foldOf(...asked, requestDecided(), requestOpened("auth", 0, 2)).requests).toBe(2);
   });
 
-  test("is bound to the hash of what is asked about", () => {
+  test("contains the hash of the arguments it shows", () => {
     const openRequest = { requestId: `${callId}:1`, kind: "approval", argumentsHash: "a" };
     expect(foldOf(...asked)).toMatchObject({ openRequest, approvedHash: null });
   });
 
-  test("is gone with its decision, which says who, how and why", () => {
+  test("is removed by its decision, which records author, verdict and reason", () => {
     const { openRequest, decision } = foldOf(...asked, { ...requestDecided("rejected"), reason: "no" });
     expect(openRequest).toBeNull();
     const requestId = requestIdOf(callId, 1);
@@ -65,25 +65,25 @@ describe("a request", () => {
     });
   });
 
-  test("is decided once: what comes for another request, or again, is passed over", () => {
+  test("is decided once: decisions on another request, or later ones, are ignored", () => {
     const decided = foldOf(...asked, requestDecided("rejected"));
     expect(foldOf(...asked, requestDecided("rejected"), requestDecided("approved"))).toEqual(decided);
     expect(foldOf(...asked, requestDecided("approved", "approval", 0, 2))).toEqual(foldOf(...asked));
     expect(foldOf(gated, requestDecided())).toEqual(foldOf(gated));
   });
 
-  test("takes back a refusal that stood, and a decision before it", () => {
+  test("clears an earlier refusal and decision", () => {
     const refusal = refused("paused", "tool.started", { callId });
     expect(foldOf(gated, refusal, requestOpened()).refusal).toBeNull();
     expect(foldOf(...asked, requestDecided(), requestOpened("auth", 0, 2)).decision).toBeNull();
   });
 });
 
-describe("a call whose code asks", () => {
+describe("a call whose code opens a request", () => {
   const begun = [callGated(0), toolStarted(0)];
   const opened = { ...requestOpened(), asked: true as const, argumentsHash: "other" };
 
-  test("is no longer run, and has its last note and the decision when it is run again", () => {
+  test("stops running, and gets its last note and the decision when it runs again", () => {
     const noted = { type: "tool.noted", turnId: gated.turnId, step: 1, callId } as const;
     const notes = [
       { ...noted, note: { far: 1 } },
@@ -96,27 +96,27 @@ describe("a call whose code asks", () => {
     expect(decided).toMatchObject({ attempt: 2, decision: { verdict: "approved", asked: true } });
   });
 
-  test("has not approved the call itself by it", () => {
+  test("is not approved by that request's decision", () => {
     expect(foldOf(...begun, opened, requestDecided()).approvedHash).toBeNull();
   });
 });
 
-describe("what was approved (S15)", () => {
+describe("the approved arguments (S15)", () => {
   const again = callGated(0, 1, { needsApproval: true, arguments: { q: 2 }, argumentsHash: "b" });
 
-  test("is the hash that was asked about, not the one that is stored now", () => {
+  test("have the hash of the request, not the hash stored now", () => {
     expect(foldOf(...asked, requestDecided()).approvedHash).toBe("a");
     const changed = foldOf(...asked, again, requestDecided());
     expect(changed).toMatchObject({ approvedHash: "a", gate: { argumentsHash: "b" } });
   });
 
-  test("of an edit are the arguments as they were checked again", () => {
+  test("after an edit are the arguments after their new check", () => {
     const edited = [...asked, requestDecided("edited")];
     expect(foldOf(...edited)).toMatchObject({ approvedHash: null, decision: { arguments: { q: 2 } } });
     expect(foldOf(...edited, again)).toMatchObject({ approvedHash: "b", decision: null, gate: { argumentsHash: "b" } });
   });
 
-  test("of an edit that did not pass is nothing that could run", () => {
+  test("after an edit that failed the check have an empty hash", () => {
     const invalid = callGated(0, 1, { verdict: "invalid", argumentsHash: "", message: "q must be a number" });
     expect(foldOf(...asked, requestDecided("edited"), invalid)).toMatchObject({
       gate: { verdict: "invalid", needsApproval: false },
@@ -124,23 +124,23 @@ describe("what was approved (S15)", () => {
     });
   });
 
-  test.each(["rejected", "expired"] as const)("is nothing after it was %s", (verdict) => {
+  test.each(["rejected", "expired"] as const)("are none after the verdict %s", (verdict) => {
     expect(foldOf(...asked, requestDecided(verdict)).approvedHash).toBeNull();
   });
 
-  test("stands over credentials, attempts and pauses", () => {
+  test("are kept across credentials, attempts and pauses", () => {
     const provided = [requestOpened("auth", 0, 2), requestDecided("provided", "auth", 0, 2)];
     const bodies = [...asked, requestDecided(), ...provided, toolStarted(), toolRetrying(), resumed];
     expect(foldOf(...bodies)).toMatchObject({ approvedHash: "a", attempt: 1, startedEpoch: null });
   });
 });
 
-test("an answer is kept with the decision", () => {
+test("an answer is stored with the decision", () => {
   const answered = foldOf(callGated(), requestOpened("question"), requestDecided("answered", "question"));
   expect(answered.decision).toMatchObject({ kind: "question", result: { text: "blue", isError: false } });
 });
 
-test("whether it needs an approval is kept with its gate", () => {
+test("the gate records whether the call needs an approval", () => {
   expect([foldOf(gated).gate?.needsApproval, foldOf(callGated()).gate?.needsApproval]).toEqual([true, false]);
 });
 
@@ -155,7 +155,7 @@ describe("a result", () => {
     });
   });
 
-  test("has its reviews counted, hook by hook", () => {
+  test("records its reviews, hook by hook", () => {
     const reviewed = foldOf(
       callGated(),
       toolStarted(),
@@ -168,7 +168,7 @@ describe("a result", () => {
   });
 });
 
-test("an entry that does not concern the call gives back the same object", () => {
+test("an entry that does not concern the call returns the same object", () => {
   const call = foldOf(callGated());
   const others = [contextExpanded(), refused("paused", "generate.requested", { callId })];
   for (const body of others) expect(foldCall(call, at(body, 9)) === call, body.type).toBe(true);

@@ -50,7 +50,7 @@ function typesOf(...bodies: Parameters<typeof journalOf>[0]): string[] {
   return journalOf(bodies).flatMap((entry) => eventsOf(entry, source, 1, messageText).map(({ type }) => type));
 }
 
-/** The one event of an entry. */
+/** The only event of an entry. */
 function eventOf(body: EntryBody): TroupeEvent | undefined {
   const events = journalOf([body]).flatMap((entry) => eventsOf(entry, source, 1, messageText));
   expect(events).toHaveLength(1);
@@ -63,7 +63,7 @@ const kinds = entrySchema.options.map((schema) => {
 });
 
 describe("the public events of an entry", () => {
-  test.each(kinds)("$type: total, pure, and as the schema has them", ({ schema }) => {
+  test.each(kinds)("$type: total, pure, and valid against the event schema", ({ schema }) => {
     fc.assert(
       fc.property(arbitraryOf(schema), fc.integer({ min: 1, max: 1e9 }), (given, row) => {
         const entry = given as Entry;
@@ -81,7 +81,7 @@ describe("the public events of an entry", () => {
     );
   });
 
-  test("an attempt that goes on restarts its step; only the first one starts it", () => {
+  test("a retry restarts its step; only the first attempt starts it", () => {
     expect(typesOf(modelRequested(1, 1))).toEqual(["step.started"]);
     expect(typesOf(modelRequested(1, 2))).toEqual([]);
     expect(typesOf(modelFailed(5_000))).toEqual(["step.restarted"]);
@@ -89,7 +89,7 @@ describe("the public events of an entry", () => {
     expect(typesOf(modelRequested(2, 1))).toEqual(["step.completed", "step.started"]);
   });
 
-  test("the completed step is the one before", () => {
+  test("step.completed has the number of the previous step", () => {
     const [entry] = journalOf([modelRequested(3, 1)]);
     const steps = entry && eventsOf(entry, source, 1, messageText).map(({ type, step }) => [type, step]);
     expect(steps).toEqual([
@@ -98,13 +98,13 @@ describe("the public events of an entry", () => {
     ]);
   });
 
-  test("the end carries the answer's text", () => {
+  test("turn.completed contains the answer's text", () => {
     const [entry] = journalOf([turnEnded("completed", { outputMessageId: "m" })]);
     const [event] = entry ? eventsOf(entry, source, 1, messageText) : [];
     expect(event).toMatchObject({ type: "turn.completed", text: "text of m", stopReason: "completed" });
   });
 
-  test("a request tells what is asked and how it was decided, never the arguments or the answer", () => {
+  test("a request contains its prompt and its decision, never the arguments or the answer", () => {
     expect(eventOf({ ...requestOpened("question"), expiresAt: 9_000 })).toMatchObject({
       type: "request.opened",
       requestId: "desk#1:1:0:1",
@@ -125,31 +125,31 @@ describe("the public events of an entry", () => {
     expect(eventOf(requestDecided("expired"))).toMatchObject({ verdict: "expired", by: null });
   });
 
-  test("a turn that waits says for what", () => {
+  test("turn.waiting contains the reason", () => {
     expect(eventOf(turnWaiting("desk#1:1:0:1"))).toMatchObject({ type: "turn.waiting", reason: "request", step: null });
     expect(eventOf(refused("paused"))).toMatchObject({ type: "turn.waiting", reason: "paused" });
     expect(eventOf(refused("mustWait"))).toMatchObject({ type: "turn.waiting", reason: "budget" });
   });
 
-  test("a compaction tells how much went, not what", () => {
+  test("a compaction contains the number of messages, not their ids", () => {
     const dropped = { type: "context.compacted", strategy: "dropOldest", messages: 3 };
     expect(eventOf(contextCompacted())).toMatchObject({ ...dropped, hasSummary: false });
     expect(eventOf(contextCompacted(1, "s"))).toMatchObject({ ...dropped, hasSummary: true });
     expect(eventOf(contextCompacted(1, "s"))).not.toHaveProperty("through");
   });
 
-  test("an artifact has the version that the commit gave it, and is the first where none did", () => {
+  test("an artifact has the version from the commit, or version 1 without one", () => {
     const parts = { artifactId: "a", name: "notes", contentType: "text/plain", size: 4 };
     const saved = { type: "artifact.saved", turnId: "desk#1", step: 1, ...parts } as const;
     expect(eventOf({ ...saved, version: 3 })).toMatchObject({ type: "artifact.saved", ...parts, version: 3 });
     expect(eventOf(saved)).toMatchObject({ version: 1 });
   });
 
-  test("a conversation that is cleared says by whom, and how much of it", () => {
+  test("conversation.cleared contains author and scope", () => {
     expect(eventOf(cleared)).toMatchObject({ type: "conversation.cleared", by: "user", scope: "all", turnId: null });
   });
 
-  test("entries that concern only the runtime itself give no event", () => {
+  test("internal entries produce no event", () => {
     const inner = [hooksSettled("answer"), messagesReleased("m"), outputChecked("fits"), contextExpanded()];
     expect(typesOf(hookApplied("beforeLlm"), callReviewed(), contextLoaded(["c"]), ...inner)).toEqual([]);
     expect(typesOf(modelResponded())).toEqual(["model.responded"]);
@@ -163,7 +163,7 @@ describe("cursors", () => {
     index: fc.nat({ max: 9_999 }),
   });
 
-  test("go to text and back", () => {
+  test("convert to text and back", () => {
     fc.assert(
       fc.property(cursor, (one) => {
         expect(parseCursor(cursorText(one))).toEqual(one);
@@ -171,7 +171,7 @@ describe("cursors", () => {
     );
   });
 
-  test("are told apart by their text", () => {
+  test("have different texts if they differ", () => {
     fc.assert(
       fc.property(cursor, cursor, (one, other) => {
         const same = one.row === other.row && one.seq === other.seq && one.index === other.index;
@@ -181,13 +181,13 @@ describe("cursors", () => {
   });
 
   test.each(["", "1", "1.2", "1.2.3.4", "a.b.c", "1.2.-3", "1.2.3 ", " 1.2.3", "1.2.3\n", "1e3.2.3", "1..3"])(
-    "%j is none",
+    "%j is not a cursor",
     (text) => {
       expect(parseCursor(text)).toBeUndefined();
     },
   );
 
-  test("no text makes reading one throw", () => {
+  test("parsing never throws", () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(() => parseCursor(text)).not.toThrow();
@@ -199,7 +199,7 @@ describe("cursors", () => {
 describeRuntimes(
   "the events of a tree",
   (stage) => {
-    test.each(rows(scenarios, every(4)))("$name: in the order of their cursors, none twice", async ({ run }) => {
+    test.each(rows(scenarios, every(4)))("$name: are in cursor order, without duplicates", async ({ run }) => {
       const runtime = await run(stage(), {});
       const rows = await runtime.stores.readTree("default", "desk", 0, 10_000);
       const events: TroupeEvent[] = rows.flatMap(({ entries, cursor }) =>

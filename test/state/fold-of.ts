@@ -3,7 +3,7 @@ import { at, journalOf, turnStarted } from "../machines/bodies.ts";
 
 export type Started = Partial<Omit<Extract<EntryBody, { type: "turn.started" }>, "type">>;
 
-/** The fold of a turn that began like this, as JSON has it. */
+/** The fold of a turn that starts like this, after a JSON round trip. */
 export function foldOf(parts: Started, ...bodies: readonly EntryBody[]): TurnState {
   const first = turnStarted(parts);
   const [, ...rest] = journalOf([first, ...bodies]);

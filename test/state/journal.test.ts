@@ -17,7 +17,7 @@ import { arbitraryOf } from "./arbitrary-of.ts";
 const journal = journalOf([turnStarted(), modelRequested(), modelResponded(), turnEnded()]);
 const stored = (): Json[] => JSON.parse(JSON.stringify(journal)) as Json[];
 
-/** An upcaster that gives one part of every entry another name. */
+/** An upcaster that renames one field of every entry. */
 function rename(from: string, to: string): Upcaster {
   return (entries) =>
     entries.map((entry) => {
@@ -26,7 +26,7 @@ function rename(from: string, to: string): Upcaster {
     });
 }
 
-test("entries of every kind are read as they were written", () => {
+test("entries of every kind are read back unchanged", () => {
   expect(readEntries(JOURNAL_VERSION, stored(), "here")).toEqual(journal);
   const anything = fc.array(arbitraryOf(entrySchema), { maxLength: 4 });
   fc.assert(
@@ -43,7 +43,7 @@ test("every version between the first and the current one has its upcaster", () 
 });
 
 describe("an older version", () => {
-  /** Version 1 called the time `when`, version 2 `time`, version 3 is what is written now. */
+  /** Version 1 named the time `when`, version 2 `time`; version 3 is the current format. */
   const steps = new Map([
     [1, rename("when", "time")],
     [2, rename("time", "at")],
@@ -56,18 +56,18 @@ describe("an older version", () => {
     expect(readEntries(3, stored(), "here", steps, 3)).toEqual(journal);
   });
 
-  test("is checked after it was upcast", () => {
+  test("is validated after upcasting", () => {
     expect(() => readEntries(2, ofVersion("when"), "row 7", steps, 3)).toThrow(CorruptRecordError);
     expect(() => readEntries(2, ofVersion("when"), "row 7", steps, 3)).toThrow(/row 7.*at 0\.at/s);
   });
 
-  test("without a way to the current one is refused", () => {
+  test("without an upcaster to the current version is refused", () => {
     expect(() => readEntries(1, ofVersion("when"), "here", new Map([[2, rename("time", "at")]]), 3)).toThrow(
       /no way from journal version 1 to 2/,
     );
   });
 
-  test("that is an object in place of a list is refused before any upcaster sees it", () => {
+  test("stored as an object instead of a list is refused before upcasting", () => {
     expect(() => readEntries(1, { entries: [] }, "here", steps, 3)).toThrow(CorruptRecordError);
   });
 });
@@ -81,24 +81,24 @@ describe("a corrupt record", () => {
   const withFirst = (change: object): unknown =>
     stored().map((entry, index) => (index ? entry : Object.assign(entry as object, change)));
   const corrupt: { what: string; entries: unknown }[] = [
-    { what: "no list", entries: { 0: journal[0] } },
+    { what: "an object instead of a list", entries: { 0: journal[0] } },
     { what: "null", entries: null },
     { what: "a text", entries: JSON.stringify(journal) },
     { what: "an unknown type", entries: withFirst({ type: "turn.begun" }) },
     { what: "a seq of 0", entries: withFirst({ seq: 0 }) },
     { what: "a time that is a text", entries: withFirst({ at: "2026-01-01" }) },
-    { what: "a wrong part", entries: withFirst({ limits: { maxTokens: -1 } }) },
-    { what: "a missing part", entries: stored().map((entry) => ({ ...(entry as object), turnId: undefined })) },
+    { what: "a wrong field", entries: withFirst({ limits: { maxTokens: -1 } }) },
+    { what: "a missing field", entries: stored().map((entry) => ({ ...(entry as object), turnId: undefined })) },
     { what: "a hole", entries: [...stored(), null] },
   ];
 
-  test.each(corrupt)("($what) is refused and left as it is", ({ entries }) => {
+  test.each(corrupt)("($what) is refused and not modified", ({ entries }) => {
     const before = structuredClone(entries);
     expect(() => readEntries(JOURNAL_VERSION, entries, "row 7")).toThrow(CorruptRecordError);
     expect(entries).toEqual(before);
   });
 
-  test("reads nothing into a prototype", () => {
+  test("cannot set a prototype", () => {
     const text = JSON.stringify(stored()).replace('"arguments"', '"x"').replace("{", '{"__proto__":{"isAdmin":true},');
     const read = readEntries(JOURNAL_VERSION, JSON.parse(text), "here") as (Entry & { isAdmin?: unknown })[];
     expect(read[0]?.isAdmin).toBeUndefined();

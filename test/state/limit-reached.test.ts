@@ -5,7 +5,7 @@ const lead: AccountHolder = { name: "lead", kinship: "own" };
 const turn = "turn:desk#1";
 const deadline = Date.UTC(2026, 10, 21, 14, 3);
 
-describe("a limit that was met", () => {
+describe("the text of a reached limit", () => {
   test.each([
     ["maxSteps", { used: 10, max: 10 }, "lead, this turn: 10 of 10 steps"],
     ["maxTreeSteps", { used: 9, max: 9 }, "lead, this turn: 9 of 9 steps of its tree"],
@@ -29,16 +29,16 @@ describe("a limit that was met", () => {
     ["maxActiveMs", { used: 1_500, max: 1_500 }, "lead, this turn: 1.5 of 1.5 seconds"],
     ["maxActiveMs", { used: 50, max: 50 }, "lead, this turn: 0.050 of 0.050 seconds"],
     ["deadlineAt", { used: deadline + 9, max: deadline }, "lead, this turn: its deadline 2026-11-21 14:03:00 UTC"],
-  ] as const)("%s is told with its unit: %j", (limit, figures, text) => {
+  ] as const)("%s has its unit: %j", (limit, figures, text) => {
     expect(limitText(limit, turn, { ...figures, holder: lead })).toBe(text);
   });
 
-  test("is told without figures where they are unknown", () => {
+  test("has no figures if they are unknown", () => {
     expect(limitText("maxTokens", turn, { holder: lead })).toBe("lead, this turn: its limit of tokens");
     expect(limitText("deadlineAt", turn)).toBe("desk, this turn: its deadline");
   });
 
-  test("names the account: whose it is, and of what", () => {
+  test("names the account's owner and scope", () => {
     expect(accountText("agent:desk", lead)).toBe("lead, its whole life");
     expect(accountText("background:desk#1", lead)).toBe("lead, its background children");
     expect(accountText(turn, { name: "lead", kinship: "parent" })).toBe("its parent lead, this turn");
@@ -48,7 +48,7 @@ describe("a limit that was met", () => {
     expect(accountText("turn:desk~a1#3")).toBe("desk~a1, this turn");
   });
 
-  test("is a signal that holds the same, part by part", () => {
+  test("is part of a signal with the same data", () => {
     expect(signalOfLimit("maxTokens", turn, { used: 7, max: 7, holder: lead })).toEqual({
       reason: "token_limit",
       message: "lead, this turn: 7 of 7 tokens",
@@ -61,7 +61,7 @@ describe("a limit that was met", () => {
   });
 });
 
-test("a warning tells how far it is", () => {
+test("a warning contains the use and the share", () => {
   expect(warningText({ limit: "maxCostMicros", accountId: turn, holder: lead, used: 405_000, max: 500_000 })).toBe(
     "lead, this turn: $0.405 of $0.50 (81 %)",
   );

@@ -26,7 +26,7 @@ import { contextExpanded, contextLoaded, messagesReleased, outputChecked } from 
 import { requestDecided, requestOpened } from "../machines/request-bodies.ts";
 import { inputOf, stateOf } from "./react/as-state.ts";
 
-/** A turn that was folded from these entries, and the inputs that its ReAct core got. */
+/** A turn folded from these entries, and the inputs that its ReAct core received. */
 function turnOf(...bodies: readonly EntryBody[]): { turn: TurnState; inputs: ReactInput[] } {
   const first = turnStarted({ hooks: { ...noHooks, afterLlm: 1, onComplete: 1 } });
   let turn = startTurn(at(first, 1));
@@ -48,7 +48,7 @@ const inputsOfFinal = ["user-message-received", "llm-message-started", "llm-mess
 
 describe("messages of hooks", () => {
   test.each(["afterUserInput", "beforeLlm", "beforeTools", "afterTools"] as const)(
-    "of %s are news for the model",
+    "of %s make a model call due",
     (hook) => {
       const { turn, inputs } = turnOf(...final, hookApplied(hook, 0, { addedMessageIds: ["h"] }));
       expect(typesOf(inputs)).toEqual([...inputsOfFinal, "user-message-received"]);
@@ -56,7 +56,7 @@ describe("messages of hooks", () => {
     },
   );
 
-  test.each(["afterLlm", "onComplete"] as const)("of %s after a final answer cause no other call", (hook) => {
+  test.each(["afterLlm", "onComplete"] as const)("of %s after a final answer cause no further call", (hook) => {
     const { turn, inputs } = turnOf(...final, hookApplied(hook, 0, { addedMessageIds: ["h", "i"] }));
     const added = ["llm-message-started", "llm-message-completed"];
     expect(typesOf(inputs).slice(4)).toEqual([...added, ...added]);
@@ -65,7 +65,7 @@ describe("messages of hooks", () => {
     expect(turn.react.messages.map(({ id, isStreaming }) => [id, isStreaming])).toContainEqual(["h", false]);
   });
 
-  test("that are held back are none until they are released", () => {
+  test("that are held back count only once they are released", () => {
     const held = [{ messageId: "h", role: "user", content: "wait" }] as const;
     const holding = hookApplied("beforeTools", 0, { held: [...held] });
     const before = turnOf(...asking, holding);
@@ -76,7 +76,7 @@ describe("messages of hooks", () => {
     expect(turn.react.messages.at(-1)).toMatchObject({ id: "h", role: "user" });
   });
 
-  test("a wish to go on after a final answer makes the next call due; replayed alone it does the same", () => {
+  test("continue() after a final answer makes the next call due, also when its input is replayed alone", () => {
     const { turn, inputs } = turnOf(...final, hookApplied("afterLlm", 0, { continueRequested: true }));
     expect(typesOf(inputs)).toEqual([...inputsOfFinal, "re-act-observed"]);
     expect(effectsAt(stateOf(turn.react))).toEqual({ callLlm: true, runTools: [] });
@@ -84,21 +84,21 @@ describe("messages of hooks", () => {
     expect(effectsAt(stateOf(turnOf(...final).turn.react)).callLlm).toBe(false);
   });
 
-  test("a wish to go on where tools are asked for changes nothing: the results are news", () => {
+  test("continue() with tool calls changes nothing: the results already make a call due", () => {
     const goesOn = hookApplied("afterLlm", 0, { continueRequested: true });
     expect(turnOf(...asking, goesOn).turn.react).toEqual(turnOf(...asking).turn.react);
     expect(effectsAt(stateOf(turnOf(...asking, goesOn, toolSettled()).turn.react)).callLlm).toBe(true);
   });
 });
 
-test("a repair is a message that the model has not seen; a check that fits is none", () => {
+test("a repair is a message that the model has not seen; a check that fits adds none", () => {
   expect(effectsAt(stateOf(turnOf(...final, outputChecked("repair")).turn.react)).callLlm).toBe(true);
   for (const how of ["fits", "misfit"] as const) {
     expect(turnOf(...final, outputChecked(how)).turn.react).toEqual(turnOf(...final).turn.react);
   }
 });
 
-test("requests to people are none of the ReAct core's", () => {
+test("requests to people do not reach the ReAct core", () => {
   const asked = [...asking, requestOpened(), requestDecided()];
   expect(turnOf(...asked).turn.react).toEqual(turnOf(...asking).turn.react);
 });
@@ -109,7 +109,7 @@ describe("internal tools (row R6)", () => {
   const round = [modelRequested(), modelResponded(1, 0, { calls: [internal, external] })];
   const alone = [modelRequested(), modelResponded(1, 0, { calls: [internal] })];
 
-  test("are never among the recorded calls, and their results are none", () => {
+  test("are not recorded as calls, and their results are not recorded", () => {
     const { turn } = turnOf(...round, toolSettled(0), toolSettled(1));
     expect(Object.keys(stateOf(turn.react).toolCalls)).toEqual([external.callId]);
     expect(turn.react.reActContext.toolCallIds).toEqual([external.callId]);
@@ -117,7 +117,7 @@ describe("internal tools (row R6)", () => {
     expect([only.toolCalls, only.reActContext.toolCallIds]).toEqual([[], []]);
   });
 
-  test("what they did is there as an input of its own", () => {
+  test("their effects are inputs of their own", () => {
     const { inputs } = turnOf(...round, contextExpanded(), contextLoaded(["desk#1:1:1"]));
     expect(inputs.slice(-2)).toEqual([
       { type: "context-window-expanded", timestamp: expect.any(Number) },
@@ -125,10 +125,10 @@ describe("internal tools (row R6)", () => {
     ]);
   });
 
-  test("a round of nothing else calls for the model, not for tools", () => {
+  test("a round with no other calls makes a model call due, but no tool run", () => {
     const { turn } = turnOf(...alone);
     expect(effectsAt(stateOf(turn.react))).toEqual({ callLlm: true, runTools: [] });
-    expect(nextMove(turn), "the call is still to be made").toBe("runTools");
+    expect(nextMove(turn), "the internal call still has to run").toBe("runTools");
     expect(nextMove(turnOf(...alone, contextExpanded(), toolSettled(0)).turn)).toBe("think");
   });
 
@@ -138,7 +138,7 @@ describe("internal tools (row R6)", () => {
   });
 });
 
-test("the inputs of a turn carry the text of their messages where there is one", () => {
+test("the inputs of a turn contain the text of their messages if there is one", () => {
   const [entry] = journalOf([hookApplied("afterTools", 0, { addedMessageIds: ["h"] })]);
   const inputs = entry && reactInputsOf(startTurn(at(turnStarted(), 1)), entry, (id) => `text of ${id}`);
   const [input] = inputs ?? [];

@@ -20,7 +20,7 @@ import { inputOf, stateOf } from "./react/as-state.ts";
 
 type TextLookup = (messageId: string) => string;
 
-/** One turn of a journal: its entries, and what its messages say. */
+/** One turn of a journal: its entries, and the text of its messages. */
 interface TurnJournal {
   readonly entries: readonly Entry[];
   readonly text: TextLookup;
@@ -40,7 +40,7 @@ async function turnsOf(stage: Stage, run: (typeof scenarios)[number]["run"]): Pr
   return turns;
 }
 
-/** Folds a turn, and gives what it was before each entry. */
+/** Folds a turn and yields its state before each entry. */
 function* foldOf(
   entries: readonly Entry[],
   text?: TextLookup,
@@ -71,7 +71,7 @@ function replay(inputs: readonly unknown[]) {
   );
 }
 
-/** Whether this state calls for what is about to be done. */
+/** Whether this state calls for the entry that follows. */
 function callsFor(turn: TurnState, entry: Entry): boolean {
   const { callLlm, runTools } = effectsAt(stateOf(turn.react));
   if (entry.type === "tool.started") return runTools.includes(entry.callId);
@@ -83,28 +83,28 @@ function callsFor(turn: TurnState, entry: Entry): boolean {
 describeRuntimes(
   "the runtime's turns run on the ReAct core (row R8)",
   (stage) => {
+    test.each(rows(scenarios, every(4)))("$name: its ReAct state equals the replay of its inputs", async ({ run }) => {
+      const turns = await turnsOf(stage(), run);
+      expect(turns.length).toBeGreaterThan(0);
+      for (const { entries, text } of turns) {
+        for (const lookup of [undefined, text]) {
+          const { turn, inputs } = lastOf(entries, lookup);
+          const stored: unknown[] = JSON.parse(JSON.stringify(inputs));
+          expect(replay(stored)).toEqual(stateOf(turn.react));
+        }
+        expect(lastOf(entries, text).turn.react.messages.every(({ id, content }) => content === text(id))).toBe(true);
+      }
+    });
+
     test.each(rows(scenarios, every(4)))(
-      "$name: its ReAct state is the replay of its inputs alone",
+      "$name: it starts only what its ReAct state calls for (row R5)",
       async ({ run }) => {
         const turns = await turnsOf(stage(), run);
-        expect(turns.length).toBeGreaterThan(0);
-        for (const { entries, text } of turns) {
-          for (const lookup of [undefined, text]) {
-            const { turn, inputs } = lastOf(entries, lookup);
-            const stored: unknown[] = JSON.parse(JSON.stringify(inputs));
-            expect(replay(stored)).toEqual(stateOf(turn.react));
-          }
-          expect(lastOf(entries, text).turn.react.messages.every(({ id, content }) => content === text(id))).toBe(true);
-        }
+        const effects = turns.flatMap(({ entries }) => [...foldOf(entries)]);
+        const begun = effects.filter(({ entry }) => ["model.requested", "tool.started"].includes(entry.type));
+        expect(begun.filter(({ before, entry }) => !callsFor(before, entry))).toEqual([]);
       },
     );
-
-    test.each(rows(scenarios, every(4)))("$name: it does what its ReAct state calls for (row R5)", async ({ run }) => {
-      const turns = await turnsOf(stage(), run);
-      const effects = turns.flatMap(({ entries }) => [...foldOf(entries)]);
-      const begun = effects.filter(({ entry }) => ["model.requested", "tool.started"].includes(entry.type));
-      expect(begun.filter(({ before, entry }) => !callsFor(before, entry))).toEqual([]);
-    });
   },
   ["memory"],
 );

@@ -15,7 +15,7 @@ import type { AgentState } from "../../src/state/index.ts";
 import type { DeepReadonly } from "../../src/base/index.ts";
 import type { Account } from "../../src/budget/index.ts";
 
-test("what is handed out is read-only to the last field", () => {
+test("public types are read-only at every depth", () => {
   expectTypeOf<{ list: string[] }>().not.toEqualTypeOf<DeepReadonly<{ list: string[] }>>();
   expectTypeOf<{ readonly list: string[] }>().not.toEqualTypeOf<DeepReadonly<{ readonly list: string[] }>>();
   expectTypeOf<Message>().toEqualTypeOf<DeepReadonly<Message>>();

@@ -3,7 +3,7 @@ import { type Lifecycle, lifecycleSchema, statusOf } from "../../src/state/index
 
 const mark = { by: "ann", at: 1 };
 
-/** For each status that an owner has written: idle, with a turn, idle and paused, with a turn and paused. */
+/** For each status written by an owner: idle, with a turn, idle and paused, with a turn and paused. */
 const table: Record<Lifecycle, readonly [Lifecycle, Lifecycle, Lifecycle, Lifecycle]> = {
   created: ["created", "busy", "created", "busy"],
   starting: ["starting", "starting", "starting", "starting"],
@@ -14,7 +14,7 @@ const table: Record<Lifecycle, readonly [Lifecycle, Lifecycle, Lifecycle, Lifecy
   shutdown: ["shutdown", "shutdown", "shutdown", "shutdown"],
 };
 
-it.each(lifecycleSchema.options)("a record whose owner wrote %s", (status) => {
+it.each(lifecycleSchema.options)("statusOf() a record with the stored status %s", (status) => {
   const root = { status, parentAgentId: null };
   expect([
     statusOf({ ...root, openTurnId: null, pause: null }),
@@ -24,6 +24,6 @@ it.each(lifecycleSchema.options)("a record whose owner wrote %s", (status) => {
   ]).toEqual(table[status]);
 });
 
-it("a child that its owner calls paused may be held from above, and is paused", () => {
+it("a child with the stored status paused may be held by its parent, and is paused", () => {
   expect(statusOf({ status: "paused", parentAgentId: "a", openTurnId: "a~b#1", pause: null })).toBe("paused");
 });

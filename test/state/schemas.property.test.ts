@@ -12,7 +12,7 @@ function schemasOf(folder: Readonly<Record<string, unknown>>): { name: string; s
   );
 }
 
-/** Why a value of this schema, written and read as JSON, is not what it was; undefined when every one is. */
+/** Returns why a value of this schema changes in a JSON round trip, or `undefined` if none does. */
 function faultOf(schema: z.ZodType): string | undefined {
   const isKept = fc.property(arbitraryOf(schema), (value) => {
     const read = schema.parse(JSON.parse(JSON.stringify(value)));
@@ -56,13 +56,13 @@ describe("every kind of entry, item, event and timer", () => {
   });
 });
 
-describe("what is stored of requests to people", () => {
+describe("stored requests to people", () => {
   const stored = Object.entries(state).filter(([name]) => ["agentRequestSchema", "decisionSchema"].includes(name));
-  test("is among the schemas above", () => {
+  test("use schemas checked above", () => {
     expect(stored.map(([name]) => name).sort()).toEqual(["agentRequestSchema", "decisionSchema"]);
   });
 
-  test("has no place for credentials (row L9)", () => {
+  test("drop credentials (row L9)", () => {
     const secret = { credentials: "canary", auth: { actorId: "ann", credentials: "canary" } };
     fc.assert(
       fc.property(arbitraryOf(state.agentRequestSchema), arbitraryOf(state.decisionSchema), (request, decision) => {
@@ -76,7 +76,7 @@ describe("what is stored of requests to people", () => {
     );
   });
 
-  test("every kind takes the verdicts that are its own, and may expire", () => {
+  test("every request kind allows a rejection and an expiry, and all verdicts are used", () => {
     const kinds = state.requestKindSchema.options;
     expect(Object.keys(state.verdictsOf).sort()).toEqual([...kinds].sort());
     for (const kind of kinds) expect(state.verdictsOf[kind]).toEqual(expect.arrayContaining(["rejected", "expired"]));
@@ -85,14 +85,14 @@ describe("what is stored of requests to people", () => {
   });
 });
 
-test("the hooks of a turn are counted one by one, in the order in which it comes to them", () => {
+test("the hook counts of a turn list the hooks in call order", () => {
   expect(Object.keys(state.hookCountsSchema.shape)).toEqual([...state.hookNames]);
   expect(Object.keys(state.noHooks)).toEqual([...state.hookNames]);
 });
 
-describe("what no schema lets in", () => {
+describe("invalid values", () => {
   const strict = schemasOf(state).filter(({ schema }) => schema instanceof z.ZodObject && "type" in schema.shape);
-  test.each(strict)("$name refuses another kind", ({ schema }) => {
+  test.each(strict)("$name refuses an unknown type", ({ schema }) => {
     expect(schema.safeParse({ type: "nothing.of.ours" }).success).toBe(false);
   });
 
@@ -100,7 +100,7 @@ describe("what no schema lets in", () => {
     expect(state.entrySchema.safeParse(value).success).toBe(false);
   });
 
-  test("a number has the range it says", () => {
+  test("a number must be within its range", () => {
     const entry = { type: "agent.starting", seq: 1, at: 1, epoch: 1 };
     expect(state.entrySchema.safeParse(entry).success).toBe(true);
     for (const wrong of [{ seq: 0 }, { seq: 1.5 }, { seq: "1" }, { epoch: -1 }, { at: Number.NaN }, { at: null }]) {

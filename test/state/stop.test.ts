@@ -30,22 +30,22 @@ describe("shouldStop decides in this order (row S5)", () => {
     { signals: 1, goesOn: false, tools: false, stops: true, why: "a stop signal stops" },
     { signals: 1, goesOn: true, tools: true, stops: false, why: "a requested continuation overrules it" },
     { signals: 1, goesOn: true, tools: false, stops: false, why: "a requested continuation overrules it" },
-    { signals: 0, goesOn: true, tools: false, stops: false, why: "a requested continuation goes on" },
-    { signals: 0, goesOn: true, tools: true, stops: false, why: "a requested continuation goes on" },
-    { signals: 0, goesOn: false, tools: true, stops: false, why: "tool calls go on" },
-    { signals: 0, goesOn: false, tools: false, stops: true, why: "else it stops" },
+    { signals: 0, goesOn: true, tools: false, stops: false, why: "a requested continuation continues" },
+    { signals: 0, goesOn: true, tools: true, stops: false, why: "a requested continuation continues" },
+    { signals: 0, goesOn: false, tools: true, stops: false, why: "tool calls continue" },
+    { signals: 0, goesOn: false, tools: false, stops: true, why: "otherwise it stops" },
   ])("$why (signals $signals, continuation $goesOn, tools $tools)", ({ signals, goesOn, tools, stops }) => {
     const reasons = Array.from({ length: signals }, () => "stop_requested" as const);
     expect(shouldStop(continuation(reasons, goesOn), tools)).toBe(stops);
   });
 
-  test("which signal it is makes no difference", () => {
+  test("every signal stops in the same way", () => {
     for (const reason of stopReasons) expect(shouldStop(continuation([reason], false), true)).toBe(true);
   });
 });
 
 describe("stop reasons (row S6)", () => {
-  test("stand in the order of their priority", () => {
+  test("are sorted by priority", () => {
     expect(stopReasons).toEqual([
       "error",
       "stop_requested",
@@ -64,7 +64,7 @@ describe("stop reasons (row S6)", () => {
 
   const reasons = fc.array(fc.constantFrom(...stopReasons), { maxLength: 8 });
 
-  test("the highest of several counts; among equals the first", () => {
+  test("the highest of several counts, and the first among equals", () => {
     fc.assert(
       fc.property(reasons, (several) => {
         const signals = several.map((reason, index) => signal(reason, String(index)));
@@ -76,12 +76,12 @@ describe("stop reasons (row S6)", () => {
     );
   });
 
-  test("all but completed and finish_reason mean that it was stopped by force", () => {
+  test("all but completed and finish_reason count as a forced stop", () => {
     const natural = stopReasons.filter((reason) => !wasForceStopped(reason));
     expect(natural).toEqual(["finish_reason", "completed"]);
   });
 
-  test("a person, a time limit, used-up attempts and an error cut what is in flight; the others wait for the end of the step", () => {
+  test("an abort, a time limit, used-up attempts and an error cut running calls; the others wait for the end of the step", () => {
     const cutting = stopReasons.filter((reason) => cutsNow(signal(reason)));
     expect(cutting).toEqual(["error", "time_limit", "retry_limit", "user_requested"]);
   });
@@ -95,7 +95,7 @@ describe("signals of limits and refusals", () => {
     expect(message).toMatch(/^desk, this turn: /);
   });
 
-  test("a reached limit stops, an abort stops, what only has to wait does not", () => {
+  test("a reached limit and an abort are signals, a wait is not", () => {
     expect(signalOfRefusal(at(refused("budget"), 1))?.reason).toBe("token_limit");
     expect(signalOfRefusal(at(refused("aborted"), 1))?.reason).toBe("user_requested");
     expect(signalOfRefusal(at(refused("unpriced"), 1))?.reason).toBe("error");

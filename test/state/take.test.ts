@@ -5,7 +5,7 @@ import { take, taken } from "../../src/state/index.ts";
 
 const schema = z.object({ name: z.string(), tags: z.array(z.string()).optional() });
 
-test("what is taken is a frozen value of our own", () => {
+test("take() returns a frozen copy", () => {
   const given = { name: "a", tags: ["x"], more: 1 };
   const value = take(schema, given, "the thing");
   given.tags.push("y");
@@ -13,7 +13,7 @@ test("what is taken is a frozen value of our own", () => {
   expect(Object.isFrozen(value) && Object.isFrozen(value.tags)).toBe(true);
 });
 
-test("what does not fit is told with its place", () => {
+test("the problem names the position of an invalid value", () => {
   expect(taken(schema, { name: "a", tags: [5] })).toEqual({
     ok: false,
     problem: "tags[0]: Invalid input: expected string, received number",

@@ -31,7 +31,7 @@ function isOpen(...bodies: EntryBody[]): boolean {
 describe("requests", () => {
   const two = [...inRound, requestOpened("approval", 0), requestOpened("question", 1)];
 
-  test("are open until they are decided; their calls wait so long", () => {
+  test("are open until they are decided, and their calls wait until then", () => {
     const ids = [`${callIdAt(0)}:1`, `${callIdAt(1)}:1`];
     expect(foldOf({}, ...two)).toMatchObject({ openRequestIds: ids, waitingCallIds: [callIdAt(0), callIdAt(1)] });
     const decided = foldOf({}, ...two, requestDecided("approved", "approval", 0));
@@ -44,7 +44,7 @@ describe("requests", () => {
     expect(closed).toMatchObject({ openRequestIds: [`${callIdAt(1)}:1`], waitingCallIds: [callIdAt(1)] });
   });
 
-  test("that the turn waits is for those who watch", () => {
+  test("turn.waiting changes nothing in the turn", () => {
     expect(foldOf({}, ...two, turnWaiting(`${callIdAt(0)}:1`))).toEqual(foldOf({}, ...two));
   });
 });
@@ -60,14 +60,14 @@ describe("a turn rests when every open call waits for a person or a child", () =
     expect(rests(...opened, toolStarted(1), toolSettled(1))).toBe(true);
   });
 
-  test("not any more once one of them goes on", () => {
+  test("no longer, once one of them continues", () => {
     const both = [...opened, childSpawned(1)];
     expect(rests(...both, requestDecided())).toBe(false);
     expect(rests(...both, childEnded(1))).toBe(false);
     expect(rests(...both, childEnded(1), toolSettled(1))).toBe(true);
   });
 
-  test("not while hooks look at a result, or a side call is under way", () => {
+  test("not while hooks review a result or a side call runs", () => {
     const looking = [...opened, { ...toolSettled(1), ...reviewDue }];
     expect(rests(...looking)).toBe(false);
     expect(rests(...looking, callReviewed(1))).toBe(true);
@@ -92,7 +92,7 @@ describe("a turn rests when every open call waits for a person or a child", () =
 });
 
 describe("open work", () => {
-  test("is a model call, a tool call, or a result that no hook has reviewed yet", () => {
+  test("is a model call, a tool call, or a result without a completed review", () => {
     expect(isOpen()).toBe(false);
     expect(isOpen(inCall)).toBe(true);
     expect(isOpen(inCall, modelResponded())).toBe(false);
@@ -102,7 +102,7 @@ describe("open work", () => {
     expect(isOpen(...last, callReviewed(0))).toBe(false);
   });
 
-  test("the open calls are those without a result, in the order of the answer", () => {
+  test("the open calls are those without a result, in the answer's order", () => {
     expect(openCallsOf(foldOf({}, ...inRound, toolSettled(0)))).toEqual([{ callId: callIdAt(1), name: "look" }]);
   });
 });

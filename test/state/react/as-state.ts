@@ -6,7 +6,7 @@ import {
   reactStateSchema,
 } from "../../../src/state/react/index.ts";
 
-/** The ReAct state of a turn's fold, as a user would have it. */
+/** The ReAct state of a turn's fold in its public form. */
 export function stateOf({ toolCalls, ...state }: FoldedReact): ReactState {
   return reactStateSchema.parse({
     ...state,
@@ -14,7 +14,7 @@ export function stateOf({ toolCalls, ...state }: FoldedReact): ReactState {
   });
 }
 
-/** An input of a turn's fold, as a user would write it. */
+/** An input of a turn's fold in its public form. */
 export function inputOf(step: ReactStep): ReactInput {
   if (step.type !== "re-act-observed") return step;
   const { calls, ...observed } = step;

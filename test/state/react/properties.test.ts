@@ -21,10 +21,10 @@ import { completed, expanded, finishes, goesOn, reloaded, result, started, user 
 const messageId = constantFrom("a", "b", "c", "d", "e", "f");
 const callIds = ["t1", "t2", "t3", "t4", "0", "10"];
 const time = integer({ min: 0, max: 4_000_000_000_000 });
-/** How many ordinals ago an observed call started; none: the caller does not say. */
+/** How many ordinals ago an observed call started; `undefined` if the caller does not pass it. */
 const age = option(integer({ min: 0, max: 3 }), { nil: undefined });
 
-/** An input is chosen without the state, the start of a call is filled in when it is applied. */
+/** Creates an input for a state: the start of a call is relative to the state's ordinal. */
 type Plan = (state: ReactState) => ReactInput;
 
 const plan: Arbitrary<Plan> = oneof(
@@ -66,7 +66,7 @@ function startOf(state: ReactState, ago: number | undefined): number | undefined
   return ago === undefined ? undefined : Math.max(0, state.ordinal - ago);
 }
 
-/** Every state on the way, the first one included. */
+/** Every state after each input, including the initial one. */
 function statesOf(inputs: readonly ReactInput[]): ReactState[] {
   const states = [initialAgentState()];
   for (const input of inputs) states.push(agentTransition(input)(states.at(-1) ?? initialAgentState()));
@@ -98,13 +98,13 @@ function withTimes(inputs: readonly ReactInput[], times: readonly number[]): Rea
 }
 
 describe("the ReAct core, for any inputs", () => {
-  it("gives equal states for equal inputs (R1)", () => {
+  it("returns equal states for equal inputs (R1)", () => {
     holds((inputs) => {
       expect(statesOf(structuredClone(inputs))).toEqual(statesOf(inputs));
     });
   });
 
-  it("is the same over a list of calls, as a turn's fold keeps them (R8)", () => {
+  it("is the same with a list of calls, as stored in a turn's fold (R8)", () => {
     holds((inputs) => {
       let react: FoldedReact = { ...initialAgentState(), toolCalls: [] };
       for (const [index, state] of statesOf(inputs).entries()) {
@@ -130,11 +130,11 @@ describe("the ReAct core, for any inputs", () => {
     });
   });
 
-  it("takes no notice of an input that it knows already (R4)", () => {
+  it("ignores an input that it already has (R4)", () => {
     holds((inputs) => {
       for (const [index, state] of statesOf(inputs).slice(1).entries()) {
         const input = inputs[index];
-        // Without the start of its call, a second observation cannot be told from the next call's; widening adds up.
+        // Without its call's start, a second observation looks like the next call's; window expansions add up.
         if (input === undefined || input.type === "context-window-expanded") continue;
         if (input.type === "re-act-observed" && input.calledLlmOrdinal === undefined) continue;
         expect(agentTransition(input)(state)).toBe(state);
@@ -152,7 +152,7 @@ describe("the ReAct core, for any inputs", () => {
     });
   });
 
-  it("calls for the same effects at any time of the clock (R4)", () => {
+  it("calls for the same effects at any clock time (R4)", () => {
     assert(
       property(inputsArbitrary, array(time, { minLength: 1, maxLength: 40 }), (inputs, times) => {
         const other = statesOf(withTimes(inputs, times));
@@ -192,7 +192,7 @@ describe("the ReAct core, for any inputs", () => {
     });
   });
 
-  it("comes to rest once the model has nothing more to say (R5)", () => {
+  it("calls for nothing once the model has answered (R5)", () => {
     holds((inputs) => {
       const last = statesOf(inputs).at(-1) ?? initialAgentState();
       const done = agentTransition(finishes(last.ordinal))(last);

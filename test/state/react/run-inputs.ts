@@ -17,7 +17,7 @@ export function completed(messageId: string, content = "done", timestamp = 1000)
   return { type: "llm-message-completed", messageId, content, timestamp };
 }
 
-/** `calledLlmOrdinal` left out: the machine derives the start of the call. */
+/** Without `calledLlmOrdinal` the machine derives the start of the call. */
 export function goesOn(toolCallIds: readonly string[], calledLlmOrdinal?: number): ReactInput {
   const request = { name: "search", parameters: '{"query":"x"}', calledAt: 1000 };
   const toolCalls = Object.fromEntries(toolCallIds.map((id) => [id, request]));

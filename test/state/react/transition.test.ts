@@ -12,7 +12,7 @@ import { completed, expanded, finishes, goesOn, reloaded, result, runInputs, sta
 const many = (count: number) => Array.from({ length: count }, (_, index) => user(`m${index}`));
 
 describe("R1 the machine is a pure, curried function over checked values", () => {
-  it("leaves the state it is given as it was", () => {
+  it("does not modify the state it is given", () => {
     const before = runInputs([user("a"), goesOn(["t"])]);
     const copy = structuredClone(before);
     agentTransition(result("t"))(before);
@@ -20,7 +20,7 @@ describe("R1 the machine is a pure, curried function over checked values", () =>
     expect(before).toEqual(copy);
   });
 
-  it("refuses inputs that do not fit, and keys that reach a prototype", () => {
+  it("refuses invalid inputs, and keys that reach a prototype", () => {
     expect(reactInputSchema.safeParse({ type: "user-message-received", messageId: "a", content: "x" }).success).toBe(
       false,
     );
@@ -43,7 +43,7 @@ describe("R1 the machine is a pure, curried function over checked values", () =>
     expect(runInputs([result("constructor")])).toEqual(initialAgentState());
   });
 
-  it("refuses stored states whose parts do not fit together", () => {
+  it("refuses stored states whose fields contradict each other", () => {
     const state = runInputs([user("a"), goesOn(["t"])]);
     const wide = { ...state, reActContext: { ...state.reActContext, contextWindowSize: 2 } };
     expect(reactStateSchema.safeParse(wide).error?.issues[0]?.path).toEqual(["reActContext", "contextWindowSize"]);
@@ -78,7 +78,7 @@ describe("R2 the state holds messages, tools, tool calls, the context and the la
 });
 
 describe("R3 inputs", () => {
-  it("carries the conversation of the design from question to answer", () => {
+  it("processes the conversation of the design document from question to answer", () => {
     const asked = runInputs([user("a"), goesOn(["t"]), result("t")]);
     expect(effectsAt(asked)).toEqual({ callLlm: true, runTools: [] });
     const streaming = runInputs([started("b")], asked);
@@ -106,13 +106,13 @@ describe("R3 inputs", () => {
   });
 });
 
-describe("R4 order goes by ordinals", () => {
-  it("counts two messages of one millisecond as two, in the order of arrival", () => {
+describe("R4 ordinals determine the order", () => {
+  it("counts two messages within one millisecond as two, in order of arrival", () => {
     const state = runInputs([user("late", 2000), user("same", 2000), user("early", 1)]);
     expect(state.messages.map(({ id }) => id)).toEqual(["late", "same", "early"]);
   });
 
-  it("notices a message in the very millisecond in which the model call started", () => {
+  it("notices a message within the millisecond in which the model call started", () => {
     const asked = runInputs([user("a", 1000)]);
     const state = runInputs([user("b", 1000), finishes(asked.ordinal, 1000)], asked);
     expect(effectsAt(state).callLlm).toBe(true);
@@ -129,7 +129,7 @@ describe("R4 order goes by ordinals", () => {
     expect(effectsAt(runInputs([user("b", 2)], idle)).callLlm).toBe(true);
   });
 
-  it("gives back the same object for duplicates and unknown ids", () => {
+  it("returns the same object for duplicates and unknown ids", () => {
     const state = runInputs([user("a"), started("b"), completed("b"), goesOn(["t"]), result("t")]);
     for (const input of [user("a"), user("b"), started("a"), started("b"), completed("b", "other")]) {
       expect(runInputs([input], state)).toBe(state);
@@ -145,7 +145,7 @@ describe("R4 order goes by ordinals", () => {
     expect(state.messages[0]).toMatchObject({ id: "b", content: "text", timestamp: 100 });
   });
 
-  it("widens the window by 10, or by the parameter, and never past the number of messages", () => {
+  it("widens the window by 10, or by the parameter, up to the number of messages", () => {
     const state = runInputs(many(23));
     const widths = [state];
     for (const by of [undefined, 2, 10]) {
