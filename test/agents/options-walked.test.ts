@@ -41,9 +41,9 @@ import { anyValues, classicValues, isTaken } from "../support/wrong-values.ts";
 
 interface Walked {
   readonly of: string;
-  /** Options with which it works. */
+  /** Options that are valid. */
   readonly good: object;
-  /** The names of all of them. */
+  /** The names of all options. */
   readonly names: string;
   readonly call: (options: never) => unknown;
 }
@@ -149,7 +149,7 @@ const walked: readonly Walked[] = [
   },
 ];
 
-/** These begin to work, and are ended again: fewer values are enough. */
+/** These start a runtime and shut it down, so fewer values are tried. */
 const running: readonly Walked[] = [
   {
     of: "createRuntime",
@@ -169,7 +169,7 @@ const running: readonly Walked[] = [
 describe.each([...walked.map((one) => ({ ...one, count: 60 })), ...running.map((one) => ({ ...one, count: 10 }))])(
   "$of()",
   ({ of, good, names, call, count }) => {
-    it("takes each value of each option, or refuses it by its name", async () => {
+    it("accepts each value of each option, or refuses it and names the option", async () => {
       for (const name of names.split(" ")) {
         const outcomes: boolean[] = [];
         for (const value of [...classicValues(), ...anyValues(amount(count, 5))]) {
@@ -180,7 +180,7 @@ describe.each([...walked.map((one) => ({ ...one, count: 60 })), ...running.map((
       await call(good as never);
     });
 
-    it("takes no options of a wrong kind, and none that it does not know", async () => {
+    it("refuses options of a wrong kind and unknown options", async () => {
       const outcomes: boolean[] = [];
       for (const value of classicValues()) outcomes.push(await isTaken("", () => call(value as never)));
       expect(outcomes).toContain(false);
@@ -194,10 +194,10 @@ describe.each([...walked.map((one) => ({ ...one, count: 60 })), ...running.map((
   },
 );
 
-/** Definitions on which their functions are called may have fields of their own. */
+/** Definitions whose functions are called as methods may have extra fields. */
 const ownFields: ReadonlySet<string> = new Set(["defineTool", "clientTool"]);
 
-it("arguments beside options are looked at too", async () => {
+it("arguments other than options are checked too", async () => {
   const calls: readonly ((value: never) => unknown)[] = [
     windowHistory,
     openaiModel,

@@ -16,7 +16,7 @@ const look = (description = "Looks.") =>
 const make = (options: Partial<AgentOptions> = {}) =>
   defineAgent({ name: "desk", instructions: "Answer.", tools: [look()], ...options, model: scriptedModel("ok") });
 
-it("has everything of a definition but its code, and the hash of it", () => {
+it("contains everything of a definition but its code, and its hash", () => {
   const child = defineAgent({ name: "reader", model: scriptedModel("read") });
   const { stored, ref } = make({
     tools: [look(), subagent(child), clientTool({ name: "pick", description: "Picks.", parameters: z.object({}) })],
@@ -55,7 +55,7 @@ it("has everything of a definition but its code, and the hash of it", () => {
   expect(Object.isFrozen(stored.tools)).toBe(true);
 });
 
-it("is the same for equal definitions, and another one after any change", () => {
+it("is the same for equal definitions, and differs after any change", () => {
   const { hash } = make().ref;
   expect(make().ref.hash).toBe(hash);
   const changes: Partial<AgentOptions>[] = [
@@ -72,7 +72,7 @@ it("is the same for equal definitions, and another one after any change", () => 
   expect(new Set([hash, ...hashes]).size).toBe(changes.length + 1);
 });
 
-it("holds no address and no key of its model", () => {
+it("contains no address and no key of its model", () => {
   const model = openaiModel("gpt-5-mini", { apiKey: "sk-canary", baseURL: "http://canary.example/v1" });
   const { stored } = defineAgent({ name: "desk", tools: [look()], model });
   expect(JSON.stringify(stored)).not.toContain("canary");

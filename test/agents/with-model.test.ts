@@ -23,7 +23,7 @@ const lead = defineAgent({
 const asking = () => scriptedModel([calling({ name: "reader", arguments: { input: "Read it." } }), "Over 250."]);
 
 describe("withModel()", () => {
-  it("runs the agent as it is defined on another model, its subagents by name", async () => {
+  it("runs the agent on another model, and its subagents on models by name", async () => {
     const model = asking();
     const reading = scriptedModel([calling("look"), "250 francs."]);
     const copy = withModel(lead, model, { subagents: { reader: reading } });
@@ -33,7 +33,7 @@ describe("withModel()", () => {
     expect(model.calls[1]?.messages.at(-1)).toMatchObject({ role: "tool", content: "250 francs." });
   });
 
-  it("leaves the definition as it was, and names the copy's version by its model", () => {
+  it("leaves the definition unchanged, and includes the model in the copy's version", () => {
     const copy = withModel(lead, scriptedModel("Yes."));
     expect([lead.model.name, copy.model.name, copy.name]).toEqual(["gpt-5-mini", "scripted", "lead"]);
     expect(copy.limits).toEqual(lead.limits);
@@ -42,7 +42,7 @@ describe("withModel()", () => {
     expect(withModel(reader, scriptedModel("Yes.")).stored).toEqual(defined.stored);
   });
 
-  it("keeps the models of subagents that are not named, and one copy of a shared one", async () => {
+  it("keeps the models of subagents that are not named, and copies a shared one once", async () => {
     const writer = defineAgent({ name: "writer", model: real(), tools: [subagent(reader)] });
     const team = defineAgent({ name: "team", model: real(), tools: [subagent(writer), subagent(reader)] });
     expect(withModel(team, scriptedModel("Yes.")).tools.tools).toEqual(team.tools.tools);

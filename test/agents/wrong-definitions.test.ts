@@ -51,7 +51,7 @@ it.each([
 const define = (path: string | URL) => (): unknown =>
   defineAgent({ name: "desk", model, instructions: { file: path } });
 
-it("a file that is not text is refused with its path, when the agent is defined", () => {
+it("a file that is not text is refused in defineAgent() with its path", () => {
   const missing = join(folder, "missing.md");
   expect(define(missing)).toThrow(`there is no file "${missing}"`);
   expect(define(folder)).toThrow(`"${folder}" is a folder; give the path of a text file`);
@@ -68,7 +68,7 @@ it("a file that is not text is refused with its path, when the agent is defined"
   expect(define(large)).toThrow(`"${large}" has 1000001 bytes; up to 1000000 are read`);
 });
 
-it("a file is read for each turn, and looked at again then", async () => {
+it("a file is read and checked for each turn", async () => {
   const path = file("desk.md", "\uFEFFBe brief. Grüße.");
   const seen = scriptedModel("fine");
   const agent = await createAgent({ model: seen, instructions: { file: pathToFileURL(path) } });
@@ -84,7 +84,7 @@ it("a file is read for each turn, and looked at again then", async () => {
   await agent.runtime.shutdown();
 });
 
-it("createAgent and createRuntime refuse what they do not know, with the nearest right name", async () => {
+it("createAgent and createRuntime refuse unknown options and suggest the nearest one", async () => {
   await expect(createAgent({ model, contextId: "a" } as never)).rejects.toThrow("did you mean agentId?");
   await expect(createAgent({ model, store: {} } as never)).rejects.toThrow("did you mean stores?");
   await expect(createAgent({ model, stores: {} as never })).rejects.toThrow(

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { abortable, combineSignals } from "../../src/base/index.ts";
 
 describe("combined signals", () => {
-  it("abort with the first source, for its reason", () => {
+  it("abort with the first source and its reason", () => {
     const [one, other] = [new AbortController(), new AbortController()];
     const { signal } = combineSignals([one.signal, undefined, other.signal]);
     expect(signal.aborted).toBe(false);
@@ -12,14 +12,14 @@ describe("combined signals", () => {
     expect(signal.reason).toBe("second");
   });
 
-  it("are aborted from the start when a source is", () => {
+  it("are aborted from the start if a source is", () => {
     const source = new AbortController();
     const combined = combineSignals([source.signal, AbortSignal.abort("gone")]);
     expect(combined.signal.reason).toBe("gone");
     expect(getEventListeners(source.signal, "abort")).toHaveLength(0);
   });
 
-  it("can be aborted alone", () => {
+  it("can be aborted on their own", () => {
     const source = new AbortController();
     const combined = combineSignals([source.signal]);
     combined.abort("mine");
@@ -28,7 +28,7 @@ describe("combined signals", () => {
     expect(getEventListeners(source.signal, "abort")).toHaveLength(0);
   });
 
-  it("let go of a long-lived source when disposed", () => {
+  it("release a long-lived source when disposed", () => {
     const source = new AbortController();
     const combined = combineSignals([source.signal]);
     combined.dispose();
@@ -39,7 +39,7 @@ describe("combined signals", () => {
 });
 
 describe("waiting until a signal aborts", () => {
-  it("gives the promise's outcome when it comes first, and leaves no listener", async () => {
+  it("returns the promise's result if it comes first, and leaves no listener", async () => {
     const { signal } = new AbortController();
     await expect(abortable(Promise.resolve(1), signal)).resolves.toBe(1);
     await expect(abortable(Promise.reject(new Error("no")), signal)).rejects.toThrow("no");
@@ -47,7 +47,7 @@ describe("waiting until a signal aborts", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  it("rejects with the reason, and a later rejection of the promise is handled", async () => {
+  it("rejects with the reason, and handles a later rejection of the promise", async () => {
     const controller = new AbortController();
     const work = Promise.withResolvers<string>();
     const waiting = abortable(work.promise, controller.signal);

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { backoffDelay } from "../../src/base/index.ts";
 import { InvalidInputError } from "../../src/errors/index.ts";
 
-it("doubles the longest wait with every attempt, up to the cap", () => {
+it("doubles the longest wait at every attempt, up to the cap", () => {
   const almostOne = 1 - Number.EPSILON;
   const longest = [1, 2, 3, 4, 5, 1000].map((n) => backoffDelay(n, almostOne, { baseMs: 100, capMs: 1000 }) + 1);
   expect(longest).toEqual([100, 200, 400, 800, 1000, 1000]);

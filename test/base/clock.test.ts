@@ -22,7 +22,7 @@ describe("the system clock", () => {
     vi.useRealTimers();
   });
 
-  it("calls back at the time, earlier times first, in the order of setting for one time (1)", () => {
+  it("calls back on time, by time and then by order of creation (1)", () => {
     clock.setTimer(start + 70, note("c"));
     clock.setTimer(start + 20, note("a"));
     clock.setTimer(start + 20, note("b"));
@@ -32,14 +32,14 @@ describe("the system clock", () => {
     expect(log).toEqual(["a at 20", "b at 20", "c at 70"]);
   });
 
-  it("calls back soon for a time that has passed, and not within the call", () => {
+  it("calls back soon for a time in the past, and not synchronously", () => {
     clock.setTimer(start - 5, note("late"));
     expect(log).toEqual([]);
     vi.advanceTimersByTime(1);
     expect(log).toHaveLength(1);
   });
 
-  it("waits longer than setTimeout can", () => {
+  it("supports waits longer than setTimeout allows", () => {
     clock.setTimer(start + 30 * day, note("month"));
     vi.advanceTimersByTime(1000);
     expect(log).toEqual([]);
@@ -48,7 +48,7 @@ describe("the system clock", () => {
     expect(log).toEqual([`month at ${30 * day}`]);
   });
 
-  it("notices within 100 ms that the clock was set forward", () => {
+  it("notices within 100 ms that the system clock was set forward", () => {
     clock.setTimer(start + day, note("tomorrow"));
     vi.advanceTimersByTime(1000);
     vi.setSystemTime(start + 2 * day);
@@ -56,7 +56,7 @@ describe("the system clock", () => {
     expect(log).toHaveLength(1);
   });
 
-  it("lets a delay pass if the system's clock is set", () => {
+  it("a delay is not affected if the system clock is set", () => {
     const begun = clock.elapsed();
     let passed = 0;
     clock.setDelay(1_000, () => {
@@ -72,7 +72,7 @@ describe("the system clock", () => {
     expect(passed).toBeLessThanOrEqual(1_100);
   });
 
-  it("does not call back early when the clock was set back", () => {
+  it("does not call back early if the system clock was set back", () => {
     clock.setTimer(start + 500, note("x"));
     vi.advanceTimersByTime(400);
     vi.setSystemTime(start - 400);
@@ -82,7 +82,7 @@ describe("the system clock", () => {
     expect(log).toEqual(["x at 500"]);
   });
 
-  it("forgets a cancelled timer, and stops ticking when none is left (3)", () => {
+  it("drops a cancelled timer, and stops ticking when none is left (3)", () => {
     const cancel = clock.setTimer(start + 10, note("cancelled"));
     clock.setTimer(start + 20, note("kept"));
     cancel();
@@ -94,7 +94,7 @@ describe("the system clock", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("lets the others run when a callback throws (2)", () => {
+  it("other timers run even if a callback throws (2)", () => {
     clock.setTimer(start + 10, () => {
       throw new Error("broken callback");
     });
@@ -104,7 +104,7 @@ describe("the system clock", () => {
     expect(log).toHaveLength(1);
   });
 
-  it("leaves room for others when a callback always sets a due timer", () => {
+  it("other timers run even if a callback always sets a due timer", () => {
     const again = () => {
       log.push("again");
       clock.setTimer(Date.now(), again);
@@ -120,7 +120,7 @@ describe("the system clock", () => {
   });
 });
 
-it("a waiting timer does not keep a process alive", () => {
+it("a pending timer does not keep the process alive", () => {
   const module = new URL("../../src/base/index.ts", import.meta.url).href;
   const program = `import { systemClock } from "${module}"; systemClock.setTimer(Date.now() + 3_600_000, () => {}); console.log("end");`;
   const output = execFileSync(process.execPath, ["--input-type=module", "-e", program], { timeout: 30_000 });

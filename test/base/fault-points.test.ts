@@ -21,7 +21,7 @@ describe("fault points", () => {
     expect(() => faultPoint("nobody.armed.this")).not.toThrow();
   });
 
-  it("strike once, at the k-th hit, until disarmed (2)", () => {
+  it("fire once, at the k-th hit, until disarmed (2)", () => {
     let strikes = 0;
     const disarm = armFaultPoints([{ name: "tool.started", hit: 2, action: () => (strikes += 1) }]);
     const counts = [1, 2, 3].map(() => {
@@ -37,7 +37,7 @@ describe("fault points", () => {
     expect(strikes).toBe(1);
   });
 
-  it("can throw in place", () => {
+  it("can throw at the call", () => {
     const disarm = armFaultPoints([
       {
         name: "commit.sent",
@@ -51,7 +51,7 @@ describe("fault points", () => {
     disarm();
   });
 
-  it("kill the process at the hit that the environment names", () => {
+  it("kill the process at the hit given in the environment", () => {
     const killed = run("other.point:1,commit.acknowledged:2");
     expect([killed.signal, killed.stdout]).toEqual(["SIGKILL", "12"]);
     const survived = run("commit.acknowledged:4");
@@ -62,7 +62,7 @@ describe("fault points", () => {
     expect(() => armFaultPoints(spec)).toThrow(InvalidInputError);
   });
 
-  it("refuse a hit that cannot come", () => {
+  it("refuse an impossible hit", () => {
     expect(() => armFaultPoints([{ name: "a", hit: 0 }])).toThrow(InvalidInputError);
   });
 });

@@ -13,7 +13,7 @@ function errorOf(work: () => void): unknown {
   return undefined;
 }
 
-test.skipIf(!existsSync("/dev/full"))("a full disk is named with the path and what to do", () => {
+test.skipIf(!existsSync("/dev/full"))("a full disk is reported with the path and what to do", () => {
   const error = errorOf(() => appendFileSync("/dev/full", "x"));
   expect(isNoSpace(error)).toBe(true);
   expect(describeFileError("/srv/run.json", error)).toBe(
@@ -21,7 +21,7 @@ test.skipIf(!existsSync("/dev/full"))("a full disk is named with the path and wh
   );
 });
 
-test("any other error of a file is named with the path", () => {
+test("any other file error is reported with the path", () => {
   const path = temporaryFile();
   mkdirSync(path);
   const error = errorOf(() => appendFileSync(path, "x"));

@@ -18,7 +18,7 @@ function problemOf(value: unknown, bounds?: Parameters<typeof toJson>[1]): strin
 }
 
 describe("toJson", () => {
-  test("copies any JSON value, and leaves out members that are undefined", () => {
+  test("copies any JSON value and omits undefined members", () => {
     assert(
       property(jsonValue(), (value) => {
         const json = JSON.parse(JSON.stringify(value)) as unknown;
@@ -31,7 +31,7 @@ describe("toJson", () => {
     expect(toJson({ a: undefined, b: 1 })).toEqual({ ok: true, json: { b: 1 } });
   });
 
-  test("names the first place that is not JSON, and what it is", () => {
+  test("names the first position that is not JSON, and its value", () => {
     expect(problemOf({ a: [1, Number.NaN] })).toBe("a[1]: NaN has no JSON form");
     expect(problemOf({ a: 7n })).toBe("a: the bigint 7n has no JSON form");
     expect(problemOf({ when: new Map() })).toBe("when: an object of class Map has no JSON form");
@@ -39,7 +39,7 @@ describe("toJson", () => {
     expect(problemOf(JSON.parse('{"a":{"__proto__":1}}'))).toBe("a.__proto__: this key is not allowed");
   });
 
-  test("bounds depth, cycles, size and sparse lists", () => {
+  test("limits depth, cycles, size and sparse lists", () => {
     const cycle: unknown[] = [];
     cycle.push(cycle);
     expect(problemOf(cycle)).toContain("more than 200 levels, or a cycle");
@@ -49,7 +49,7 @@ describe("toJson", () => {
     expect(problemOf(sparse)).toContain("larger than the permitted 16777216 characters");
   });
 
-  test("tells what throws while it is read, and never throws itself", () => {
+  test("reports errors thrown during the read, and never throws itself", () => {
     const accessor = {
       get a(): string {
         throw new Error("not yet");
@@ -65,19 +65,19 @@ describe("toJson", () => {
   });
 });
 
-test("a copy of JSON is another value", () => {
+test("a copy of JSON is a new value", () => {
   const json = { a: [{ b: 1 }] };
   expect(copyOfJson(json)).toEqual(json);
   expect(copyOfJson(json)).not.toBe(json);
 });
 
-test("what is frozen is frozen to the last field", () => {
+test("a frozen value is frozen at every depth", () => {
   const frozen = deepFreeze({ a: [{ b: 1 }] });
   expect([frozen, frozen.a, frozen.a[0]].map((one) => Object.isFrozen(one))).toEqual([true, true, true]);
 });
 
 describe("names", () => {
-  test("the nearest is told where it is near", () => {
+  test("the nearest name is suggested if it is near", () => {
     const known = ["agentId", "budget", "metadata"];
     expect(["agentid", "bugdet", "metdata", "store", ""].map((name) => nearestName(name, known))).toEqual([
       "agentId",
@@ -88,7 +88,7 @@ describe("names", () => {
     ]);
   });
 
-  test("options that are none are refused with the nearest right one", () => {
+  test("unknown options are refused with the nearest valid one", () => {
     const options = { of: "open()", names: ["agentId", "budget"], instead: { maxSteps: "budget: { maxSteps }" } };
     const refusal = (given: unknown) => () => assertKnownOptions(given, options);
     expect(refusal({ agentid: 1 })).toThrow(

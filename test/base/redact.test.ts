@@ -8,12 +8,12 @@ const shapesOnly = createRedactor({ environment: {} });
 describe("known secrets", () => {
   const redactor = createRedactor({ secrets: ['s3cr"et/ü', "hunter22"], environment: {} });
 
-  it("vanish from texts, wherever and however often they stand", () => {
+  it("are removed from texts, at every position and for every occurrence", () => {
     expect(redactor.text('a hunter22b s3cr"et/ü,hunter22')).toBe("a [redacted]b [redacted],[redacted]");
     expect(redactor.text("nothing to hide")).toBe("nothing to hide");
   });
 
-  it("are found as JSON, as JSON within JSON and in a URL", () => {
+  it("are found in JSON, in JSON within JSON and in a URL", () => {
     const secret = { note: 's3cr"et/ü' };
     expect(redactor.text(JSON.stringify(secret))).toBe('{"note":"[redacted]"}');
     expect(redactor.text(JSON.stringify({ body: JSON.stringify(secret) }))).toBe(
@@ -22,20 +22,20 @@ describe("known secrets", () => {
     expect(redactor.text(`?q=${encodeURIComponent('s3cr"et/ü')}`)).toBe("?q=[redacted]");
   });
 
-  it("that overlap leave nothing of either", () => {
+  it("are removed completely if they overlap", () => {
     const overlapping = createRedactor({ secrets: ["abcdef", "cdefgh", "gggg"], environment: {} });
     expect(overlapping.text("1abcdefgh2")).toBe("1[redacted]2");
     expect(overlapping.text("gggggg")).toBe("[redacted]");
   });
 
-  it("of less than four characters are refused by their place, not by their text", () => {
+  it("of fewer than four characters are refused by index, without their text", () => {
     expect(() => createRedactor({ secrets: ["long enough", "abc"] })).toThrow(InvalidInputError);
     expect(() => createRedactor({ secrets: ["long enough", "abc"] })).toThrow(
       "secrets[1] must be a text of at least 4",
     );
   });
 
-  test("no text around a secret keeps it, and a second time changes nothing", () => {
+  test("no surrounding text protects a secret, and a second pass changes nothing", () => {
     const secrets = ["hunter22", "Pa55 wört", 'q"uo\\te', "-----"];
     const careful = createRedactor({ secrets, environment: {} });
     const around = anyText({ unit: "grapheme" });
@@ -50,7 +50,7 @@ describe("known secrets", () => {
 });
 
 describe("the environment", () => {
-  it("gives its long values whose names speak of secrets", () => {
+  it("contributes its long values whose names suggest secrets", () => {
     const environment = {
       MY_API_KEY: "key-of-mine",
       DB_password: " trimmed-one\n",
@@ -61,7 +61,7 @@ describe("the environment", () => {
     expect(redactor.text("key-of-mine trimmed-one home-folder short")).toBe("[redacted] [redacted] home-folder short");
   });
 
-  it("is that of the process unless another is given", () => {
+  it("is that of the process unless another one is passed", () => {
     process.env.TROUPE_TEST_SECRET = "from-the-process";
     try {
       expect(createRedactor().text("it is from-the-process")).toBe("it is [redacted]");
@@ -128,18 +128,18 @@ describe("shapes of secrets", () => {
     "Passwords are not shown. A task-oriented, risk-averse team.",
     "https://example.com/a:b@c and ssh://git@example.com/x",
     "invalid_token: the sign-in has expired",
-  ])("none in: %s", (text) => {
+  ])("no secret in: %s", (text) => {
     expect(shapesOnly.text(text)).toBe(text);
   });
 
-  it("of one's own redact the whole match, or the group named secret", () => {
+  it("custom patterns redact the whole match, or the group named secret", () => {
     const redactor = createRedactor({ patterns: [/\bcard-\d{4}\b/, /pin (?<secret>\d+)/y], environment: {} });
     expect(redactor.text("card-1234 with pin 99, card-5678 with pin 1")).toBe(
       "[redacted] with pin [redacted], [redacted] with pin [redacted]",
     );
   });
 
-  it("are looked for in time linear in the text", () => {
+  it("are searched in time linear in the text", () => {
     const hostile = [
       "password=",
       'password="',
@@ -163,7 +163,7 @@ describe("shapes of secrets", () => {
     ];
     const startedAt = performance.now();
     for (const piece of hostile) shapesOnly.text(piece.repeat(Math.ceil(300_000 / piece.length)));
-    // Quadratic time would be hours.
+    // Quadratic time would take hours.
     expect(performance.now() - startedAt).toBeLessThan(10_000);
   });
 });
@@ -171,7 +171,7 @@ describe("shapes of secrets", () => {
 describe("values", () => {
   const redactor = createRedactor({ secrets: ["hunter22"], environment: {} });
 
-  it("are copied without secrets in keys and values; what has a secret's name goes whole", () => {
+  it("are copied without secrets in keys and values; a value under a secret's name is redacted whole", () => {
     const given = {
       list: ["hunter22", 1, null, true],
       hunter22: "x",
@@ -193,7 +193,7 @@ describe("values", () => {
     expect(given.dbPassword).toBe("abc");
   });
 
-  it("that are errors show name, message and cause", () => {
+  it("that are errors keep name, message and cause", () => {
     const error = new TypeError("no hunter22", { cause: new Error("Bearer abc123def") });
     expect(redactor.value({ error })).toEqual({
       error: { name: "TypeError", message: "no [redacted]", cause: { name: "Error", message: "Bearer [redacted]" } },
@@ -202,7 +202,7 @@ describe("values", () => {
     expect(redactor.message("thrown hunter22")).toBe("thrown [redacted]");
   });
 
-  it("may be nested without end or hold a prototype's name", () => {
+  it("may be nested endlessly or contain a prototype's name", () => {
     const ring: Record<string, unknown> = {};
     ring.again = ring;
     expect(JSON.stringify(redactor.value(ring))).toContain("[nested too deep]");

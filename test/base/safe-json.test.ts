@@ -6,8 +6,8 @@ import { InvalidInputError } from "../../src/errors/index.ts";
 const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
 describe("parseJson", () => {
-  it("reads what JSON.parse reads", () => {
-    // Texts with a key that it refuses are those of the next tests.
+  it("parses what JSON.parse parses", () => {
+    // Texts with a key that it refuses are covered by the next tests.
     const harmless = jsonValue().filter((value) => !/__proto__|constructor|prototype/.test(JSON.stringify(value)));
     assert(
       property(harmless, (value) => {
@@ -18,20 +18,17 @@ describe("parseJson", () => {
     );
   });
 
-  it.each(["__proto__", "constructor", "prototype"])(
-    "refuses the key %s, also when it is written with escapes",
-    (key) => {
-      const escaped = `\\u${key.charCodeAt(0).toString(16).padStart(4, "0")}${key.slice(1)}`;
-      for (const name of [key, escaped]) {
-        expect(() => parseJson(`{"a":[0,{"b":{"${name}":1}}]}`, { what: "the body" })).toThrow(
-          `the body has the key "${key}" at $.a[1].b; this key is not permitted`,
-        );
-      }
-      expect(parseJson(`{"a":"${key}"}`)).toEqual({ a: key });
-    },
-  );
+  it.each(["__proto__", "constructor", "prototype"])("refuses the key %s, even with escapes", (key) => {
+    const escaped = `\\u${key.charCodeAt(0).toString(16).padStart(4, "0")}${key.slice(1)}`;
+    for (const name of [key, escaped]) {
+      expect(() => parseJson(`{"a":[0,{"b":{"${name}":1}}]}`, { what: "the body" })).toThrow(
+        `the body has the key "${key}" at $.a[1].b; this key is not permitted`,
+      );
+    }
+    expect(parseJson(`{"a":"${key}"}`)).toEqual({ a: key });
+  });
 
-  it("permits depth 200 and refuses 201, however deep it goes on", () => {
+  it("accepts depth 200 and refuses 201 and deeper", () => {
     expect(() => parseJson(nested(200))).not.toThrow();
     expect(() => parseJson(nested(201))).toThrow("nested deeper than the permitted 200 levels");
     expect(() => parseJson(nested(1_000_000))).toThrow(InvalidInputError);
@@ -44,7 +41,7 @@ describe("parseJson", () => {
     expect(() => parseJson('"abcdef"', { maxBytes: 5 })).toThrow(InvalidInputError);
   });
 
-  it("tells the place of a syntax error, never the content", () => {
+  it("reports the position of a syntax error, never the content", () => {
     const error = catchError(() => parseJson('{"key": secret-token}', { what: "the request body" }));
     expect(error).toBeInstanceOf(InvalidInputError);
     expect(String(error)).toContain("the request body is not valid JSON");
@@ -53,7 +50,7 @@ describe("parseJson", () => {
 });
 
 describe("stableStringify", () => {
-  it("is one text for one value, built in any order, and JSON that reads back", () => {
+  it("is the same text for equal values, however they were built, and JSON that parses back", () => {
     const one = stableStringify({ b: 1, a: { d: [1, "x", null], c: true } });
     expect(one).toBe('{"a":{"c":true,"d":[1,"x",null]},"b":1}');
     expect(stableStringify({ a: { c: true, d: [1, "x", null], e: undefined }, b: 1 })).toBe(one);
@@ -65,7 +62,7 @@ describe("stableStringify", () => {
     );
   });
 
-  it("refuses what JSON would lose without a word", () => {
+  it("refuses values that JSON would silently lose", () => {
     const cycle: { self?: unknown } = {};
     cycle.self = cycle;
     for (const value of [undefined, [undefined], Number.NaN, 1n, () => 1, new Date(0), new Map(), cycle]) {

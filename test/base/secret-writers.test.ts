@@ -5,7 +5,7 @@ import { createRedactor, redactedText } from "../../src/base/index.ts";
 import { defineTool, type RunContext } from "../../src/tools/index.ts";
 import { z } from "zod";
 
-/** Every way in which our own writers put a text into another text. */
+/** Every method by which our writers embed one text in another. */
 const writers: Readonly<Record<string, (text: string) => string>> = {
   "JSON text": (text) => JSON.stringify(text),
   "JSON value": (text) => JSON.stringify({ value: text, list: [text] }),
@@ -18,7 +18,7 @@ const writers: Readonly<Record<string, (text: string) => string>> = {
   "plain text": (text) => `before ${text} after`,
 };
 
-/** Odd enough to be escaped by every writer, and long enough not to be there by chance. */
+/** Odd enough for every writer to escape it, and too long to occur by chance. */
 const secret = fc
   .string({
     unit: fc.oneof(
@@ -53,7 +53,7 @@ function written(value: string, by: readonly string[]): string {
   return by.reduce((text, name) => writers[name]?.(text) ?? text, value);
 }
 
-/** Takes away what writers have put around a text, as a reader of any of them would: what a secret could be read from. */
+/** Removes the escapes that writers add, and yields every text from which a secret could be read. */
 function* decoded(text: string): Generator<string> {
   for (let at = text; ; ) {
     yield at;
@@ -83,7 +83,7 @@ function* decoded(text: string): Generator<string> {
 }
 
 describe("a known secret, nested up to four writers deep", () => {
-  test("is shown by no redactor, in no form that can be read back", () => {
+  test("is removed by every redactor in every form that can be decoded", () => {
     fc.assert(
       fc.property(secret, nesting, (known, by) => {
         const redactor = createRedactor({ secrets: [known], environment: {}, shapes: false });
@@ -98,7 +98,7 @@ describe("a known secret, nested up to four writers deep", () => {
     );
   });
 
-  test("is in no result of the tool that was lent it", async () => {
+  test("is in no redacted result of the tool that received it", async () => {
     await fc.assert(
       fc.asyncProperty(secret, nesting, async (known, by) => {
         const tool = defineTool({
@@ -118,7 +118,7 @@ describe("a known secret, nested up to four writers deep", () => {
     );
   });
 
-  test("leaves what stands around it as it was", () => {
+  test("the surrounding text stays unchanged", () => {
     const redactor = createRedactor({ secrets: ['s3"cr\net'], environment: {} });
     const inner = JSON.stringify({ value: 's3"cr\net', other: 'a"b' });
     const text = JSON.stringify([["x", JSON.stringify({ body: inner })]]);
@@ -127,7 +127,7 @@ describe("a known secret, nested up to four writers deep", () => {
   });
 });
 
-test("a secret within JSON within a URL within JSON is found, known or by its shape", () => {
+test("a secret within JSON within a URL within JSON is found, by its value or by its shape", () => {
   const known = 's3cr"et';
   const inner = JSON.stringify({ password: known, user: "me" });
   const text = JSON.stringify({ url: `https://example.com/?state=${encodeURIComponent(inner)}` });
@@ -146,11 +146,11 @@ test("a shape of a secret is found at any depth", () => {
   }
 });
 
-test("looking at every reading of a text takes time in proportion to it", () => {
+test("decoding every form of a text takes time proportional to its length", () => {
   const redactor = createRedactor({ secrets: ['s3"cret'], environment: {} });
   const hostile = ["%25", "%255C", "%5C%22", "\\", "\\u005c", "\\u005cu005c", '\\\\\\"', "\\x5c", "\\n"];
   const startedAt = performance.now();
   for (const piece of hostile) redactor.text(piece.repeat(Math.ceil(200_000 / piece.length)));
-  // A reading for each backslash would be hours.
+  // Decoding at each backslash would take hours.
   expect(performance.now() - startedAt).toBeLessThan(20_000);
 });

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { readableThrown, wordsOfThrown } from "../../src/base/index.ts";
 import { foreignValues } from "../support/foreign-values.ts";
 
-it("an ordinary error stays what it is, and so does a value that is not an object", () => {
+it("an ordinary error is returned unchanged, and so is a value that is not an object", () => {
   const error = new RangeError("out of range", { cause: { deep: true } });
   expect(readableThrown(error)).toBe(error);
   expect(wordsOfThrown(error)).toBe("out of range");
@@ -13,7 +13,7 @@ it("an ordinary error stays what it is, and so does a value that is not an objec
   expect(readableThrown(undefined)).toBe(undefined);
 });
 
-it.each(Object.entries(foreignValues))("%s can be read as often as one likes", (_name, value) => {
+it.each(Object.entries(foreignValues))("%s can be read any number of times", (_name, value) => {
   const read = readableThrown(value());
   for (let time = 0; time < 2; time += 1) {
     expect(typeof wordsOfThrown(read)).toBe("string");
@@ -21,7 +21,7 @@ it.each(Object.entries(foreignValues))("%s can be read as often as one likes", (
   }
 });
 
-it("what cannot be read says so, and a value that is not an error says what it is", () => {
+it("an unreadable error and a value that is not an error get a message that states this", () => {
   const { proxy, revoke } = Proxy.revocable(new Error("x"), {});
   revoke();
   expect(readableThrown(proxy)).toMatchObject({ name: "thrown", message: "something was thrown that cannot be read" });

@@ -2,7 +2,7 @@ import { array, assert, boolean, integer, property, record } from "fast-check";
 import { expect, it } from "vitest";
 import { createTimerQueue } from "../../src/base/index.ts";
 
-it("gives timers back by time and then by age, without those that were removed", () => {
+it("returns timers by time and then by age, without removed ones", () => {
   const timers = array(record({ at: integer({ min: 0, max: 1000 }), isRemoved: boolean() }), { maxLength: 60 });
   assert(
     property(timers, (planned) => {
@@ -22,7 +22,7 @@ it("gives timers back by time and then by age, without those that were removed",
   );
 });
 
-it("keeps the order when a removed timer's place goes to an earlier one", () => {
+it("keeps the order when an earlier timer replaces a removed one", () => {
   const queue = createTimerQueue();
   const taken: number[] = [];
   const remove = new Map([0, 10, 1, 11, 12, 2, 3].map((at) => [at, queue.add(at, () => taken.push(at))]));
@@ -31,7 +31,7 @@ it("keeps the order when a removed timer's place goes to an earlier one", () => 
   expect(taken).toEqual([0, 1, 2, 3, 10, 12]);
 });
 
-it("gives nothing that is not due, and nothing younger than the mark", () => {
+it("returns no timer that is not due or was added after the mark", () => {
   const queue = createTimerQueue();
   queue.add(5, () => {});
   const mark = queue.added;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Waiters } from "../../src/base/index.ts";
 
 describe("waiters", () => {
-  test("everyone who waits for a key is given its value, and no waiter of another key", async () => {
+  test("a value resolves every wait for its key, and no wait for another key", async () => {
     const waiters = new Waiters<string, number>();
     const both = [waiters.wait("a"), waiters.wait("a")];
     const other = waiters.wait("b");
@@ -13,7 +13,7 @@ describe("waiters", () => {
     expect(await other).toBe(2);
   });
 
-  test("what was looked up for those who waited is not given to those who came meanwhile", async () => {
+  test("a value that was looked up for earlier waits does not resolve later ones", async () => {
     const waiters = new Waiters<string, string>();
     const early = waiters.wait("a");
     const waiting = waiters.of("a");
@@ -24,7 +24,7 @@ describe("waiters", () => {
     expect(await Promise.all([early, late])).toEqual(["old", "new"]);
   });
 
-  test("a rejection reaches those who wait, also where they look at it later", async () => {
+  test("a rejection reaches a wait even if it is awaited later", async () => {
     const waiters = new Waiters<string>();
     const wait = waiters.wait("a");
     waiters.reject("a", new Error("gone"));
@@ -33,7 +33,7 @@ describe("waiters", () => {
     expect(waiters.has("a")).toBe(false);
   });
 
-  test("who is forgotten is settled by nothing that comes later", async () => {
+  test("a forgotten wait is never settled", async () => {
     const waiters = new Waiters<string, number>();
     const forgotten = waiters.wait("a");
     waiters.forget("a");

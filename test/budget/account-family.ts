@@ -20,14 +20,14 @@ interface OpenCall {
 }
 
 /**
- * A turn `turn:desk#1` under a lifetime account, children of it, and turns that the agent starts later for their ends: all
- * that one turn has set going. Beside the accounts it keeps plain sums, to which they are compared.
+ * A turn `turn:desk#1` under a lifetime account, its children, and the turns that the agent starts later for their results. Next to
+ * the accounts it keeps plain sums, to which they are compared.
  */
 export class AccountFamily {
   readonly accounts = new Map<string, Account>();
   readonly calls: OpenCall[] = [];
   readonly active = new Set<string>();
-  /** What was really used, and how many steps were begun, by all agents together. */
+  /** What all agents together have used, and the steps they have started. */
   readonly sum = { tokens: 0, costMicros: 0, steps: 0, ownSteps: 0 };
   now = 1_000;
   turns = 1;
@@ -41,7 +41,7 @@ export class AccountFamily {
     }
   }
 
-  /** Those that were not ended with their turn. */
+  /** Children that did not end with their turn. */
   get children(): string[] {
     const all = [...this.accounts.keys()].filter((id) => id.startsWith("agent:desk~"));
     return all.filter((id) => !this.#ended.has(this.account(id).parentId ?? ""));
@@ -62,7 +62,7 @@ export class AccountFamily {
     return [account, ...(account.parentId === null ? [] : this.chain(account.parentId))];
   }
 
-  /** One more call of this account's holder, where it is granted. */
+  /** One more call of this account's holder, if it is granted. */
   call(id: string, promptTokens: number, outputTokens: number): void {
     const { agentId } = this.account(id);
     const minimumOutputTokens = Math.min(16, outputTokens);
@@ -83,7 +83,7 @@ export class AccountFamily {
     if (agentId === "desk") this.sum.ownSteps += 1;
   }
 
-  /** The end of one of the calls that are out. */
+  /** Settles one of the open calls. */
   settle(which: number, share: number): void {
     const [call] = this.calls.splice(which % Math.max(1, this.calls.length), 1);
     if (!call) return;
@@ -102,7 +102,7 @@ export class AccountFamily {
     else this.active.delete(id);
   }
 
-  /** The open turn ends while these children of it go on; its own calls are over. */
+  /** Ends the open turn, whose own calls are over, while these children continue. */
   endTurn(goesOn: readonly string[]): void {
     const turnId = this.openTurn;
     if (!turnId) return;
@@ -118,7 +118,7 @@ export class AccountFamily {
     this.#ended.add(turnId);
   }
 
-  /** The agent starts a turn for the end of a child; it starts one more child. */
+  /** The agent starts a turn for the result of a child, and the turn starts one more child. */
   wake(child: string, limits: Limits): void {
     if (this.openTurn) return;
     const { parentId } = this.account(child);

@@ -28,7 +28,7 @@ export function ask(changes: Partial<ReservationAsk> = {}): ReservationAsk {
   };
 }
 
-/** A moment at which both times of a store are the same. */
+/** A moment with equal wall-clock and elapsed time. */
 export function momentAt(time: number): Moment {
   return { now: time, steady: time };
 }

@@ -13,7 +13,7 @@ const limits = fc.record(
   { requiredKeys: [] },
 );
 
-/** From the agent's own account upwards; `reserved` is what others have in flight. */
+/** A chain from the agent's own account upwards; `reserved` contains the reservations of others. */
 const chain = fc
   .array(fc.record({ limits, used: fc.nat(500), reserved: fc.nat(500), steps: fc.nat(3) }), {
     minLength: 1,
@@ -40,7 +40,7 @@ const call: fc.Arbitrary<ReservationAsk> = fc
     ask({ ...changes, accountId: "a0", finalAnswer: true, minimumOutputTokens: Math.min(changes.outputTokens, 256) }),
   );
 
-test("a reservation is said to be the last exactly where the same prompt with the least output is refused after it", () => {
+test("a reservation is marked as the last exactly if the same prompt with the least output would be refused after it", () => {
   let granted = 0;
   fc.assert(
     fc.property(chain, call, (accounts, first) => {

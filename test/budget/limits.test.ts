@@ -14,8 +14,8 @@ import {
 } from "../../src/budget/index.ts";
 import { InvalidInputError } from "../../src/errors/index.ts";
 
-describe("a budget as a user writes it", () => {
-  test("becomes whole micro-dollars and milliseconds", () => {
+describe("a budget given by a user", () => {
+  test("is converted to whole micro-dollars and milliseconds", () => {
     const budget: Budget = {
       maxSteps: 3,
       maxTokens: 1000,
@@ -38,13 +38,13 @@ describe("a budget as a user writes it", () => {
     });
   });
 
-  test("takes a deadline as a date, an ISO text or milliseconds", () => {
+  test("accepts a deadline as a Date, an ISO text or milliseconds", () => {
     const at = Date.UTC(2030, 0, 1);
     for (const deadline of [new Date(at), "2030-01-01T00:00:00Z", at])
       expect(limitsOf({ deadline })).toEqual({ deadlineAt: at });
   });
 
-  test("that is absent is unlimited, field by field", () => {
+  test("an absent field means unlimited", () => {
     expect(limitsOf()).toEqual(unlimited());
     expect(limitsOf({ maxSteps: undefined })).toEqual({});
   });
@@ -78,7 +78,7 @@ describe("a budget as a user writes it", () => {
     ["deadline", new Date(1_893_456_000), "if 2030-01-01T00:00:00.000Z is meant, multiply it by 1,000"],
     ["strict", 1, "true or false, or leave it out"],
     ["finalAnswer", "yes", "true or false, or leave it out"],
-  ])("refuses %s: %o, and says which field, what it was and what is right", (field, value, right) => {
+  ])("refuses %s: %o, and the error names the field, the value and what is expected", (field, value, right) => {
     const refused = () => limitsOf({ [field]: value });
     expect(refused).toThrow(InvalidInputError);
     expect(refused).toThrow(new RegExp(`^budget\\.${field} is .*; it takes .*`));
@@ -90,11 +90,11 @@ describe("a budget as a user writes it", () => {
     [10n, "the bigint 10n"],
     ["10", 'the text "10"'],
     [{}, "an object"],
-  ])("shows %o in a way that tells it from a number that would do", (value, shown) => {
+  ])("shows %o so that it differs from a valid number", (value, shown) => {
     expect(() => limitsOf({ maxSteps: value } as Budget)).toThrow(`budget.maxSteps is ${shown};`);
   });
 
-  test("refuses a deadline that has passed where it holds from now on, and takes one that has not", () => {
+  test("refuses a deadline in the past where it takes effect now, and accepts a later one", () => {
     const now = Date.UTC(2030, 0, 1);
     for (const deadline of [now, now - 1, new Date(now - 5), "2029-12-31"]) {
       expect(() => limitsOf({ deadline }, now)).toThrow(
@@ -116,11 +116,11 @@ describe("a budget as a user writes it", () => {
     ["maxToolCall", "maxToolCalls"],
     ["treeSteps", "maxTreeSteps"],
     ["final_answer", "finalAnswer"],
-  ])("refuses %s, and asks whether %s was meant", (field, meant) => {
+  ])("refuses %s and suggests %s", (field, meant) => {
     expect(() => limitsOf({ [field]: 3 })).toThrow(`budget.${field} is not a limit: did you mean ${meant}?`);
   });
 
-  test("refuses a name that is like no limit, and names those that there are", () => {
+  test("refuses an unknown name and lists the limits", () => {
     expect(() => limitsOf({ currency: 3 } as Budget)).toThrow(
       /^budget.currency is not a limit\. The limits are maxSteps, .*maxCost, deadline/,
     );
@@ -131,15 +131,15 @@ describe("a budget as a user writes it", () => {
   });
 });
 
-describe("how limits are held", () => {
-  test("is stored beside them, and does not limit anything by itself", () => {
+describe("`strict` and `finalAnswer`", () => {
+  test("are stored with the limits and limit nothing themselves", () => {
     expect(limitsOf({ strict: true, finalAnswer: false })).toEqual({ strict: true, finalAnswer: false });
     expect(isEmpty(limitsOf({ strict: true, finalAnswer: true }))).toBe(true);
   });
 });
 
 describe("limits", () => {
-  test("are empty only when none is set; a limit of 0 is one", () => {
+  test("are empty only if none is set; 0 is a limit", () => {
     expect(isEmpty(unlimited())).toBe(true);
     expect(isEmpty(limitsOf({ maxSteps: 0 }))).toBe(false);
     expect(isEmpty(limitsOf({ deadline: 0 }))).toBe(false);
@@ -153,7 +153,7 @@ describe("limits", () => {
     ["maxTokens", { maxTokens: 2 }, { tokens: 2 }],
     ["maxCostMicros", { maxCost: 0.000002 }, { costMicros: 2 }],
     ["maxActiveMs", { maxSeconds: 0.002 }, { activeMs: 2 }],
-  ] as const)("%s is reached at its number, not one before", (name, budget, used) => {
+  ] as const)("%s is reached exactly at its number", (name, budget, used) => {
     const limits = limitsOf(budget);
     const oneLess = Object.fromEntries(Object.entries(used).map(([key, value]) => [key, value - 1]));
     expect(reachedLimit(limits, { ...noAmounts, ...oneLess }, 0)).toBeUndefined();
@@ -161,19 +161,19 @@ describe("limits", () => {
     expect(isExhausted(limits, { ...noAmounts, ...used }, 0)).toBe(true);
   });
 
-  test("a deadline is reached by the clock alone", () => {
+  test("a deadline is reached by the clock only", () => {
     const limits = limitsOf({ deadline: 100 });
     expect(isExhausted(limits, noAmounts, 99)).toBe(false);
     expect(isExhausted(limits, noAmounts, 100)).toBe(true);
   });
 
-  test("without any nothing is ever exhausted; 0 allows nothing from the start", () => {
+  test("without limits nothing is ever exhausted; 0 allows nothing", () => {
     const much = Object.fromEntries(Object.keys(noAmounts).map((key) => [key, 1e12]));
     expect(isExhausted(unlimited(), { ...noAmounts, ...much }, 1e15)).toBe(false);
     expect(isExhausted(limitsOf({ maxTokens: 0 }), noAmounts, 0)).toBe(true);
   });
 
-  test("what remains is told for each limit that is set, and never falls below 0", () => {
+  test("remaining() contains each limit that is set, and never falls below 0", () => {
     const limits = limitsOf({ maxSteps: 3, maxTokens: 10, maxCost: 0.5, maxSeconds: 2, deadline: 5_000, strict: true });
     const used = { ...noAmounts, steps: 1, tokens: 12, costMicros: 100_000, activeMs: 500, toolCalls: 7 };
     const left = { maxSteps: 2, maxTokens: 0, maxCostMicros: 400_000, maxActiveMs: 1_500, deadlineAt: 1_000 };
@@ -192,7 +192,7 @@ describe("limits", () => {
     }
   });
 
-  test("what binds on a chain is what binds on any account of it, at the smallest limit of each kind", () => {
+  test("the limits that bind on a chain are those of any of its accounts, at the smallest value of each kind", () => {
     const top = bindingOf(limitsOf({ maxTokens: 5 }));
     expect(top).toEqual({ maxTokens: 5, strict: false });
     const both = bindingOf(limitsOf({ maxCost: 1, strict: true }), top);

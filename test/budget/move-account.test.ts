@@ -56,7 +56,7 @@ function checkEach(family: AccountFamily): void {
   }
 }
 
-/** All that the first turn has set going, later turns included, stays within that turn's limits. */
+/** The first turn, its children and all later turns together stay within the first turn's limits. */
 function checkAll({ sum, calls }: AccountFamily, first: Limits): void {
   const tokens = calls.reduce((all, { reservation }) => all + reservation.tokens, sum.tokens);
   const costMicros = calls.reduce((all, { reservation }) => all + reservation.costMicros, sum.costMicros);
@@ -66,7 +66,7 @@ function checkAll({ sum, calls }: AccountFamily, first: Limits): void {
   expect(sum.ownSteps).toBeLessThanOrEqual(first.maxSteps ?? Number.POSITIVE_INFINITY);
 }
 
-test("no account gains room by a move, and what is reserved and who works is counted right, in any order", () => {
+test("no account gains room by a move, and reservations and workers are counted correctly, in any order", () => {
   let moves = 0;
   let wakes = 0;
   fc.assert(
@@ -102,10 +102,10 @@ const child = (changes: Partial<Account> = {}): Account => ({
   ...changes,
 });
 
-describe("what a turn leaves to its children in the background", () => {
+describe("the background account that a turn leaves to its children", () => {
   const used = { ...account().used, tokens: 300, steps: 2, toolCalls: 1, activeMs: 10_000 };
 
-  test("its limits less what is used, and less what those that stay have reserved", () => {
+  test("has the turn's limits minus its use and minus the reservations of those that stay", () => {
     const turn = spent({
       used,
       reserved: { tokens: 250, costMicros: 0 },
@@ -128,14 +128,14 @@ describe("what a turn leaves to its children in the background", () => {
     expect(children).toEqual([{ ...moved, parentId: "background:desk#1" }]);
   });
 
-  test("the working time of a turn ends with the last who worked for it", () => {
+  test("the turn's working time ends with the last one that works for it", () => {
     const turn = spent({ used, activeCount: 1, activeSince: 5_000 });
     const moved = child({ activeCount: 1, activeSince: 5_000 });
     const { turn: rest } = moveToBackground(turn, [moved], undefined, 9_000);
     expect(rest).toMatchObject({ activeCount: 0, activeSince: null, used: { activeMs: 14_000 } });
   });
 
-  test("a deadline, and how limits are held, stay as they are", () => {
+  test("keeps a deadline and the flags of the limits", () => {
     const turn = account({ deadline: 99_000, strict: true }, { turnId: "desk#1" });
     expect(moveToBackground(turn, [child()], undefined, 0).background?.limits).toEqual({
       deadlineAt: 99_000,
@@ -143,7 +143,7 @@ describe("what a turn leaves to its children in the background", () => {
     });
   });
 
-  test("no account of its own where nothing is limited, or where what is above leaves no more", () => {
+  test("is not created if nothing is limited, or if the account above leaves no more", () => {
     const free = account({}, { id: "turn:desk#1", turnId: "desk#1", parentId: "agent:desk" });
     const life = account({ maxTokens: 100 }, { id: "agent:desk", agentId: "agent" });
     expect(moveToBackground(free, [child()], life, 0)).toMatchObject({

@@ -32,7 +32,7 @@ describe("a price", () => {
     expect(priceSchema.safeParse(price).success).toBe(false);
   });
 
-  test("of 0 is one", () => {
+  test("of 0 is valid", () => {
     expect(
       costOf({ inputTokens: 1_000, outputTokens: 9 }, priceSchema.parse({ inputPerMillion: 0, outputPerMillion: 0 })),
     ).toBe(0);
@@ -40,7 +40,7 @@ describe("a price", () => {
 });
 
 describe("the cost of a call", () => {
-  test("is in whole micro-dollars, rounded up once, cached and written input at prices of their own", () => {
+  test("is in whole micro-dollars, rounded up once, with separate prices for cached and cache-written input", () => {
     expect(costOf({ inputTokens: 1_000, outputTokens: 500 }, flat)).toBe(1_250);
     expect(costOf({ inputTokens: 1_000, outputTokens: 500, cachedInputTokens: 800 }, flat)).toBe(1_070);
     expect(costOf({ inputTokens: 1_000, outputTokens: 0, cachedInputTokens: 9_000 }, flat)).toBe(25);
@@ -51,17 +51,17 @@ describe("the cost of a call", () => {
     expect(costOf(written, { ...flat, cacheWritePerMillion: 2.5 })).toBe(1_015);
   });
 
-  test("takes the input's price for cached tokens without one of their own", () => {
+  test("uses the input price for cached tokens without a price", () => {
     const price = { inputPerMillion: 3, outputPerMillion: 9 };
     expect(costOf({ inputTokens: 100, outputTokens: 0, cachedInputTokens: 100 }, price)).toBe(300);
   });
 
-  test("counts what the call costs by itself", () => {
+  test("includes the price per call", () => {
     expect(costOf({ inputTokens: 0, outputTokens: 0 }, { ...flat, perCall: 0.005 })).toBe(5_000);
     expect(costBound({ ...flat, perCall: 0.005 }, 0, 0)).toBe(5_000);
   });
 
-  test("is that of the tier which its prompt has reached, for all of it", () => {
+  test("uses the price tier that its prompt has reached, for all tokens", () => {
     expect(costOf({ inputTokens: 200_000, outputTokens: 1_000 }, tiered)).toBe(52_000);
     expect(costOf({ inputTokens: 200_001, outputTokens: 1_000 }, tiered)).toBe(103_001);
     expect(costOf({ inputTokens: 200_001, outputTokens: 0, cachedInputTokens: 200_001 }, tiered)).toBe(10_001);
@@ -70,7 +70,7 @@ describe("the cost of a call", () => {
     expect(costOf({ inputTokens: 2_000_000, outputTokens: 1_000 }, reversed)).toBe(2_002_500);
   });
 
-  test("does not round up what is exact, for any price with up to four decimals", () => {
+  test("does not round up exact amounts, for any price with up to four decimals", () => {
     const tokens = fc.integer({ min: 0, max: 2_000_000_000 });
     const price = fc.integer({ min: 0, max: 10_000_000 });
     fc.assert(
@@ -103,8 +103,8 @@ const anyPrice = fc.record({
   }),
 });
 
-describe("the bound of a call's cost", () => {
-  test("is never below what the call costs, however much of it was cached or written to the cache", () => {
+describe("the upper bound of a call's cost", () => {
+  test("is never below the cost, regardless of cached and cache-written tokens", () => {
     const amount = fc.nat(5_000);
     fc.assert(
       fc.property(anyPrice, amount, amount, amount, amount, (price, inputTokens, outputTokens, cached, written) => {
@@ -123,14 +123,14 @@ describe("the bound of a call's cost", () => {
     );
   });
 
-  test("reckons with the next tier where a prompt a quarter longer would reach it", () => {
+  test("uses the next tier if a prompt a quarter longer would reach it", () => {
     const near = 200_000 / (1 + TIER_MARGIN);
     expect(costBound(tiered, near, 0)).toBe(Math.ceil(near * 0.25));
     expect(costBound(tiered, near + 1, 0)).toBe(Math.ceil((near + 1) * 0.5));
     expect(costBound(tiered, 2_000_000, 1_000)).toBe(2_003_000);
   });
 
-  test("tells the most output that money is enough for, to the token", () => {
+  test("outputWithin() returns the highest output that the money covers, to the token", () => {
     fc.assert(
       fc.property(anyPrice, fc.nat(5_000), fc.nat(1_000_000), (price, inputTokens, micros) => {
         const output = outputWithin(price, inputTokens, micros);

@@ -16,7 +16,7 @@ const reservation = { accountId: "a", tokens: 500, costMicros: 90, outputTokens:
 const reserved = { ...account(), reserved: { tokens: 700, costMicros: 100 } };
 
 describe("a settlement", () => {
-  test("gives the reservation back and counts what was used, on the whole chain", () => {
+  test("releases the reservation and adds the use on the whole chain", () => {
     const chain = settle([reserved, reserved], {
       reservation,
       tokens: 120,
@@ -39,25 +39,25 @@ describe("a settlement", () => {
     ["tokens", 0.5],
     ["costMicros", -1],
     ["costMicros", 2 ** 60],
-  ])("of %s that are %s is refused: nothing is ever given back", (field, amount) => {
+  ])("of %s that are %s is refused: nothing is refunded", (field, amount) => {
     const settlement = { reservation, tokens: 1, costMicros: 1, usage: null, unconfirmed: false, [field]: amount };
     expect(() => settle([reserved], settlement)).toThrow(InvariantError);
     const usage = { inputTokens: amount, outputTokens: 1 };
     expect(() => settle([reserved], { ...settlement, [field]: 1, usage })).toThrow(InvariantError);
   });
 
-  test("never makes a sum that cannot be told from the next one", () => {
+  test("never exceeds the largest safe integer", () => {
     const full = { ...reserved, used: { ...reserved.used, costMicros: Number.MAX_SAFE_INTEGER - 1 } };
     const [settled] = settle([full], { reservation, tokens: 1, costMicros: 9, usage: null, unconfirmed: false });
     expect(settled?.used.costMicros).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  test("of an unknown amount is used in full and remembered as unconfirmed", () => {
+  test("of an unknown amount is counted in full and as unconfirmed", () => {
     const [settled] = settle([reserved], { reservation, tokens: 500, costMicros: 90, usage: null, unconfirmed: true });
     expect(settled).toMatchObject({ used: { tokens: 500 }, unconfirmed: { tokens: 500, costMicros: 90 } });
   });
 
-  test("of more than was reserved is counted as it is", () => {
+  test("above the reservation is counted in full", () => {
     const [settled] = settle([reserved], {
       reservation,
       tokens: 9000,
@@ -69,10 +69,10 @@ describe("a settlement", () => {
   });
 });
 
-describe("the use of models", () => {
+describe("use by model", () => {
   const usage = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 40, cacheWriteTokens: 30, reasoningTokens: 5 };
 
-  test("is kept by name on every account of the chain: calls, tokens of each kind, cost", () => {
+  test("is stored by name on every account of the chain: calls, tokens of each kind, cost", () => {
     const ofAnother = { ...reservation, model: "other" };
     const first = settle([reserved, reserved], { reservation, tokens: 120, costMicros: 30, usage, unconfirmed: false });
     const estimated = { inputTokens: 7, outputTokens: 3, estimated: true };
@@ -86,7 +86,7 @@ describe("the use of models", () => {
     }
   });
 
-  test("counts a call of unknown end as it was reserved, and one that was refused not at all", () => {
+  test("counts a call with an unknown result as reserved, and a refused one not at all", () => {
     const [lost] = settle([reserved], { reservation, tokens: 500, costMicros: 90, usage: null, unconfirmed: true });
     const counted = { calls: 1, inputTokens: 100, outputTokens: 400, costMicros: 90, unconfirmedCalls: 1 };
     expect(lost?.models).toEqual({ m: { ...noModelUse, ...counted } });
@@ -94,7 +94,7 @@ describe("the use of models", () => {
     expect(none?.models).toEqual({});
   });
 
-  test("of a name that every object has is kept as well", () => {
+  test("is stored for a name that every object has, too", () => {
     const odd = { ...reservation, model: "constructor" };
     const [settled] = settle([reserved], { reservation: odd, tokens: 120, costMicros: 0, usage, unconfirmed: false });
     expect(settled?.models).toEqual({ constructor: { ...noModelUse, ...usage, calls: 1 } });
@@ -102,7 +102,7 @@ describe("the use of models", () => {
 });
 
 describe("a tool call", () => {
-  test("counts for its own agent and in every tree above", () => {
+  test("counts for its own agent and for every tree above", () => {
     const outcome = countToolCall([account(), account({}, { id: "root", agentId: "boss" })], "agent", momentAt(0));
     expect(outcome).toMatchObject({
       granted: true,
@@ -110,7 +110,7 @@ describe("a tool call", () => {
     });
   });
 
-  test("over a limit is refused, and the account that forbids it is named", () => {
+  test("over a limit is refused with the account and the limit", () => {
     const boss = account({ maxTreeToolCalls: 0 }, { id: "root", agentId: "boss" });
     const refused = { granted: false, needed: 1, accountId: "root", limit: "maxTreeToolCalls", used: 0, max: 0 };
     expect(countToolCall([account(), boss], "agent", momentAt(0))).toEqual(refused);
@@ -122,7 +122,7 @@ describe("a tool call", () => {
 });
 
 describe("active time", () => {
-  test("runs from the first worker to the last, however many there are between", () => {
+  test("runs from the first worker's start to the last one's end", () => {
     let shared = account({ maxSeconds: 10 });
     const workers = new Map<string, Account>();
     for (const [worker, isActive, at] of [
@@ -133,7 +133,7 @@ describe("active time", () => {
     ] as const) {
       const own = workers.get(worker) ?? account();
       const [changed, above] = countActivity([own, shared], isActive, at);
-      if (!changed || !above) throw new Error("both accounts change");
+      if (!changed || !above) throw new Error("expected both accounts to change");
       workers.set(worker, changed);
       shared = above;
     }
@@ -141,7 +141,7 @@ describe("active time", () => {
     expect(workers.get("one")).toMatchObject({ used: { activeMs: 100 }, activeCount: 0, isActive: false });
   });
 
-  test("tells when it runs out while work goes on, and nothing while it does not", () => {
+  test("has an end while work continues, and none otherwise", () => {
     const [working] = countActivity(
       [{ ...account({ maxSeconds: 1 }), used: { ...account().used, activeMs: 400 } }],
       true,
@@ -154,7 +154,7 @@ describe("active time", () => {
     expect(activeUntil({ ...working, limits: {} })).toBeUndefined();
   });
 
-  test("is counted once for each holder, however often it is told", () => {
+  test("is counted once per holder, even if reported twice", () => {
     const [working] = countActivity([account()], true, 100);
     if (!working) throw new Error("one account was given");
     expect(working).toMatchObject({ isActive: true, activeCount: 1, activeSince: 100 });
@@ -162,12 +162,12 @@ describe("active time", () => {
     expect(countActivity([account()], false, 200)).toEqual([]);
   });
 
-  test("of those below does not make the account's own holder one that works", () => {
+  test("of agents below does not mark the account's own holder as working", () => {
     const [, above] = countActivity([account(), account()], true, 100);
     expect(above).toMatchObject({ isActive: false, activeCount: 1 });
   });
 
-  test("never goes back when the clock does", () => {
+  test("never goes backwards with the clock", () => {
     const chain = countActivity(countActivity([account()], true, 100), false, 50);
     expect(chain).toMatchObject([{ used: { activeMs: 0 }, activeCount: 0 }]);
   });
@@ -178,14 +178,14 @@ function at(tokens: number): Account {
 }
 
 describe("a warning", () => {
-  test("is given at 80 %, and remembered", () => {
+  test("is given once, at 80 %", () => {
     expect(newWarnings(at(799), momentAt(0)).warnings).toEqual([]);
     const { account: warned, warnings } = newWarnings(at(800), momentAt(0));
     expect(warnings).toEqual([{ accountId: "a", limit: "maxTokens", used: 800, max: 1000 }]);
     expect(newWarnings({ ...warned, used: { ...warned.used, tokens: 990 } }, momentAt(0)).warnings).toEqual([]);
   });
 
-  test("is given for tool calls, of the agent and of its tree", () => {
+  test("is given for tool calls of the agent and of its tree", () => {
     const used = { ...account().used, toolCalls: 4, treeToolCalls: 8 };
     const busy = { ...account({ maxToolCalls: 5, maxTreeToolCalls: 10 }), used };
     expect(newWarnings(busy, momentAt(0)).warnings).toEqual([
@@ -194,7 +194,7 @@ describe("a warning", () => {
     ]);
   });
 
-  test("is given for working time while the work goes on", () => {
+  test("is given for working time during the work", () => {
     const working = { ...account({ maxSeconds: 10 }), activeCount: 1, activeSince: 1000 };
     expect(newWarnings(working, momentAt(8999)).warnings).toEqual([]);
     expect(newWarnings(working, momentAt(9000)).warnings).toMatchObject([
@@ -202,7 +202,7 @@ describe("a warning", () => {
     ]);
   });
 
-  test("is not given for a limit of 0, where there is nothing to use", () => {
+  test("is not given for a limit of 0", () => {
     expect(newWarnings(account({ maxTokens: 0, maxSteps: 0 }), momentAt(0)).warnings).toEqual([]);
   });
 });

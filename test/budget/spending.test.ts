@@ -14,7 +14,7 @@ function account(id: string, agentId: string, parentId: string | null, models: A
   return { ...openAccount({ id, agentId, turnId: null, parentId, limits: {} }), models };
 }
 
-describe("what each agent has spent", () => {
+describe("spending by agent", () => {
   const accounts = [
     account("agent:a", "a", null, { big: use(100, 4), small: use(30, 3) }),
     account("turn:a#1", "a", "agent:a", { big: use(60, 2), small: use(30, 3) }),
@@ -24,7 +24,7 @@ describe("what each agent has spent", () => {
     account("agent:a~c", "a~c", "turn:a~b#1", { small: use(10, 1) }),
   ];
 
-  test("is its own part, and that with all below it; a turn under a lifetime counts once", () => {
+  test("has the agent's own use and that of its tree; a turn under a lifetime account counts once", () => {
     const spending = spendingByAgent(accounts);
     expect(spending.get("a")).toEqual({
       tree: { big: use(100, 4), small: use(30, 3) },
@@ -34,7 +34,7 @@ describe("what each agent has spent", () => {
     expect(spending.get("a~c")?.own).toEqual({ small: use(10, 1) });
   });
 
-  test("of an agent without a lifetime account is the sum of its turns", () => {
+  test("of an agent without a lifetime account is the sum over its turns", () => {
     const turns = [
       account("turn:a#1", "a", null, { big: use(60, 2) }),
       account("turn:a#2", "a", null, { big: use(40, 2), small: use(1) }),
@@ -42,7 +42,7 @@ describe("what each agent has spent", () => {
     expect(totalUse(spendingByAgent(turns).get("a")?.tree ?? {})).toEqual(use(101, 5));
   });
 
-  test("stays with the agent when its child goes on in the background", () => {
+  test("stays with the agent if its child continues in the background", () => {
     const moved = [
       account("turn:a#1", "a", null, { small: use(70, 7) }),
       account("background:a#1", "a", null, { small: use(10, 1) }),

@@ -32,7 +32,7 @@ const limits: fc.Arbitrary<Limits> = fc.record(
   { requiredKeys: [] },
 );
 
-/** Up to 15 accounts, up to 5 deep: each hangs under an earlier one. */
+/** Up to 15 accounts, up to 5 levels deep: each one's parent is an earlier account. */
 const tree: fc.Arbitrary<Tree> = fc.array(fc.tuple(fc.nat(), limits), { minLength: 1, maxLength: 15 }).map((nodes) => {
   const accounts = new Map<string, Account>();
   const depths: number[] = [];
@@ -63,7 +63,7 @@ const move = fc.record({
   outputTokens: fc.integer({ min: 1, max: 900 }),
   price,
   opensStep: fc.boolean(),
-  /** Which open reservation to settle first, if any, and how much of it was used. */
+  /** The open reservation to settle first, if any, and the share of it that was used. */
   settles: fc.option(
     fc.record({ which: fc.nat(), share: fc.double({ min: 0, max: 1, noNaN: true }), unconfirmed: fc.boolean() }),
   ),
@@ -116,7 +116,7 @@ function askOf(tree: Tree, { who, promptTokens, outputTokens, price, opensStep }
   };
 }
 
-/** The account's place in the chain above another. */
+/** Whether `above` is in the chain of account `id`. */
 function isAbove(tree: Tree, above: string, id: string): boolean {
   return chainOf(tree, id).some((account) => account.id === above);
 }
@@ -125,7 +125,7 @@ function over(limit: number | undefined, amount: number): boolean {
   return limit !== undefined && amount > limit;
 }
 
-/** What is wrong with the accounts, given the reservations that are open. */
+/** The faults of the accounts, given the open reservations. */
 function faultsOf(tree: Tree, open: readonly Reservation[]): string[] {
   const faults: string[] = [];
   for (const { id, limits, used, reserved } of tree.accounts.values()) {
@@ -149,12 +149,12 @@ function judgementFaults(tree: Tree, ask: ReservationAsk, outcome: ReserveOutcom
   }
   if (outcome.reason === "budget") return [];
   if (outcome.reason === "unpriced") return ask.price === null ? [] : ["a priced call was refused as unpriced"];
-  // Another call is out, and without it this one would be granted: no call waits for ever.
+  // Another call is open, and without it this one would be granted: no call waits forever.
   const chain = chainOf(tree, ask.accountId);
   const isAlone = chain.find((account) => account.id === outcome.accountId)?.reserved.tokens === 0;
   const free = chain.map((account) => ({ ...account, reserved: { tokens: 0, costMicros: 0 } }));
   const wouldGo = reserve(free, ask, momentAt(0)).granted;
-  return isAlone || !wouldGo ? ["told to wait for nothing"] : [];
+  return isAlone || !wouldGo ? ["told to wait although no wait can help"] : [];
 }
 
 function run(tree: Tree, moves: readonly Move[]): { open: Reservation[]; faults: string[] } {
@@ -189,7 +189,7 @@ test("used + reserved never exceeds a limit, on any account, at any moment", () 
 /** Sets the limits of one account between two moves. */
 const change = fc.record({ who: fc.nat(), limits });
 
-test("after any change of limits, no account of a chain is over its limit through a new reservation", () => {
+test("after any change of limits, no new reservation puts an account of its chain over its limit", () => {
   fc.assert(
     fc.property(tree, fc.array(fc.tuple(move, fc.option(change)), { maxLength: 40 }), (accounts, moves) => {
       const open: Reservation[] = [];
@@ -207,7 +207,7 @@ test("after any change of limits, no account of a chain is over its limit throug
         if (!outcome.granted) continue;
         put(accounts, outcome.accounts);
         open.push(outcome.reservation);
-        // A limit that was lowered below what is used stays exceeded, so that nothing more is taken under it.
+        // A limit lowered below the current use stays exceeded, so that nothing more is granted under it.
         const { tokens, costMicros } = outcome.reservation;
         for (const { agentId, limits: own, used, reserved } of outcome.accounts) {
           const isOver = [
@@ -224,7 +224,7 @@ test("after any change of limits, no account of a chain is over its limit throug
   );
 });
 
-test("at rest nothing is reserved, and the unconfirmed parts are part of what was used", () => {
+test("once everything is settled nothing is reserved, and unconfirmed use is included in the use", () => {
   fc.assert(
     fc.property(tree, fc.array(move, { maxLength: 20 }), (accounts, moves) => {
       for (const reservation of run(accounts, moves).open) {

@@ -13,7 +13,7 @@ import {
 import { amount } from "../support/full.ts";
 import { ask, momentAt } from "./budget-fixtures.ts";
 
-/** A tree of accounts with one line, played in random order; every wake is looked at with and without the short way. */
+/** A tree of accounts with one queue, played in random order. Every wake is computed with and without the shortcut. */
 class Line {
   readonly accounts = new Map<string, Account>();
   readonly out: Reservation[] = [];
@@ -35,7 +35,7 @@ class Line {
   ask(who: number, promptTokens: number, outputTokens: number, now: number): readonly (readonly string[])[] {
     const id = `a${who % this.accounts.size}`;
     this.#asked += 1;
-    // Some of the asks are those of a call that waits already.
+    // Some calls ask again while they are queued.
     const waiting = this.line.find((one) => one.ask.accountId === id);
     const asked = ask({
       key: waiting && this.#asked % 2 === 0 ? waiting.ask.key : `call-${this.#asked}`,
@@ -69,14 +69,14 @@ class Line {
     return this.#wake(now);
   }
 
-  /** The calls that were told, and those that are told if all calls in the line are looked at anew. */
+  /** The woken calls, and those woken when all queued calls are checked again. */
   #wake(now: number): readonly (readonly string[])[] {
     const changed = [...this.#changed].flatMap((id) => this.find(id) ?? []);
     this.#changed.clear();
     const { queue: line, agentIds } = wakeNext(this.line, { topId: "a0", find: this.find, changed }, momentAt(now));
-    // Of a line of which nothing is known but what each takes at least.
+    // The same queue with only the least need of each call known.
     const unknown = this.line.map((waiter) => ({ ...waiter, need: waiter.least }));
-    const all = wakeNext(unknown, { topId: "no short way", find: this.find, changed: [] }, momentAt(now));
+    const all = wakeNext(unknown, { topId: "no shortcut", find: this.find, changed: [] }, momentAt(now));
     this.line = line;
     return [keysOf(line), keysOf(all.queue), agentIds, all.agentIds];
   }
@@ -96,7 +96,7 @@ class Line {
   }
 }
 
-/** Keys of those who wait; what each was told of is part of it. */
+/** Keys of the waiting calls, with the time each was woken at. */
 function keysOf(line: readonly Waiter[]): string[] {
   return line.map(({ ask: { key }, wokenAt }) => `${key} ${wokenAt ?? ""}`);
 }
@@ -124,13 +124,13 @@ const others = fc.array(fc.oneof({ weight: 3, arbitrary: fc.constant({}) }, budg
   size: "max",
 });
 
-test("the calls that are told are those that a fresh look at the whole line would tell", () => {
+test("the woken calls are those that a check of the whole queue would wake", () => {
   let longest = 0;
   fc.assert(
     fc.property(top, others, moves, (first, rest, played) => {
       const tree = new Line([first, ...rest]);
       for (const [step, one] of played.entries()) {
-        // Some of those who were told are late.
+        // Some woken calls are late.
         const now = 1_000 + step * 900;
         const [line, all, told, toldOfAll] =
           "who" in one ? tree.ask(one.who, one.prompt, one.output, now) : tree.settle(one.which, one.share, now);

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import type { Message } from "../../src/state/index.ts";
 import { answer, hookMessage, input, round, turn } from "./messages.ts";
 
-/** What a turn did, in numbers. */
+/** The shape of a turn: its rounds, and whether it has an input and an answer. */
 const turnShape = fc.record({
   rounds: fc.array(
     fc.record({
@@ -16,7 +16,7 @@ const turnShape = fc.record({
   answers: fc.boolean(),
 });
 
-/** A conversation, the last turn of which is open. */
+/** A conversation whose last turn is open. */
 export interface Conversation {
   readonly history: readonly Message[];
   readonly turnId: string;
@@ -53,7 +53,7 @@ const damage = fc.oneof(
   fc.record({ kind: fc.constant("repeatCall" as const), at: fc.nat() }),
 );
 
-/** Conversations with messages that are lost, doubled, out of place, or that name calls wrongly. */
+/** Conversations with lost, duplicated or misplaced messages, or with wrong call ids. */
 export const brokenConversation: fc.Arbitrary<Conversation> = fc
   .tuple(wholeConversation, fc.array(damage, { maxLength: 6 }))
   .map(([{ history, turnId }, damages]) => {

@@ -30,7 +30,7 @@ function compactionInput(messages: readonly Message[], turnId: string, isTooLong
   return { messages, shown: (all) => all, turnId, isTooLong, generate, signal: new AbortController().signal };
 }
 
-/** A store with its last compaction, as the runtime keeps them. */
+/** Messages and their last compaction, as the runtime stores them. */
 class Store {
   history: Message[];
   compaction: CompactedView | null = null;
@@ -64,13 +64,13 @@ function isSummary({ origin }: Message): boolean {
   return origin === "compaction";
 }
 
-/** The task of the open turn: what the last user message before or in it says. */
+/** The task of the open turn: the last user message before or in it. */
 function taskOf({ history, turnId }: Conversation): Message | undefined {
   return history.find(({ id }) => id === `${turnId}:in`) ?? history.findLast(({ origin }) => origin === "user");
 }
 
 describe("conversations as the runtime writes them", () => {
-  test("each compaction hides something more, parts nothing, keeps the task, and one day there is no more to hide", async () => {
+  test("each compaction hides more, splits no round, keeps the task, and finally finds nothing left to hide", async () => {
     await fc.assert(
       fc.asyncProperty(wholeConversation, setting, async (conversation, { strategy, isTooLong }) => {
         const store = new Store(conversation.history);
@@ -84,7 +84,7 @@ describe("conversations as the runtime writes them", () => {
           expect(isLegal(view)).toBeUndefined();
           expect(!task || view.includes(task)).toBe(true);
           expect(view.filter(isSummary)).toHaveLength(strategy.name === "summarize" ? 1 : 0);
-          // Nothing that was hidden comes back, and something more is.
+          // No hidden message comes back, and at least one more is hidden.
           const shown = new Set(idsOf(view));
           const gone = new Set(idsOf(store.history.filter(({ id }) => !shown.has(id))));
           for (const id of hidden) expect(gone).toContain(id);
@@ -96,7 +96,7 @@ describe("conversations as the runtime writes them", () => {
     );
   });
 
-  test("the newest are kept as they are, as many as was asked for", async () => {
+  test("the newest `keep` messages stay unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(wholeConversation, setting, async ({ history, turnId }, { keep, strategy }) => {
         const store = new Store(history);
@@ -110,7 +110,7 @@ describe("conversations as the runtime writes them", () => {
     );
   });
 
-  test("what is before the open turn goes before anything of it", async () => {
+  test("messages before the open turn are dropped before any of its own", async () => {
     await fc.assert(
       fc.asyncProperty(wholeConversation, setting, async (conversation, { strategy, isTooLong }) => {
         const { history, turnId } = conversation;
@@ -128,7 +128,7 @@ describe("conversations as the runtime writes them", () => {
     );
   });
 
-  test("over many turns, with compactions anywhere, what was hidden never comes back", async () => {
+  test("over many turns, with compactions anywhere, hidden messages never come back", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ rounds: fc.integer({ min: 0, max: 4 }), setting: fc.option(setting) }), { maxLength: 8 }),
@@ -159,7 +159,7 @@ describe("conversations as the runtime writes them", () => {
   });
 });
 
-test("in broken histories too it ends, and what is shown can be made legal without loss of a result", async () => {
+test("it also ends in broken histories, and the shown messages can be made legal without losing a result", async () => {
   await fc.assert(
     fc.asyncProperty(brokenConversation, setting, async ({ history, turnId }, { strategy, isTooLong }) => {
       // Ids are unique in every store.
@@ -175,7 +175,7 @@ test("in broken histories too it ends, and what is shown can be made legal witho
   );
 });
 
-/** Results that have to be made up for these messages. */
+/** Ids of the results that legalMessages() has to invent for these messages. */
 function absentResults(messages: readonly Message[]): string[] {
   return idsOf(legalMessages(messages)).filter((id) => id.endsWith(":absent"));
 }

@@ -10,13 +10,13 @@ import {
 import type { Message } from "../../src/state/index.ts";
 import { answer, hookMessage, idsOf, input, round, summary, turn, wholeTurn } from "./messages.ts";
 
-const generate = (): Promise<never> => Promise.reject(new Error("dropping asks no model"));
+const generate = (): Promise<never> => Promise.reject(new Error("dropOldest() calls no model"));
 
 function given(messages: readonly Message[], more: Partial<CompactionInput> = {}): CompactionInput {
   return { messages, shown: (all) => all, turnId: turn(9), generate, signal: new AbortController().signal, ...more };
 }
 
-/** What is still shown after a compaction of all these messages; undefined when nothing could go. */
+/** The ids shown after a compaction of these messages, or `undefined` if nothing could be dropped. */
 async function shownAfter(
   strategy: CompactionStrategy,
   messages: readonly Message[],
@@ -31,7 +31,7 @@ async function shownAfter(
 describe("dropOldest", () => {
   const history = [...wholeTurn(1), ...wholeTurn(2), input(turn(9))];
 
-  test("leaves the newest as they are", async () => {
+  test("leaves the newest messages unchanged", async () => {
     expect(await dropOldest({ keep: 5 }).compact(given(history))).toEqual({
       through: answer(turn(1), 2).id,
       summary: null,
@@ -40,16 +40,16 @@ describe("dropOldest", () => {
     expect(await shownAfter(dropOldest({ keep: 5 }), history)).toEqual(idsOf(history.slice(4)));
   });
 
-  test("rather keeps more than to part a call from its results", async () => {
+  test("keeps more messages rather than separate a call from its results", async () => {
     // The third newest message is the result of the second turn's call.
     expect(await shownAfter(dropOldest({ keep: 3 }), history)).toEqual(idsOf(history.slice(5)));
   });
 
-  test("how many to keep can be said for one compaction", async () => {
+  test("one compaction can set its own `keep`", async () => {
     expect(await shownAfter(dropOldest(), history, { keep: 5 })).toEqual(idsOf(history.slice(4)));
   });
 
-  test("a conversation that has no more than is to be kept stays as it is", async () => {
+  test("a conversation of at most `keep` messages is not compacted", async () => {
     expect(await dropOldest().compact(given(history))).toBeNull();
     expect(await dropOldest().compact(given([]))).toBeNull();
     expect(await dropOldest().compact(given([], { isTooLong: true }))).toBeNull();
@@ -59,26 +59,26 @@ describe("dropOldest", () => {
     expect(() => dropOldest({ keep })).toThrow(/dropOldest\(\): keep is .*; it takes a whole number of at least 1/);
   });
 
-  test("a prompt that was too long loses half of its messages, also with a larger `keep`", async () => {
+  test("a prompt that was too long loses half of its messages, even with a larger `keep`", async () => {
     expect(await shownAfter(dropOldest({ keep: 50 }), history, { isTooLong: true })).toEqual(idsOf(history.slice(5)));
   });
 
-  test("the open turn's task stays when that is all that could go", async () => {
+  test("the open turn's task stays even if nothing else could be dropped", async () => {
     const messages = [summary(turn(8), 1), input(turn(9))];
     expect(await dropOldest().compact(given(messages, { isTooLong: true }))).toBeNull();
   });
 
-  test("a question that was too long for every turn so far makes room for the next one", async () => {
+  test("a question that was too long for every turn so far is dropped for the next one", async () => {
     const messages = [input(turn(1)), input(turn(2)), input(turn(9))];
     expect(await shownAfter(dropOldest(), messages, { isTooLong: true })).toEqual([input(turn(9)).id]);
   });
 });
 
-describe("where only the open turn is left", () => {
+describe("with only the open turn left", () => {
   const t = turn(9);
   const rounds = [1, 2, 3, 4].flatMap((step) => [...round(t, step), hookMessage(t, step)]);
 
-  test("its older rounds go, its task and its last complete round stay", async () => {
+  test("its older rounds are dropped, and its task and last complete round stay", async () => {
     const messages = [input(t), ...rounds];
     expect(await dropOldest({ keep: 6 }).compact(given(messages))).toEqual({
       through: hookMessage(t, 2).id,
@@ -91,29 +91,29 @@ describe("where only the open turn is left", () => {
     ]);
   });
 
-  test("what the user said in the meantime stays too; what hooks said does not", async () => {
+  test("later messages of the user stay too, and messages of hooks do not", async () => {
     const said: Message = { ...input(t), id: `${t}:later`, content: "and be quick" };
     const messages = [input(t), ...round(t, 1), said, hookMessage(t, 1), ...round(t, 2)];
     expect(await shownAfter(dropOldest({ keep: 2 }), messages)).toEqual([input(t).id, said.id, ...idsOf(round(t, 2))]);
   });
 
-  test("a round whose results have not all come is not the last complete one", async () => {
+  test("a round with missing results is not the last complete one", async () => {
     const messages = [input(t), ...round(t, 1), ...round(t, 2), ...round(t, 3, 2).slice(0, 2)];
     expect(await shownAfter(dropOldest({ keep: 1 }), messages)).toEqual([input(t).id, ...idsOf(messages.slice(3))]);
   });
 
-  test("messages of earlier turns go first", async () => {
+  test("messages of earlier turns are dropped first", async () => {
     const messages = [...wholeTurn(1), input(t), ...rounds];
     expect(await shownAfter(dropOldest({ keep: 2 }), messages)).toEqual(idsOf(messages.slice(4)));
   });
 
-  test("a summary that this very turn wrote is none of its messages: earlier turns still go first, questions too", async () => {
+  test("a summary written by the open turn does not count as its message: earlier turns are still dropped first", async () => {
     const messages = [summary(t, 1), ...wholeTurn(1), ...wholeTurn(2), input(t), ...round(t, 1), ...round(t, 2)];
     const compaction = await dropOldest({ keep: 1 }).compact(given(messages));
     expect(compaction).toEqual({ through: answer(turn(2), 2).id, summary: null, keepIds: [] });
   });
 
-  test("a turn without a message of its own keeps the one that it carries on with (row L5)", async () => {
+  test("a turn without an input message keeps the one it continues from (row L5)", async () => {
     const messages = [...wholeTurn(1), input(turn(8)), ...round(turn(8), 1), ...round(t, 1), ...round(t, 2)];
     expect(await shownAfter(dropOldest({ keep: 1 }), messages)).toEqual(idsOf(messages.slice(4)));
     expect(await shownAfter(dropOldest({ keep: 1 }), messages.slice(4))).toEqual([
@@ -122,18 +122,18 @@ describe("where only the open turn is left", () => {
     ]);
   });
 
-  test("one round that is too long by itself cannot be helped", async () => {
+  test("a single round that is too long is not dropped", async () => {
     expect(await dropOldest().compact(given([input(t), ...round(t, 1, 3)], { isTooLong: true }))).toBeNull();
   });
 
-  test("messages that were kept once are not where a later view is cut: what followed them is hidden", async () => {
+  test("a later view is not cut at messages that an earlier compaction kept: what followed them is hidden", async () => {
     const store = [input(t), ...rounds];
     const first = await dropOldest({ keep: 3 }).compact(given(store));
     const compaction = { through: first?.through ?? "", kept: first?.keepIds ?? [], summaryMessageId: null };
     const next = [...store, answer(t, 5), input(turn(10))];
     const view = viewOf(next, compaction);
     expect(idsOf(view)).toEqual(idsOf([input(t), ...rounds.slice(-3), answer(t, 5), input(turn(10))]));
-    // One message fewer would be the task alone; it goes with the round behind it.
+    // With one message fewer only the task would be dropped; it is dropped with the round after it.
     expect(await dropOldest({ keep: 5 }).compact(given(view, { turnId: turn(10) }))).toBeNull();
     const second = await dropOldest({ keep: 4 }).compact(given(view, { turnId: turn(10) }));
     expect(second).toBeNull();
@@ -157,23 +157,23 @@ describe("viewOf", () => {
     kept: [input(turn(2)).id],
   };
 
-  test("the summary, what was kept, and what came after; the summary once", () => {
+  test("contains the summary once, the kept messages, and the messages after the cut", () => {
     expect(idsOf(viewOf(store, compaction))).toEqual(
       idsOf([summary(turn(2), 2), input(turn(2)), ...round(turn(2), 2), answer(turn(2), 3)]),
     );
   });
 
-  test("without a compaction it is the history itself", () => {
+  test("without a compaction is the history itself", () => {
     expect(viewOf(store, null)).toBe(store);
   });
 
-  test("a summary of an earlier compaction is in the later one", () => {
+  test("includes the latest summary only", () => {
     const later = { through: `${turn(2)}:1:0:result`, summaryMessageId: summary(turn(3), 1).id, kept: [] };
     const messages = [...store, input(turn(3)), summary(turn(3), 1)];
     expect(idsOf(viewOf(messages, later)).filter((id) => id.endsWith(":compact"))).toEqual([summary(turn(3), 1).id]);
   });
 
-  test("of a history that was loaded only from behind the cut all is shown", () => {
+  test("shows everything of a history that was loaded from after the cut", () => {
     expect(viewOf([answer(turn(2), 3)], { through: "long ago", summaryMessageId: "gone", kept: [] })).toEqual([
       answer(turn(2), 3),
     ]);

@@ -27,7 +27,7 @@ const compiler: fc.Arbitrary<HistoryCompiler> = fc.oneof(
   anyWindow,
 );
 
-/** A conversation, a part of it from before a compaction, and calls that were loaded. */
+/** A conversation with a prefix from before a compaction, and loaded calls. */
 function inputOf(conversation: fc.Arbitrary<Conversation>): fc.Arbitrary<CompileInput> {
   return fc.record({ conversation, cut: fc.nat(), loaded: fc.array(fc.nat(), { maxLength: 4 }) }).map((shape) => {
     const { history, turnId } = shape.conversation;
@@ -43,7 +43,7 @@ function contentsOf(messages: readonly Message[]): unknown[] {
 }
 
 describe("for every history", () => {
-  test("a window is the same, whether or not it is told where the open turn begins", () => {
+  test("a window is the same with and without the index of the open turn's start", () => {
     const anyConversation = fc.oneof(wholeConversation, brokenConversation);
     fc.assert(
       fc.property(anyWindow, inputOf(anyConversation), (window, input) => {
@@ -54,7 +54,7 @@ describe("for every history", () => {
     );
   });
 
-  test("what a compiler gives is legal, and every result it shows is one of the history's", () => {
+  test("a compiler returns a legal list, and every result in it is from the history", () => {
     fc.assert(
       fc.property(compiler, inputOf(brokenConversation), (chosen, input) => {
         const compiled = chosen.compile(input);
@@ -66,7 +66,7 @@ describe("for every history", () => {
     );
   });
 
-  test("hooks that take messages away leave a legal list", () => {
+  test("hooks that remove messages leave a legal list", () => {
     fc.assert(
       fc.property(
         compiler,
@@ -94,7 +94,7 @@ describe("for every history", () => {
 });
 
 describe("for conversations as the runtime writes them", () => {
-  test("a call that is shown has its own result, the order is that of the history, and the open turn is whole", () => {
+  test("a shown call has its own result, the order is that of the history, and the open turn is complete", () => {
     fc.assert(
       fc.property(compiler, inputOf(wholeConversation), (chosen, input) => {
         const compiled = chosen.compile({ ...input, loadedCallIds: [] });
@@ -126,7 +126,7 @@ describe("for conversations as the runtime writes them", () => {
     );
   });
 
-  test("windowHistory gives the newest: the end of the history, as long as it may be, and never a message more", () => {
+  test("windowHistory returns the end of the history, as long as the size allows, and no more", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), inputOf(wholeConversation), (size, input) => {
         const { history, turnId } = input;
@@ -134,7 +134,7 @@ describe("for conversations as the runtime writes them", () => {
         expect(compiled).toEqual(history.slice(history.length - compiled.length));
         const own = history.filter(({ id }) => id.startsWith(`${turnId}:`)).length;
         expect(compiled.length).toBeLessThanOrEqual(Math.max(size, own));
-        // One more message would be too many, or the next place to cut is at the round that does not fit.
+        // One more message would exceed the size, or the previous cut position is before a round that does not fit.
         const next = history.slice(0, history.length - compiled.length).findLastIndex(({ role }) => role !== "tool");
         expect(next < 0 || history.length - next > size).toBe(true);
       }),
@@ -142,7 +142,7 @@ describe("for conversations as the runtime writes them", () => {
     );
   });
 
-  test("each expansion of reactHistory shows what was shown and more, until everything that was said is shown", () => {
+  test("each expansion of reactHistory adds messages, until every text message is shown", () => {
     fc.assert(
       fc.property(inputOf(wholeConversation), (input) => {
         const chosen = reactHistory({ contextWindowSize: 1, expandBy: 2 });
@@ -165,7 +165,7 @@ describe("for conversations as the runtime writes them", () => {
   });
 });
 
-test("a message of the conversation that a hook edited is edited in this call and in no other", () => {
+test("a hook's edit of a message applies to this call only", () => {
   const history: Message[] = [{ id: "a#1:in", role: "user", createdAt: 1, content: "my number is 12", origin: "user" }];
   const input = { history, turnId: "a#1", contextWindowSize: null, loadedCallIds: [], earlier: [] };
   const patch = { addedMessageIds: [], removedMessageIds: [], stop: null, continueRequested: false };

@@ -17,24 +17,24 @@ function given(history: readonly Message[], more: Partial<CompileInput> = {}): C
 
 const open = [input(turn(9)), ...round(turn(9), 1, 2)];
 
-test("fullHistory shows everything, as it is", () => {
+test("fullHistory returns the whole history unchanged", () => {
   const history = [...wholeTurn(1), ...wholeTurn(2), ...open];
   expect(fullHistory().compile(given(history))).toBe(history);
 });
 
 describe("windowHistory", () => {
-  test("the newest so many messages", () => {
+  test("returns the newest messages", () => {
     const history = [...wholeTurn(1), ...wholeTurn(2), ...open];
     expect(windowHistory(8).compile(given(history))).toEqual(history.slice(-8));
   });
 
-  test("a call that would be parted from its results goes with them", () => {
+  test("leaves out results that would be separated from their call", () => {
     const history = [...wholeTurn(1), ...wholeTurn(2), ...open];
     // The sixth newest message is the result of the second turn's call.
     expect(windowHistory(6).compile(given(history))).toEqual(history.slice(-5));
   });
 
-  test("the open turn is shown even where it alone is longer", () => {
+  test("shows the whole open turn even if it alone exceeds the size", () => {
     expect(windowHistory(2).compile(given([...wholeTurn(1), ...open]))).toEqual(open);
   });
 
@@ -51,7 +51,7 @@ describe("windowHistory", () => {
   });
 });
 
-test("withoutTraces: of earlier turns what was asked and answered, of the open one everything", () => {
+test("withoutTraces: questions and answers of earlier turns, and everything of the open turn", () => {
   const first = [input(turn(1)), ...round(turn(1), 1), hookMessage(turn(1), 1), answer(turn(1), 2)];
   expect(withoutTraces().compile(given([...first, ...open, hookMessage(turn(9), 1)]))).toEqual([
     input(turn(1)),
@@ -64,21 +64,21 @@ test("withoutTraces: of earlier turns what was asked and answered, of the open o
 describe("reactHistory (seed 001)", () => {
   const history = [...wholeTurn(1, 2), ...wholeTurn(2), ...wholeTurn(3), ...open];
 
-  test("the newest messages of user and assistant without earlier tool rounds; the open turn in full", () => {
+  test("returns the newest user and assistant messages without earlier tool rounds, and the whole open turn", () => {
     // The open turn's input is one of the four.
     expect(idsOf(reactHistory({ contextWindowSize: 4 }).compile(given(history)))).toEqual(
       idsOf([answer(turn(2), 2), input(turn(3)), answer(turn(3), 2), ...open]),
     );
   });
 
-  test("rounds of the open turn do not push the conversation out of the window", () => {
+  test("rounds of the open turn do not shrink the window of the conversation", () => {
     const compiler = reactHistory({ contextWindowSize: 3 });
     const before = compiler.compile(given(history));
     const after = compiler.compile(given([...history, ...round(turn(9), 2, 3), ...round(turn(9), 3)]));
     expect(after.slice(0, before.length)).toEqual(before);
   });
 
-  test("the turn's own window counts, wider or not", () => {
+  test("the turn's own window takes precedence", () => {
     const compiler = reactHistory({ contextWindowSize: 2 });
     expect(compiler.contextWindowSize).toBe(2);
     expect(idsOf(compiler.compile(given(history, { contextWindowSize: 5 })))).toEqual(
@@ -86,7 +86,7 @@ describe("reactHistory (seed 001)", () => {
     );
   });
 
-  test("what was said along with calls stays, without the calls", () => {
+  test("text along with calls stays, without the calls", () => {
     const said = { ...(round(turn(1), 1, 1, "I will look.")[0] as Message), reasoning: { signature: "of the call" } };
     const [, result] = round(turn(1), 1) as [Message, Message];
     const [, shown] = reactHistory().compile(given([input(turn(1)), said, result, ...open]));
@@ -95,7 +95,7 @@ describe("reactHistory (seed 001)", () => {
     expect(shown).not.toHaveProperty("reasoning");
   });
 
-  test("loaded calls come back as rounds of their own, right before the open turn, in the order they were asked for", () => {
+  test("loaded calls come back as separate rounds right before the open turn, in the order of the requests", () => {
     const loadedCallIds = ["agent#2:1:0", "agent#1:2:0", "agent#2:1:0", "agent#9:1:1", "agent#7:1:0"];
     const compiled = reactHistory({ contextWindowSize: 2 }).compile(given(history, { loadedCallIds }));
     expect(compiled.map(({ role, content }) => `${role} ${textOf(content)}`)).toEqual([
@@ -112,7 +112,7 @@ describe("reactHistory (seed 001)", () => {
     expect(new Set(idsOf(compiled)).size).toBe(compiled.length);
   });
 
-  test("of a round with several calls the one that was asked for comes back; from before a compaction too", () => {
+  test("of a round with several calls only the requested one comes back, even from before a compaction", () => {
     const compiled = reactHistory().compile(
       given([summary(turn(1), 9), ...open], { earlier: round(turn(1), 1, 3), loadedCallIds: ["agent#1:1:1"] }),
     );
@@ -124,12 +124,12 @@ describe("reactHistory (seed 001)", () => {
     expect(compiled).toHaveLength(3 + open.length);
   });
 
-  test("a turn without a message of its own gets loaded calls at the end", () => {
+  test("in a turn without an input message, loaded calls come last", () => {
     const compiled = reactHistory().compile(given(wholeTurn(1), { loadedCallIds: ["agent#1:1:0"] }));
     expect(compiled.at(-1)).toMatchObject({ role: "tool", content: "result of agent#1:1:0" });
   });
 
-  test("the window is widened up to all there is, and then no further (row R4)", () => {
+  test("the window is widened up to all messages and no further (row R4)", () => {
     const compiler = reactHistory({ contextWindowSize: 2, expandBy: 3 });
     const sizes: number[] = [];
     let contextWindowSize: number | null = null;
@@ -149,7 +149,7 @@ describe("reactHistory (seed 001)", () => {
   });
 });
 
-test("only reactHistory gives the model tools on its context", () => {
+test("only reactHistory adds tools for the model's own context", () => {
   const compilers = [fullHistory(), windowHistory(3), withoutTraces(), reactHistory()];
   expect(compilers.map(({ internalTools }) => internalTools)).toEqual([false, false, false, true]);
   expect(new Set(compilers.map(({ name }) => name)).size).toBe(4);

@@ -8,7 +8,7 @@ import { answer, hookMessage, idsOf, input, round, turn, wholeTurn } from "./mes
 
 const t = turn(1);
 
-describe("what is not legal is said", () => {
+describe("the fault of an illegal list", () => {
   const [asked, first, second] = round(t, 1, 2) as [Message, Message, Message];
   test.each([
     { messages: [asked, first], says: "message 2 is nothing, where the result of agent#1:1:1 is due" },
@@ -23,7 +23,7 @@ describe("what is not legal is said", () => {
 });
 
 describe("legalMessages", () => {
-  test("what was between a call and its results stands behind them", () => {
+  test("messages between a call and its results are moved behind the results", () => {
     const [asked, first, second] = round(t, 1, 2) as [Message, Message, Message];
     const messages = [input(t), asked, hookMessage(t, 1), second, first, answer(t, 2)];
     expect(idsOf(legalMessages(messages))).toEqual(
@@ -31,7 +31,7 @@ describe("legalMessages", () => {
     );
   });
 
-  test("a result that is missing is filled in with an error that says so, under the provider's id of its call", () => {
+  test("a missing result is replaced by an error with the provider's id of its call", () => {
     const [asked, first] = round(t, 1, 2) as [Message, Message];
     expect(legalMessages([asked, first])[2]).toMatchObject({
       role: "tool",
@@ -42,20 +42,20 @@ describe("legalMessages", () => {
     });
   });
 
-  test("results without their call, and second ones, are dropped", () => {
+  test("results without their call, and duplicate results, are dropped", () => {
     const [asked, first] = round(t, 1) as [Message, Message];
     const [, stray] = round(t, 7) as [Message, Message];
     expect(legalMessages([stray, asked, first, { ...first, content: "again" }])).toEqual([asked, first]);
   });
 
-  test("a provider that uses one id for the calls of every round is understood", () => {
+  test("a provider may reuse one id for the calls of every round", () => {
     const [asked, result] = round(t, 1) as [Message, Message];
     const later = { ...result, content: "another result" };
     const messages = [asked, result, input(turn(2)), asked, later];
     expect(legalMessages(messages)).toBe(messages);
   });
 
-  test("for every history, what goes out is legal; nothing but results is dropped or leaves its place", () => {
+  test("for every history the output is legal, and only results are dropped or moved", () => {
     fc.assert(
       fc.property(brokenConversation, ({ history }) => {
         const legal = legalMessages(history);
@@ -67,10 +67,10 @@ describe("legalMessages", () => {
     );
   });
 
-  test("a result that stands behind its call is the one that is shown", () => {
+  test("a result after its call is the one that is shown", () => {
     fc.assert(
       fc.property(wholeConversation, fc.array(fc.nat(), { maxLength: 5 }), ({ history }, places) => {
-        // Messages that came between calls and their results, wherever.
+        // Messages inserted between calls and their results, at any position.
         const notes = places.map((place, index) => ({
           place: place % (history.length + 1),
           note: hookMessage(`n${index}`, 1),
@@ -88,7 +88,7 @@ describe("legalMessages", () => {
     );
   });
 
-  test("what is legal already comes back as it is", () => {
+  test("a legal list is returned as is", () => {
     fc.assert(
       fc.property(wholeConversation, ({ history }) => {
         expect(legalMessages(history)).toBe(history);
@@ -96,7 +96,7 @@ describe("legalMessages", () => {
     );
   });
 
-  test("a long history that is out of order everywhere takes time in proportion to its length", () => {
+  test("a long history in reverse order takes time proportional to its length", () => {
     const messages = Array.from({ length: 20_000 }, (_, index) => wholeTurn(index + 1).toReversed()).flat();
     const startedAt = performance.now();
     const legal = legalMessages(messages);

@@ -51,7 +51,7 @@ export function summary(turnId: string, step: number): Message {
   return { id, role: "user", createdAt: 1, content: `what was before ${id}`, origin: "compaction", metadata };
 }
 
-/** A turn that asked, called `rounds` times and answered. */
+/** A turn with an input, `rounds` rounds of calls and an answer. */
 export function wholeTurn(number: number, rounds = 1): Message[] {
   const turnId = turn(number);
   const steps = Array.from({ length: rounds }, (_, index) => round(turnId, index + 1));

@@ -11,13 +11,13 @@ const message = (id: string, content = `words of ${id}`): Message => ({
   origin: "user",
 });
 
-/** As its definition says it, of messages of which nothing is known. */
+/** The hash by its definition, computed without cached digests. */
 function hashOf(messages: readonly Message[]): string {
   const digests = messages.map(({ role, content }) => shortHash(JSON.stringify([role, content, null])));
   return shortHash(digests.join(""));
 }
 
-it("the hash of a prompt is the same whether it grew message by message, branched, or came at once", () => {
+it("a prompt's hash is the same whether it grew message by message, branched, or was built at once", () => {
   const messages: Message[] = [];
   for (let index = 0; index < 150; index += 1) {
     messages.push(message(`m${index}`));

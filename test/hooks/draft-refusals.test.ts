@@ -5,8 +5,8 @@ import { afterLlm, beforeEachTool, beforeLlm, ended, nothing } from "./hook-fixt
 
 const late = "this draft was committed when its hook returned; it takes no more changes";
 
-describe("what a draft refuses", () => {
-  test("every change after the hook has returned, and the outcome stays as it was", () => {
+describe("draft refusals", () => {
+  test("a change after the hook has returned is refused, and the outcome stays", () => {
     const llm = beforeLlm();
     const answer = afterLlm();
     const call = beforeEachTool();
@@ -32,7 +32,7 @@ describe("what a draft refuses", () => {
     expect([llm.outcome(), answer.outcome(), call.outcome(), empty.outcome()]).toEqual(outcomes);
   });
 
-  test("ids that it does not have", () => {
+  test("unknown ids", () => {
     const unknownMessage = 'the draft has no message "m9"; take ids from draft.messages';
     expect(() => beforeLlm().draft.edit("m9", "x")).toThrow(new InvalidInputError(unknownMessage));
     expect(() => beforeLlm().draft.remove("m9")).toThrow(new InvalidInputError(unknownMessage));
@@ -41,7 +41,7 @@ describe("what a draft refuses", () => {
     expect(() => afterLlm().draft.changeArguments("a#1:1:7", {})).toThrow(new InvalidInputError(unknownCall));
   });
 
-  test("an edit of a message that it removed", () => {
+  test("an edit of a message removed in the same draft", () => {
     const { draft } = beforeLlm();
     draft.remove("m1");
     expect(() => draft.edit("m1", "x")).toThrow('message "m1" was removed in this draft');
@@ -65,8 +65,8 @@ describe("what a draft refuses", () => {
     ["a function within", { run: () => 1 }],
     ["a date within", { at: new Date(0) }],
     ["a cycle", cyclic],
-    ["no number", { count: Number.NaN }],
-  ])("arguments that are no JSON object: %s", (_what, args) => {
+    ["NaN", { count: Number.NaN }],
+  ])("arguments that are not a JSON object: %s", (_what, args) => {
     const each = beforeEachTool();
     const round = afterLlm();
     expect(() => each.draft.changeArguments(args)).toThrow(InvalidInputError);
@@ -81,7 +81,7 @@ describe("what a draft refuses", () => {
     expect(() => afterLlm().draft.stop("")).toThrow("a hook that stops a turn must give a reason");
   });
 
-  test("assignments: what a hook does not say through the draft cannot be said", () => {
+  test("assignments to a draft throw", () => {
     const { draft } = afterLlm();
     expect(() => Object.assign(draft, { messages: [] })).toThrow(TypeError);
   });

@@ -3,7 +3,7 @@ import { createDraft, type HookDrafts } from "../../src/hooks/index.ts";
 import { type HookName, hookPatchSchema } from "../../src/state/index.ts";
 import { afterLlm, beforeEachTool, beforeLlm, calls, callResult, ended, nothing, response } from "./hook-fixtures.ts";
 
-/** Every draft, over something to see. */
+/** A draft of every hook, with data. */
 const every = {
   afterUserInput: createDraft("afterUserInput", { messages: [], input: "go" }),
   beforeLlm: createDraft("beforeLlm", { messages: [] }),
@@ -19,8 +19,8 @@ const every = {
   }),
 };
 
-describe("H2: what a draft offers", () => {
-  test("the type offers add only where a message may enter", () => {
+describe("H2: the methods of a draft", () => {
+  test("the type has add only where a message may enter", () => {
     expectTypeOf<HookDrafts["afterUserInput"]>().toHaveProperty("add");
     expectTypeOf<HookDrafts["beforeLlm"]>().toHaveProperty("add");
     expectTypeOf<HookDrafts["afterLlm"]>().toHaveProperty("add");
@@ -32,7 +32,7 @@ describe("H2: what a draft offers", () => {
     expectTypeOf<HookDrafts["onComplete"]>().toHaveProperty("add");
   });
 
-  test("the type offers edits, calls and continuation only where they mean something", () => {
+  test("the type has edits, calls and continuation only where they apply", () => {
     expectTypeOf<Extract<keyof HookDrafts["beforeLlm"], string>>().toEqualTypeOf<
       "messages" | "add" | "edit" | "remove" | "stop"
     >();
@@ -58,14 +58,14 @@ describe("H2: what a draft offers", () => {
     afterTools: ["add", "continue", "messages", "results", "stop"],
     onComplete: ["add", "end", "messages"],
   };
-  test.each(Object.entries(offered))("%s has at run time what its type says, and no more", (name, keys) => {
+  test.each(Object.entries(offered))("%s has the members of its type and no others at run time", (name, keys) => {
     expect(Object.keys(every[name as HookName].draft).sort()).toEqual(keys);
   });
 });
 
-describe("what came of a draft", () => {
+describe("the outcome of a draft", () => {
   test.each(["afterUserInput", "beforeLlm", "afterLlm", "beforeTools", "afterTools", "onComplete"] as const)(
-    "%s adds messages, in their order",
+    "%s adds messages in order",
     (name) => {
       const made = {
         afterUserInput: () => createDraft("afterUserInput", { messages: [], input: "go" }),
@@ -88,7 +88,7 @@ describe("what came of a draft", () => {
     },
   );
 
-  test("a patch without changes is empty, and all patches are what the journal takes", () => {
+  test("a patch without changes is empty, and every patch matches the journal's schema", () => {
     const { outcome } = createDraft("beforeLlm", { messages: [] });
     expect(outcome()).toEqual({ added: [], patch: nothing });
     const changed = afterLlm();
@@ -98,7 +98,7 @@ describe("what came of a draft", () => {
     expect(hookPatchSchema.parse({ ...patch, addedMessageIds: [] })).toEqual({ ...patch, addedMessageIds: [] });
   });
 
-  test("beforeLlm: edits and removals by id; the last edit counts, a removal undoes it", () => {
+  test("beforeLlm: edits and removals by id; the last edit counts, and a removal cancels it", () => {
     const { draft, outcome } = beforeLlm();
     draft.edit("m1", "first try");
     draft.edit("m1", "second try");
@@ -123,7 +123,7 @@ describe("what came of a draft", () => {
     }
   });
 
-  test("beforeEachTool: the changed arguments, the denial and the stop", () => {
+  test("beforeEachTool: changed arguments, denial and stop", () => {
     expect(beforeEachTool().outcome()).toEqual({ stop: null });
     const { draft, outcome } = beforeEachTool();
     const args = { query: "y" };
@@ -148,13 +148,13 @@ describe("what came of a draft", () => {
     });
   });
 
-  test("continue asks for another step", () => {
+  test("continue() requests another step", () => {
     const { draft, outcome } = createDraft("afterTools", { messages: [], results: [] });
     draft.continue();
     expect(outcome().patch).toEqual({ ...nothing, continueRequested: true });
   });
 
-  test("what was added is a copy", () => {
+  test("added messages are copied", () => {
     const { draft, outcome } = beforeLlm();
     const content = [{ type: "text" as const, text: "as it was" }];
     draft.add({ role: "user", content });

@@ -35,7 +35,7 @@ export const beforeLlm = () => createDraft("beforeLlm", { messages: [message("m1
 export const beforeEachTool = () =>
   createDraft("beforeEachTool", { call: { callId: "a#1:1:0", name: "search", arguments: { query: "x" } } });
 
-/** A failed call, as `onError` sees it. */
+/** A failed call as passed to `onError`. */
 export function failedCall(message: string): CallResult {
   return callResult({
     outcome: "error",
@@ -44,7 +44,7 @@ export function failedCall(message: string): CallResult {
   });
 }
 
-/** A run that hooks can be called with, and what they did through it. */
+/** A fake run context for hooks that records their warnings and requests. */
 export function fakeRun(overrides: Partial<HookContext> = {}, answer = "an answer") {
   const warnings: { code: string; message: string }[] = [];
   const requests: GenerateInput[] = [];
@@ -90,7 +90,7 @@ export function toolCall(step: number, name: string, args: string, result: strin
   return { type: "tool_execution", ...place, name, arguments: { args }, status: "success", result, durationMs: 1 };
 }
 
-/** Runs a plugin's hooks of this name one after the other, and tells what they changed. */
+/** Runs a plugin's hooks of this name one after the other, and returns the outcome. */
 export async function runPlugin<Name extends HookName>(
   plugin: Plugin,
   name: Name,

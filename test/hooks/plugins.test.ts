@@ -19,7 +19,7 @@ const call: CheckedCall = { callId: "desk-1#1:1:0", name: "search", arguments: {
 const afterRound = (results = [callResult()]) => createDraft("afterTools", { messages: [], results });
 
 describe("reflection", () => {
-  test("asks the model about the round and adds its answer", async () => {
+  test("calls the model about the round and adds its answer", async () => {
     const { run, requests } = fakeRun({}, "x was found");
     const results = [callResult(), callResult({ outcome: "error", text: "it\nbroke" })];
     const { added, patch } = await runPlugin(reflection(), "afterTools", afterRound(results), run);
@@ -42,13 +42,13 @@ describe("reflection", () => {
     expect(requests).toHaveLength(asked);
   });
 
-  test("asks what it is told to ask", async () => {
+  test("uses its own prompt", async () => {
     const { run, requests } = fakeRun();
     await runPlugin(reflection({ prompt: "So what?" }), "afterTools", afterRound(), run);
     expect(requests[0]?.messages[0]?.content).toMatch(/^So what\?\n/);
   });
 
-  test("shows the model no more than an excerpt of a large result", async () => {
+  test("sends the model only an excerpt of a large result", async () => {
     const { run, requests } = fakeRun();
     await runPlugin(reflection(), "afterTools", afterRound([callResult({ text: "a".repeat(5_000_000) })]), run);
     expect(textOf(requests[0]?.messages[0]?.content ?? "").length).toBeLessThan(3_000);
@@ -64,7 +64,7 @@ const decided = (decide: (call: CheckedCall, run: HookContext) => unknown) =>
   );
 
 describe("approval", () => {
-  test("only true lets a call run; a text is the reason why not", async () => {
+  test("only `true` allows a call, and a text is the reason of the denial", async () => {
     expect(await decided(() => true)).toEqual({ stop: null });
     expect(await decided(async () => true)).toEqual({ stop: null });
     expect(await decided(async () => "only on weekdays")).toEqual({ denied: "only on weekdays", stop: null });
@@ -73,7 +73,7 @@ describe("approval", () => {
     }
   });
 
-  test("decides by the call and by who asks", async () => {
+  test("decides by the call and by the actor", async () => {
     const seen: unknown[] = [];
     await decided((one, { actorId }) => seen.push(one.name, one.arguments, actorId) > 0);
     expect(seen).toEqual(["search", { query: "x" }, "mia"]);
@@ -81,7 +81,7 @@ describe("approval", () => {
 });
 
 describe("toolLogging", () => {
-  test("a line for the beginning, the failure and the end of a call", async () => {
+  test("writes a line for the start, the failure and the end of a call", async () => {
     const lines: string[] = [];
     const plugin = toolLogging({ write: (line) => lines.push(line) });
     const { run } = fakeRun();
@@ -95,7 +95,7 @@ describe("toolLogging", () => {
     ]);
   });
 
-  test("lines stay short, and hold no result", async () => {
+  test("lines stay short and contain no result", async () => {
     const lines: string[] = [];
     const plugin = toolLogging({ write: (line) => lines.push(line) });
     const large = { ...call, arguments: { query: "q".repeat(100_000) } };
@@ -108,7 +108,7 @@ describe("toolLogging", () => {
 });
 
 describe("contextWarning", () => {
-  test("warns when the window is that full, once per turn", async () => {
+  test("warns once per turn when the window is filled to that level", async () => {
     const warn = vi.fn<(message: string, run: HookContext) => void>();
     const plugin = contextWarning({ warn });
     const { run, warnings } = fakeRun();
@@ -141,7 +141,7 @@ const rounds = (...texts: readonly string[]) =>
   texts.map((text, index) => toolCall(index + 1, "search", text[0] ?? "", text));
 
 describe("noProgressGuard", () => {
-  test("stops when the same call gave the same result three times in a row", async () => {
+  test("stops when the same call returned the same result three times in a row", async () => {
     expect(await guarded(rounds("a", "a"))).toBeNull();
     expect(await guarded(rounds("b", "a", "a", "a"))).toBe(
       "no progress: the same calls (last search) gave the same results 3 times in a row",
@@ -149,12 +149,12 @@ describe("noProgressGuard", () => {
     expect(await guarded(rounds("a", "a"), noProgressGuard({ repeats: 2 }))).toContain("2 times in a row");
   });
 
-  test("sees cycles of several rounds", async () => {
+  test("detects cycles of several rounds", async () => {
     expect(await guarded(rounds("a", "b", "a", "b", "a"))).toBeNull();
     expect(await guarded(rounds("a", "b", "a", "b", "a", "b"))).toContain("no progress");
   });
 
-  test("other arguments, another result or another call beside it is progress", async () => {
+  test("other arguments, another result or an additional call count as progress", async () => {
     expect(await guarded(rounds("a1", "a2", "a3"))).toBeNull();
     expect(await guarded(rounds("a", "b", "c"))).toBeNull();
     expect(await guarded(rounds("a", "a", "b", "a"))).toBeNull();
@@ -162,14 +162,14 @@ describe("noProgressGuard", () => {
     expect(await guarded([...rounds("a", "a", "a"), ...beside])).toBeNull();
   });
 
-  test("the order in which the calls of a round ended makes no difference", async () => {
+  test("the order in which the calls of a round end makes no difference", async () => {
     const both = [1, 2, 3].map((step) => [toolCall(step, "a", "", "1"), toolCall(step, "b", "", "2")]);
     expect(await guarded(both.flatMap((round, index) => (index === 1 ? round.toReversed() : round)))).toContain(
       "no progress",
     );
   });
 
-  test("a turn without calls in its trace goes on", async () => {
+  test("a turn without calls in its trace continues", async () => {
     expect(await guarded([llmCall(1, 10), llmCall(2, 10), llmCall(3, 10)])).toBeNull();
   });
 });
@@ -183,7 +183,7 @@ const stopFor = async (plugin: Plugin, actorId: string | null) => {
 const input = (turn: number, origin: string): Message => ({ ...message(`desk-1#${turn}:in`), origin });
 
 describe("trust", () => {
-  test("a list of actors allows no other actor, and no caller without a name", async () => {
+  test("a list of actors denies other actors and callers without a name", async () => {
     const plugin = trust({ allow: ["mia"] });
     expect(await stopFor(plugin, "mia")).toBeNull();
     expect(await stopFor(plugin, "bob")).toEqual({
@@ -194,7 +194,7 @@ describe("trust", () => {
     expect(await stopFor(trust({ allow: [] }), "mia")).not.toBeNull();
   });
 
-  test("a function: only true is trust", async () => {
+  test("a function: only `true` means trust", async () => {
     const allow = vi.fn<(actorId: string | null, agentId: string) => Promise<boolean>>(async (id) => id === "mia");
     expect(await stopFor(trust({ allow }), "mia")).toBeNull();
     expect(await stopFor(trust({ allow }), null)).not.toBeNull();
@@ -206,7 +206,7 @@ describe("trust", () => {
     expect(await stopFor(trust({ allow: vague }), "mia")).not.toBeNull();
   });
 
-  test("what others said in earlier turns is kept from the model", async () => {
+  test("messages of other actors in earlier turns are hidden from the model", async () => {
     const messages = [
       input(1, "mia"),
       input(2, "bob"),
@@ -231,7 +231,7 @@ describe("trust", () => {
   });
 });
 
-test("options that make no sense are refused with their name", () => {
+test("invalid options are refused by name", () => {
   const wrong: readonly (readonly [() => Plugin, string])[] = [
     [() => reflection({ every: 0 }), "reflection(): every is 0; it takes a whole number of at least 1"],
     [() => noProgressGuard({ repeats: 1 }), "noProgressGuard(): repeats is 1; it takes a whole number of at least 2"],

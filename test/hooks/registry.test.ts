@@ -17,7 +17,7 @@ const registering = (hooks: object | undefined, plugins: readonly object[] = [])
 const named = (name: string): Hook<"afterTools"> => Object.defineProperty(() => undefined, "name", { value: name });
 
 describe("registerHooks", () => {
-  test("H1: the agent's own first, then each plugin's, each in its order", () => {
+  test("H1: runs the agent's own first, then each plugin's, each in order", () => {
     const registry = registerHooks({ afterTools: [named("own 0"), named("own 1")] }, [
       { name: "a", hooks: { afterTools: named("a 0"), beforeLlm: hook } },
       { name: "tools-only", tools: [] },
@@ -32,7 +32,7 @@ describe("registerHooks", () => {
     expect(registry.beforeLlm.map(({ plugin }) => plugin)).toEqual(["a"]);
   });
 
-  test("all nine names, each counted by itself", () => {
+  test("all nine names, each counted separately", () => {
     for (const [index, name] of hookNames.entries()) {
       const hooks = { [name]: Array.from({ length: index + 1 }, () => hook) };
       const registry = registerHooks(hooks, [{ name: "more", hooks: { [name]: hook } }]);
@@ -53,7 +53,7 @@ describe("registerHooks", () => {
     expectTypeOf<keyof Hooks>().toEqualTypeOf<keyof HookDrafts>();
   });
 
-  test("refuses hooks that do not exist, and names those that do", () => {
+  test("refuses unknown hooks and lists the known ones", () => {
     expect(registering({ afterTool: hook })).toThrow(
       new InvalidInputError(
         `the agent's own hooks: there is no hook "afterTool": did you mean afterTools? the hooks are ${hookNames.join(", ")}`,
@@ -65,7 +65,7 @@ describe("registerHooks", () => {
     expect(registering([hook])).toThrow("hooks must be an object, with the names of hooks as its keys");
   });
 
-  test("refuses what is not a function", () => {
+  test("refuses values that are not functions", () => {
     const message = "the agent's own hooks: beforeLlm must be a function or a list of functions";
     for (const beforeLlm of [null, 7, "code", {}, [hook, undefined], [[hook]]]) {
       expect(registering({ beforeLlm })).toThrow(new InvalidInputError(message));
@@ -73,7 +73,7 @@ describe("registerHooks", () => {
     expect(registering(undefined, [{ name: "memo", hooks: hook }])).toThrow('plugin "memo": hooks must be an object');
   });
 
-  test("refuses plugins without a name of their own", () => {
+  test("refuses plugins without a unique name", () => {
     expect(registering(undefined, [{ name: "memo" }, { name: "memo" }])).toThrow(
       new InvalidInputError('two plugins are named "memo"; give each its own name'),
     );

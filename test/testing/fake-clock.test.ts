@@ -3,14 +3,14 @@ import { InvalidInputError, InvariantError } from "../../src/errors/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 
 describe("the fake clock", () => {
-  it("stands still until it is told to move", () => {
+  it("stands still until it is moved", () => {
     const clock = createFakeClock(1000);
     expect([clock.now(), clock.now()]).toEqual([1000, 1000]);
     clock.advance(50);
     expect(clock.now()).toBe(1050);
   });
 
-  it("runs timers in order, each at its own time, those set on the way too", () => {
+  it("runs timers in order, each at its own time, including those set during the move", () => {
     const clock = createFakeClock(0);
     const log: string[] = [];
     const note = (text: string) => () => {
@@ -38,7 +38,7 @@ describe("the fake clock", () => {
     expect(times).toEqual([6500]);
   });
 
-  it("jumps without letting time pass: what is measured stays, and delays with it", () => {
+  it("jumps without elapsed time: measured time and delays do not change", () => {
     const clock = createFakeClock(1000);
     const ran: number[] = [];
     clock.setDelay(100, () => ran.push(clock.elapsed()));
@@ -52,7 +52,7 @@ describe("the fake clock", () => {
     expect(() => clock.setDelay(Number.NaN, () => {})).toThrow(InvalidInputError);
   });
 
-  it("runs a timer for a past time at the next move, not at once, and none that was cancelled", () => {
+  it("runs a timer for a past time at the next move, not at once, and no cancelled one", () => {
     const clock = createFakeClock(1000);
     const ran: string[] = [];
     clock.setTimer(1, () => ran.push("past"));
@@ -64,7 +64,7 @@ describe("the fake clock", () => {
     expect([ran, clock.now()]).toEqual([["past"], 1010]);
   });
 
-  it("refuses an invalid time, and stops a timer that sets itself for ever", () => {
+  it("refuses an invalid time, and stops a timer that sets itself endlessly", () => {
     const clock = createFakeClock();
     expect(() => clock.advance(-1)).toThrow(InvalidInputError);
     expect(() => clock.jump(Number.NaN)).toThrow(InvalidInputError);

@@ -5,7 +5,7 @@ import { neverAborted, request, streamed } from "../support/model-calls.ts";
 const ask = (model: ReturnType<typeof scriptedModel>) => model.generate(request, { signal: neverAborted });
 
 describe("scriptedModel", () => {
-  it("says one answer again and again, a list in order, a function's by request and number", async () => {
+  it("returns one answer repeatedly, a list in order, or a function's answer by request and index", async () => {
     const one = scriptedModel("hi");
     expect([(await ask(one)).content, (await ask(one)).content]).toEqual(["hi", "hi"]);
     const list = scriptedModel(["first", { text: "second" }]);
@@ -15,13 +15,13 @@ describe("scriptedModel", () => {
     expect((await ask(computed)).content).toBe("1 message, call 1");
   });
 
-  it("says clearly when its list is at an end", async () => {
+  it("throws a clear error when its list is used up", async () => {
     const model = scriptedModel(["only"]);
     await ask(model);
     await expect(ask(model)).rejects.toThrow("called 2 times, but its script has 1 answers");
   });
 
-  it("records the requests, and goes by its default names", async () => {
+  it("records the requests and has default names", async () => {
     const model = scriptedModel("hi", { contextWindow: 100 });
     await ask(model);
     expect(model.calls).toEqual([request]);
@@ -29,7 +29,7 @@ describe("scriptedModel", () => {
     expect((await ask(scriptedModel("hi", { name: "gpt", provider: "openai" }))).model).toBe("gpt");
   });
 
-  it("calls tools with objects or any text, and gives ids that do not repeat", async () => {
+  it("calls tools with objects or any text, and uses unique ids", async () => {
     const model = scriptedModel({
       toolCalls: [
         { name: "f", arguments: { a: 1 } },
@@ -50,7 +50,7 @@ describe("scriptedModel", () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it("counts a token for four characters, within its own bound, unless told otherwise", async () => {
+  it("counts one token per four characters, within its own bound, by default", async () => {
     const model = scriptedModel(["12345678", { text: "x", usage: { outputTokens: 99 } }]);
     const first = await ask(model);
     expect(first.usage).toEqual({ inputTokens: 3, outputTokens: 2 });
@@ -58,7 +58,7 @@ describe("scriptedModel", () => {
     expect((await ask(model)).usage).toEqual({ inputTokens: 3, outputTokens: 99 });
   });
 
-  it("reports text and reasoning when someone listens", async () => {
+  it("reports text and reasoning to a listener", async () => {
     const deltas: unknown[] = [];
     const options = { signal: neverAborted, onDelta: (delta: object) => void deltas.push(delta) };
     const answer = await scriptedModel({ deltas: ["a", "b"], reasoning: "hm" }).generate(request, options);
@@ -71,7 +71,7 @@ describe("scriptedModel", () => {
     expect((await streamed(scriptedModel("whole"))).deltas).toEqual([{ type: "text", text: "whole" }]);
   });
 
-  it("throws the error it is given, after the deltas", async () => {
+  it("throws its scripted error after the deltas", async () => {
     const error = new Error("cut");
     const heard: string[] = [];
     const call = scriptedModel({ deltas: ["a"], error }).generate(request, {
@@ -82,7 +82,7 @@ describe("scriptedModel", () => {
     expect(heard).toEqual(["a"]);
   });
 
-  it("waits for its delay, but not longer than the signal lets it", async () => {
+  it("waits for its delay, but stops waiting on the signal", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let isSettled = false;
     const delayed = ask(scriptedModel({ text: "late", delayUntil: promise })).finally(() => {

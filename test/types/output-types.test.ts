@@ -24,7 +24,7 @@ const model = scriptedModel(() => '{"francs":12}');
 const priced = defineAgent({ name: "priced", model, output: price });
 const plain = defineAgent({ name: "plain", model });
 
-test("output has the type of its schema through every way to run an agent", async () => {
+test("output has the type of its schema in every API that runs an agent", async () => {
   expectTypeOf(priced).toEqualTypeOf<AgentDefinition<Price>>();
   expectTypeOf((await run(priced, "How much?")).output).toEqualTypeOf<Price | undefined>();
 
@@ -55,7 +55,7 @@ test("transforms and schemas of zod/mini give their output", () => {
   expectTypeOf(small).toEqualTypeOf<AgentDefinition<{ n: number }>>();
 });
 
-test("without a schema it is JSON", async () => {
+test("without a schema its type is Json", async () => {
   expectTypeOf(plain).toEqualTypeOf<AgentDefinition<Json>>();
   expectTypeOf<Awaited<ReturnType<typeof run<Json>>>["output"]>().toEqualTypeOf<Json | undefined>();
   const runtime = await createRuntime({ agents: [plain] });
@@ -63,7 +63,7 @@ test("without a schema it is JSON", async () => {
   await runtime.shutdown();
 });
 
-test("typed agents, definitions and results fit where any are taken", () => {
+test("typed agents, definitions and results are assignable to the untyped ones", () => {
   expectTypeOf<Agent<Price>>().toExtend<Agent>();
   expectTypeOf<AgentDefinition<Price>>().toExtend<AgentDefinition>();
   expectTypeOf<TurnResult<Price>>().toExtend<TurnResult>();
