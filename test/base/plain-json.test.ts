@@ -13,7 +13,7 @@ import { InvalidInputError } from "../../src/errors/index.ts";
 
 function problemOf(value: unknown, bounds?: Parameters<typeof toJson>[1]): string {
   const result = toJson(value, bounds);
-  if (result.ok) throw new Error("it was taken");
+  if (result.ok) throw new Error("expected a refusal");
   return `${renderPath(result.issue.path)}: ${result.issue.message}`;
 }
 

@@ -77,5 +77,5 @@ function catchError(run: () => unknown): unknown {
   } catch (error) {
     return error;
   }
-  throw new Error("nothing was thrown");
+  throw new Error("expected an error");
 }

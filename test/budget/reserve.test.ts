@@ -59,7 +59,7 @@ describe("a reservation", () => {
 
   test("waits if only others' reservations are in its way, rather than being clamped", () => {
     const first = reserve([account({ maxTokens: 900 })], ask(), momentAt(0));
-    if (!first.granted) throw new Error("there is room for one");
+    if (!first.granted) throw new Error("expected the first reservation to be granted");
     const second = reserve(first.accounts, ask(), momentAt(0));
     expect(second).toMatchObject({
       granted: false,
@@ -77,7 +77,7 @@ describe("a reservation", () => {
 
   test("does not wait for room above that its own turn's limit would not let it use", () => {
     const busy = reserve([account({ maxTokens: 1000 }, { id: "root" })], ask(), momentAt(0));
-    if (!busy.granted) throw new Error("there is room for one");
+    if (!busy.granted) throw new Error("expected the first reservation to be granted");
     const turn = account({ maxTokens: 400 }, { id: "turn" });
     expect(reserve([turn, ...busy.accounts], ask(), momentAt(0))).toMatchObject({
       granted: true,
@@ -87,7 +87,7 @@ describe("a reservation", () => {
 
   test("is refused, not told to wait, if the rest of one account is too small anyway", () => {
     const busy = reserve([account({ maxTokens: 900 }, { id: "root" })], ask(), momentAt(0));
-    if (!busy.granted) throw new Error("there is room for one");
+    if (!busy.granted) throw new Error("expected the first reservation to be granted");
     const outcome = reserve([...busy.accounts, account({ maxTokens: 300 }, { id: "top" })], ask(), momentAt(0));
     expect(outcome).toMatchObject({ reason: "budget", accountId: "top" });
   });

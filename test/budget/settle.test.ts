@@ -147,7 +147,7 @@ describe("active time", () => {
       true,
       100,
     );
-    if (!working) throw new Error("one account was given");
+    if (!working) throw new Error("expected one changed account");
     expect(activeUntil(working)).toBe(700);
     expect(usedAt(working, 350).activeMs).toBe(650);
     expect(activeUntil(account({ maxSeconds: 1 }))).toBeUndefined();
@@ -156,7 +156,7 @@ describe("active time", () => {
 
   test("is counted once per holder, even if reported twice", () => {
     const [working] = countActivity([account()], true, 100);
-    if (!working) throw new Error("one account was given");
+    if (!working) throw new Error("expected one changed account");
     expect(working).toMatchObject({ isActive: true, activeCount: 1, activeSince: 100 });
     expect(countActivity([working, account()], true, 200)).toEqual([]);
     expect(countActivity([account()], false, 200)).toEqual([]);

@@ -47,7 +47,7 @@ describe("one step after another", () => {
     expect(turnAfter(...inRound, toolSettled(1), toolSettled(0)).value).toEqual({ thinking: "assembling" });
   });
 
-  test("the calls of a round are dropped when the next step begins", () => {
+  test("the calls of a round are dropped when the next step starts", () => {
     const next = turnAfter(...inRound, toolSettled(0), toolSettled(1), modelRequested(2));
     expect(Object.keys(next.children).filter((id) => id.startsWith(turnId))).toEqual([]);
   });
@@ -145,7 +145,7 @@ describe("stop signals (rows S5, S11, S12)", () => {
     expect(turnAfter(refused("paused"), stopSignalled("stop_requested"), resumed).value).toBe("finishing");
   });
 
-  test("a requested continuation overrules a wish to stop", () => {
+  test("a requested continuation overrules a stop request", () => {
     const goOn = hookApplied("afterLlm", 0, { continueRequested: true });
     const bodies = [...inRound, stopSignalled("stop_requested"), goOn, toolSettled(0), toolSettled(1)];
     expect(turnAfter(...bodies).value).toEqual({ thinking: "assembling" });
@@ -199,7 +199,7 @@ describe("refused intents", () => {
   });
 });
 
-describe("what is counted", () => {
+describe("counters", () => {
   test("tools and subagents are tool calls; a retry is not another one", () => {
     const { context } = turnAfter(
       ...inRound,

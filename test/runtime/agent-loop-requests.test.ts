@@ -9,7 +9,8 @@ it("L7: a turn of the stateless loop waits for an answer and continues with it",
   const definition = defineAgent({ name: "desk", model: scriptedModel(script), tools: [askUser()] });
   const turn = createAgentLoop(definition).executeTurn([{ role: "user", content: "go" }]);
   const rest = await turn.settled;
-  if (rest.status !== "waiting" || rest.reason !== "request") throw new Error(`it is ${rest.status}`);
+  if (rest.status !== "waiting" || rest.reason !== "request")
+    throw new Error(`expected a wait for a request, not ${rest.status}`);
   expect(rest.requests.map(({ kind, prompt }) => [kind, prompt])).toEqual([["question", "Which one?"]]);
   const [request] = rest.requests;
   await turn.decide(request?.requestId ?? "", { verdict: "answered", result: "the red one" });

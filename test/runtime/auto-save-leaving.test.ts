@@ -77,7 +77,7 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
     expect((await stage().look().readAgent({ tenant, agentId: "u" }))?.turnCount).toBe(1);
   });
 
-  it("alarms of saved turns that have ended since do not ring", async () => {
+  it("alarms of saved turns that have ended since do not fire", async () => {
     const gate = createGate<string>();
     const script: ModelScript = (_request, { signal }) => gate.pass(signal);
     const { agent, runtime } = await openUnsaved(

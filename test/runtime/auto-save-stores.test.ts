@@ -24,7 +24,7 @@ const options = { clock: systemClock, leaseMs: 10_000 };
 
 storesContract("unsaved trees, none of them in memory:", () => unsavedStores(memoryStores(), options));
 
-/** All contracts but that of other processes' leases: no other process reaches the memory. */
+/** All contracts except other processes' leases: no other process reaches trees in memory. */
 const contracts: readonly ((subject: () => Stores) => void)[] = [
   accountsContract,
   artifactsContract,

@@ -25,7 +25,7 @@ function workerOf(script: ModelScript) {
   return defineAgent({ name: "worker", model: scriptedModel(script), price, maxOutputTokens: 500 });
 }
 
-/** The account of the agent's whole life. */
+/** The agent's lifetime account. */
 async function lifeIn(stores: Stores): Promise<Account | undefined> {
   return (await stores.accounts(DEFAULT_TENANT, id)).find(({ parentId }) => parentId === null);
 }
@@ -144,7 +144,7 @@ it("importing a tree that was exported with a call in flight neither refills nor
   const stores = memoryStores();
   const runtime = await interrupted(stores);
   const tree = await stores.exportTree(DEFAULT_TENANT, id);
-  if (!tree) throw new Error("there is no tree");
+  if (!tree) throw new Error("expected a stored tree");
   const reserved = (await lifeIn(stores))?.reserved;
   const saved = JSON.parse(JSON.stringify(tree)) as typeof tree;
   for (const copy of [memoryStores(), memoryStores()]) {
@@ -177,7 +177,7 @@ describeRuntimes(
       expect(await lifeIn(theirs)).toEqual(before);
       // The copy still names this process as the agent's owner, but no process works on that store.
       const tree = await theirs.exportTree(DEFAULT_TENANT, id);
-      if (!tree) throw new Error("there is no tree");
+      if (!tree) throw new Error("expected a stored tree");
       await theirs.importTree({ ...tree, agents: tree.agents.map((agent) => ({ ...agent, isHeld: false })) }, "mover");
       await carryOn(theirs, answer);
       expect(await lifeIn(mine)).toEqual(before);

@@ -61,7 +61,7 @@ describeRuntimes("artifacts, clear() and resetConversation()", (stage) => {
     expect(await agent.getArtifacts()).toHaveLength(1);
   });
 
-  it("holds after a restart", async () => {
+  it("a clear is kept across a restart", async () => {
     const { agent, runtime } = await desk(["first"]);
     await agent.executeTurn("go").result;
     await agent.clear();

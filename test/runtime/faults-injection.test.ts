@@ -107,7 +107,7 @@ function castOf(members: readonly Member[]): Cast {
     };
     below = subagent(definition, { policy });
   }
-  if (!definition) throw new Error("a team has a lead");
+  if (!definition) throw new Error("expected at least one member");
   return { lead: definition, effects };
 }
 

@@ -80,7 +80,7 @@ describeRuntimes("deep and odd tool outputs", (stage) => {
     { title: "a cyclic value", output: () => globalThis, told: /cannot be shown/ },
     { title: "an array of 20 million values", output: () => Array(20_000_000), told: /more than 10000000 values/ },
     { title: `${hugeSize / megabyte} MB of bytes`, output: () => new Uint8Array(hugeSize), told: /binary data/ },
-  ])("S12: $title: the model is told that it cannot be shown, and the turn continues", async ({ output, told }) => {
+  ])("S12: $title: the model gets a note that it cannot be shown, and the turn continues", async ({ output, told }) => {
     const odd = defineTool({
       name: "odd",
       description: "Gives something odd.",

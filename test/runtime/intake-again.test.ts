@@ -66,7 +66,7 @@ it("a second abort of a turn that takes long to end leaves no inbox item, and th
   const turn = agent.executeTurn("go");
   await begun.reached();
   const [helping] = (await runtime.list({ rootAgentId: "lead-1" })).filter(({ depth }) => depth > 0);
-  if (!helping) throw new Error("there is no helper");
+  if (!helping) throw new Error("expected a helper");
   const key = { tenant: "default", agentId: helping.agentId };
   await agent.abort("enough");
   await ending.reached();

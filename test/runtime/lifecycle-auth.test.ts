@@ -177,9 +177,9 @@ describeRuntimes("L9: auth", (stage) => {
 });
 
 describeRuntimes(
-  "L9: what is stored",
+  "L9: the stored data",
   (stage) => {
-    it("holds the actor and never the credentials", async () => {
+    it("contains the actor and never the credentials", async () => {
       const runtime = await stage().open({ agents: [team([])] });
       const agent = await runtime.agent("lead", { agentId: "a" });
       await agent.start();

@@ -31,7 +31,7 @@ async function idleUntil(runtime: Runtime, clock: FakeClock, live = 0): Promise<
     clock.advance(500);
     await loopTurns(5);
   }
-  throw new Error(`${await liveIn(runtime)} agents are live, not ${live}`);
+  throw new Error(`${await liveIn(runtime)} live agents, expected ${live}`);
 }
 
 const echo: ModelScript = ({ messages }) => `heard ${messages.filter(({ role }) => role === "user").length}`;

@@ -12,7 +12,7 @@ const resolveAuth: RuntimeOptions["resolveAuth"] = ({ actorId }) => ({ actorId, 
 
 async function played([owner, other]: readonly Runtime[]): Promise<readonly string[]> {
   try {
-    if (!owner) throw new Error("a process is there");
+    if (!owner) throw new Error("expected at least one process");
     const agent = await owner.agent("worker", { agentId: "worker-1" });
     await agent.start();
     const auth = { actorId: "ada", credentials: { token: "token-of-ada" } };

@@ -7,7 +7,7 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
-/** A heartbeat comes every third of it. */
+/** A process sends three heartbeats per lease. */
 const leaseMs = 900;
 
 async function followed(runtime: Runtime, rootAgentId: string): Promise<void> {

@@ -206,7 +206,7 @@ describeRuntimes("decisions", (stage) => {
     );
     const turn = agent.executeTurn("pay", { key: "t" });
     const [one, two] = (await requestsOf(turn)).map(({ requestId }) => requestId);
-    if (one === undefined || two === undefined) throw new Error("two payments were asked for");
+    if (one === undefined || two === undefined) throw new Error("expected two requests");
     const decide: Decide = { verdict: "approved", by: "ann", key: "k" };
     const first = await runtime.decide(one, decide);
     expect(first).toMatchObject({ requestId: one, decidedWith: { key: "k", turnId: "c#1" } });

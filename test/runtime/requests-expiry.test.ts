@@ -25,7 +25,7 @@ const clerkWith = (till = openTill({ approvalExpiresAfterMs: minute })) =>
   defineAgent({ name: "clerk", model: scriptedModel(payOnce), tools: [till.tool] });
 
 describeRuntimes("the expiry of a request", (stage) => {
-  it("rejects the call at its time and not before, and the model is told", async () => {
+  it("rejects the call at its time and not before, with an error for the model", async () => {
     const till = openTill({ approvalExpiresAfterMs: minute });
     const runtime = await stage().open({ agents: [clerkWith(till)] });
     const agent = await startAgent(runtime, "clerk", "c");

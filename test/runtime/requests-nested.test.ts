@@ -108,7 +108,7 @@ describeRuntimes("requests of subagents", (stage) => {
     const turn = agent.executeTurn("go");
     const requests = await requestsOf(turn);
     const clerk = requests.find(({ agentName }) => agentName === "clerk");
-    if (!clerk) throw new Error("the clerk does not ask");
+    if (!clerk) throw new Error("expected a request of the clerk");
     const handle = await runtime.find(clerk.agentId);
     const below = await handle.requests();
     expect(below.map(({ agentName }) => agentName).toSorted()).toEqual(["aide", "clerk"]);

@@ -73,7 +73,7 @@ describeRuntimes(
       return { runtime, agent, till, request };
     };
 
-    it("arguments other than the approved ones are not run, and the model is told", async () => {
+    it("arguments other than the approved ones are not run, and the model gets an error", async () => {
       const { agent, till } = await approveThenChange(() => [
         { table: "journal", from: oldArguments, to: newArguments },
       ]);

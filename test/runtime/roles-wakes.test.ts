@@ -78,7 +78,7 @@ async function untilLive(worker: Runtime, count: number): Promise<void> {
     if ((await worker.metrics()).liveAgents === count) return;
     await loopTurns(5);
   }
-  throw new Error(`${(await worker.metrics()).liveAgents} live, not ${count}`);
+  throw new Error(`${(await worker.metrics()).liveAgents} live agents, expected ${count}`);
 }
 
 describe("a client and a worker", () => {

@@ -33,7 +33,7 @@ async function answerAll(turn: Turn, answer: (requestId: string, prompt: string)
   const open: number[] = [];
   let rest: TurnRest;
   while ((rest = await turn.settled).status === "waiting" && open.length < MOST) {
-    if (rest.reason !== "request") throw new Error(`the turn waits: ${rest.reason}`);
+    if (rest.reason !== "request") throw new Error(`expected a wait for a request, not ${rest.reason}`);
     open.push(rest.requests.length);
     const [request] = rest.requests;
     if (request) await answer(request.requestId, request.prompt);

@@ -187,7 +187,7 @@ describeRuntimes("a shutdown of an agent with subagents", (stage) => {
       const agentId = (await dying.runtime.list({ rootAgentId: "s" })).find(
         ({ definition }) => definition.name === "digger",
       )?.agentId;
-      if (agentId === undefined) throw new Error("there is no digger");
+      if (agentId === undefined) throw new Error("expected a digger");
       dying.kill();
       stage().expireLeases();
 

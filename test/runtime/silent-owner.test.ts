@@ -27,7 +27,8 @@ describeRuntimes("an owner that was silent for longer than its lease", (stage) =
     await agent.start();
     const turn = agent.executeTurn("Pay.");
     const rest = await turn.settled;
-    if (rest.status !== "waiting" || rest.reason !== "request") throw new Error(`it rests ${JSON.stringify(rest)}`);
+    if (rest.status !== "waiting" || rest.reason !== "request")
+      throw new Error(`expected a wait for a request, not ${JSON.stringify(rest)}`);
     silent.freeze();
     stage().expireLeases();
     const other = await stage().openProcess({ agents: [clerk()] });

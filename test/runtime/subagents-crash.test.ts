@@ -154,7 +154,7 @@ describeRuntimes(
         ),
       ),
     )(
-      `at ${sweep.told} of $point ($plan): told once, at most one turn for it, and all is at rest`,
+      `at ${sweep.told} of $point ($plan): reported once, with at most one turn for it, and everything comes to rest`,
       async ({ point, plan }) => {
         let hits = 0;
         for (let hit = 1; hit <= sweep.most; hit += 1) {

@@ -59,7 +59,7 @@ it("a child whose lease the stores cannot release fails no turn, and is released
   gate.open("the end");
   expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });
   const child = (await stores.listAgents({ tenant: "default" })).find(({ agentId }) => isChild(agentId));
-  if (!child) throw new Error("there is no child");
+  if (!child) throw new Error("expected a child");
   expect(await stores.holder(child)).toBeDefined();
   state.failure = undefined;
   const given = (async () => {

@@ -27,7 +27,7 @@ describe("the fake clock", () => {
     expect([clock.now(), clock.pendingTimers, clock.nextTimerAt()]).toEqual([50, 1, 99]);
   });
 
-  it("runs overdue timers after a jump forward, at the new time, and none after a jump back", () => {
+  it("runs overdue timers at the new time after a jump forward, and no timer after a jump back", () => {
     const clock = createFakeClock(1000);
     const times: number[] = [];
     clock.setTimer(2000, () => times.push(clock.now()));

@@ -48,7 +48,7 @@ test("output has the type of its schema in every API that runs an agent", async 
   expectTypeOf(looped.output).toEqualTypeOf<Price | undefined>();
 });
 
-test("transforms and schemas of zod/mini give their output", () => {
+test("output has the output type of transforms and of zod/mini schemas", () => {
   const doubled = defineAgent({ name: "a", model, output: z.object({ n: z.number().transform(String) }) });
   expectTypeOf(doubled).toEqualTypeOf<AgentDefinition<{ n: string }>>();
   const small = defineAgent({ name: "b", model, output: mini.object({ n: mini.number() }) });

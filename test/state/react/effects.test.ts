@@ -24,7 +24,7 @@ describe("R5 effects follow from the state", () => {
   it.each([
     ["the caller passes the call's start", 1],
     ["the start is derived", undefined],
-  ])("asks for another call after a message that came during the call, when %s", (_how, start) => {
+  ])("asks for another call after a message that arrived during the call, when %s", (_how, start) => {
     const during = runInputs([user("a"), started("b"), user("c"), completed("b")]);
     const state = runInputs([finishes(start)], during);
     expect(effectsAt(state).callLlm).toBe(true);

@@ -181,7 +181,7 @@ describe("the ReAct core, for any inputs", () => {
     });
   });
 
-  it("never forgets a user message that came after the start of the last call (R5)", () => {
+  it("calls again for a user message that arrived after the start of the last call (R5)", () => {
     holds((inputs) => {
       for (const state of statesOf(inputs)) {
         const unseen = state.messages.some(({ role, ordinal }) => role === "user" && ordinal > state.calledLlmOrdinal);

@@ -51,7 +51,7 @@ describe("R1 the machine is a pure, curried function over checked values", () =>
   });
 });
 
-describe("R2 the state holds messages, tools, tool calls, the context and the last call", () => {
+describe("R2 the state contains messages, tools, tool calls, the context and the last call", () => {
   it("starts empty, with the tools it is given", () => {
     const tools = { search: { description: "Searches.", schema: '{"type":"object"}' } };
     expect(initialAgentState({ tools })).toMatchObject({ messages: [], tools, toolCalls: {}, calledLlmAt: 0 });
