@@ -15,12 +15,12 @@ const narrow: Partial<AgentOptions> = { history: reactHistory({ contextWindowSiz
 
 const compacting: readonly Scenario[] = [
   {
-    name: "a conversation that is cut to its newest messages",
+    name: "a conversation cut to its newest messages",
     shows: ["context.compacted"],
     run: turns(() => desk("ok", { maxMessages: 3, autoCompact: { strategy: dropOldest({ keep: 2 }) } }), [...prompts]),
   },
   {
-    name: "a conversation that is summarised, within a turn with rounds",
+    name: "a conversation summarised within a turn with rounds",
     shows: ["context.compacted", "generate.responded", "turn.ended completed"],
     run: turns(
       () =>
@@ -77,7 +77,7 @@ function tooLong(): ModelError {
 
 const internal: readonly Scenario[] = [
   {
-    name: "a window that the model widens, in rounds of nothing else",
+    name: "a window that the model widens, in rounds without other calls",
     shows: ["context.expanded", "turn.ended completed"],
     run: turns(
       () => desk(["a", "b", "c", calling("load_history"), calling("load_history"), "d"], narrow),
@@ -85,7 +85,7 @@ const internal: readonly Scenario[] = [
     ),
   },
   {
-    name: "earlier calls that the model lists and loads, beside a tool",
+    name: "earlier calls that the model lists and loads, together with a tool call",
     shows: ["context.loaded", "tool.settled not_found", "turn.ended completed"],
     run: turns(
       () =>
@@ -115,12 +115,12 @@ const checked: readonly Scenario[] = [
     run: turns(() => desk([calling("look"), blue], { output, hooks })),
   },
   {
-    name: "an answer that is asked for again",
+    name: "an answer that is requested again",
     shows: ["output.checked misfit", "output.checked fits", "turn.ended completed"],
     run: turns(() => desk(["blue", calling("look"), blue], { output, hooks })),
   },
   {
-    name: "an answer that does not fit the second time either, and another turn",
+    name: "an answer that does not fit at the second attempt either, and another turn",
     shows: ["output.checked misfit", "turn.ended error", "turn.ended completed"],
     run: turns(() => desk(["blue", "{}", blue], { output, hooks }), ["one", "two"]),
   },
@@ -130,7 +130,7 @@ const dropped: readonly Scenario[] = [
   { name: "a first call", prompt: "go", script: ["done"], at: 1, options: {} },
   { name: "the call of a turn without a message", prompt: null, script: ["done"], at: 1, options: {} },
   {
-    name: "a step that a hook asked for",
+    name: "a step requested by a hook",
     prompt: "go",
     script: ["one", "two"],
     at: 2,

@@ -96,7 +96,7 @@ const changing: readonly Scenario[] = [
     run: turns(() => desk(["one", "two"], { hooks: everyHook }), ["first", null]),
   },
   {
-    name: "all nine hooks, each of which takes its time",
+    name: "all nine hooks, all of them slow",
     shows: ["hook.applied onError", "call.reviewed", "hook.applied onComplete", "turn.ended completed"],
     run: turns(() => desk([calling("look", "broken", "look"), "done"], { tools: [look, broken], hooks: slowHooks })),
   },
@@ -108,7 +108,7 @@ const changing: readonly Scenario[] = [
     ),
   },
   {
-    name: "messages that are held back over a round that a tool ends",
+    name: "messages held back over a round in which a tool stops the turn",
     shows: ["messages.released", "turn.ended stop_requested"],
     run: turns(() => {
       const hooks: Hooks = {
@@ -137,7 +137,7 @@ const changing: readonly Scenario[] = [
     }),
   },
   {
-    name: "a hook that asks for a step more after a final answer",
+    name: "a hook that requests one more step after a final answer",
     shows: ["hook.applied afterLlm", "turn.ended completed"],
     run: turns(() => {
       let answers = 0;
@@ -151,7 +151,7 @@ const changing: readonly Scenario[] = [
     }),
   },
   {
-    name: "a hook that asks for a step more where a tool stops",
+    name: "a hook that requests one more step after a tool has stopped the turn",
     shows: ["stop.signalled", "hook.applied afterTools", "turn.ended stop_requested"],
     run: turns(() =>
       desk([calling("leave"), "more"], { tools: [leave], hooks: { afterTools: (draft) => draft.continue() } }),

@@ -13,7 +13,7 @@ const reviewing: Hooks = {
 
 const verdicts: readonly Scenario[] = [
   {
-    name: "an approval, an edit and a rejection, beside a tool",
+    name: "an approval, an edit and a rejection, together with a tool call",
     shows: [
       ...["approved", "edited", "rejected"].map((verdict) => `request.decided ${verdict}`),
       "turn.waiting",
@@ -31,7 +31,7 @@ const verdicts: readonly Scenario[] = [
     ),
   },
   {
-    name: "approvals that come one at a time",
+    name: "approvals one at a time",
     shows: ["request.decided approved", "turn.ended completed"],
     run: waiting(
       () => desk([calling("pay", "pay", "pay"), "done"], { tools: [pay] }),
@@ -39,7 +39,7 @@ const verdicts: readonly Scenario[] = [
     ),
   },
   {
-    name: "a question, a tool of the caller's, and one that it refuses",
+    name: "a question, a client tool, and a call that the caller rejects",
     shows: ["request.opened question", "request.opened client", "request.decided answered", "request.decided rejected"],
     run: waiting(
       () => desk([calling(question, "browse", "browse"), "done"], { tools: [ask, browse] }),
@@ -51,7 +51,7 @@ const verdicts: readonly Scenario[] = [
     ),
   },
   {
-    name: "requests that are not decided in time",
+    name: "requests that expire",
     shows: ["request.decided expired", "tool.settled denied", "turn.ended completed"],
     run: turns(() => desk([calling("pay", "look"), "done"], { tools: [pay, look] })),
   },
@@ -67,7 +67,7 @@ const verdicts: readonly Scenario[] = [
     ),
   },
   {
-    name: "credentials that the program has",
+    name: "credentials from resolveAuth",
     shows: ["request.opened approval", "tool.settled success"],
     run: waiting(
       () => desk([calling("login"), "done"], { tools: [login] }),
@@ -76,7 +76,7 @@ const verdicts: readonly Scenario[] = [
     ),
   },
   {
-    name: "an approval in a subagent, and one beside it",
+    name: "an approval in a subagent and one in its parent",
     shows: ["child.spawned", "request.decided approved", "child.ended completed"],
     run: waiting(
       () => {
@@ -90,7 +90,7 @@ const verdicts: readonly Scenario[] = [
 
 const interrupting: readonly Scenario[] = [
   {
-    name: "an abort while a person is asked",
+    name: "an abort while the turn waits for a person",
     shows: ["request.opened approval", "tool.settled interrupted", "turn.ended user_requested"],
     run: waiting(
       () => desk([calling("pay", "look", "browse")], { tools: [pay, look, browse], hooks: reviewing }),
@@ -98,7 +98,7 @@ const interrupting: readonly Scenario[] = [
     ),
   },
   {
-    name: "a new message that takes the place of a turn that waits",
+    name: "a new message that supersedes a waiting turn",
     shows: ["request.opened question", "tool.settled interrupted", "turn.ended user_requested", "turn.ended completed"],
     run: waiting(
       () => desk([calling(question), "the new one"], { tools: [ask] }),
@@ -109,7 +109,7 @@ const interrupting: readonly Scenario[] = [
     ),
   },
   {
-    name: "a pause while a person is asked, and the decision during the pause",
+    name: "a pause while the turn waits for a person, with the decision during the pause",
     shows: ["agent.paused", "request.decided approved", "agent.resumed", "turn.ended completed"],
     run: async (stage, options) => {
       const definition = desk([calling("pay", "pay"), "done"], { tools: [pay] });
@@ -140,7 +140,7 @@ const interrupting: readonly Scenario[] = [
     ),
   },
   {
-    name: "hooks that deny what would be asked about",
+    name: "hooks that deny calls that need an approval",
     shows: ["tool.settled denied", "turn.ended completed"],
     run: turns(() =>
       desk([calling("pay"), "done"], { tools: [pay], hooks: { beforeEachTool: (draft) => draft.deny("never") } }),

@@ -10,7 +10,7 @@ const refusedByModel = new ModelError("bad request", { retryable: false, status:
 
 const trees: readonly Scenario[] = [
   {
-    name: "two subagents in one round, beside a tool",
+    name: "two subagents in one round, together with a tool call",
     shows: ["child.spawned", "child.ended stopped"],
     run: turns(() => {
       const child = reader(calling("look"), { tools: [look], budget: { maxSteps: 2 } });
@@ -45,7 +45,7 @@ const searching = (onEnd: "keep" | "wake") => subagent(reader("read"), { mode: "
 /** Children in the background, which `autoSave: false` refuses. */
 export const backgroundScenarios: readonly Scenario[] = [
   {
-    name: "children in the background whose ends the turn waits for, and the next turn sees",
+    name: "background children whose results the turn waits for or the next turn sees",
     shows: ["child.spawned", "child.reported completed", "messages.released"],
     run: turns(
       () =>
@@ -88,7 +88,7 @@ export const backgroundScenarios: readonly Scenario[] = [
       ),
   },
   {
-    name: "a turn that the agent starts by itself for the end of a child",
+    name: "a turn that the agent starts by itself for a child's result",
     shows: ["child.reported completed", "turn.started"],
     run: async (stage, options) => {
       const gate = createGate<string>();
@@ -133,7 +133,7 @@ function delegatingDesk(child: AgentDefinition): AgentDefinition {
 
 const marked: readonly Scenario[] = [
   {
-    name: "a pause in the middle of a round, and its end",
+    name: "a pause in the middle of a round, and a resume",
     shows: ["agent.pausing", "agent.paused", "agent.resumed"],
     run: (stage, options) =>
       interrupted(stage, options, async (gate, runtime) => {
@@ -193,7 +193,7 @@ const marked: readonly Scenario[] = [
       ),
   },
   {
-    name: "working time that runs out",
+    name: "a working time limit that is reached",
     shows: ["timer.due", "turn.ended time_limit"],
     run: (stage, options) =>
       interrupted(
@@ -204,7 +204,7 @@ const marked: readonly Scenario[] = [
       ),
   },
   {
-    name: "a turn that waits in line",
+    name: "a queued turn",
     shows: ["turn.ended completed"],
     run: (stage, options) =>
       interrupted(

@@ -26,7 +26,7 @@ const plain: readonly Scenario[] = [
     ),
   },
   {
-    name: "calls that fail, are unknown, or are wrong, and a recovery",
+    name: "failing, unknown and invalid calls, and a recovery",
     shows: ["tool.settled error", "tool.settled not_found", "tool.settled invalid", "turn.ended completed"],
     run: turns(() =>
       desk([calling("broken", "look"), calling("nowhere"), calling({ name: "look", arguments: { at: 7 } }), "done"], {
@@ -36,7 +36,7 @@ const plain: readonly Scenario[] = [
     ),
   },
   {
-    name: "rounds that fail until the turn does, then another turn",
+    name: "failed rounds until the turn fails, then another turn",
     shows: ["tool.settled error", "turn.ended error", "turn.ended completed"],
     run: turns(
       () => desk([calling("broken"), calling("broken"), "again"], { tools: [broken], maxConsecutiveToolFailures: 2 }),
@@ -44,7 +44,7 @@ const plain: readonly Scenario[] = [
     ),
   },
   {
-    name: "a tool that is tried again",
+    name: "a tool that is retried",
     shows: ["tool.retrying", "tool.settled success"],
     run: turns(() => desk([calling("flaky"), "done"], { tools: [flaky()] })),
   },
@@ -59,12 +59,12 @@ const plain: readonly Scenario[] = [
     run: turns(() => desk([calling("leave", "look")], { tools: [leave, look] })),
   },
   {
-    name: "a model that answers the second time",
+    name: "a model that answers at the second attempt",
     shows: ["model.failed", "turn.ended completed"],
     run: turns(() => desk([{ error: cut }, calling("look"), { error: cut }, "done"])),
   },
   {
-    name: "a model that fails for good",
+    name: "a model error that is not retried",
     shows: ["model.failed", "turn.ended error"],
     run: turns(() => desk([{ error: refusedByModel }, "ok"]), ["go", null]),
   },
