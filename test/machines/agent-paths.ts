@@ -47,7 +47,7 @@ export function agentPaths(): Path[] {
     turnEnded("stopped", { lifecycle: "paused" }),
     shutDown,
   ]);
-  return pathsOf(agentMachine, { events, isLegal, keyOf: ({ value, context }) => [value, context] });
+  return pathsOf(agentMachine, { events, isLegal, stateKey: ({ value, context }) => [value, context] });
 }
 
 function isLegal({ value, context }: Explored, entry: Entry): boolean {

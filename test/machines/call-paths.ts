@@ -67,10 +67,10 @@ export function callPaths(): Path[] {
     callHookApplied("afterEachTool"),
     callReviewed(),
   ]);
-  return pathsOf(toolCallMachine, { events, isLegal, keyOf, input: { call: declared } });
+  return pathsOf(toolCallMachine, { events, isLegal, stateKey, input: { call: declared } });
 }
 
-function keyOf({ value, context }: Explored): unknown {
+function stateKey({ value, context }: Explored): unknown {
   return [value, context];
 }
 

@@ -18,17 +18,17 @@ export interface Explored {
 export interface Exploration {
   readonly events: readonly Entry[];
   readonly isLegal: (state: Explored, entry: Entry) => boolean;
-  readonly keyOf: (state: Explored) => unknown;
+  readonly stateKey: (state: Explored) => unknown;
   readonly input?: unknown;
 }
 
 /** Shortest paths to every state (value and context) that entries in a legal order reach. */
-export function pathsOf(machine: AnyStateMachine, { events, isLegal, keyOf, input }: Exploration): Path[] {
+export function pathsOf(machine: AnyStateMachine, { events, isLegal, stateKey, input }: Exploration): Path[] {
   const paths = getShortestPaths(machine, {
     events: [...events],
     input,
     filterEvents: (state: Explored, entry: Entry) => isLegal(state, entry),
-    serializeState: (state: Explored) => JSON.stringify(keyOf(state)),
+    serializeState: (state: Explored) => JSON.stringify(stateKey(state)),
     serializeEvent: (entry: { readonly type: string }) => JSON.stringify(entry),
   } as Parameters<typeof getShortestPaths>[1]);
   return paths.map(({ state, steps }) => ({

@@ -120,7 +120,7 @@ export function turnPaths({ first, also }: TurnPlan): Path[] {
     turnEnded("failed"),
     ...also,
   ]);
-  return pathsOf(turnMachine, { events, isLegal, keyOf, input: { entry: at(first, 1) } });
+  return pathsOf(turnMachine, { events, isLegal, stateKey, input: { entry: at(first, 1) } });
 }
 
 function isLegal({ value, context }: Explored, entry: Entry): boolean {
@@ -207,7 +207,7 @@ function outcomeOf(reason: StopReason | undefined): TurnOutcome {
 }
 
 /** The data that determines the turn's next transitions. Ordinals and times grow without bound and are left out. */
-function keyOf({ value, context }: Explored): unknown {
+function stateKey({ value, context }: Explored): unknown {
   const { step, attempt, retryAt, openRequest, appliedHooks, execution, react, ...turn } = (context as TurnContext)
     .turn;
   const { openCallIds, unreviewedCallIds, outputFits, outputRepairs, compactions, heldMessageIds } = turn;

@@ -61,7 +61,7 @@ for (const store of ["sqlite", "redis"] as const) {
       for (const close of closing.splice(0).toReversed()) await close();
     });
 
-    async function place(): Promise<{ stores: () => Stores; damage: (by: Damage) => Promise<number> }> {
+    async function openDamageable(): Promise<{ stores: () => Stores; damage: (by: Damage) => Promise<number> }> {
       if (store === "sqlite") {
         const folder = mkdtempSync(join(tmpdir(), "troupe-artifacts-"));
         closing.push(() => rmSync(folder, { recursive: true, force: true }));
@@ -93,7 +93,7 @@ for (const store of ["sqlite", "redis"] as const) {
     }
 
     it.each(damages)("with an unreadable $what fails its readers and no turn", async (damaged) => {
-      const { stores, damage } = await place();
+      const { stores, damage } = await openDamageable();
       const first = await open(stores());
       const saving = await first.agent("clerk", { agentId: "a-1" });
       await saving.start();

@@ -21,7 +21,7 @@ import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
 /** Stores without room for a large text until `makeRoom` is called. */
-interface FullPlace {
+interface FullStores {
   readonly stores: Stores;
   /** The same stores with room. */
   again(): Stores;
@@ -33,7 +33,7 @@ interface FullPlace {
 const LARGE = "parcel ".repeat(150_000);
 const MAX_BYTES = 2_000_000;
 
-async function onSqlite(): Promise<FullPlace> {
+async function onSqlite(): Promise<FullStores> {
   const folder = mkdtempSync(join(tmpdir(), "troupe-full-"));
   const file = join(folder, "full.db");
   const stores = sqliteStores(file, { maxBytes: MAX_BYTES });
@@ -52,7 +52,7 @@ async function onSqlite(): Promise<FullPlace> {
   };
 }
 
-async function onRedis(): Promise<FullPlace> {
+async function onRedis(): Promise<FullStores> {
   const server = await RedisServer.start();
   const client = server.client();
   const prefix = ownPrefix();
@@ -71,11 +71,11 @@ async function onRedis(): Promise<FullPlace> {
   };
 }
 
-const places = { sqlite: onSqlite, redis: onRedis } as const;
+const openFull = { sqlite: onSqlite, redis: onRedis } as const;
 const names = redisProgram ? (["sqlite", "redis"] as const) : (["sqlite"] as const);
 
 describe.each(names)("full stores in mid-turn (%s)", (name) => {
-  let place: FullPlace;
+  let full: FullStores;
   let runtime: Runtime;
   let turn: Turn;
   let warned: string[];
@@ -88,7 +88,7 @@ describe.each(names)("full stores in mid-turn (%s)", (name) => {
       parameters: z.object({}),
       maxOutputCharacters: 2_000_000,
       execute: async () => {
-        await place.fill();
+        await full.fill();
         return LARGE;
       },
     });
@@ -111,15 +111,15 @@ describe.each(names)("full stores in mid-turn (%s)", (name) => {
     emit.mockReset().mockImplementation((message, options) => {
       if (typeof options === "object" && "code" in options) warned.push(`${options.code}: ${String(message)}`);
     });
-    place = await places[name]();
-    runtime = await createRuntime({ agents: [clerk()], stores: place.stores, leaseMs: 60_000 });
+    full = await openFull[name]();
+    runtime = await createRuntime({ agents: [clerk()], stores: full.stores, leaseMs: 60_000 });
     const agent = await runtime.agent("clerk", { agentId: "clerk-1" });
     await agent.start();
     turn = agent.executeTurn("fetch it");
   });
   afterEach(async () => {
     await runtime.shutdown({ timeoutMs: 500 });
-    await place.close();
+    await full.close();
   });
 
   it("warn the turn's stream and the process and show in health(), and the turn continues once there is room", async () => {
@@ -131,7 +131,7 @@ describe.each(names)("full stores in mid-turn (%s)", (name) => {
     const { isHealthy, problems } = await runtime.health();
     expect(isHealthy).toBe(false);
     expect(problems).toEqual([expect.stringMatching(/^the stores do not take what 1 agent of this process did: /)]);
-    await place.makeRoom();
+    await full.makeRoom();
     expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
     expect((await runtime.health()).problems).toEqual([]);
     const replayed: string[] = [];
@@ -150,12 +150,12 @@ describe.each(names)("full stores in mid-turn (%s)", (name) => {
     expect(performance.now() - from).toBeLessThan(5_000);
     expect(await lost).toMatchObject({ code: "turn_interrupted" });
     expect(warned.at(-1)).toMatch(/^TROUPE_LEFT_BEHIND: this runtime has left agents behind: clerk-1#1: /);
-    await place.makeRoom();
-    runtime = await createRuntime({ agents: [clerk()], stores: place.again(), leaseMs: 1_000 });
+    await full.makeRoom();
+    runtime = await createRuntime({ agents: [clerk()], stores: full.again(), leaseMs: 1_000 });
     const agent = await runtime.find("clerk-1");
     const carriedOn = agent.turn("clerk-1#1").result;
     await vi.waitFor(() => agent.start(), 30_000);
-    await vi.waitFor(() => place.makeRoom(), 30_000);
+    await vi.waitFor(() => full.makeRoom(), 30_000);
     expect(await carriedOn).toMatchObject({ status: "completed" });
   });
 
@@ -177,7 +177,7 @@ describe.each(names)("full stores in mid-turn (%s)", (name) => {
   it.runIf(name === "redis")("refuse an abort with an error, within the timeout", async () => {
     await told();
     await expect(turn.abort("enough")).rejects.toMatchObject({ code: "store_unavailable" });
-    await place.makeRoom();
+    await full.makeRoom();
     expect(await turn.result).toMatchObject({ status: "completed" });
   });
 });
