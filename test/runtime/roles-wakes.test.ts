@@ -235,7 +235,7 @@ describe("a client and a worker", () => {
     ["a process that lives has", { pid: process.pid }, false],
     ["a process that is dead had", { pid: 2 ** 22 + 1 }, true],
   ])("an agent that %s is woken only if no other process handles its posts", async (who, holder, isWoken) => {
-    // The result of the check whether a process lives is cached, so each row uses another process.
+    // A process found running counts as running for a moment, so each row uses another process.
     const processId = `theirs, ${who}`;
     const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
     const { join, wakes, stores } = deployment();
