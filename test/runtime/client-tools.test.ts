@@ -199,25 +199,21 @@ describeRuntimes("clientTools of a turn", (stage) => {
   const cycle: Record<string, unknown> = { type: "object" };
   cycle["self"] = cycle;
   it.each<[string, unknown, RegExp]>([
-    ["the name of a tool of the agent", [{ ...pick, name: "own" }], /has a tool "own" already/],
-    ["the name of a tool of the runtime", [{ ...pick, name: "read_artifact" }], /has a tool "read_artifact" already/],
-    ["a name twice", [pick, pick], /Two tools are named "pick_file"/],
-    ["a name that no provider takes", [{ ...pick, name: "pick file" }], /cannot be named "pick file"/],
+    ["the name of an agent's tool", [{ ...pick, name: "own" }], /has a tool "own" already/],
+    ["the name of a runtime tool", [{ ...pick, name: "read_artifact" }], /has a tool "read_artifact" already/],
+    ["a duplicate name", [pick, pick], /Two tools are named "pick_file"/],
+    ["a name that no provider accepts", [{ ...pick, name: "pick file" }], /cannot be named "pick file"/],
     ["no description", [{ ...pick, description: " " }], /description is empty/],
     ["no schema", [{ name: "a", description: "b" }], /clientTools.*\[0\]\.parameters/],
     ["a schema of a string", [{ ...pick, parameters: { type: "string" } }], /must describe an object/],
-    ["a schema that is a text", [{ ...pick, parameters: '{"type":"object"}' }], /\[0\]\.parameters/],
-    ["a schema that contains itself", [{ ...pick, parameters: cycle }], /cannot be taken/],
+    ["a schema as a text", [{ ...pick, parameters: '{"type":"object"}' }], /\[0\]\.parameters/],
+    ["a cyclic schema", [{ ...pick, parameters: cycle }], /cannot be taken/],
     ["a function", [{ ...pick, execute: () => 1 }], /clientTools/],
     ["an unknown field", [{ ...pick, needsApproval: true }], /needsApproval/],
-    ["no list", pick, /clientTools/],
-    ["too many", Array.from({ length: 129 }, (_, index) => ({ ...pick, name: `t${index}` })), /128/],
-    ["too much", [{ ...pick, description: "x".repeat(1_000_001) }], /cannot be taken/],
-    [
-      "a schema that is too large",
-      [{ ...pick, parameters: { type: "object", title: "x".repeat(300_000) } }],
-      /256,?000/,
-    ],
+    ["an object instead of a list", pick, /clientTools/],
+    ["too many tools", Array.from({ length: 129 }, (_, index) => ({ ...pick, name: `t${index}` })), /128/],
+    ["too much data", [{ ...pick, description: "x".repeat(1_000_001) }], /cannot be taken/],
+    ["too large a schema", [{ ...pick, parameters: { type: "object", title: "x".repeat(300_000) } }], /256,?000/],
     [
       "a value that throws when it is read",
       new Proxy([], {

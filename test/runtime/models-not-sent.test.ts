@@ -29,7 +29,7 @@ describeRuntimes("a call that was not sent or was refused", (stage) => {
 
   it.each<readonly [string, OpenaiModelOptions, RegExp]>([
     ["no key", {}, /not sent.*OPENAI_API_KEY/],
-    ["a key that no header can have", { apiKey: "ключ" }, /not sent.*apiKey/],
+    ["a key that is not allowed in a header", { apiKey: "ключ" }, /not sent.*apiKey/],
     ["no URL", { apiKey: "k", baseURL: "localhost:1" }, /not sent.*baseURL/],
     ["no server", { apiKey: "k", baseURL: "http://127.0.0.1:1/v1" }, /not sent.*baseURL/],
     ["no host", { apiKey: "k", baseURL: "http://nowhere.invalid/v1" }, /not sent.*baseURL/],

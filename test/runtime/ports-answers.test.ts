@@ -110,8 +110,8 @@ describeRuntimes(
       ["infinite", { inputTokens: Number.POSITIVE_INFINITY, outputTokens: 1 }],
       ["a fraction", { inputTokens: 12.5, outputTokens: 1 }],
       ["a text", { inputTokens: "01", outputTokens: "01" }],
-      ["beyond what can be counted", { inputTokens: 2 ** 60, outputTokens: 1 }],
-      ["more than a call can have", { inputTokens: 5, outputTokens: 2_000_000_000 }],
+      ["above the largest safe integer", { inputTokens: 2 ** 60, outputTokens: 1 }],
+      ["more than a call can use", { inputTokens: 5, outputTokens: 2_000_000_000 }],
     ])("usage that is %s is counted locally, flagged as estimated, and causes a warning", async (_what, usage) => {
       const { result, account, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
       expect(result).toMatchObject({ status: "completed", text: "done", usage: { estimated: true } });

@@ -131,10 +131,14 @@ describeRuntimes(
 
 it.each<[string, () => unknown, RegExp]>([
   ["a model's name", () => worker({ model: { ...adapter(() => rightAnswer), name: wrong(5) } }), /model\.name is 5/],
-  ["its window", () => worker({ model: { ...adapter(() => rightAnswer), contextWindow: -1 } }), /contextWindow is -1/],
+  [
+    "a model's window",
+    () => worker({ model: { ...adapter(() => rightAnswer), contextWindow: -1 } }),
+    /contextWindow is -1/,
+  ],
   ["a compiler", () => worker({ history: wrong("all") }), /history is the text "all"; it takes a history compiler/],
   [
-    "its window of messages",
+    "a compiler's window of messages",
     () => worker({ history: { name: "x", internalTools: true, contextWindowSize: 0.5, compile: () => [] } }),
     /history\.contextWindowSize is 0\.5; it takes a whole number/,
   ],

@@ -161,14 +161,18 @@ describeRuntimes("agents created with messages", (stage) => {
     ["no content", [messages[0], { role: "user" }], /\[1\]\.content/],
     ["null as content", [{ role: "user", content: null }], /\[0\]\.content/],
     ["an empty list of parts", [{ role: "user", content: [] }], /\[0\].*empty/],
-    ["an image of no URL", [{ role: "user", content: [{ ...image, url: "file:///a" }] }], /\[0\]: content part 0/],
-    ["an image that the assistant showed", [{ role: "assistant", content: [image] }], /\[0\].*no images/],
+    [
+      "an image with an invalid URL",
+      [{ role: "user", content: [{ ...image, url: "file:///a" }] }],
+      /\[0\]: content part 0/,
+    ],
+    ["an image in an assistant message", [{ role: "assistant", content: [image] }], /\[0\].*no images/],
     ["an unknown field", [{ role: "user", content: "x", id: "turn#1:in" }], /id/],
     ["tool calls", [{ role: "assistant", content: "", toolCalls: [] }], /toolCalls/],
-    ["no list", { role: "user", content: "x" }, /messages/],
+    ["an object instead of a list", { role: "user", content: "x" }, /messages/],
     ["a text", "hello", /messages/],
-    ["too many", Array.from({ length: 10_001 }, () => ({ role: "user", content: "x" })), /10000/],
-    ["too much", [{ role: "user", content: "x".repeat(2 ** 26 + 1) }], /cannot be taken/],
+    ["too many messages", Array.from({ length: 10_001 }, () => ({ role: "user", content: "x" })), /10000/],
+    ["too much data", [{ role: "user", content: "x".repeat(2 ** 26 + 1) }], /cannot be taken/],
   ])("the messages are validated before anything is stored: %s", async (_what, given, why) => {
     const runtime = await stage().open({ agents: [clerk().definition] });
     const options = { agentId: "c", messages: given } as AgentStartOptions;
