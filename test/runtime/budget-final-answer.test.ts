@@ -86,7 +86,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     },
   );
 
-  it("tool calls despite that are not run, each gets a result, and the turn stops with its text", async () => {
+  it("tool calls in the last answer are not run, each gets a result, and the turn stops with its text", async () => {
     const ran: string[] = [];
     const { agent, model } = await started(stubborn, {
       tools: [step(ran)],
