@@ -7,7 +7,7 @@ import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
-describeRuntimes("arguments that a tolerant second parse repaired", (stage) => {
+describeRuntimes("repaired arguments", (stage) => {
   it("are the ones that are shown, approved, journalled and run", async () => {
     const seen: unknown[] = [];
     const pay = defineTool({
