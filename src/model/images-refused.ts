@@ -18,16 +18,16 @@ const texts: readonly RegExp[] = [
   /\bcontent must be a string/i,
 ];
 
-/** Whether a server has refused a call because its model takes no images. */
+/** Whether a server refused a call because its model does not accept images. */
 export function refusesImages({ status, message, partialOutputTokens }: ModelError): boolean {
   return partialOutputTokens === undefined && statuses.has(status) && texts.some((text) => text.test(message));
 }
 
 const NOTE = "(You cannot see the images of this result: your server takes none.)";
-/** The same copy each time: tokens and texts of messages are cached by object. */
+/** One copy per message, because token counts and texts of messages are cached by object. */
 const copies = new WeakMap<Message, Message>();
 
-/** The request with a note in place of the images of tools; the same request where there are none. */
+/** The request with a note in place of images from tools; the same object if it has none. */
 export function withoutToolImages(request: ModelRequest): ModelRequest {
   if (!request.messages.some(hasToolImage)) return request;
   return {
