@@ -99,7 +99,7 @@ export function checkQueue({ queue, priority, concurrency }: QueueChoice, refuse
     throw refuse(error instanceof Error ? `${error.message}.` : "queue is not valid.", error);
   }
   if (queue === QUEUE_OF_AGENTS) {
-    throw refuse(`queue is "${QUEUE_OF_AGENTS}", which is that of the agents; give the tool's queue another name.`);
+    throw refuse(`queue is "${QUEUE_OF_AGENTS}", which is reserved for agents; give the tool's queue another name.`);
   }
   if (concurrency !== undefined) {
     throw refuse(

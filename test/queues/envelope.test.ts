@@ -47,7 +47,7 @@ describe("a sealed job", () => {
 
   test("of a later version is left to processes that know it, with any content", () => {
     const sealed = stored({ version: 3, more: { of: "it" } });
-    const later = "it is of version 3; this process knows 1";
+    const later = "its version is 3; this process supports 1";
     expect(open("web", id, sealed, createSigner([first]))).toEqual({ later });
   });
 
@@ -77,7 +77,7 @@ test("keys that cannot work are refused in words that do not show them", () => {
   expect(() => createSigner([first, { id: "x", secret: "too short" }])).toThrow(
     /^secrets\[1\]\.secret must be a text of at least 16 characters$/,
   );
-  expect(() => createSigner([first, first])).toThrow("a second time");
+  expect(() => createSigner([first, first])).toThrow("each key needs its own id");
   expect(() => createSigner([{ ...first, id: "a b" }])).toThrow("not a valid id");
 });
 

@@ -119,6 +119,6 @@ describe.skipIf(!redisProgram)("the first use", () => {
     expect(await Promise.all(looks)).toMatchObject([{ agentId: "desk" }, [{ agentId: "desk" }], undefined]);
     expect(await last).toMatchObject({ type: "marked" });
     await expect(stores.readAgent(agentKey())).rejects.toThrow(InvariantError);
-    await expect(stores.pause(agentKey(), "ann", NOW)).rejects.toThrow(/were closed/);
+    await expect(stores.pause(agentKey(), "ann", NOW)).rejects.toThrow(/are closed/);
   });
 });

@@ -121,7 +121,7 @@ export class RedisDatabase implements Database {
   writeTo<T>(key: AgentKey | undefined, work: () => T, finish: (result: T, done: Done) => T): Promise<T> {
     const done = Promise.withResolvers<T>();
     try {
-      if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
+      if (this.#isClosed) throw new InvariantError("the stores are closed");
       const tree = key ? this.#keys.treeOf(key.tenant, key.agentId) : this.#treeOf(work);
       this.#queues.of(tree, this.#context).add({
         run: (session) => this.#tables.over(session, work),
@@ -140,7 +140,7 @@ export class RedisDatabase implements Database {
 
   /** Runs a read; `close` waits for it. */
   #noted<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#isClosed) return Promise.reject(new InvariantError("the stores were closed, and then used"));
+    if (this.#isClosed) return Promise.reject(new InvariantError("the stores are closed"));
     let reading: Promise<T>;
     try {
       reading = read();

@@ -204,7 +204,7 @@ export class SqliteDatabase implements Database {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new InvariantError(`the store ${this.#path} was closed, and then used`);
+    if (this.#isClosed) throw new InvariantError(`the store ${this.#path} is closed`);
   }
 }
 
