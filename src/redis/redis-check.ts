@@ -40,7 +40,7 @@ async function checkServer(server: Redis, isCluster: boolean, options: CheckOpti
   const policy = facts?.get("maxmemory_policy");
   if (policy !== undefined && policy !== "noeviction") {
     throw new InvalidInputError(
-      `Redis evicts ${options.atStake} when its memory is full (maxmemory-policy is ${policy}); set maxmemory-policy noeviction`,
+      `with maxmemory-policy ${policy}, Redis may evict ${options.atStake}; set maxmemory-policy noeviction`,
     );
   }
   return { server, facts };

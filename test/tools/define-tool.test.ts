@@ -99,7 +99,7 @@ describe("what is refused", () => {
     ["parameters that are no schema", { parameters: { type: "object" } }, /zod 4 schema, or a string/],
     ["the queue of the agents", { queue: "wake" }, /queue is "wake", which is reserved for agents; give.*another name/],
     ["a queue with an invalid name", { queue: "a b" }, /queue "a b" .*is not a valid id: use 1 to 128 characters/],
-    ["a priority without a queue", { priority: 1 }, /priority is given, but.*say queue as well/],
+    ["a priority without a queue", { priority: 1 }, /priority is set without a queue; set queue as well/],
     ["a priority out of range", { queue: "q", priority: -1 }, /priority is -1; use a whole number from 0 to 1,000,000/],
     [
       "a concurrency beside a queue",

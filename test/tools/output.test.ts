@@ -32,7 +32,7 @@ describe("rendering a result", () => {
     ["a function", () => 1, /it is a function/],
     ["a function inside", [{ call: () => 1 }], /"call" is a function/],
     ["a symbol", Symbol("x"), /it is a symbol/],
-    ["a RegExp", { found: /x/ }, /"found" is an object of class RegExp, of which JSON shows nothing/],
+    ["a RegExp", { found: /x/ }, /"found" is an object of class RegExp, which is empty as JSON/],
     ["an iterator", [1].values(), /JSON shows nothing/],
     ["a Map", { map: new Map() }, /"map" is a Map/],
     ["an error", new Error("no"), /should have been thrown/],

@@ -146,9 +146,9 @@ describe("results in parts", () => {
   });
 
   test.each<[string, unknown, RegExp]>([
-    ["an image within other JSON", { page: 1, picture: url }, /"picture" is an image; give images by toolResult/],
-    ["base64 alone", png, /it is an image as text; give images by toolResult/],
-    ["base64 within other JSON", { page: 1, shot: { data: png } }, /"data" is an image; give images by toolResult/],
+    ["an image within other JSON", { page: 1, picture: url }, /"picture" is an image; return images with toolResult/],
+    ["base64 alone", png, /it is an image as text; return images with toolResult/],
+    ["base64 within other JSON", { page: 1, shot: { data: png } }, /"data" is an image; return images with toolResult/],
     [
       "a type that servers do not take",
       [{ type: "image", data, mimeType: "image/svg+xml" }],
