@@ -145,8 +145,8 @@ export interface RunContext {
    */
   readonly spawn: (definition: unknown, input: string, options: SpawnOptions) => Promise<SpawnedChild>;
   /**
-   * Return its result: `return run.await(child)`. The call then waits for the child, across restarts and without holding a slot, and the
-   * child's answer becomes the call's result. Throws `InvalidInputError` for a child that this turn has not spawned.
+   * Leaves the call's result to a child: `return run.await(child)`. The call then waits for the child, across restarts and without
+   * holding a slot, and the child's answer becomes the call's result. Throws `InvalidInputError` for a child that this turn has not spawned.
    */
   readonly await: (child: Pick<SpawnedChild, "agentId">, options?: AwaitOptions) => AwaitedChild;
   /**
@@ -155,7 +155,7 @@ export interface RunContext {
    */
   readonly note: (value: Json) => Promise<void>;
   /**
-   * Return its result: `return run.ask({ kind, prompt })`. The turn then waits for the decision, across restarts and without holding a
+   * Asks for a decision: `return run.ask({ kind, prompt })`. The turn then waits for the decision, across restarts and without holding a
    * slot; then the code runs again, with `run.answer`. Note values that the code needs then before asking. Throws `UnsupportedError` in a
    * queued tool.
    */
