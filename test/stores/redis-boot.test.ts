@@ -85,7 +85,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     const stores = storesOn(managed);
     await openAgent(stores);
     expect(emitWarning.mock.calls.map(([message]) => message)).toEqual([
-      expect.stringMatching(/could not be looked at \(CONFIG is refused\)/),
+      expect.stringMatching(/cannot check whether Redis syncs every write \(CONFIG is refused\)/),
     ]);
     await stores.close();
   });

@@ -26,7 +26,7 @@ export function fitting<T>(schema: z.ZodType<T>, value: unknown, where: string):
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   throw new CorruptRecordError(
-    `${where} does not fit its schema: ${issue?.message} at ${issue?.path.join(".") || "the top"}; it is left as it is`,
+    `${where} does not fit its schema: ${issue?.message} at ${issue?.path.join(".") || "the top"}; it is not changed`,
   );
 }
 
@@ -34,7 +34,7 @@ export function jsonOf(text: string, where: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new CorruptRecordError(`${where} is not valid JSON; it is left as it is`, { cause: error });
+    throw new CorruptRecordError(`${where} is not valid JSON; it is not changed`, { cause: error });
   }
 }
 
@@ -42,7 +42,7 @@ export function jsonOf(text: string, where: string): unknown {
 export function definitionIn(text: string, hash: string, where: string): StoredDefinition {
   const stored = jsonOf(text, where);
   if (isOfHash(stored, hash)) return parsed(storedDefinitionSchema, text, where);
-  throw new CorruptRecordError(`${where} is not the definition of that hash; it is left as it is`);
+  throw new CorruptRecordError(`${where} is not the definition of that hash; it is not changed`);
 }
 
 /** Whether a definition is unchanged since it was hashed. */
@@ -72,7 +72,7 @@ export function textOrNullOf(row: Row, column: string, where: string): string | 
 }
 
 function corruptColumn(column: string, right: string, where: string): CorruptRecordError {
-  return new CorruptRecordError(`${where}: the column ${column} does not hold ${right}; it is left as it is`);
+  return new CorruptRecordError(`${where}: the column ${column} does not hold ${right}; it is not changed`);
 }
 
 /**

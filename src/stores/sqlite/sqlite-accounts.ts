@@ -137,5 +137,5 @@ export class SqliteAccounts {
 function accountIn(id: string, text: string): Account {
   const account = parsed(accountSchema, text, `account ${id}`);
   if (account.id === id) return account;
-  throw new CorruptRecordError(`the row of account ${id} holds account ${account.id}; it is left as it is`);
+  throw new CorruptRecordError(`the row of account ${id} holds account ${account.id}; it is not changed`);
 }

@@ -158,7 +158,7 @@ function recordIn(text: string, tenant: string, agentId: string): AgentRecord {
   const where = `the record of agent ${agentId}`;
   const record = parsed(agentRecordSchema, text, where);
   if (record.agentId === agentId && record.tenant === tenant) return record;
-  throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
+  throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is not changed`);
 }
 
 function isRoot({ record }: AgentSlot): boolean {

@@ -55,7 +55,7 @@ export function translated(error: unknown, path: string): unknown {
   }
   const damage = corrupt.get(code);
   if (damage !== undefined) {
-    return new CorruptRecordError(`the file ${path} is damaged or no database (${damage}); it is left as it is`, {
+    return new CorruptRecordError(`the file ${path} is damaged or no database (${damage}); it is not changed`, {
       details: { ...details, code: damage },
       cause: error,
     });

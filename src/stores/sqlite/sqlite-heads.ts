@@ -103,7 +103,7 @@ function headOf(row: Row, where: string): Head {
 function workOf(row: Row, where: string): Work {
   const work = textOrNullOf(row, "work", where);
   if (work === "none" || work === "open" || work === "parked") return work;
-  throw new CorruptRecordError(`${where}: the column work holds ${JSON.stringify(work)}; it is left as it is`);
+  throw new CorruptRecordError(`${where}: the column work holds ${JSON.stringify(work)}; it is not changed`);
 }
 
 function outcomeText(outcome: Committed): string | null {

@@ -52,7 +52,7 @@ export class SqliteMessages {
       const message = messageIn(row, agentId);
       if (message.id === id) return message;
       throw new CorruptRecordError(
-        `the row of message ${id} of agent ${agentId} holds message ${message.id}; it is left as it is`,
+        `the row of message ${id} of agent ${agentId} holds message ${message.id}; it is not changed`,
       );
     });
   }

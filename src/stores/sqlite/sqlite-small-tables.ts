@@ -182,7 +182,7 @@ function requestIn(row: Row): AgentRequest {
   const where = `request ${id}`;
   const request = parsed(agentRequestSchema, textColumn(row, "request", where), where);
   if (request.requestId === id) return request;
-  throw new CorruptRecordError(`the row of request ${id} holds request ${request.requestId}; it is left as it is`);
+  throw new CorruptRecordError(`the row of request ${id} holds request ${request.requestId}; it is not changed`);
 }
 
 /** The definitions of trees, and their texts, which are written once and never changed. */

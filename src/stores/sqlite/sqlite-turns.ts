@@ -124,5 +124,5 @@ function turnIn(row: Row): TurnRecord {
   });
   if (turn.success) return turn.data;
   const [issue] = turn.error.issues;
-  throw new CorruptRecordError(`turn ${turnId}: ${issue?.message} at ${issue?.path.join(".")}; it is left as it is`);
+  throw new CorruptRecordError(`turn ${turnId}: ${issue?.message} at ${issue?.path.join(".")}; it is not changed`);
 }
