@@ -134,7 +134,7 @@ test("a database of something else is refused and left as it is", () => {
   database.exec("CREATE TABLE customers (name TEXT)");
   database.close();
   const before = readFileSync(path);
-  expect(() => sqliteStores(path)).toThrow(/database of something else/);
+  expect(() => sqliteStores(path)).toThrow(/database of another program/);
   expect(readFileSync(path)).toEqual(before);
 });
 
