@@ -68,7 +68,7 @@ test("used after it was closed, it says so", async () => {
   const stores = sqliteStores(":memory:");
   await stores.close();
   await expect(stores.readAgent(agentKey())).rejects.toThrow(InvariantError);
-  await expect(stores.pause(agentKey(), "ann", 1)).rejects.toThrow(/was closed/);
+  await expect(stores.pause(agentKey(), "ann", 1)).rejects.toThrow(/is closed/);
 });
 
 test.each([

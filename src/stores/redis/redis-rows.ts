@@ -244,7 +244,7 @@ export function waitersIn(texts: readonly string[], accountId: string, key: stri
 
 export function ordered(stored: string, where: string): { readonly ordinal: number; readonly text: string } {
   const [start, ordinal] = /^(\d+)\|/.exec(stored) ?? [];
-  if (start === undefined) throw new CorruptRecordError(`${where} has no place in its order; it is not changed`);
+  if (start === undefined) throw new CorruptRecordError(`${where} has no position in its list; it is not changed`);
   return { ordinal: Number(ordinal), text: stored.slice(start.length) };
 }
 
