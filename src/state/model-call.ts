@@ -57,7 +57,7 @@ export const modelRequestSchema = z.object({
 /** One call of a language model: the prompt, the tools, and the required form of the answer. */
 export type ModelRequest = DeepReadonly<z.infer<typeof modelRequestSchema>>;
 
-/** A complete answer. Tools are wanted exactly if `toolCalls` is not empty, whatever `finishReason` is. */
+/** A complete answer. Tools are wanted exactly if `toolCalls` is not empty; `finishReason` does not matter. */
 export const modelResponseSchema = z.object({
   content: textSchema,
   toolCalls: z.array(z.object({ id: textSchema, name: textSchema, arguments: textSchema })),

@@ -203,9 +203,9 @@ export type NextMove = "think" | "runTools" | "finish";
 export function nextMove(turn: TurnState): NextMove {
   const needs = needsOf(turn.react);
   const { continuation } = turn.execution;
-  // The ReAct core does not record internal calls: it only requires another model call (row R6).
+  // The ReAct core does not record internal calls: it only requires another model call.
   const hasCalls = needs.runsTools || turn.openCallIds.length > 0;
-  // A turn without input (row L5) continues the conversation: its first call is due even without a new message.
+  // A turn without input continues the conversation: its first call is due even without a new message.
   if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
   // Even if a hook requests another step, the calls do not run: the model was told that there are no tools.
   if (hasCalls && turn.isLastCall) return "finish";

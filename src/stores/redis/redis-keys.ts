@@ -52,7 +52,7 @@ export interface IndexKeys {
 
 const GROUPS_KEPT = 10_000;
 
-/** All keys of one tree are in one slot of a cluster, because only they share the hash tag in braces (row S7). */
+/** All keys of one tree are in one slot of a cluster, because only they share the hash tag in braces. */
 export interface TreeKeys {
   readonly tag: string;
   readonly names: TreeNames;
