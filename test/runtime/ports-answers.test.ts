@@ -65,7 +65,7 @@ describeRuntimes(
       [
         "arguments of 3,000 levels",
         { ...callOf("look"), toolCalls: [{ id: "1", name: "look", arguments: JSON.parse(deep) as unknown }] },
-        /toolCalls\[0\]\.arguments are no JSON: a\.a.*more than 200 levels/,
+        /toolCalls\[0\]\.arguments are not valid JSON: a\.a.*more than 200 levels/,
       ],
     ])(
       "%s in place of an answer is a model error, tried again, settled at what it told",
@@ -126,9 +126,7 @@ describeRuntimes(
       expect(account?.used.tokens).toBe(inputTokens + outputTokens);
       expect(account?.models["foreign"]).toMatchObject({ calls: 1, estimatedCalls: 1, unconfirmedCalls: 0 });
       expect(warnings).toMatchObject([{ code: "usage_not_true" }]);
-      expect(warnings[0]?.message).toMatch(
-        /the model's adapter reported .*which no call can have; it was counted here/,
-      );
+      expect(warnings[0]?.message).toMatch(/the model's adapter reported .*an impossible count; it was counted here/);
     });
 
     it("a part of the usage that cannot be true is billed as the rest, and told", async () => {
@@ -136,7 +134,7 @@ describeRuntimes(
       const { result, account, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
       expect(result.usage).toMatchObject({ inputTokens: 100, outputTokens: 10, cachedInputTokens: 0 });
       expect(account?.used.tokens).toBe(110);
-      expect(warnings[0]?.message).toContain("cachedInputTokens: -50, which no call can have; it was left out");
+      expect(warnings[0]?.message).toContain("cachedInputTokens: -50, an impossible count; it was left out");
     });
 
     it.each([
@@ -151,7 +149,7 @@ describeRuntimes(
         cachedInputTokens: 0,
         reasoningTokens: 0,
       });
-      expect(warnings[0]?.message).toContain(`${words}, which no call can have; it was left out`);
+      expect(warnings[0]?.message).toContain(`${words}, an impossible count; it was left out`);
     });
 
     it.each(["reasoning_details", "tool_calls"])("%s of 3,000 levels are told and left out", async (field) => {

@@ -31,5 +31,5 @@ it("the queue belongs to what a definition is, and to what its agents are grante
 });
 
 it("a tool cannot use the queue of the agents", () => {
-  expect(() => workerOn(WAKE_QUEUE)).toThrow(/which is that of the agents/);
+  expect(() => workerOn(WAKE_QUEUE)).toThrow(/which is reserved for agents/);
 });
