@@ -11,13 +11,13 @@ import { type ReportedUsage, UsageReport } from "./usage.ts";
 type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: ReportedUsage | undefined };
 
 /**
- * Assembles one answer from Chat Completions chunks, or from one whole completion. Pure: no clock, no input or output.
- * Owns the received parts of one answer. Does not decide about retries, and does not count tokens.
- * 1. Each piece of text is reported once and is in the answer once.
- * 2. The calls in the answer decide whether tools are wanted, not the finish reason.
- * 3. An answer is finished when its finish reason has come, when it came as one completion, or when the server has ended it.
- * 4. A finished answer is complete only if its finish reason is one of those that end an answer. One completion may have none, if it
- *    has text or calls, and a stream that the server has ended, if it has text alone: a call in it may have been cut.
+ * Assembles one answer from Chat Completions chunks, or from one unstreamed completion. Pure: no clock, no I/O.
+ * Owns the received fields of one answer. Does not decide about retries, and does not count tokens.
+ * 1. Each piece of text is reported once and occurs in the answer once.
+ * 2. Tool calls are wanted if the answer contains calls; its finish reason does not matter.
+ * 3. An answer is finished once it has a finish reason, once an unstreamed completion was added, or once the server sent `[DONE]`.
+ * 4. A finished answer is complete only if its finish reason is a normal one. The reason may be missing in an unstreamed completion that
+ *    has text or calls, and in a stream that ended with `[DONE]` and has only text (a call in such a stream may have been cut).
  */
 export class AnswerAccumulator {
   readonly #calls = new ToolCallParts();
@@ -31,7 +31,7 @@ export class AnswerAccumulator {
   #model = "";
   #id = "";
 
-  /** Adds a parsed chunk or completion. Throws `ModelError` if it carries an error, or is not an answer. */
+  /** Adds a parsed chunk or completion. Throws `ModelError` if the server reports an error in it. */
   add(value: unknown, onDelta?: (delta: ModelDelta) => void): void {
     const chunk = wireObject(value);
     if (chunk === undefined) return;
@@ -44,7 +44,7 @@ export class AnswerAccumulator {
     const delta = wireObject(choice?.["delta"]);
     if (delta !== undefined) this.#addDelta(delta, false, onDelta);
     else this.#addMessage(wireObject(choice?.["message"]), onDelta);
-    // Behind what came with it, which was paid for.
+    // After adding the content and usage of the same chunk, which are billed.
     const failed = choice?.["error"] ?? chunk["error"];
     if (failed !== undefined && failed !== null) throw answerError(failed);
     if (chunk["object"] === "error") throw answerError(chunk);
@@ -53,24 +53,24 @@ export class AnswerAccumulator {
     if (typeof reason === "string" && reason !== "") this.#finishReason = reason;
   }
 
-  /** Adds the text of a chunk that has nothing else. */
+  /** Adds the text of a chunk that contains nothing else. */
   addText(text: string, onDelta?: (delta: ModelDelta) => void): void {
     if (text === "") return;
     this.#content += text;
     onDelta?.({ type: "text", text });
   }
 
-  /** Notes that the server has ended the answer: nothing more of it comes. */
+  /** Records that the server has ended the answer. */
   end(): void {
     this.#isEnded = true;
   }
 
-  /** Whether only usage can still come. */
+  /** Whether only usage can still arrive. */
   get isFinished(): boolean {
     return this.#isWhole || this.#isEnded || this.#finishReason !== undefined;
   }
 
-  /** Whether the model has begun to write: text, reasoning or a call has come. */
+  /** Whether any text, reasoning or call has arrived. */
   get hasBegun(): boolean {
     return this.#content !== "" || this.#refusal !== "" || !this.#calls.isEmpty || this.#reasoning.hasBegun;
   }
@@ -92,12 +92,12 @@ export class AnswerAccumulator {
     return this.#usage.read();
   }
 
-  /** All text generated so far, reasoning and calls included: it is counted when the server reports no usage. */
+  /** All text generated so far, reasoning and calls included; counted when the server reports no usage. */
   generatedText(): string {
     return this.#reasoning.text() + this.#content + this.#refusal + this.#calls.text();
   }
 
-  /** The answer so far. `requested` names the model if the server did not. */
+  /** The answer so far. `requested` is the model name if the server reported none. */
   answer(requested: string): AccumulatedAnswer {
     const seed = this.#id;
     const extras = this.#calls.extras(seed);
@@ -115,7 +115,7 @@ export class AnswerAccumulator {
 
   #addMessage(message: WireObject | undefined, onDelta: ((delta: ModelDelta) => void) | undefined): void {
     if (message === undefined) return;
-    // Some streams repeat the whole message at their end.
+    // Some streams repeat the complete message in their last chunk.
     if (this.#content !== "" || !this.#calls.isEmpty) return;
     this.#isWhole = true;
     this.#addDelta(message, true, onDelta);
@@ -141,16 +141,16 @@ export class AnswerAccumulator {
 
 const withoutReason: BrokenAnswer = {
   kind: "incomplete",
-  message: "The model's answer ended before it was complete: no finish reason came.",
+  message: "The model's answer is incomplete: it has no finish reason.",
 };
 
 function modelError({ kind, message }: BrokenAnswer): ModelError {
   return new ModelError(message, { retryable: kind === "incomplete", mayHaveBeenSent: true, details: { kind } });
 }
 
-/** The fields of an answer that carry reasoning as text. Servers use one of them, or both with the same content. */
+/** The fields that carry reasoning as text. Servers send one of them, or both with the same content. */
 const textFields = ["reasoning_content", "reasoning"] as const;
-/** Fields inside `reasoning_details` that arrive in pieces; all others arrive whole. */
+/** Fields inside `reasoning_details` that arrive in pieces; all others arrive at once. */
 const growingFields: ReadonlySet<string> = new Set(["text", "summary", "data"]);
 
 /** Collects the reasoning fields of an answer, so that they can be sent back unchanged. */
@@ -158,20 +158,17 @@ class ReasoningParts {
   readonly #texts = new Map<string, string>();
   readonly #details: Detail[] = [];
   readonly #byType = new Map<unknown, Map<unknown, AlikeDetails>>();
-  /** Whether one of `textFields` has brought any text. */
+  /** Whether one of `textFields` has contained any text. */
   #hasText = false;
   #thinking = "";
 
-  /**
-   * Adds the reasoning of a delta or message. Returns the new text for listeners: each piece once, even if it was sent
-   * twice.
-   */
+  /** Adds the reasoning of a delta or message. Returns the text to report: each piece once, even if the server sends it in two fields. */
   add(delta: WireObject): string {
     let news = "";
     for (const field of textFields) {
       const text = delta[field];
       if (typeof text !== "string") continue;
-      // An empty text is kept too: some servers refuse a message with calls that had the field and comes back without it.
+      // Keeps an empty text too: some servers refuse a message with calls if a field that they sent is missing when it is sent back.
       this.#texts.set(field, (this.#texts.get(field) ?? "") + text);
       this.#hasText ||= text !== "";
       if (news === "") news = text;
@@ -189,14 +186,14 @@ class ReasoningParts {
     return this.#hasText || this.#thinking !== "" || this.#details.length > 0;
   }
 
-  /** Reasoning text so far, for counting. */
+  /** Reasoning text so far, for token counting. */
   text(): string {
     const details = this.#details.map((detail) => wireText(detail["text"]) + wireText(detail["summary"])).join("");
     const longest = [...this.#texts.values(), details].reduce((a, b) => (b.length > a.length ? b : a));
     return longest + this.#thinking;
   }
 
-  /** The fields to send back; `undefined` when there was no reasoning. */
+  /** The fields to send back; `undefined` if the answer has no reasoning. */
   fields(): JsonObject | undefined {
     if (this.#texts.size === 0 && this.#details.length === 0) return undefined;
     const details = this.#details as readonly Json[];
@@ -240,7 +237,7 @@ class ReasoningParts {
 
 type Detail = Record<string, unknown>;
 
-/** Details of one type and index. A piece without an id goes on with the last of them, so at most the first has none. */
+/** Details of one type and index. A piece without an id extends the last detail, so at most the first detail has no id. */
 interface AlikeDetails {
   readonly named: Map<unknown, Detail>;
   unnamed: Detail | undefined;

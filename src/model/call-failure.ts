@@ -2,27 +2,24 @@ import { ModelError, type ErrorDetails } from "../errors/index.ts";
 import { isContextOverflow } from "./context-overflow.ts";
 import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
 
-/** Facts about a failed call, besides the error itself. */
+/** Facts about a failed call that the error does not contain. */
 interface FailureContext {
-  /** Tokens of the prompt and of the part of the answer that had arrived; `undefined` if they cannot be known. */
+  /** Tokens of the prompt and of the received part of the answer; `undefined` if unknown. */
   readonly partial: { readonly inputTokens: number; readonly outputTokens: number } | undefined;
-  /** Keys, and headers that may be some: removed from every message. */
+  /** Keys, and headers that may contain keys; removed from every message. */
   readonly secrets: readonly string[];
-  /** Texts by which this server refuses a prompt that is too long, beside those that are known. */
+  /** Additional texts with which this server refuses a prompt that is too long. */
   readonly tooLongMessages: readonly (string | RegExp)[];
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Whether bytes of the request may have reached the server; `undefined` if only the error can tell. */
+  /** Whether bytes of the request may have reached the server; `undefined` if it has to be derived from the error. */
   readonly wasSent: boolean | undefined;
 }
 
 const neverConnected = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 const untrustedPeer = /^(ERR_TLS_|ERR_SSL_|CERT_|SELF_SIGNED|DEPTH_ZERO_SELF|UNABLE_TO_|EPROTO)/;
 
-/**
- * Turns an error of the client, the connection or the answer into a `ModelError` that says whether the call may be
- * repeated.
- */
+/** Converts an error of the client, the connection or the answer into a `ModelError`, which states whether the call may be repeated. */
 export function callFailure(error: unknown, context: FailureContext): ModelError {
   if (error instanceof ModelError) {
     const { message, details } = error;
@@ -49,7 +46,7 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
   const headers = raw["headers"] instanceof Headers ? raw["headers"] : new Headers();
   const { kind, retryable } = classifyFault(fault, context.tooLongMessages);
   const told = headers.get("x-should-retry");
-  // The next attempt is another request: the model is told what it wrote.
+  // The next attempt sends a different request, which includes the model's failed output.
   const isMended = kind === "tool_use_failed";
   const outcome = {
     retryable: told === "true" ? kind === "http" || retryable : (isMended || told !== "false") && retryable,
@@ -73,7 +70,7 @@ function connectionFailure(error: unknown, message: string, context: FailureCont
   const syscalls = causes.map((cause) => wireText(cause["syscall"]));
   const code = codes.at(-1);
   const wasSent = context.wasSent ?? (causes.some((cause) => cause["message"] === "terminated") || undefined);
-  // Once bytes were sent, the peer was trusted: a TLS error after that has another cause.
+  // If bytes were sent, the TLS handshake had succeeded: a TLS error after that has another cause than the certificate.
   const isUntrusted = wasSent !== true && codes.some((each) => untrustedPeer.test(each));
   const isConnecting = syscalls.some((syscall) => syscall === "connect" || syscall === "getaddrinfo");
   const neverSent = isUntrusted || isConnecting || codes.some((each) => neverConnected.test(each));
@@ -94,7 +91,7 @@ function connectionFailure(error: unknown, message: string, context: FailureCont
   });
 }
 
-/** What the model wrote in place of a call that can be read, as far as the server shows it. */
+/** The text that the model wrote instead of a readable call, if the server returns it. */
 function failedGenerationOf(kind: ModelFailureKind, body: unknown): { readonly failedGeneration?: string } {
   if (kind !== "tool_use_failed") return {};
   return { failedGeneration: wireText(wireObject(body)?.["failed_generation"]).slice(0, LONGEST_MESSAGE) };
@@ -113,7 +110,7 @@ function outcomeOf({ retryable, status, retryAfterMs, mayHaveBeenSent, cause }: 
 }
 
 function failure(message: string, outcome: Outcome, context: FailureContext, details: ErrorDetails): ModelError {
-  // Cut after keys were removed, so that no part of one is left.
+  // Truncated after keys are removed, so that no part of a key remains.
   return new ModelError(withoutSecrets(message, context).slice(0, LONGEST_MESSAGE), {
     retryable: outcome.retryable,
     status: outcome.status,
@@ -129,7 +126,7 @@ function failure(message: string, outcome: Outcome, context: FailureContext, det
 /** Longest message of a failure, in characters. */
 const LONGEST_MESSAGE = 2_048;
 
-/** Shorter texts are no keys: a server that needs none takes any text for one, which may be a word of a message. */
+/** Shorter texts are not treated as keys: servers without authentication accept any key, which may be a common word. */
 const SHORTEST_SECRET = 8;
 
 function withoutSecrets(text: string, { secrets }: FailureContext): string {
@@ -146,7 +143,7 @@ function withoutSecretsIn(details: ErrorDetails, context: FailureContext): Error
   return Object.fromEntries(shown) as ErrorDetails;
 }
 
-/** The error and what caused it, outermost first. */
+/** The error and its causes, outermost first. */
 function causesOf(error: unknown): readonly (Readonly<Record<string, unknown>> & { name?: unknown })[] {
   const causes = [];
   let current = wireObject(error);
@@ -167,13 +164,13 @@ export function parseRetryAfter(headers: { get(name: string): string | null }, n
   const text = headers.get("retry-after");
   const seconds = numberOf(text);
   if (seconds !== undefined) return Math.ceil(seconds * 1_000);
-  // A number that is none, such as `-5`, can be read as a date too.
+  // `Date.parse` also accepts invalid numbers such as `-5`.
   if (text === null || !dateStart.test(text)) return undefined;
   const date = Date.parse(text);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/** The day of the week that dates in HTTP begin with (RFC 9110, 5.6.7), or the year of one in ISO 8601. */
+/** HTTP dates begin with a day of the week (RFC 9110, 5.6.7), ISO 8601 dates with a year. */
 const dateStart = /^\s*(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s|\d{4}-\d\d-\d\dT)/i;
 
 function numberOf(text: string | null): number | undefined {
@@ -181,7 +178,7 @@ function numberOf(text: string | null): number | undefined {
   return Number(text);
 }
 
-/** The kind of a failed model call, in `ModelError.details.kind`. */
+/** The reason for a failed model call, in `ModelError.details.kind`. */
 export type ModelFailureKind =
   | "aborted"
   | "configuration"
@@ -206,13 +203,13 @@ interface ProviderFault {
   readonly message: string;
 }
 
-/** The model's call could not be read by its server: a mistake of the model, which it can mend. */
+/** The server could not parse the model's tool call: a mistake of the model, which it can correct in the next attempt. */
 const toolUsePattern = /tool_use_failed|failed to (?:call a function|parse tool call)/i;
 const quotaPattern = /insufficient_quota|billing_hard_limit|insufficient (credit|balance|funds)/i;
 const lastingPattern =
   /invalid_request|invalid_api_key|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
 
-/** Reads an error object, or any other value in its place. */
+/** Reads an error object, or any other value that a server sends as `error`. */
 function readFault(value: unknown, status?: number): ProviderFault {
   const raw: WireObject = wireObject(value) ?? {};
   const code = raw["code"];
@@ -225,13 +222,13 @@ function readFault(value: unknown, status?: number): ProviderFault {
   };
 }
 
-/** A gateway may put the words of the server behind it, which refused the call, beside its own. */
+/** Gateways put the message of the upstream server into `metadata.raw`; it is appended to their own. */
 function withUpstream(message: string, { metadata }: WireObject): string {
   const upstream = wireText(wireObject(metadata)?.["raw"]);
   return upstream === "" ? message : `${message} (${upstream})`;
 }
 
-/** The kind of a fault, and whether another attempt may succeed. Nothing else decides this. */
+/** The kind of a fault, and whether another attempt may succeed. The only code that decides this. */
 function classifyFault(
   { status, code, type, message }: ProviderFault,
   tooLongMessages: readonly (string | RegExp)[] = [],
@@ -247,12 +244,12 @@ function classifyFault(
   return { kind, retryable: status === 408 || status === 409 || status === 429 || status >= 500 };
 }
 
-/** The error for a fault inside an answer, in the server's words: the status was 200 or the stream had begun. */
+/** The error for a fault inside an answer, with the server's message: the status was 200 or the stream had begun. */
 export function answerError(value: unknown): ModelError {
   const fault = readFault(value);
   const { kind, retryable } = classifyFault(fault);
   const words = fault.message === "" ? "no message" : fault.message;
-  return new ModelError(`The model server sent an error in its answer: ${words}`, {
+  return new ModelError(`The model server reported an error in its answer: ${words}`, {
     retryable,
     status: fault.status,
     mayHaveBeenSent: true,

@@ -3,24 +3,24 @@ import type { ModelFailureKind } from "./call-failure.ts";
 import { LONGEST_REFUSAL_MS } from "./read-answer.ts";
 
 interface CallLimits {
-  /** Milliseconds for the whole call. */
+  /** Milliseconds for the complete call. */
   readonly requestTimeoutMs: number;
-  /** Milliseconds until the first piece of the answer. Default: only the limit of the whole call counts. */
+  /** Milliseconds until the first piece of the answer. Default: only `requestTimeoutMs` applies. */
   readonly headersTimeoutMs?: number | undefined;
-  /** Milliseconds of silence after the first piece. */
+  /** Milliseconds without data after the first piece. */
   readonly stallTimeoutMs: number;
 }
 
-/** How long the end of a stream is waited for after its last event, in milliseconds. */
+/** Time to wait for the end of a stream after its last event, in milliseconds. */
 const closingGraceMs = 1_000;
 
 /**
- * Ends one model call early: by its caller's signal, by the time limit of the whole call, or after silence.
- * 1. The first cause wins; it aborts `signal` and rejects `race`.
- * 2. After `end()` no timer is left, and nothing listens to the caller's signal.
+ * Ends one model call early: when its caller aborts it, when it exceeds its time limit, or when no data arrives.
+ * 1. Only the first cause counts; it aborts `signal` and rejects `race`.
+ * 2. After `end()` no timer is running, and no listener remains on the caller's signal.
  */
 export class CallGuard {
-  /** Whether bytes of the request may have reached the server; `undefined` if not known. */
+  /** Whether bytes of the request may have reached the server; `undefined` if unknown. */
   wasSent: boolean | undefined;
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal;
@@ -47,14 +47,14 @@ export class CallGuard {
     this.#silence = setTimeout(() => this.#cutCall("timeout", late), headersTimeoutMs);
   }
 
-  /** Aborted when the call must end, with the `ModelError` that says why. */
+  /** Aborted when the call must end; its reason is the `ModelError`. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
   /**
-   * The server has refused the call: only the beginning of its answer is read, which no time limit cuts. Gives the milliseconds that
-   * this may take.
+   * Stops the time limits after the server refused the call, since only the beginning of the error body is read. Returns the milliseconds
+   * that reading may take.
    */
   refused(): number {
     clearTimeout(this.#silence);
@@ -62,12 +62,12 @@ export class CallGuard {
     return Math.max(0, Math.min(LONGEST_REFUSAL_MS, this.#endsAt - performance.now()));
   }
 
-  /** Why the call was ended early; undefined if it was not. */
+  /** Why the call was ended early; `undefined` if it was not. */
   get cut(): ModelError | undefined {
     return this.#cut;
   }
 
-  /** Settles like `work`, or rejects at once when the call is ended early, even if `work` never notices. */
+  /** Settles like `work`, or rejects at once when the call is ended early, even if `work` ignores the signal. */
   race<Value>(work: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       this.#rejectRace = reject;
@@ -75,7 +75,7 @@ export class CallGuard {
     });
   }
 
-  /** A piece of the answer has come. The silence after it is limited. */
+  /** Restarts the stall timeout after a piece of the answer. */
   heard(): void {
     if (this.#hasBegun) {
       this.#silence?.refresh();
@@ -84,11 +84,11 @@ export class CallGuard {
     this.#hasBegun = true;
     clearTimeout(this.#silence);
     const { stallTimeoutMs } = this.#limits;
-    const stalled = `The model's answer stalled: nothing came for ${stallTimeoutMs} ms (stallTimeoutMs).`;
+    const stalled = `The model's answer stalled: no data for ${stallTimeoutMs} ms (stallTimeoutMs).`;
     this.#silence = setTimeout(() => this.#cutCall("stalled", stalled), stallTimeoutMs);
   }
 
-  /** Only the end of the stream is missing; it is waited for briefly. */
+  /** Replaces the stall timeout by a short wait for the end of the stream. */
   expectEnd(): void {
     clearTimeout(this.#silence);
     this.#hasBegun = true;
@@ -96,7 +96,7 @@ export class CallGuard {
     this.#silence = setTimeout(() => this.#cutCall("stalled", "The stream did not end after its last event."), grace);
   }
 
-  /** Frees the timers and the listener. Safe to call twice. */
+  /** Clears the timers and removes the listener. Safe to call twice. */
   end(): void {
     clearTimeout(this.#total);
     clearTimeout(this.#silence);

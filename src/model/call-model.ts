@@ -37,9 +37,9 @@ interface CallOptions {
 }
 
 /**
- * Makes one attempt of one call: the only code that takes an adapter's answer. Even if the adapter misbehaves, the result
- * fits its schema and is bounded, and an error can be read.
- * @throws ModelError for an unusable answer; otherwise what the adapter threw.
+ * Makes one attempt of one call. This is the only caller of `LanguageModel.generate`: even if an adapter misbehaves, the result fits its
+ * schema and is bounded, and errors are readable.
+ * @throws ModelError for an unusable answer; otherwise the adapter's error.
  */
 export async function callModel(
   model: LanguageModel,
@@ -65,7 +65,7 @@ export async function callModel(
   return { response: { ...checked.answer, usage }, warnings: warningsOf(checked, usage) };
 }
 
-/** A valid delta, or undefined. Deltas are shown and never stored, so an invalid one is simply not shown. */
+/** A valid delta, or `undefined`. Deltas are shown and never stored, so an invalid one is skipped. */
 function deltaOf(given: unknown): ModelDelta | undefined {
   try {
     const { type, text } = given as Partial<ModelDelta>;
@@ -75,10 +75,7 @@ function deltaOf(given: unknown): ModelDelta | undefined {
   }
 }
 
-/**
- * The reported usage where it is plausible; the rest is counted here, or estimated by its bytes if it cannot be
- * counted.
- */
+/** The reported usage where it is plausible; the rest is counted, or estimated by its bytes if counting fails. */
 async function counted(request: ModelRequest, { answer, usage: told }: TakenAnswer): Promise<Usage> {
   const { content, toolCalls, reasoning } = answer;
   const calls = toolCalls.map((call) => call.name + call.arguments).join("");
@@ -101,11 +98,11 @@ function warningsOf({ usage: told, lost }: TakenAnswer, { note }: Usage): ModelA
   const warnings = [];
   if (told.wrong !== undefined) {
     const place = told.usage === undefined ? "it was counted here" : "it was left out";
-    const message = `the model's adapter reported ${told.wrong}, which no call can have; ${place}`;
+    const message = `the model's adapter reported ${told.wrong}, an impossible count; ${place}`;
     warnings.push({ code: "usage_not_true", message });
   } else if (note !== undefined) warnings.push({ code: "usage_not_true", message: note });
   if (lost !== undefined) {
-    const message = `the answer's reasoning cannot be kept, and is not sent back to the model: ${lost}`;
+    const message = `the answer's reasoning is not valid JSON and is not sent back to the model: ${lost}`;
     warnings.push({ code: "reasoning_lost", message });
   }
   return warnings;
@@ -114,7 +111,7 @@ function warningsOf({ usage: told, lost }: TakenAnswer, { note }: Usage): ModelA
 /** Longest wait that an adapter may ask for before the next attempt, in milliseconds. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
-/** A model error decides about retries and is settled by its token counts, so implausible counts are removed. */
+/** Retries and billing depend on a model error's fields, so implausible values are removed. */
 function adapterError(thrown: unknown): unknown {
   const error = readableThrown(thrown);
   if (!(error instanceof ModelError) || isPlain(error)) return error;
@@ -158,14 +155,14 @@ function isWait(value: unknown): boolean {
 const MOST_CHARACTERS = 2 ** 24;
 /** Longest name of a tool or a model. */
 const LONGEST_NAME = 1_000;
-/** Longest id of a call: some gateways put a signature of the model's thoughts into it. */
+/** Longest id of a call: some gateways put a reasoning signature into it. */
 const LONGEST_ID = 2 ** 16;
 
 /** A checked answer: plain JSON and bounded. */
 interface TakenAnswer {
   readonly answer: Omit<ModelResponse, "usage">;
   readonly usage: GivenUsage;
-  /** Why reasoning was dropped, in words; undefined if nothing was. */
+  /** Why reasoning was dropped; `undefined` if none was dropped. */
   readonly lost: string | undefined;
   /** Why the answer is not complete; `undefined` if it is. */
   readonly broken: BrokenAnswer | undefined;
@@ -174,10 +171,10 @@ interface TakenAnswer {
 type Fields = Readonly<Record<keyof ModelResponse, unknown>>;
 
 /**
- * Brings an adapter's answer to the schema of an answer, reading each field once. Values in another form are converted:
- * arguments that are an object become text, a call without an id gets one, a finish reason as servers write it becomes ours.
- * @param requested Names the model if the answer does not.
- * @throws ModelError, retryable, if it is not an answer; with the reported tokens if they are plausible.
+ * Converts an adapter's answer to the schema of an answer, reading each field once: object arguments become text, a call without an id
+ * gets one, and a server's finish reason is mapped to ours.
+ * @param requested The model name if the answer has none.
+ * @throws ModelError, retryable, for an unusable answer; with the reported tokens if they are plausible.
  */
 function takeAnswer(given: unknown, requested: string): TakenAnswer {
   let usage: GivenUsage | undefined;
@@ -191,7 +188,7 @@ function takeAnswer(given: unknown, requested: string): TakenAnswer {
     usage = readUsage(fields.usage);
     return { ...read(fields, requested), usage };
   } catch (error) {
-    const words = error instanceof InvalidInputError ? error.message : `it cannot be read: ${wordsOfThrown(error)}`;
+    const words = error instanceof InvalidInputError ? error.message : `reading it failed: ${wordsOfThrown(error)}`;
     throw unusable(words, usage?.usage);
   }
 }
@@ -224,7 +221,7 @@ function isFinishReason(value: unknown): value is FinishReason {
   return finishReasons.has(value);
 }
 
-/** Whether it is the reason of a server. A missing one and `unknown` name none. */
+/** Whether the value is a server's finish reason; a missing one and `unknown` are not. */
 function isReason(value: unknown): value is string {
   return typeof value === "string" && value !== "" && value !== "unknown";
 }
@@ -282,10 +279,10 @@ function argumentsOf(given: unknown, index: number): string {
   const json = toJson(given);
   if (json.ok) return JSON.stringify(json.json);
   const { path, message } = json.issue;
-  throw new InvalidInputError(`its toolCalls[${index}].arguments are no JSON: ${renderPath(path)}: ${message}`);
+  throw new InvalidInputError(`its toolCalls[${index}].arguments are not valid JSON: ${renderPath(path)}: ${message}`);
 }
 
-/** Reasoning is only for its provider: if it cannot be kept, the call merely does without sending it back. */
+/** Reasoning is only useful to its provider: if it is not valid JSON, the answer is kept without it. */
 function reasoningOf(given: unknown): { readonly reasoning?: JsonObject; readonly lost: string | undefined } {
   if (given === undefined || given === null) return { lost: undefined };
   const copied = toJson(given);
@@ -302,7 +299,7 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value.length <= LONGEST_NAME;
 }
 
-/** The answer was generated, so it is billed: at the reported usage, or at the whole reservation. */
+/** The answer was generated, so it is billed: at the reported usage, or at the full reservation. */
 function brokenAnswer({ kind, message }: BrokenAnswer, usage: Usage | undefined): ModelError {
   return new ModelError(message, {
     retryable: kind === "incomplete",
@@ -313,9 +310,9 @@ function brokenAnswer({ kind, message }: BrokenAnswer, usage: Usage | undefined)
   });
 }
 
-/** Billed in the same way. */
+/** Billed like a broken answer. */
 function unusable(words: string, usage: Usage | undefined): ModelError {
-  return new ModelError(`The model's adapter gave an answer that cannot be used: ${words}.`, {
+  return new ModelError(`The model's adapter returned an unusable answer: ${words}.`, {
     retryable: true,
     mayHaveBeenSent: true,
     partialInputTokens: usage?.inputTokens,

@@ -1,9 +1,9 @@
 /*
- * Servers have no common code for a prompt that does not fit: most answer 400 with a text of their own. An agent that does not
- * recognise it fails for good, since every later turn sends the same prompt and more.
+ * Servers have no common code for a prompt that is too long: most answer 400 with their own text. An agent that does not recognise it
+ * fails in every later turn, since each sends the same prompt and more.
  */
 
-/** A refusal as the server worded it. */
+/** A refusal in the server's words. */
 interface Refusal {
   readonly status: number | undefined;
   /** Code and type. */
@@ -15,7 +15,7 @@ const codes = new Set(["1261", "model_max_prompt_tokens_exceeded", "tokens_limit
 /** `context_length_exceeded`, `exceed_context_size_error`, `context_window_exceeded`, … */
 const codeWords = /context_(?:length|size|window)/i;
 
-/** What servers write. Numbers and names of models stand between the words. */
+/** Texts of the servers' refusals. Numbers and model names occur between the words. */
 const texts: readonly RegExp[] = [
   // OpenAI, Azure, DeepSeek, OpenRouter, vLLM, SGLang, Cerebras
   /maximum context length/i,
@@ -60,23 +60,23 @@ const texts: readonly RegExp[] = [
   /(?<!(?:daily|weekly|monthly|hourly|per user) )token limit exceeded/i,
 ];
 
-/** A bound on the answer that is higher than the model allows, even where the text mentions other things. */
+/** `max_tokens` is higher than the model allows; such a message may also mention the context length. */
 const bounds = /maximum value for `?max_(?:completion_)?tokens/i;
 
-/** Limits on what may be sent in some time. Waiting helps against them, a shorter prompt does not. */
+/** Rate limits: waiting helps, a shorter prompt does not. */
 const rates =
   /rate[ _-]?limit|tokens? per (?:min|hour|day)|\bTP[MD]\b|too many requests|throttl|please wait|try again (?:in|later)|concurren/i;
 
-/** Refusals of a key, an account or a model; their texts may mention formats too. */
+/** Refusals of a key, an account or a model; their messages may also match the texts above. */
 const otherStatuses: ReadonlySet<number | undefined> = new Set([401, 402, 403, 404, 429]);
 
-/** Whether a server refused a prompt because it is too long. `own`: further texts of such refusals, parts or patterns of them. */
+/** Whether a server refused a prompt because it is too long. `own`: additional texts or patterns of such refusals. */
 export function isContextOverflow(refusal: Refusal, own: readonly (string | RegExp)[]): boolean {
   const { status, named, message } = refusal;
   if (own.some((text) => (typeof text === "string" ? message.includes(text) : message.search(text) >= 0))) return true;
   if (codeWords.test(named)) return true;
   if (otherStatuses.has(status) || rates.test(named) || rates.test(message) || bounds.test(message)) return false;
-  // Cerebras gives no body, and proxies only a page: it is the size of the request in any case.
+  // Cerebras sends no body, and proxies send an HTML page; 413 always means the size of the request.
   if (status === 413) return true;
   return named.split(" ").some((name) => codes.has(name)) || texts.some((text) => text.test(message));
 }

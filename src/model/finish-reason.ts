@@ -3,7 +3,7 @@ import type { FinishReason } from "../state/index.ts";
 /** How an answer ended; `too_long`: prompt and answer together filled the model's window. */
 export type AnswerEnd = Exclude<FinishReason, "tool_calls" | "unknown"> | "too_long";
 
-/** The finish reasons of servers, by what they mean. Every other reason means that the answer was broken off. */
+/** The servers' finish reasons, grouped by meaning. Every other reason means that the server broke off the answer. */
 const reasonsOf: Readonly<Record<AnswerEnd, readonly string[]>> = {
   stop: [
     "stop",
@@ -41,18 +41,18 @@ const ends: ReadonlyMap<string, AnswerEnd> = new Map(
   ),
 );
 
-/** How an answer with this finish reason ended; `undefined` where the server broke it off. */
+/** How an answer with this finish reason ended; `undefined` if the server broke it off. */
 export function answerEnd(finishReason: string): AnswerEnd | undefined {
   return ends.get(finishReason.toLowerCase().replaceAll("-", "_"));
 }
 
-/** Why an answer is not complete. Only an `incomplete` one may come whole at another attempt. */
+/** Why an answer is not complete. Another attempt helps only if the kind is `incomplete`. */
 export interface BrokenAnswer {
   readonly kind: "incomplete" | "context_length";
   readonly message: string;
 }
 
-/** What is wrong with an answer that has this finish reason; `undefined`: it is complete. */
+/** What is wrong with an answer that has this finish reason; `undefined` if the answer is complete. */
 export function brokenBy(finishReason: string): BrokenAnswer | undefined {
   const end = answerEnd(finishReason);
   const shown = `the finish reason is "${finishReason.slice(0, 100)}".`;

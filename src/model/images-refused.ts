@@ -2,8 +2,8 @@ import type { ModelError } from "../errors/index.ts";
 import { type Message, type ModelRequest, textOf } from "../state/index.ts";
 
 /*
- * A model without vision refuses every prompt that has an image in it. An image that a tool has given would so end the agent for good,
- * since every later turn sends it again. Images of users are left: their question is about them.
+ * A model without vision refuses every prompt that contains an image. An image from a tool would make all later turns fail, since every
+ * later turn sends it again. Images of users are kept: their question is about them.
  */
 
 const statuses: ReadonlySet<unknown> = new Set([400, 404, 415, 422, 500, 501]);
@@ -18,16 +18,16 @@ const texts: readonly RegExp[] = [
   /\bcontent must be a string/i,
 ];
 
-/** Whether a server has refused a call because its model takes no images. */
+/** Whether a server refused a call because its model does not accept images. */
 export function refusesImages({ status, message, partialOutputTokens }: ModelError): boolean {
   return partialOutputTokens === undefined && statuses.has(status) && texts.some((text) => text.test(message));
 }
 
 const NOTE = "(You cannot see the images of this result: your server takes none.)";
-/** The same copy each time: tokens and texts of messages are cached by object. */
+/** One copy per message, because token counts and texts of messages are cached by object. */
 const copies = new WeakMap<Message, Message>();
 
-/** The request with a note in place of the images of tools; the same request where there are none. */
+/** The request with a note in place of images from tools; the same object if it has none. */
 export function withoutToolImages(request: ModelRequest): ModelRequest {
   if (!request.messages.some(hasToolImage)) return request;
   return {

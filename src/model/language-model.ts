@@ -8,16 +8,16 @@ export type ModelDelta =
 /** Most tool calls in one answer. */
 export const MOST_CALLS = 1_000;
 
-/** What a model's `generate` gets beside the request. */
+/** Options of `LanguageModel.generate`. */
 export interface GenerateOptions {
-  /** Aborting it ends the call; the promise then rejects with the signal's reason or a `ModelError`. */
+  /** Ends the call when aborted; the promise then rejects with the signal's reason or a `ModelError`. */
   readonly signal: AbortSignal;
-  /** If given, the answer is streamed and each piece reported. If absent, an adapter may ask for one whole answer. */
+  /** If given, the answer is streamed and each piece is reported. If absent, an adapter may request an unstreamed answer. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
 }
 
 /**
- * The port to a language model: one attempt of one call. It does not retry, reserve, or record: the runtime does.
+ * The port to a language model: one attempt of one call. The runtime retries, reserves and records.
  * Errors: `ModelError`, with `retryable`, `retryAfterMs`, `mayHaveBeenSent` and `partialOutputTokens` set by the adapter.
  */
 export interface LanguageModel {
@@ -25,21 +25,15 @@ export interface LanguageModel {
   readonly name: string;
   /** The provider, for instance `openai` or `offline`. */
   readonly provider: string;
-  /** Tokens that prompt and answer may have together; `undefined` if not known. */
+  /** Tokens that prompt and answer may have together; `undefined` if unknown. */
   readonly contextWindow?: number | undefined;
-  /**
-   * The result is checked: an unusable answer counts as a retryable `ModelError`; implausible usage is replaced by a
-   * count.
-   */
+  /** The result is checked: an unusable answer counts as a retryable `ModelError`; implausible usage is replaced by a count. */
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse>;
   /**
-   * The tokens of the prompt, as exactly as the adapter can count them. They are reserved before the call if a limit on
-   * tokens or cost binds. `countPromptTokens(request)` of this package counts with a tokenizer.
+   * The tokens of the prompt, as exactly as the adapter can count them. They are reserved before the call if a limit on tokens or cost
+   * applies. `countPromptTokens(request)` of this package counts with a tokenizer.
    */
   countPromptTokens(request: ModelRequest): number | Promise<number>;
-  /**
-   * An upper bound of the prompt's tokens, synchronously: reserved if a budget is `strict`. Default: the bytes of all
-   * its texts.
-   */
+  /** An upper bound of the prompt's tokens, synchronously: reserved if a budget is `strict`. Default: the bytes of all its texts. */
   boundPromptTokens?(request: ModelRequest): number;
 }

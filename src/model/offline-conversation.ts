@@ -4,7 +4,7 @@ import { missingTerms, pairsIn, rank, stemsIn } from "./offline-search.ts";
 const weights = { user: 1.5, system: 1, assistant: 0.7 };
 const openings = { user: "", system: "My instructions say: ", assistant: "As said before: " };
 const numbers = /\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred|thousand)\b/i;
-/** Words that a statement has if it gives what such a question asks for. */
+/** Words that occur in a statement which answers a question of this kind. */
 const hints = [
   [/\bwhere\b/i, "in into inside on at under over above below behind beside between near by from to next"],
   [/\bwhen\b|\bwhat time\b/i, "any_number at before after since until today tomorrow noon midnight"],
@@ -12,7 +12,7 @@ const hints = [
   [/\bwhy\b/i, "because since so therefore reason due"],
 ] as const;
 
-/** An answer without tools: for each question the statement of the conversation that fits best, or that there is none. */
+/** Answers without tools: quotes for each question the statement of the conversation that fits best, or reports that none fits. */
 export async function answerFromConversation({ prompt, questions, earlier, tools }: Assignment): Promise<string> {
   if (prompt === "") return "There is no question in this conversation yet.";
   if (questions.length === 0) return `You said: “${oneLine(prompt)}”`;
@@ -25,11 +25,11 @@ export async function answerFromConversation({ prompt, questions, earlier, tools
     for (const [asks, gives] of hints) if (asks.test(question)) for (const hint of stemsIn(gives)) boostOf.set(hint, 1);
     for (const pair of pairs) boostOf.set(pair, 0.5);
     for (const term of terms.keys()) boostOf.set(term, 1);
-    // Where a word is missing, such as "colour" for "What colour is the box?", neighbours in both make up for it.
+    // Matching word pairs make up for missing words, such as "colour" in "What colour is the box?".
     const fitting = statements.filter(
       ({ text }) => missingTerms(terms, text) <= pairsIn(text).filter((pair) => pairs.has(pair)).length,
     );
-    // Of equal ones the latest, since people correct themselves.
+    // Later statements rank higher, since people correct themselves.
     const weightOf = ({ role }: (typeof statements)[number], at: number): number => weights[role] * (1 + at / 1_000);
     const [best] = await rank(fitting, boostOf, weightOf, tokensIn);
     if (best !== undefined) return openings[best.role] + best.text;

@@ -10,9 +10,9 @@ import { promptByteBound } from "./token-count.ts";
 export interface OfflineModelOptions {
   /** Default `offline`. */
   readonly name?: string;
-  /** Slows the stream of an answer down to this many tokens a second, for demonstrations. Default: no delay. */
+  /** Limits the stream of an answer to this many tokens a second, for demonstrations. Default: no limit. */
   readonly tokensPerSecond?: number;
-  /** Last line of an answer to a person; empty for none. Default: a line which says that rules made the answer. */
+  /** Last line of an answer to a person; empty for none. Default: a line which states that rules made the answer. */
   readonly closingLine?: string;
 }
 
@@ -28,10 +28,10 @@ const bytesPerToken = 4;
 export type Plan = readonly PlannedCall[] | string;
 
 /**
- * A rule-based engine behind the port of a language model, for trials and tests without a network. It calls the tools
- * whose names and descriptions fit the message and passes on their results; without a fitting tool it quotes the
- * statement of the conversation that fits the question best. The same request always gets the same answer. Errors:
- * `ModelError` when it is aborted in the middle of an answer, or asked for an answer in a JSON schema.
+ * A rule-based engine that implements `LanguageModel`, for trials and tests without a network. It calls the tools whose names and
+ * descriptions fit the message and returns their results; without a fitting tool it quotes the statement of the conversation that fits
+ * the question best. The same request always gets the same answer. Errors: `ModelError` when it is aborted during an answer, or when the
+ * request has a JSON schema for the answer.
  */
 export function offlineModel(given?: OfflineModelOptions): LanguageModel {
   return plannedModel(planNext, optionsOf<OfflineModelOptions>(given, "offlineModel()", offlineOptionsSchema));
@@ -43,7 +43,9 @@ async function planNext(assignment: Assignment): Promise<Plan> {
   return plan.length > 0 ? plan : await answerFromConversation(assignment);
 }
 
-/** A language model that follows a plan made from the request alone: it signs, streams, and keeps to the output bound. */
+/**
+ * A language model that follows a plan made from the request alone: it appends the closing line, streams, and obeys `maxOutputTokens`.
+ */
 export function plannedModel(
   planOf: (assignment: Assignment) => Promise<Plan>,
   { name = "offline", tokensPerSecond, closingLine = defaultClosingLine }: OfflineModelOptions,
@@ -67,7 +69,7 @@ export function plannedModel(
       const calls = planned.map(({ name: tool, arguments: given }, index) => {
         return { id: `offline_${messages.length}_${index}`, name: tool, arguments: JSON.stringify(given) };
       });
-      // Calls, or words with the white space before them: as many as the bound allows.
+      // Calls, or words with their leading white space: as many as `maxOutputTokens` allows.
       const isText = typeof plan === "string";
       const pieces = isText ? (whole.match(/\s*\S+/gu) ?? []) : calls.map((call) => call.name + call.arguments);
       let outputTokens = 0;

@@ -1,16 +1,16 @@
-/** A sentence, item, table row, heading or line of code, with the line in which it begins. */
+/** A sentence, list item, table row, heading or line of code, with the number of its first line. */
 export interface Passage {
   /** Counted from 1. */
   readonly line: number;
   readonly text: string;
   readonly kind: "heading" | "prose" | "item" | "row" | "code";
-  /** What it stands under, outermost first: headings, the sentence with a colon before a list, the titles of a table. */
+  /** Its headings, outermost first, then the sentence with a colon before a list or the header row of a table. */
   readonly headings: readonly string[];
 }
 
 const mostCodeLength = 400;
 const markup = /^(?:\[?!\[.*|[-*+]\s+\[[^\]]*\]\(#[^)]*\)|\[[^\]]+\]:\s.*|<\/?[a-z].*>|[-*_=|:\s]*)$/i;
-/** White space behind a sentence: not behind an abbreviation, and not before a small letter. */
+/** White space after a sentence: not after an abbreviation, and not before a lower-case letter. */
 const sentenceEnd =
   /([ \n])(?<=[.!?][)"'”’*_`]{0,3}[ \n])(?<!(?:^|[\s(])(?:e\.g|i\.e|etc|cf|vs|approx|incl|ca|No|Nr|Mr|Mrs|Ms|Dr|St|[A-Z])\.[ \n])(?!\p{Ll})/u;
 
@@ -18,7 +18,7 @@ export function isProse(path: string): boolean {
   return /\.(?:md|markdown|mdx|txt|text|rst|adoc|asciidoc)$|(?:^|\/)[^./]+$/i.test(path);
 }
 
-/** The passages of a text file in order: of Markdown and plain text sentences, of other files lines. */
+/** The passages of a text file in order: sentences for Markdown and plain text, lines for other files. */
 export function passagesOf(path: string, lines: readonly string[]): Passage[] {
   if (isProse(path)) return prosePassages(lines);
   const used = [...lines.entries()].filter(([, text]) => text.trim() !== "" && text.length <= mostCodeLength);
@@ -31,7 +31,7 @@ function prosePassages(lines: readonly string[]): Passage[] {
   let announced: string[] = [];
   let titles: string[] = [];
   let block: { readonly line: number; readonly kind: "prose" | "item"; text: string } | undefined;
-  /** What ends code, a comment or the front matter. */
+  /** The line that ends the current code block, comment or front matter. */
   let end: RegExp | undefined = lines[0]?.trim() === "---" ? /^---$/ : undefined;
   let isCode = false;
 

@@ -2,7 +2,7 @@ import { type Message, type ModelRequest, type ModelTool, textOf } from "../stat
 import { passagesOf } from "./offline-passages.ts";
 import { termsOf } from "./offline-search.ts";
 
-/** A tool call of the open turn, its arguments as JSON text, with its result. */
+/** A tool call of the open turn and its result; the arguments are JSON text. */
 export interface ToolResult {
   readonly name: string;
   readonly arguments: string;
@@ -10,19 +10,19 @@ export interface ToolResult {
   readonly isError: boolean;
 }
 
-/** A request in the form from which the engine plans. */
+/** A request in the form that the engine plans from. */
 export interface Assignment {
-  /** The last message of the user; of another agent's task its line `Question: …`. */
+  /** The last message of the user; in another agent's task the text after `Question:`. */
   readonly prompt: string;
-  /** The line `File: …` of another agent's task. */
+  /** The text after `File:` in another agent's task. */
   readonly file: string | undefined;
-  /** The sentences of the prompt that ask, with the words that carry their subject by their stems. */
+  /** The questions in the prompt, with their significant words by stem. */
   readonly questions: readonly { readonly text: string; readonly terms: ReadonlyMap<string, string> }[];
-  /** What was said before, oldest first. */
+  /** Earlier messages, oldest first. */
   readonly earlier: readonly { readonly role: Exclude<Message["role"], "tool">; readonly text: string }[];
   /** Finished calls since the question, in order. */
   readonly results: readonly ToolResult[];
-  /** The tools that may be called. */
+  /** The tools that the engine may call. */
   readonly tools: readonly ModelTool[];
 }
 
@@ -31,7 +31,7 @@ const asking =
   /^(?:who|what|when|where|why|which|how|is|are|am|do|does|did|can|could|will|would|should|tell me|list|name|explain|describe|find|show)\b/i;
 const nextQuestion = /[,;]?\s+and\s+(?=(?:who|what|when|where|why|which|how|does|is|are|can)\b)/i;
 
-/** Reads a request; `closingLine` is left out of what was said before. */
+/** Converts a request; removes `closingLine` from earlier answers. */
 export function assignmentOf({ messages, tools = [], toolChoice }: ModelRequest, closingLine: string): Assignment {
   const byPerson = messages.findLastIndex(({ role, origin }) => role === "user" && origin === "user");
   const at = byPerson >= 0 ? byPerson : messages.findLastIndex(({ role }) => role === "user");

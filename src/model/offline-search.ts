@@ -1,7 +1,7 @@
 import { stem } from "porter2";
 import type { Passage } from "./offline-passages.ts";
 
-/** Words without a subject: articles, pronouns, auxiliaries, question words, polite and filler words. */
+/** Words without meaning for the search: articles, pronouns, auxiliaries, question words, polite and filler words. */
 const stopWords: ReadonlySet<string> = new Set(
   (
     "a about above after again against all also am an and any anybody anyone anything are as at away be because been before being below between both but by can " +
@@ -14,11 +14,11 @@ const stopWords: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Words that say little beside others. */
+/** Stems that are ignored if the text has other significant words. */
 const weakWords =
   /^(?:actually|become|behave|case|detail|differ|document|exampl|file|folder|get|happen|help|kind|make|mean|project|possibl|thing|tri|typic|use|usual|want|work)$/;
 
-/** Forms that no suffix rule finds, behind the word that they are forms of. */
+/** Irregular forms that the stemmer does not know: the base form, then its forms. */
 const irregularForms: ReadonlyMap<string, string> = new Map(
   (
     "be is are am was were been being, have has had having, do does did done, begin began begun, break broke broken, bring brought, build built, buy bought, " +
@@ -30,20 +30,22 @@ const irregularForms: ReadonlyMap<string, string> = new Map(
     .flatMap((forms) => forms.split(" ").map((form, _, [base = form]): [string, string] => [form, base])),
 );
 
-/** A word as written, with its stem and those of the parts of a compound (`maxTokens`, `run-away`, `z.infer`). */
+/** A word as written, its stem, and the stems of a compound's components (`maxTokens`, `run-away`, `z.infer`). */
 interface Word {
   readonly text: string;
   readonly stems: readonly [whole: string, ...parts: string[]];
 }
 
-/** The English stem of a word, so that `approve`, `approves` and `approval` meet. Identifiers and other languages are left as they are. */
+/**
+ * The English stem of a word, so that `approve`, `approves` and `approval` match. Identifiers and words of other languages are unchanged.
+ */
 export function stemOf(word: string): string {
   const lower = word.toLowerCase();
   const isPlain = /^[a-z-]+$/.test(lower) && !/[a-z][A-Z]/.test(word);
   return isPlain ? stem(irregularForms.get(lower) ?? lower) : lower;
 }
 
-/** Texts repeat their words. Bounded; only for speed. */
+/** Cache of parsed words, cleared at 20,000 entries. */
 const knownWords = new Map<string, Word>();
 
 /** The words of a text in order, stop words included. */
@@ -60,12 +62,12 @@ function splitWords(text: string): Word[] {
   });
 }
 
-/** The stems in a text, those of the parts of compounds too. */
+/** The stems in a text, including those of a compound's components. */
 export function stemsIn(text: string): string[] {
   return splitWords(text).flatMap(({ stems }) => stems);
 }
 
-/** Neighbouring words of a text, in either order, so that "is the box" and "the box is" meet. */
+/** Neighbouring words of a text, sorted within each pair, so that "is the box" and "the box is" match. */
 export function pairsIn(text: string): string[] {
   const words = splitWords(text).filter((word) => !/^(?:an?|the)$/i.test(word.text));
   return words.slice(1).map(({ stems: [one] }, index) => {
@@ -74,7 +76,7 @@ export function pairsIn(text: string): string[] {
   });
 }
 
-/** The stems of the words of a text that carry its subject, each once, with the word as written. */
+/** The stems of the significant words of a text, each once, with the word as written. */
 export function termsOf(text: string): ReadonlyMap<string, string> {
   const words = splitWords(text).filter(
     (word) => !stopWords.has(word.text.toLowerCase()) && !/^\p{L}$/u.test(word.text),
@@ -83,7 +85,7 @@ export function termsOf(text: string): ReadonlyMap<string, string> {
   return new Map((strong.length > 0 ? strong : words).map((word) => [word.stems[0], word.text]));
 }
 
-/** Passages with some of the terms, the best first: by BM25 over text and headings, and by how many terms they have. */
+/** Passages with some of the terms, best first: by BM25 over text and headings, and by the number of matching terms. */
 export async function rank<Found extends Pick<Passage, "text" | "headings">>(
   passages: readonly Found[],
   boostOf: ReadonlyMap<string, number>,
@@ -94,7 +96,7 @@ export async function rank<Found extends Pick<Passage, "text" | "headings">>(
   const index = new MiniSearch<{ readonly id: number; readonly text: string; readonly headings: string }>({
     fields: ["text", "headings"],
     tokenize: (text) => [...tokenize(text)],
-    // Other words count for the length of a passage, and need no place in the index.
+    // Other words count towards the length of a passage but are not indexed.
     processTerm: (term) => (boostOf.has(term) ? term : null),
   });
   index.addAll(passages.map(({ text, headings }, id) => ({ id, text, headings: headings.join("\n") })));
@@ -108,7 +110,7 @@ export async function rank<Found extends Pick<Passage, "text" | "headings">>(
   return hits.flatMap(({ id }) => passages[Number(id)] ?? []);
 }
 
-/** How many of the terms a text lacks to speak to a question: half of them, and two of them, will do. */
+/** How many terms are missing until the text answers a question: it needs half of the terms, and at least two. */
 export function missingTerms(terms: ReadonlyMap<string, unknown>, text: string): number {
   const stems = new Set(stemsIn(text));
   const found = [...terms.keys()].filter((stem) => stems.has(stem)).length;

@@ -9,15 +9,15 @@ export interface PlannedCall {
 
 const operators = new Map(Object.entries({ "+": "add sum", "-": "subtract", "*": "multiply", "/": "divide" }));
 const freeText = /^(?:query|q|text|question|input|prompt|message|content|task|body|note|expression|request|what)$/i;
-/** Numbers; quotations, addresses and paths, and names: capitals that do not just begin a sentence. */
+/** Numbers; quotations; addresses and paths; names (capitalized words that do not begin a sentence). */
 const values =
   /(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)(?!\w)|["“]([^"“”\n]+)["”]|(?<![\w.+-])([\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?:\/\/[^\s"'<>]+|[\w-]+(?:\/[\w.-]+)+)|(?=\p{Lu})(?<![.!?]\s*|^\s*)(?!I\b)(\p{Lu}[\p{L}\p{N}'’-]*(?:\s\p{Lu}[\p{L}\p{N}'’-]*)*)/gu;
 const subagentWords = /\b(?:sub-?agents?|delegat(?:e|es|ing|ion)|another agent|an? (?:\w+ )?agent)\b/i;
 const mostCalls = 8;
 
 /**
- * Calls of the tools that a message names, or else of the one whose name and description fit it best, or else of all
- * subagents with the whole message. A text says which arguments the message lacks; it is empty if no tool fits.
+ * Calls of the tools that a message names, else of the one whose name and description fit it best, else of all subagents with the
+ * complete message. If arguments are missing, the result is a text that lists them; it is empty if no tool fits.
  */
 export function callsFor(tools: readonly ModelTool[], message: string): readonly PlannedCall[] | string {
   const spoken = message.replaceAll(/(?<=\d )[-+*/](?= \d)/g, (sign) => operators.get(sign) ?? sign);
@@ -34,7 +34,7 @@ export function callsFor(tools: readonly ModelTool[], message: string): readonly
   return calls.length > 0 ? calls : plans.filter((plan) => typeof plan === "string").join("\n");
 }
 
-/** 0 when the tool does not fit: at least a word of its name, or two of its description, must be in the message. */
+/** 0 if the tool does not fit: the message must contain a word of its name, or two of its description. */
 function fitOf({ name, description }: ModelTool, stems: ReadonlySet<string>): number {
   const countIn = (text: string): number => [...termsOf(text).keys()].filter((stem) => stems.has(stem)).length;
   const byName = countIn(name.replaceAll(/[_-]|(?<=[a-z])(?=[A-Z])/g, " "));
@@ -43,8 +43,8 @@ function fitOf({ name, description }: ModelTool, stems: ReadonlySet<string>): nu
 }
 
 /**
- * Gives the required parameters of a tool the values of the message that have their types, in the order of both. A second
- * name for the only parameter ("in Oslo and in Rome") makes a second call.
+ * Fills the required parameters of a tool with values from the message by type and order. A second name for the only parameter ("in Oslo
+ * and in Rome") makes a second call.
  */
 function callsOf(tool: ModelTool, message: string): readonly PlannedCall[] | string {
   const found = [...message.replaceAll(tool.name, "").matchAll(values)];
@@ -78,7 +78,7 @@ function callsOf(tool: ModelTool, message: string): readonly PlannedCall[] | str
   }));
 }
 
-/** An answer that passes on the tools' results. */
+/** An answer that contains the tools' results. */
 export function answerFromTools(results: readonly ToolResult[]): string {
   const [{ name, isError, text }, ...others] = results as [ToolResult, ...ToolResult[]];
   if (others.length === 0 && isError) return `The tool ${name} failed: ${oneLine(text)}`;

@@ -5,7 +5,7 @@ import type { CallGuard } from "./call-guard.ts";
 import { beginningOf, LONGEST_REFUSAL_MS } from "./read-answer.ts";
 import type { Delivery } from "./undici-fetch.ts";
 
-/** How a client is made where none is given. */
+/** Options for a client that this package creates. */
 interface ConnectionOptions {
   readonly apiKey: string | undefined;
   readonly baseURL: string | undefined;
@@ -15,15 +15,15 @@ interface ConnectionOptions {
   readonly timeoutMs: number;
 }
 
-/** A client, as one model uses it. */
+/** A client as one model uses it. */
 export interface OpenaiClient {
   /** Host and path of the server. */
   readonly address: string;
-  /** Keys, and values of headers that may be some, so that messages can be kept free of them. */
+  /** Keys, and header values that may be keys; removed from messages. */
   secrets(): readonly string[];
   /**
-   * Sends one Chat Completions request, once; resolves when the response's headers have come with a good status. The guard's signal
-   * ends it.
+   * Sends one Chat Completions request, once; resolves when the headers of a successful response have arrived. The guard's signal ends
+   * it.
    */
   send(body: object, guard: CallGuard): Promise<Response>;
 }
@@ -31,15 +31,13 @@ export interface OpenaiClient {
 /** The path of Chat Completions below the base URL. */
 const completionsPath = "/chat/completions";
 
-/**
- * Takes a client of the user as it is. Throws `ModelError` of kind `configuration` for a base URL that cannot be used.
- */
+/** Wraps the user's client. Throws `ModelError` of kind `configuration` for an unusable base URL. */
 export function givenClient(client: OpenAI): OpenaiClient {
   const { baseURL } = client;
   checkBaseURL(baseURL, "the base URL of its client");
   return {
     address: addressOf(baseURL),
-    // A key that a function gives is known once the client has asked for it.
+    // A key that comes from a function is known only after the client has called it.
     secrets: () => longestFirst([client.apiKey, client.adminAPIKey].filter((key) => typeof key === "string")),
     send: (body, { signal }) =>
       client.post(completionsPath, { body, signal, maxRetries: 0 }).asResponse().catch(failedBy(client)),
@@ -47,15 +45,15 @@ export function givenClient(client: OpenAI): OpenaiClient {
 }
 
 /**
- * Makes a client. The key and the base URL default to `OPENAI_API_KEY` and `OPENAI_BASE_URL`. Throws `ModelError` of kind
- * `configuration` without a key, and for a key, headers or a base URL that cannot be sent.
+ * Creates a client. The key and the base URL default to `OPENAI_API_KEY` and `OPENAI_BASE_URL`. Throws `ModelError` of kind
+ * `configuration` if the key is missing, and for an invalid key, header or base URL.
  */
 export async function ownClient(options: ConnectionOptions): Promise<OpenaiClient> {
-  // A file that holds a key often ends with a line break.
+  // Keys read from a file often end with a line break.
   const apiKey = (options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "").trim();
   if (apiKey === "") {
     throw notSent(
-      "there is no API key: set OPENAI_API_KEY, or pass openaiModel(name, { apiKey }). A server that needs no key takes any text.",
+      "the API key is missing: set OPENAI_API_KEY, or pass openaiModel(name, { apiKey }). For a server without keys, pass any text.",
     );
   }
   checkHeaders(apiKey, options);
@@ -80,7 +78,7 @@ export async function ownClient(options: ConnectionOptions): Promise<OpenaiClien
     address: addressOf(baseURL),
     secrets: () => known,
     send: (body, guard) => {
-      // A `fetch` of the user's does not tell.
+      // It is unknown when a user's `fetch` sends the bytes.
       guard.wasSent = isOwnFetch ? false : undefined;
       const fetchOptions: Omit<CallInit, "body" | "headers" | "method" | "signal"> = { guard };
       return client.post(completionsPath, { body, maxRetries: 0, fetchOptions }).asResponse().catch(failedBy(client));
@@ -88,12 +86,12 @@ export async function ownClient(options: ConnectionOptions): Promise<OpenaiClien
   };
 }
 
-/** Requests go without a user and password in the address, which is why one that has them is refused. They are never shown. */
+/** A user or password in the URL is never sent, so such a URL is refused. Neither is shown in messages. */
 function checkBaseURL(baseURL: string, what: string): void {
   const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
   if (url !== undefined && url.username + url.password !== "") {
     throw notSent(
-      `${what} has a user or a password in it, which is not sent: give the header authorization: "Basic ..." instead.`,
+      `${what} contains a user or password, which is not sent: set the header authorization: "Basic ..." instead.`,
     );
   }
   if (url === undefined || !/^https?:\/\//.test(baseURL)) {
@@ -103,7 +101,7 @@ function checkBaseURL(baseURL: string, what: string): void {
   }
 }
 
-/** A value that no request can carry is found before the call, and is not shown. */
+/** Finds values that HTTP cannot transmit before the call, without showing them. */
 function checkHeaders(apiKey: string, { organization, headers }: ConnectionOptions): void {
   const given = { authorization: `Bearer ${apiKey}`, "openai-organization": organization ?? "", ...headers };
   for (const [name, value] of Object.entries(given)) {
@@ -111,12 +109,14 @@ function checkHeaders(apiKey: string, { organization, headers }: ConnectionOptio
       new Headers().set(name, value);
     } catch {
       const what = name === "authorization" ? "its key" : `its header ${JSON.stringify(name)}`;
-      throw notSent(`${what} has characters that no HTTP header can have: check apiKey, OPENAI_API_KEY and headers.`);
+      throw notSent(
+        `${what} contains characters that are not allowed in an HTTP header: check apiKey, OPENAI_API_KEY and headers.`,
+      );
     }
   }
 }
 
-/** Errors of the client that say more than those of its `fetch`. */
+/** Converts errors that the client itself throws; errors of its `fetch` pass through. */
 function failedBy(client: OpenAI): (error: unknown) => never {
   const { APIConnectionTimeoutError, APIError, OpenAIError } = client.constructor as typeof OpenAI;
   return (error) => {
@@ -129,9 +129,9 @@ function failedBy(client: OpenAI): (error: unknown) => never {
         details: { kind: "timeout" },
       });
     }
-    // Before it sends anything, it asks for the key, where a function gives one.
+    // The client calls the user's key function before it sends anything.
     if (error instanceof OpenAIError && !(error instanceof APIError)) {
-      const words = `The model call was not sent: its client failed before it: ${error.message}`;
+      const words = `The model call was not sent: its client failed: ${error.message}`;
       throw new ModelError(words, {
         retryable: true,
         mayHaveBeenSent: false,
@@ -143,12 +143,12 @@ function failedBy(client: OpenAI): (error: unknown) => never {
   };
 }
 
-/** Whether the client's own time limit ended a `fetch`. */
+/** Whether the client's own timeout ended a `fetch`. */
 function isAborted(cause: unknown): boolean {
   return cause instanceof Error && cause.name === "AbortError";
 }
 
-/** The model is set up in a way in which no call of it can be sent. */
+/** An error for a configuration with which no call can be sent. */
 function notSent(why: string): ModelError {
   return new ModelError(`The model call was not sent: ${why}`, {
     retryable: false,
@@ -157,14 +157,14 @@ function notSent(why: string): ModelError {
   });
 }
 
-/** The key, and the values of headers that may be one, by their names. */
+/** The key, and the values of headers whose names suggest credentials. */
 function secretsIn(apiKey: string, headers: ConnectionOptions["headers"]): readonly string[] {
   const given = Object.entries(headers ?? {}).filter(([name]) => secretName.test(name));
   const values = given.flatMap(([, value]) => [value.trim(), value.trim().replace(/^(bearer|basic|token)\s+/i, "")]);
   return longestFirst([apiKey, ...values]);
 }
 
-/** So that of a secret that holds another one no part is left. */
+/** Longest first, so that a secret which contains another is removed completely. */
 function longestFirst(secrets: readonly string[]): readonly string[] {
   return secrets.toSorted((one, other) => other.length - one.length);
 }
@@ -177,8 +177,8 @@ function addressOf(baseURL: string): string {
 }
 
 /**
- * What the `fetch` of a client of ours gets. The guard's signal ends the call, and the guard has the time limit of the client. The client
- * itself gets no signal, because it would combine it with one of its own for each call.
+ * Init of the `fetch` of a client that this package creates. The guard's signal ends the call, and the guard applies the client's
+ * timeout. The client itself gets no signal, because it would combine it with a new one for each call.
  */
 interface CallInit extends RequestInit {
   readonly guard?: CallGuard;
@@ -186,14 +186,14 @@ interface CallInit extends RequestInit {
 
 type Send = (input: string | URL | Request, init?: RequestInit, delivery?: Delivery) => Promise<Response>;
 
-/** A `fetch` of the user gets nothing but what is its own. */
+/** Calls the user's `fetch` with standard arguments only. */
 function foreignSend(fetch: typeof globalThis.fetch): Send {
   return (input, init) => fetch(input, init);
 }
 
 /**
- * The client reads the body of a refusal to its end, which may never come. It gets the beginning as a whole, for which the time limits of
- * the call stand still.
+ * The client reads the body of a refusal to its end, which may never come. So it gets only the beginning, as a complete body; while that
+ * is read, the time limits of the call are stopped.
  */
 function withBriefRefusals(send: Send): typeof globalThis.fetch {
   return async (input, { guard, ...init }: CallInit = {}) => {

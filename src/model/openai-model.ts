@@ -32,88 +32,85 @@ import {
 } from "./structured-output.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
-/** What `openaiModel()` takes beside the name of the model. */
+/** Options of `openaiModel()`. */
 export interface OpenaiModelOptions {
-  /**
-   * The provider, if it is not OpenAI: it names the model in traces, and the price is looked up under it (`azure`,
-   * `groq`, `openrouter`, …). Default `openai`.
-   */
+  /** The provider, if it is not OpenAI: used in traces and to look up the price (`azure`, `groq`, `openrouter`, …). Default `openai`. */
   readonly provider?: string | undefined;
   /**
    * Sends the requests: an `OpenAI` or `AzureOpenAI` of the `openai` package. Its base URL, keys, headers, `fetch`, logger and timeout
-   * count, so `apiKey`, `baseURL`, `organization`, `headers` and `fetch` are refused beside it. Its retries are off for the calls of this
-   * model, because the runtime repeats calls. Default: a client that is made on first use.
+   * apply, so `apiKey`, `baseURL`, `organization`, `headers` and `fetch` are refused beside it. Its retries are off for the calls of this
+   * model, because the runtime repeats calls. Default: a client that is created on first use.
    */
   readonly client?: OpenAI | undefined;
   /** Default: `OPENAI_API_KEY`, read on first use. */
   readonly apiKey?: string | undefined;
-  /** Default: `OPENAI_BASE_URL`, read on first use, else OpenAI's own. */
+  /** Default: `OPENAI_BASE_URL`, read on first use, else OpenAI's URL. */
   readonly baseURL?: string | undefined;
-  /** OpenAI's id of the organization that is billed. Default: `OPENAI_ORG_ID`, else none. */
+  /** OpenAI's id of the organization that pays. Default: `OPENAI_ORG_ID`, else none. */
   readonly organization?: string | undefined;
-  /** Sent with every request. Default: none. */
+  /** Headers of every request. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Tokens that prompt and answer may have together. Default: not known. */
+  /** Tokens that prompt and answer may have together. Default: unknown. */
   readonly contextWindow?: number | undefined;
-  /** Longest silence inside an answer, from its first piece on, in milliseconds. Default 60,000. */
+  /** Longest time without data after the first piece of an answer, in milliseconds. Default 60,000. */
   readonly stallTimeoutMs?: number | undefined;
   /**
-   * Longest wait for the first piece of a streamed answer, in milliseconds. Default: `requestTimeoutMs`, as for a whole answer, since a
-   * local model may read a long prompt for minutes.
+   * Longest wait for the first piece of a streamed answer, in milliseconds. Default: `requestTimeoutMs`, as for an unstreamed answer,
+   * since a local model may read a long prompt for minutes.
    */
   readonly headersTimeoutMs?: number | undefined;
-  /** Longest time for the whole call, in milliseconds. Default 600,000. */
+  /** Longest time for the complete call, in milliseconds. Default 600,000. */
   readonly requestTimeoutMs?: number | undefined;
-  /** Sends the requests. Default: one over kept-alive connections of `undici`. */
+  /** Sends the requests. Default: a `fetch` over kept-alive connections of `undici`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** Fields for the request's body, set last. Default: none. */
   readonly extraBody?: JsonObject | undefined;
-  /** The field that carries `maxOutputTokens`. Default `max_completion_tokens`; some servers only know `max_tokens`. */
+  /** The field that carries `maxOutputTokens`. Default `max_completion_tokens`; some servers only accept `max_tokens`. */
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
   /**
-   * The ids of calls that another model or server wrote. `portable`: they are sent as 9 letters and digits, which every server takes;
-   * `verbatim`: as they came. The model's own always go back as they came. Default `portable`.
+   * How to send ids of calls that another model or server wrote. `portable`: as 9 letters and digits, which every server accepts;
+   * `verbatim`: unchanged. The model's own ids are always sent unchanged. Default `portable`.
    */
   readonly foreignCallIds?: "portable" | "verbatim" | undefined;
   /**
-   * Further texts by which the server refuses a prompt that is too long: parts of its messages, or patterns. The texts of many servers
-   * are known. `autoCompact` depends on it. Default: none.
+   * Additional texts or patterns in messages with which the server refuses a prompt that is too long. The texts of many servers are built
+   * in. `autoCompact` depends on them. Default: none.
    */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   /**
-   * How an answer that fits a schema (`output`) is asked for: by `json_schema`, by `json_object` with the schema in the instructions,
-   * or by the instructions alone (`prompt`). Default `auto`: `json_schema`, until the server refuses it; what it takes then is
-   * remembered in the process for this server and model, apart for requests with tools.
+   * How to request an answer that fits a schema (`output`): by `json_schema`, by `json_object` with the schema in the instructions, or by
+   * the instructions alone (`prompt`). Default `auto`: `json_schema`, until the server refuses it; the format that it accepts is then
+   * remembered in the process for this server and model, separately for requests with tools.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
 }
 
-/** Longest delay of a timer. */
+/** Longest delay of a timer, in milliseconds. */
 const longestDelayMs = 2_147_483_647;
 
 /**
  * A model behind a Chat Completions server: OpenAI, Azure, or any compatible one. The `openai` package is loaded at the first call.
- * Throws `InvalidInputError` for bad options, and for such as contradict a given `client`, at once. A call without a key, or with a key or an address that cannot be used, fails with a
- * `ModelError` of kind `configuration`: it is not sent, not repeated and not billed.
+ * Throws `InvalidInputError` at once for invalid options, and for options that contradict a given `client`. A call with a missing or
+ * unusable key, or with an unusable URL, fails with a `ModelError` of kind `configuration`: it is not sent, not repeated and not billed.
  */
 export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageModel {
   if (typeof name !== "string" || name.trim() === "") {
-    throw new InvalidInputError('openaiModel takes a model\'s name as its first argument, for instance "gpt-5-mini".');
+    throw new InvalidInputError('openaiModel() needs a model name as its first argument, for instance "gpt-5-mini".');
   }
   const options = optionsOf<OpenaiModelOptions>(given, "openaiModel()", modelOptionsSchema);
   const contradicting = clientOptions.filter((option) => options[option] !== undefined);
   if (options.client !== undefined && contradicting.length > 0) {
     const names = contradicting.join(", ");
     throw new InvalidInputError(
-      `openaiModel() has client and ${names}: set ${names} on the client, or leave client out.`,
+      `openaiModel() was given both client and ${names}: set ${names} on the client, or leave client out.`,
     );
   }
   return new OpenaiModel(name, options);
 }
 
-/** What a given client has of its own. */
+/** Options that a given client already has. */
 const clientOptions = ["apiKey", "baseURL", "organization", "headers", "fetch"] as const;
 
 const clientRule = ruleOf(
@@ -132,11 +129,11 @@ const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
   rules: {
     client: clientRule,
     provider: nameRule,
-    // A key must not be shown, even an invalid one.
+    // A key must not appear in messages, even an invalid one.
     apiKey: secretRule,
     baseURL: textRule,
     organization: textRule,
-    headers: recordRule("an object of texts by the names of headers", secretRule),
+    headers: recordRule("an object of header values by header name", secretRule),
     contextWindow: wholeNumberRule(1),
     stallTimeoutMs: delayRule,
     headersTimeoutMs: delayRule,
@@ -176,7 +173,7 @@ class OpenaiModel implements LanguageModel {
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
   #connection: Promise<Connection> | undefined;
-  /** Whether the server takes images, as far as is known. */
+  /** `false` once the server has refused images. */
   #takesImages = true;
 
   constructor(name: string, options: OpenaiModelOptions) {
@@ -198,11 +195,11 @@ class OpenaiModel implements LanguageModel {
     return promptByteBound(request, this.#imageTokens);
   }
 
-  /** A call that is refused for the format of its answer is asked another way; the refusal has cost nothing. */
+  /** If the server refuses the format of the answer, the next format is tried; refusals cost nothing. */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     if (request.responseFormat?.type !== "json_schema") return await this.#attempt(request, options);
     const { structuredOutput = "auto", extraBody = {} } = this.#options;
-    // The user's own field is set last.
+    // `extraBody` overrides the field.
     const fixed = "response_format" in extraBody ? "prompt" : structuredOutput;
     if (fixed !== "auto") return await this.#attempt(askedFor(request, fixed), options);
     const formats = knownFormatsOf((await this.#connected()).client.address, this.name);
@@ -217,7 +214,7 @@ class OpenaiModel implements LanguageModel {
     }
   }
 
-  /** A call that is refused for its images is sent again without those of tools; the refusal has cost nothing. */
+  /** If the server refuses images, the call is sent again without images from tools; refusals cost nothing. */
   async #attempt(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const asked = this.#takesImages ? request : withoutToolImages(request);
     try {
@@ -247,7 +244,7 @@ class OpenaiModel implements LanguageModel {
     try {
       await guard.race(this.#exchange(client, body, call));
     } catch (error) {
-      // After the finish reason, a broken end only loses the usage; another call would cost more.
+      // After the finish reason, a broken connection only loses the usage; another call would cost more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
       const isUsable = isTransport && accumulator.isFinished && accumulator.fault === undefined && !signal.aborted;
       if (!isUsable) throw await this.#failure(guard.cut ?? error, client.secrets(), request, call);
@@ -263,7 +260,7 @@ class OpenaiModel implements LanguageModel {
 
   #connected(): Promise<Connection> {
     this.#connection ??= this.#connect().catch((error: unknown) => {
-      // The environment may be mended meanwhile.
+      // The environment variables may be set before the next call.
       this.#connection = undefined;
       throw error;
     });
@@ -302,8 +299,8 @@ class OpenaiModel implements LanguageModel {
     const generated = accumulator.generatedText();
     const { tooLongMessages = [] } = this.#options;
     const context = { secrets, tooLongMessages, now: Date.now(), wasSent: guard.wasSent };
-    // A server that refuses a call in its answer bills nothing but what it has sent, and the cost of a whole answer that was cut
-    // cannot be known.
+    // A server that reports an error in its answer bills only the part that it sent. If an unstreamed answer was cut, its cost is
+    // unknown.
     const isServers = error instanceof ModelError && error.status !== undefined;
     const isKnown = isServers ? generated !== "" : isCountable;
     if (!isKnown && reported === undefined) return callFailure(error, { ...context, partial: undefined });
@@ -313,10 +310,10 @@ class OpenaiModel implements LanguageModel {
   }
 }
 
-/** What is known once the model is used for the first time. */
+/** Known once the model is used for the first time. */
 interface Connection {
   readonly client: OpenaiClient;
-  /** The model at its server, as messages name it. */
+  /** The model and its server, as stored in messages. */
   readonly adapter: WireWriter;
   readonly whole: WireOptions;
   readonly stream: WireOptions;
@@ -326,9 +323,9 @@ interface Call {
   readonly accumulator: AnswerAccumulator;
   readonly guard: CallGuard;
   readonly options: GenerateOptions;
-  /** Whether the answer is asked for as a stream. */
+  /** Whether the answer is requested as a stream. */
   readonly isStreamed: boolean;
-  /** What the answer has cost can be counted by what has come of it: it is a stream, or all of it has come. */
+  /** Whether the cost can be counted from the received text: the answer is a stream, or it has arrived completely. */
   isCountable: boolean;
 }
 

@@ -14,13 +14,13 @@ import { isOwnModel, WireCalls, type WireWriter } from "./wire-calls.ts";
 
 export interface WireOptions {
   readonly stream: boolean;
-  /** The field that carries `maxOutputTokens`; some servers only know the older one. */
+  /** The field that carries `maxOutputTokens`; some servers only accept the older one. */
   readonly outputLimitField: "max_completion_tokens" | "max_tokens";
-  /** Fields that are set last and override the request's. Those about tools go only with tools. */
+  /** Fields that are set last and override the request's. Fields about tools are sent only if the request has tools. */
   readonly extraBody: JsonObject;
-  /** The model that is sent the prompt. */
+  /** The model that receives the prompt. */
   readonly reader: WireWriter;
-  /** Whether the ids of calls that another model or server wrote are sent as they came. */
+  /** Whether ids of calls that another model or server wrote are sent unchanged. */
   readonly keepsForeignIds: boolean;
 }
 
@@ -48,7 +48,7 @@ export function wireBody(request: ModelRequest, options: WireOptions): WireBody 
   return Object.assign(body, fittingFields(options.extraBody, "tools" in body));
 }
 
-/** Fields such as `parallel_tool_calls` and `tool_choice`, which servers refuse in a request without tools, like that for a summary. */
+/** Fields such as `parallel_tool_calls` and `tool_choice`: servers refuse them in a request without tools, such as one for a summary. */
 const aboutTools = /tool|function/i;
 
 function fittingFields(extraBody: JsonObject, hasTools: boolean): JsonObject {
@@ -63,13 +63,13 @@ function wireFormat(format: ResponseFormat): WireObject {
 }
 
 const filler = (role: "assistant" | "user", content: string): WireObject => ({ role, content });
-/** Stand where a server takes no message of the role that comes next. */
+/** Messages inserted where a server would refuse the role of the next one. */
 const fillers = {
-  /** Between results and what a user writes. */
+  /** Between results and a message of the user. */
   answer: filler("assistant", "I have the results."),
-  /** Between two answers, and behind one at the end. */
+  /** Between two answers, and after a last answer. */
   question: filler("user", "Continue."),
-  /** Before an answer with which a prompt begins. */
+  /** Before an answer at the beginning of a prompt. */
   start: filler("user", "(Earlier messages are not shown.)"),
 } as const;
 const EMPTY_RESULT = "(no text)";
@@ -81,20 +81,20 @@ function wireMessages(request: ModelRequest, { reader, keepsForeignIds }: WireOp
 }
 
 /**
- * The messages of a prompt, in a form that all servers and chat templates take. Every later turn sends the history again, so one
- * message that is refused would end the agent for good. Each call has its one result right behind it, as `legalMessages` provides.
- * 1. At most one system message is sent, the first. Later ones are user messages.
- * 2. Roles alternate. Messages of the user's side that follow each other are one message.
- * 3. Results are followed by an answer. Their images are in a user message behind that.
- * 4. No message is without content, except for answers with calls.
- * 5. The last message is a user's or a result.
+ * The messages of a prompt, in a form that all servers and chat templates accept. Every later turn sends the history again, so one
+ * refused message would make all later turns fail. `legalMessages` ensures that each call is followed by exactly one result.
+ * 1. At most one system message is sent, the first. Later ones are sent as user messages.
+ * 2. Roles alternate. Consecutive user messages are joined.
+ * 3. Results are followed by an answer, and then by a user message with their images, if there are any.
+ * 4. No message is empty, except for answers with calls.
+ * 5. The last message is a user message or a result.
  */
 class WirePrompt {
   readonly #reader: WireWriter;
   readonly #wired: WireCalls;
   readonly #sent: WireObject[] = [];
   #last: Message["role"] | undefined;
-  /** Not sent yet, since more may join it: messages of one role, or results of which the images are meant. */
+  /** Messages that are not sent yet, since more may be joined: messages of one role, or results whose images follow. */
   #open: Message[] = [];
 
   constructor(reader: WireWriter, wired: WireCalls) {
@@ -102,7 +102,7 @@ class WirePrompt {
     this.#wired = wired;
   }
 
-  /** All messages; nothing can be added after that. */
+  /** Returns all messages; `add` must not be called afterwards. */
   end(): readonly WireObject[] {
     this.#close();
     const isComplete = this.#last === "user" || this.#last === "tool" || this.#last === undefined;
@@ -152,7 +152,7 @@ class WirePrompt {
   }
 }
 
-/** The content of one message for several: a text, or parts where there are images. */
+/** The content of one message for several: a text, or parts if there are images. */
 function wireContent(
   messages: readonly Message[],
   idOf: (message: ToolMessage) => string,
@@ -170,8 +170,8 @@ function isBlank(content: Content): boolean {
 }
 
 /**
- * A text may be cut inside a surrogate pair. Half a pair is invalid Unicode, and several servers refuse a history that
- * has one.
+ * A text may have been cut inside a surrogate pair. Half a pair is invalid Unicode, and several servers refuse a history that contains
+ * one.
  */
 function sentText(content: Content): string {
   return textOf(content).toWellFormed();
@@ -202,8 +202,8 @@ function extraContent({ providerId }: ToolCallRequest, extras: unknown): WireObj
 }
 
 /**
- * The arguments of a message's calls. Several servers refuse a history for ever once a call in it has broken JSON: such text goes
- * back inside an object.
+ * The arguments of a message's calls. Several servers refuse every later request once a call in the history has broken JSON, so such text
+ * is sent inside an object.
  */
 export function sentArguments(message: AssistantMessage): readonly string[] {
   const notes = notesOn(message);
@@ -218,7 +218,7 @@ export function isJsonObject(text: string): boolean {
   return wireObject(wireJson(text)) !== undefined;
 }
 
-/** The value of a JSON text; undefined if it is none. */
+/** The value of a JSON text; `undefined` if the text is not valid JSON. */
 export function wireJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -241,7 +241,7 @@ function hasImage(content: Content): boolean {
   return typeof content !== "string" && content.some((part) => part.type === "image");
 }
 
-/** Tool messages carry only text, and no message may come between the results of a round, so their images follow the round. */
+/** Tool messages carry only text, and no message may stand between the results of a round, so their images follow the round. */
 function toolImages(message: ToolMessage, id: string): readonly WireObject[] {
   const images = typeof message.content === "string" ? [] : message.content.filter((part) => part.type === "image");
   return [{ type: "text", text: toolImagesCaption(id) }, ...userParts({ ...message, content: images })];
@@ -266,7 +266,7 @@ export function wireText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Text that is a string, or a list of parts of which those of one type are taken. */
+/** A string, or the joined text of the parts of one type. */
 export function wireParts(value: unknown, type: string, field: string): string {
   if (typeof value === "string") return value;
   let text = "";

@@ -4,20 +4,20 @@ import { deepFreeze } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /**
- * Your own prices, in dollars per million tokens, by model name as in `LanguageModel.name`, or by `provider/name` if
- * several providers serve a model of the same name. They take precedence over all other prices.
+ * Your prices, in dollars per million tokens, by model name as in `LanguageModel.name`, or by `provider/name` if several providers serve
+ * a model of the same name. They take precedence over all other prices.
  */
 export type PriceTable = Readonly<Record<string, Price>>;
 
-/** The model whose price is wanted; a `LanguageModel` is one. */
+/** The fields by which a price is looked up; a `LanguageModel` has them. */
 export interface PricedModel {
   readonly name: string;
   readonly provider: string;
 }
 
 /**
- * The prices of models. Owns the user's table, which it checks when it is given. Other prices come from the public
- * list, which is loaded on the first search.
+ * The prices of models. Owns the user's table and checks it on construction. Other prices come from a public list, which is loaded on the
+ * first lookup.
  * An unknown model has no price, which is different from a price of 0.
  */
 export class PriceBook {
@@ -36,8 +36,8 @@ export class PriceBook {
   }
 
   /**
-   * The price of a model at `now` (milliseconds since the epoch), or null if it is unknown. If no limit on cost binds,
-   * the public list is not used, unless costs are to be shown.
+   * The price of a model at `now` (milliseconds since the epoch), or null if it is unknown. If no limit on cost applies, the public list
+   * is not read, unless costs are to be shown.
    */
   priceOf(model: PricedModel, binds: boolean, now: number): Price | null | Promise<Price | null> {
     const own = this.#own.get(`${model.provider}/${model.name}`) ?? this.#own.get(model.name);
@@ -48,28 +48,28 @@ export class PriceBook {
 
 export const examplePrice = "{ inputPerMillion: 0.25, outputPerMillion: 2 }";
 
-/** Returns the price. Throws `InvalidInputError` that names `field` if it is not valid. */
+/** Returns the price. Throws `InvalidInputError` that names `field` if it is invalid. */
 export function checkedPrice(field: string, price: unknown): Price {
   const { success, data, error } = priceSchema.safeParse(price);
   if (success) return deepFreeze(data);
   const [issue] = error.issues;
   const path = issue?.path.join(".") ?? "";
   throw new InvalidInputError(
-    `${field}${path === "" ? "" : `.${path}`} is not right (${issue?.message ?? "no price"}): a price is in dollars per million tokens, ` +
+    `${field}${path === "" ? "" : `.${path}`} is not valid (${issue?.message ?? "no price"}): expected dollars per million tokens, ` +
       `0 or at least 0.0001, for instance ${examplePrice}`,
   );
 }
 
-/** Providers of this package itself: no list has their prices. */
+/** Providers of this package; the public list does not contain them. */
 const unlisted = new Set(["offline", "scripted"]);
 
-/** Prices that hold at all times, by provider and model; null for models that the list does not have. */
+/** Prices without a time limit, by provider and model; null for models that are not in the list. */
 const lasting = new Map<string, Price | null>();
 
 /**
- * The price in `@pydantic/genai-prices` for a model of exactly this provider, at `now`: its names are `openai`,
- * `anthropic`, `google`, `azure`, `openrouter`, `groq`, … Null if there is none, or none by the token. The list comes
- * with the package, nothing is fetched; it is loaded on first use (20 MB).
+ * The price in `@pydantic/genai-prices` for a model of exactly this provider, at `now`: its provider names are `openai`, `anthropic`,
+ * `google`, `azure`, `openrouter`, `groq`, … Null if the model has no price, or no price per token. The list is part of the package, so
+ * nothing is fetched; it is loaded on first use (20 MB).
  */
 function publicPrice(
   { provider, name }: { readonly provider: string; readonly name: string },
@@ -86,18 +86,18 @@ async function search(providerId: string, name: string, now: number): Promise<Pr
   try {
     const { calcPrice, findProvider } = await import("@pydantic/genai-prices");
     const provider = findProvider({ providerId });
-    // The list takes any name with "openai" in it for OpenAI, but a compatible server has its own prices.
+    // The list matches any provider name that contains "openai", but a compatible server has its own prices.
     const found = provider?.id === providerId ? calcPrice({}, name, { provider, timestamp: new Date(now) }) : null;
     const price = found ? priceFrom(found.model_price) : null;
     if (!found || !Array.isArray(found.model.prices)) lasting.set(key, price);
     return price;
   } catch {
-    // If the list cannot be loaded or read, the price counts as unknown: under a limit on cost the call is refused.
+    // If loading the list fails, the price counts as unknown: under a limit on cost the call is refused.
     return null;
   }
 }
 
-/** The prices of the list that concern texts and images in, texts out. */
+/** The prices for input (texts and images) and output text. */
 function priceFrom(listed: ModelPrice): Price | null {
   const base = ratesAt(listed, 0);
   if (!base) return null;
@@ -121,7 +121,7 @@ function ratesAt(listed: ModelPrice, inputTokens: number): Rates | undefined {
   const at = (...names: readonly string[]): number | undefined =>
     dearest(names.map((name) => rateAt(listed[name], inputTokens)));
   const inputPerMillion = at("input_mtok");
-  // Reasoning is output: if its price is higher than that of text, all output is charged at it.
+  // Reasoning is billed as output: if its price is higher than that of text, it applies to all output.
   const outputPerMillion = at("output_mtok", "output_reasoning_mtok");
   if (inputPerMillion === undefined || outputPerMillion === undefined) return undefined;
   const cached = at("cache_read_mtok");

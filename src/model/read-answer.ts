@@ -6,34 +6,34 @@ import type { ModelDelta } from "./language-model.ts";
 import { wireArray, wireJson, wireObject, wireText } from "./openai-wire.ts";
 
 interface AnswerReading {
-  /** Ends the reading, and the body. */
+  /** Stops the reading and cancels the body. */
   readonly signal: AbortSignal;
-  /** What a body is taken for that shows no form and has no type that names one. */
+  /** Whether to read the body as a stream if neither its beginning nor its content type shows the form. */
   readonly asksForStream: boolean;
   readonly onDelta: ((delta: ModelDelta) => void) | undefined;
-  /** Called before anything is read, once it is known whether the body is an event stream. */
+  /** Called once the form of the body is known, before any of it is added to the accumulator. */
   readonly onForm: (isStream: boolean) => void;
-  /** Called for each piece of the body from the first piece of the answer on, comments included. */
+  /** Called for each piece of the body after the answer has begun, comments included. */
   readonly onProgress: () => void;
-  /** Called when the last event has come, before the body ends. */
+  /** Called after the last event, before the body ends. */
   readonly onLastEvent: () => void;
 }
 
-/** Reads the body of one answer into an accumulator. */
+/** Adds the body of one answer to an accumulator. */
 interface BodyReader {
   add(text: string): void;
   end(): void;
 }
 
-/** The JSON text of an answer is an object, or the list in which some servers put an error. */
+/** The JSON text of an answer is an object, or an array in which some servers put an error. */
 const jsonStart = /^\s*[{[]/;
 const eventStart = /^\s*(?:data|event|id|retry)?:/;
-/** A body that has shown no form within so many characters is taken for what its type names. */
+/** If the form is still unclear after this many characters, the content type decides. */
 const LONGEST_START = 64;
 
 /**
- * Reads the body of an answer, a JSON text or an event stream. Its beginning decides which of the two it is, then its type, then what
- * was asked for. Throws `SyntaxError` for broken JSON, `ModelError` for an error in the answer, and errors of the connection.
+ * Reads the body of an answer: a JSON text or an event stream. The form follows from its beginning, else from its content type, else from
+ * the request. Throws `SyntaxError` for broken JSON, `ModelError` for an error in the answer, and errors of the connection.
  */
 export async function readAnswer(
   answer: Response,
@@ -81,7 +81,7 @@ class JsonReader implements BodyReader {
   }
 }
 
-/** Reads an event stream. Text that arrives together is told as one piece. */
+/** Reads an event stream. Text that arrives together is reported as one piece. */
 class EventReader implements BodyReader {
   readonly #accumulator: AnswerAccumulator;
   readonly #reading: AnswerReading;
@@ -114,7 +114,7 @@ class EventReader implements BodyReader {
   }
 
   end(): void {
-    // The last event may come without its blank line.
+    // The last event may lack its final blank line.
     this.add("\n\n");
   }
 
@@ -136,7 +136,7 @@ class EventReader implements BodyReader {
   }
 }
 
-/** Tells pieces of one type that come one after the other as one piece. */
+/** Joins consecutive pieces of one type and reports them as one. */
 class GatheredPieces {
   readonly #onDelta: (delta: ModelDelta) => void;
   #type: ModelDelta["type"] = "text";
@@ -159,25 +159,25 @@ class GatheredPieces {
   }
 }
 
-/** What in a JSON text would end a string, or stand for something else in it. */
+/** Characters that end a JSON string or begin an escape in it. */
 const irregular = /["\\\p{Cc}]/u;
 const opening = /"content"\s*:\s*"/;
-/** Some servers hide the lengths of texts by a field of random letters at the end of each chunk. */
+/** Some servers hide the length of texts with a field of random letters at the end of each chunk. */
 const padding = /^(.*"obfuscation"\s*:\s*")[^"\\]*("\s*\})$/s;
 
 /**
- * The chunks of an answer that add nothing but text. Nearly all differ only in that text, so once one was parsed, the texts of those
- * with the same characters around it are cut out. All others are parsed.
+ * A fast path for chunks that add only text. Nearly all of them differ only in that text, so after parsing one, the texts of chunks with
+ * the same characters around it are sliced out. All other chunks are parsed.
  */
 class PlainChunks {
   #before = "";
   #after = "";
-  /** What is behind the padding; undefined where chunks have none. */
+  /** The characters after the padding; `undefined` if chunks have no padding. */
   #end: string | undefined;
-  /** How many chunks may still be taken as the pattern. */
+  /** How many more chunks may become the pattern. */
   #tries = 8;
 
-  /** The text of a chunk that is like the one that was learnt; `undefined` if the chunk has to be parsed. */
+  /** The text of a chunk that matches the pattern; `undefined` if the chunk has to be parsed. */
   textIn(data: string): string | undefined {
     const start = this.#before.length;
     if (start === 0 || !data.startsWith(this.#before)) return undefined;
@@ -188,7 +188,7 @@ class PlainChunks {
     return irregular.test(text) ? undefined : text;
   }
 
-  /** Takes a chunk that was parsed as the pattern of those to come, if it adds nothing but text. */
+  /** Uses a parsed chunk as the pattern for later ones, if it adds only text. */
   learn(data: string, chunk: unknown): void {
     const text = plainText(chunk);
     if (text === "" || irregular.test(text) || this.#tries === 0) return;
@@ -198,7 +198,7 @@ class PlainChunks {
     const start = match.index + match[0].length;
     const before = data.slice(0, start);
     const after = data.slice(start + text.length);
-    // Another field may have the same name.
+    // Another field may also be called `content`.
     if (!data.startsWith(text, start) || plainText(wireJson(`${before}${text}.${after}`)) !== `${text}.`) return;
     const [, padded, end] = padding.exec(after) ?? [];
     this.#before = before;
@@ -214,7 +214,7 @@ class PlainChunks {
   }
 }
 
-/** The text of a chunk that adds nothing else; "" for any other chunk. */
+/** The text of a chunk that adds only text; "" for any other chunk. */
 function plainText(chunk: unknown): string {
   const [choice] = wireArray(wireObject(chunk)?.["choices"]);
   const { content, role: _role, ...others } = wireObject(wireObject(choice)?.["delta"]) ?? {};
@@ -227,14 +227,14 @@ function isEmptyList(value: unknown): boolean {
 }
 
 /**
- * Hands over the body as UTF-8 text, in pieces as they arrive. Rejects with the reason of the signal, with the connection's error, and with
- * what `onText` threw; then the rest of the body is cancelled.
+ * Passes the body to `onText` as UTF-8 text, in pieces as they arrive. Rejects with the signal's reason, with the connection's error, and
+ * with errors of `onText`; then cancels the rest of the body.
  */
 async function eachText(answer: Response, onText: (text: string) => void, signal: AbortSignal): Promise<void> {
   const body = answer.body as ReadableStream<Uint8Array> | null;
   if (body === null) return;
   const reader = body.getReader();
-  // A `fetch` of the user's may not heed the signal. A read that waits is told the end.
+  // A user's `fetch` may ignore the signal; cancelling ends a pending read.
   const cancel = (): void => void reader.cancel(signal.reason).catch(() => undefined);
   signal.addEventListener("abort", cancel, { once: true });
   const decoder = new TextDecoder();
@@ -252,7 +252,10 @@ async function eachText(answer: Response, onText: (text: string) => void, signal
   }
 }
 
-/** The beginning of a body of which the rest is not needed: what has come of it when it ends, breaks, is too long or takes longer than this. */
+/**
+ * The beginning of a body whose rest is not needed: the text received until it ends, breaks, is too long or takes longer than
+ * `longestMs`.
+ */
 export async function beginningOf(answer: Response, longestMs: number): Promise<string> {
   const enough = new AbortController();
   const late = setTimeout(() => enough.abort(), longestMs);
@@ -274,11 +277,11 @@ export async function beginningOf(answer: Response, longestMs: number): Promise<
   return text;
 }
 
-/** Characters of one JSON text, of a stream with all that is around its pieces, and of one event in it, unpacked. */
+/** Most characters of one JSON text, of a stream including its framing, and of one event, all decompressed. */
 const MOST_OF_WHOLE = 2 ** 26;
 const MOST_OF_STREAM = 2 ** 28;
 const MOST_OF_EVENT = 2 ** 25;
-/** Of the body with which a server refuses a call: characters, and milliseconds for which it is read. */
+/** Limits for the body of a refusal: characters, and milliseconds. */
 const MOST_OF_ERROR = 2 ** 16;
 export const LONGEST_REFUSAL_MS = 1_000;
 
@@ -287,8 +290,8 @@ function withinLimit(text: string): string {
   return text;
 }
 
-/** To ask again would cost as much, and most likely end in the same way. */
+/** Not retryable: another attempt would cost as much and most likely fail again. */
 function tooLong(what: string): ModelError {
   const outcome = { retryable: false, mayHaveBeenSent: true, details: { kind: "malformed" } };
-  return new ModelError(`The model's answer is too long to be read: it has ${what}.`, outcome);
+  return new ModelError(`The model's answer is too long: it has ${what}.`, outcome);
 }

@@ -12,9 +12,9 @@ import { schemaText } from "./structured-output.ts";
 import { countedId, sentName } from "./wire-calls.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 
-/** Longest text given to the tokenizer at once: its time grows with the square of a run without spaces. */
+/** Longest text passed to the tokenizer at once: its time grows with the square of a run without spaces. */
 const sliceLength = 1_024;
-/** Characters that are counted before the event loop gets a turn: about 5 ms. */
+/** Characters that are counted before yielding to the event loop: about 5 ms. */
 const uninterruptedLength = 65_536;
 
 /** A hard upper bound of the tokens in a text: a byte-level tokenizer never makes more tokens than UTF-8 bytes. */
@@ -22,7 +22,7 @@ export function byteBound(text: string): number {
   return Buffer.byteLength(text);
 }
 
-/** Words whose tokens the tokenizer keeps. With more, to make room for another one takes longer than to count it. */
+/** Size of the tokenizer's cache of words. With more, evicting a word takes longer than counting it. */
 const mostKeptWords = 10_000;
 
 type CountText = (text: string) => number;
@@ -40,8 +40,8 @@ async function tokenizer(): Promise<CountText> {
 }
 
 /**
- * Tokens of a text in `o200k_base`. Special tokens in it count as plain text. Long runs without a space are counted in
- * parts, which gives slightly too many.
+ * Tokens of a text in `o200k_base`. Special tokens in it count as plain text. Long runs without a space are split, which gives a slightly
+ * higher count.
  */
 export async function countTokens(text: string): Promise<number> {
   if (text === "") return 0;
@@ -57,13 +57,13 @@ export async function countTokens(text: string): Promise<number> {
   return tokens;
 }
 
-/** Of a longer text a part is counted: so many characters, in pieces of this length from all over it. */
+/** Of a longer text only a sample is counted: `mostCounted` characters, in pieces of `sampleLength` spread over the text. */
 const mostCounted = 262_144;
 const sampleLength = 4_096;
 
 /**
- * About as many tokens as a text has in `o200k_base`, in a time that does not grow with it: texts of up to 262,144 characters are
- * counted, of longer ones a sample. Never above `byteBound`.
+ * Approximate tokens of a text in `o200k_base`, in bounded time: texts of up to 262,144 characters are counted, longer ones are sampled.
+ * Never above `byteBound`.
  */
 export async function estimateTokens(text: string): Promise<number> {
   if (text.length <= mostCounted) return await countTokens(text);
@@ -88,7 +88,7 @@ function* slicesOf(text: string): Generator<readonly [start: number, end: number
 function sliceEnd(text: string, start: number): number {
   const limit = start + sliceLength;
   if (limit >= text.length) return text.length;
-  // In the slice alone: in a text without spaces the whole text before it would be searched, for each slice.
+  // Searches only the slice: `lastIndexOf` on the complete text would scan back to its start for each slice.
   const space = text.slice(start, limit).lastIndexOf(" ");
   if (space > 0) return start + space;
   const last = text.charCodeAt(limit - 1);
@@ -96,7 +96,7 @@ function sliceEnd(text: string, start: number): number {
   return splitsPair ? limit - 1 : limit;
 }
 
-/** What a prompt's messages take: tokens of their texts, or an upper bound of those; their overhead, and their images. */
+/** The size of a prompt's messages: tokens of their texts (or an upper bound), tokens of overhead, and number of images. */
 interface MessagesSize {
   readonly tokens: number;
   readonly overhead: number;
@@ -106,13 +106,13 @@ interface MessagesSize {
 }
 
 const nothing: MessagesSize = { tokens: 0, overhead: 0, images: 0, last: undefined };
-/** Of shorter prompts the sizes of all messages are added up. */
+/** For shorter prompts the sizes of all messages are added up each time. */
 const FEWEST_KEPT = 16;
-/** The sizes of prompts by bound and by count. */
+/** Known sizes of prompts, by byte bound and by token count. */
 const boundSizes = new KnownBeginnings<MessagesSize>(FEWEST_KEPT);
 const countSizes = new KnownBeginnings<MessagesSize>(FEWEST_KEPT);
 
-/** The messages that are new since a prompt that was measured. */
+/** The messages that were added since a measured prompt. */
 function newIn(sizes: KnownBeginnings<MessagesSize>, { messages }: ModelRequest) {
   const known = sizes.find(messages);
   return known
@@ -120,7 +120,7 @@ function newIn(sizes: KnownBeginnings<MessagesSize>, { messages }: ModelRequest)
     : { known, before: nothing, fresh: messages };
 }
 
-/** The size of a prompt that goes on from another with so many tokens of new messages. */
+/** The size of a prompt that extends another one by messages with this many tokens. */
 function goneOn(before: MessagesSize, fresh: readonly Message[], tokens: number): MessagesSize {
   let { overhead, images, last } = before;
   for (const message of fresh) {
@@ -129,20 +129,20 @@ function goneOn(before: MessagesSize, fresh: readonly Message[], tokens: number)
     const count = imageCount(message.content);
     images += count;
     overhead += messageOverhead;
-    // Images of a tool's result are sent in a separate message.
+    // Images of a tool result are sent in a separate message.
     if (message.role === "tool" && count > 0) overhead += messageOverhead + fillerOverhead;
     if (message.role === "assistant") overhead += (message.toolCalls?.length ?? 0) * entryOverhead;
   }
   return { tokens: before.tokens + tokens, overhead, images, last };
 }
 
-/** Whether a short message is sent between messages of these roles. */
+/** Whether a filler message is sent between messages of these roles. */
 function takesFiller(last: Message["role"] | undefined, role: Message["role"]): boolean {
   if (role === "assistant") return last !== "user" && last !== "tool";
   return role !== "tool" && last === "tool";
 }
 
-/** The tokens of a prompt besides the texts of its tools and its format. */
+/** The tokens of a prompt without the texts of its tools and its format. */
 function tokensOf(size: MessagesSize, { tools = [] }: ModelRequest, imageTokens: number): number {
   const around = answerOverhead + (tools.length === 0 ? 0 : toolsOverhead + tools.length * entryOverhead);
   const end = size.last === "assistant" || size.last === "system" ? fillerOverhead : 0;
@@ -150,8 +150,8 @@ function tokensOf(size: MessagesSize, { tools = [] }: ModelRequest, imageTokens:
 }
 
 /**
- * Upper bound of a prompt's tokens by its bytes: texts, calls, reasoning that is sent back, tool schemas, and the
- * providers' overhead. Synchronous; results are cached per message and tool.
+ * Upper bound of a prompt's tokens by its bytes: texts, calls, reasoning that is sent back, tool schemas, and the providers' overhead.
+ * Synchronous; results are cached per message and tool.
  */
 export function promptByteBound(request: ModelRequest, imageTokens = imageTokenBound): number {
   const { known, before, fresh } = newIn(boundSizes, request);
@@ -171,9 +171,8 @@ function boundOf<Owner extends object>(owner: Owner, bytesOfOwner: (owner: Owner
 }
 
 /**
- * A prompt's tokens as `o200k_base` counts them, with the providers' overhead; never above `promptByteBound`. Counts
- * are cached per message and tool, so that a conversation is counted once. Synchronous if little is new and the
- * tokenizer is loaded; long texts are counted in slices.
+ * A prompt's tokens in `o200k_base`, with the providers' overhead; never above `promptByteBound`. Counts are cached per message and tool,
+ * so that a conversation is counted once. Synchronous if little is new and the tokenizer is loaded; long texts are counted in slices.
  */
 export function countPromptTokens(request: ModelRequest, imageTokens = imageTokenBound): number | Promise<number> {
   const { known, before, fresh } = newIn(countSizes, request);
@@ -210,12 +209,12 @@ export function countPromptTokens(request: ModelRequest, imageTokens = imageToke
 }
 
 interface PromptText {
-  /** The object under which the count is cached. */
+  /** The object by which the count is cached. */
   readonly owner: object | undefined;
   readonly text: string;
 }
 
-/** Returns the tokens of the text that has no owner. */
+/** Caches the counts; returns the tokens of texts without an owner. */
 async function countBitByBit(texts: readonly PromptText[]): Promise<number> {
   let tokens = 0;
   let rested = 0;
@@ -231,14 +230,12 @@ async function countBitByBit(texts: readonly PromptText[]): Promise<number> {
   return tokens;
 }
 
-/**
- * Tokens assumed for an image. Covers high detail in current models, except `gpt-4o-mini`, which counts up to 48,169.
- */
+/** Tokens assumed for an image. Covers high detail in current models, except `gpt-4o-mini`, which counts up to 48,169. */
 export const imageTokenBound = 2_500;
 
-/** The overhead that providers add to each message: role, separators. OpenAI's is 4. */
+/** The overhead that providers add to each message: role and separators. OpenAI's is 4. */
 const messageOverhead = 8;
-/** A message that is sent where servers refuse the next one otherwise. */
+/** Tokens of a filler message. */
 const fillerOverhead = 41;
 /** The overhead of a call in the history or a tool in the list: JSON punctuation and keys. */
 const entryOverhead = 32;
@@ -247,7 +244,7 @@ const toolsOverhead = 400;
 /** The tokens that open the answer. */
 const answerOverhead = 8;
 
-/** The schema that the answer has to fit, as text: in the instructions, or in a field of its own, which is shorter. */
+/** The schema of the answer as sent in the instructions; a schema in its own field is shorter. */
 function formatText({ responseFormat }: ModelRequest): string {
   return responseFormat?.type === "json_schema" ? schemaText(responseFormat.schema) : "";
 }
@@ -271,7 +268,7 @@ function messageText(message: Message): string {
   return message.reasoning === undefined ? text : text + JSON.stringify(message.reasoning);
 }
 
-/** The bytes of `messageText`, at most. */
+/** An upper bound for the bytes of `messageText`. */
 function messageBytes(message: Message): number {
   if (message.role === "tool" && imageCount(message.content) > 0) return byteBound(messageText(message));
   let bytes = byteBound(textOf(message.content));
@@ -288,41 +285,39 @@ function toolText(tool: ModelTool): string {
   return tool.name + tool.description + JSON.stringify(tool.parameters);
 }
 
-/** A prompt as it was measured here: by its bytes, or counted. */
+/** A prompt as this process measured it: by its bytes, or counted. */
 export interface MeasuredPrompt {
   readonly request: ModelRequest;
   /** Its upper bound by bytes. */
   readonly bound: number;
-  /** Its tokens as counted here; `undefined` if only its bytes were measured. */
+  /** Its tokens as counted locally; `undefined` if only its bytes were measured. */
   readonly counted?: number;
 }
 
-/**
- * Tokenizers differ by no more than this on any human text; a larger difference is a fixed addition of the provider.
- */
+/** Tokenizers differ by at most this factor on any human text; a larger difference is a fixed addition of the provider. */
 const mostTooLow = 2;
 
 interface AnsweredPrompt extends MeasuredPrompt {
-  /** Its tokens as the provider reported them. */
+  /** Its tokens as reported by the provider. */
   readonly reported: number;
 }
 
 /**
- * The last answered prompt of a live agent. A conversation grows at its end, so most prompts begin with the one before, whose
- * tokens the provider has reported. It is not stored.
+ * The last answered prompt of a live agent. A conversation grows at its end, so most prompts extend the previous one, whose tokens the
+ * provider has reported. Not stored.
  */
 export class PromptMemory {
   #asked: { readonly key: string; readonly prompt: MeasuredPrompt } | undefined;
   #answered: AnsweredPrompt | undefined;
-  /** The provider's report divided by the count made here, for the last prompt that was counted: at least 1. */
+  /** Reported tokens divided by locally counted tokens, for the last prompt that was counted: at least 1. */
   #tooLow = 1;
 
-  /** A call with this key is about to be proposed with this prompt. */
+  /** Called before a call with this key and prompt is proposed. */
   noteAsked(key: string, prompt: MeasuredPrompt): void {
     this.#asked = { key, prompt };
   }
 
-  /** The provider has reported so many input tokens for the call with this key. */
+  /** Called when the provider has reported the input tokens of the call with this key. */
   noteAnswered(key: string, reported: number): void {
     const asked = this.#asked;
     this.#asked = undefined;
@@ -332,21 +327,21 @@ export class PromptMemory {
     if (counted !== undefined) this.#tooLow = Math.min(mostTooLow, Math.max(1, reported / Math.max(1, counted)));
   }
 
-  /** The last answered prompt, if this one begins with it. */
+  /** The last answered prompt, if this prompt begins with it. */
   startOf(request: ModelRequest): AnsweredPrompt | undefined {
     const before = this.#answered;
     return before !== undefined && beginsWith(request, before.request) ? before : undefined;
   }
 
   /**
-   * The best estimate of the prompt's tokens. If it begins with the last answered prompt (`start`): that one's tokens as reported,
-   * and the rest as measured, raised by the error of the last count, at most its bytes. Otherwise as measured.
+   * The best estimate of the prompt's tokens. If it begins with the last answered prompt (`start`), the sum of the reported tokens of
+   * `start` and the measured tokens of the rest, scaled by the error of the last count, at most its bytes. Otherwise the measured tokens.
    */
   tokensOf({ request, bound, counted }: MeasuredPrompt, start = this.startOf(request)): number {
     if (start === undefined) return counted ?? bound;
     const restBound = Math.max(0, bound - start.bound);
     if (counted === undefined) return start.reported + restBound;
-    // If the start was not counted, the rest is the whole less the start's report.
+    // If the start was not counted, the rest is the scaled total minus the reported tokens of the start.
     const rest =
       start.counted === undefined
         ? counted * this.#tooLow - start.reported
@@ -355,7 +350,7 @@ export class PromptMemory {
   }
 }
 
-/** Whether the prompt has the same tools and format, and its first messages are those of the other. */
+/** Whether the prompt has the same tools and format as `before`, and begins with its messages. */
 function beginsWith(request: ModelRequest, before: ModelRequest): boolean {
   if (request.messages.length < before.messages.length) return false;
   if (!isSame(request.tools ?? [], before.tools ?? [])) return false;
@@ -366,7 +361,7 @@ function beginsWith(request: ModelRequest, before: ModelRequest): boolean {
 function isSameMessage(one: Message | undefined, other: Message): boolean {
   if (one === other) return true;
   if (one === undefined || one.role !== other.role) return false;
-  // Instructions and edited messages are new objects for each call; ids and times are not sent.
+  // Instructions and edited messages are new objects in each call; ids and times are not sent.
   return isSame(sentParts(one), sentParts(other));
 }
 

@@ -20,7 +20,7 @@ interface CallPiece {
   readonly extra: JsonObject | undefined;
 }
 
-/** Assembles tool calls from their pieces, also for servers that omit or repeat ids, indexes or names. */
+/** Assembles tool calls from their pieces, even if a server omits or repeats ids, indexes or names. */
 export class ToolCallParts {
   readonly #calls: OpenCall[] = [];
 
@@ -28,7 +28,7 @@ export class ToolCallParts {
     return this.#calls.length === 0;
   }
 
-  /** Adds one entry of `tool_calls`. `isWhole`: it comes from an unstreamed answer, so it is a complete call. */
+  /** Adds one entry of `tool_calls`. `isWhole`: the entry is a complete call of an unstreamed answer. */
   add(value: unknown, isWhole: boolean): void {
     const raw = wireObject(value);
     if (raw === undefined) return;
@@ -39,22 +39,18 @@ export class ToolCallParts {
       return;
     }
     if (call.id === "") call.id = piece.id;
-    // Some servers repeat the name with each piece: it is taken once. A name that comes in pieces is complete before
-    // its arguments.
+    // Some servers repeat the name in each piece: it is used once. A name that arrives in pieces is complete before its arguments begin.
     if (call.name === "" || (call.arguments.text === "" && piece.name !== call.name)) call.name += piece.name;
     call.arguments.add(piece.arguments);
     call.extra = piece.extra ?? call.extra;
   }
 
-  /** Names and arguments so far, for counting. */
+  /** Names and arguments so far, for token counting. */
   text(): string {
     return this.#calls.map((call) => call.name + call.arguments.text).join("");
   }
 
-  /**
-   * The calls, each with a unique id: a missing one is derived from `seed` and the call, so the same answer gives the
-   * same ids.
-   */
+  /** The calls, each with a unique id: a missing one is derived from `seed` and the call, so the same answer always gets the same ids. */
   calls(seed: string): ModelResponse["toolCalls"] {
     const used = new Set<string>();
     return this.#calls.map((call, position) => {
@@ -66,7 +62,7 @@ export class ToolCallParts {
     });
   }
 
-  /** Provider fields of calls that must go back with them (thought signatures), by the ids that `calls(seed)` gives. */
+  /** Provider fields that must be sent back with their calls (thought signatures), by the ids that `calls(seed)` returns. */
   extras(seed: string): readonly JsonObject[] {
     const ids = this.calls(seed);
     return this.#calls.flatMap((call, position) =>
@@ -85,7 +81,7 @@ export class ToolCallParts {
       if (call === undefined) continue;
       if (piece.index !== undefined && call.index !== piece.index) continue;
       if (piece.id !== "" && call.id === piece.id) return call;
-      // A different id at the same index means a different call; the right one may still be an earlier one.
+      // A different id at the same index means a different call; an earlier call may still match.
       if (piece.id !== "" && call.id !== "") continue;
       return opensAnother(call, piece) ? undefined : call;
     }
@@ -115,8 +111,8 @@ function readPiece(raw: WireObject): CallPiece {
 }
 
 /**
- * The text of an object in JSON, as it comes in pieces. Whether it is complete is asked with each piece, so each character is looked
- * at once: where all brackets are closed it is parsed.
+ * The JSON text of an object that arrives in pieces. `isComplete` is called for each piece, so each character is scanned once, and the
+ * text is parsed only when all brackets are closed.
  */
 class ObjectText {
   text = "";
@@ -164,7 +160,7 @@ const openingBracket = 0x5b;
 const closingBracket = 0x5d;
 const openingBrace = 0x7b;
 const closingBrace = 0x7d;
-/** What JSON allows between its parts. */
+/** White space that JSON allows between tokens. */
 const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 function tooManyCalls(): ModelError {

@@ -1,10 +1,10 @@
 /*
- * The `fetch` of the clients that we construct: POSTs of JSON over kept-alive connections of `undici`. It sets no time limits: the
- * caller's signal ends a request.
- * 1. Nothing is sent twice. A connection that breaks under a request ends it with an error.
- * 2. A request that is ended early leaves no connection behind, not even one that was still being made; a tunnel through a proxy
- *    that is still being made is given up after a minute.
- * 3. A redirect to another server takes none of the caller's headers there, since each of them may be a credential.
+ * The `fetch` of the clients that this package creates: POSTs of JSON over kept-alive connections of `undici`. It sets no time limits:
+ * the caller's signal ends a request.
+ * 1. No request is sent twice. If the connection breaks, the request fails with an error.
+ * 2. A request that is ended early leaves no open connection, not even a pending one; a pending tunnel through a proxy is given up after
+ *    a minute.
+ * 3. A redirect to another server drops all of the caller's headers except harmless ones, because any header may be a credential.
  */
 import { connect as connectPlain, isIP, type Socket } from "node:net";
 import type { Transform } from "node:stream";
@@ -13,27 +13,27 @@ import { connect as connectSafely } from "node:tls";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import { Agent, type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 
-/** Is told what becomes of a request. */
+/** Receives the delivery status of a request. */
 export interface Delivery {
-  /** Whether bytes of the request may have reached a server; `undefined` if not known. */
+  /** Whether bytes of the request may have reached a server; `undefined` if unknown. */
   wasSent: boolean | undefined;
 }
 
 interface SentRequest {
   readonly url: URL;
   readonly method: "POST" | "GET";
-  /** By their names in small letters. */
+  /** Keys are lower-case header names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }
 
-/** As many redirects as `fetch` follows. */
+/** The number of redirects that `fetch` follows. */
 const MOST_REDIRECTS = 20;
 const redirections: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Sends a request with a text as its body and follows redirects as `fetch` does. Rejects with the reason of the signal, else with a
- * `TypeError` whose `cause` is the connection's error.
+ * Sends a request with a text body and follows redirects as `fetch` does. Rejects with the signal's reason, else with a `TypeError` whose
+ * `cause` is the connection's error.
  */
 export async function undiciFetch(
   input: string | URL | Request,
@@ -64,20 +64,20 @@ const ownHeaders: ReadonlySet<string> = new Set([
 
 function requestOf(input: string | URL | Request, { headers: given, body }: RequestInit): SentRequest {
   const fields = given instanceof Headers ? given : new Headers(given);
-  // A packed stream is delayed.
+  // Compression delays a stream.
   const headers: Record<string, string> = { "accept-encoding": "identity" };
   for (const [name, value] of fields) if (!ownHeaders.has(name)) headers[name] = value;
-  if (typeof body !== "string") throw new TypeError("fetch failed: the body is not a text");
+  if (typeof body !== "string") throw new TypeError("fetch failed: the body must be a string");
   return { url: new URL(input instanceof Request ? input.url : input), method: "POST", headers, body };
 }
 
-/** All that another server gets of the headers. */
+/** The only headers that a redirect to another server keeps. */
 const sharedHeaders: ReadonlySet<string> = new Set(["accept", "accept-encoding", "content-type", "user-agent"]);
 
 function redirected(request: SentRequest, status: number, location: string): SentRequest {
   const url = URL.canParse(location, request.url.href) ? new URL(location, request.url) : undefined;
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
-    throw new TypeError("fetch failed: the server redirected the request to no http or https address");
+    throw new TypeError("fetch failed: the server redirected the request to an address that is not http or https");
   const isForeign = url.origin !== request.url.origin;
   const isRepeated = status === 307 || status === 308;
   const kept = Object.entries(request.headers).filter(
@@ -87,7 +87,7 @@ function redirected(request: SentRequest, status: number, location: string): Sen
   return isRepeated ? { ...request, url, headers } : { url, method: "GET", headers, body: null };
 }
 
-/** After so long, in milliseconds, a free connection may have been closed without this process having read it. */
+/** A free connection may have been closed without this process noticing if nothing was read for this many milliseconds. */
 const UNHEARD_MS = 5;
 let lastHeard = 0;
 
@@ -96,9 +96,9 @@ async function sent(
   signal: AbortSignal | undefined,
   delivery: Delivery | undefined,
 ): Promise<Response> {
-  // The library takes a connection for free one turn of the event loop after its response.
+  // `undici` marks a connection as free one event loop turn after its response.
   await nextEventLoopTurn();
-  // The turn may have begun before the sockets were read.
+  // That turn may have begun before the sockets were read.
   if (performance.now() - lastHeard > UNHEARD_MS) await nextEventLoopTurn();
   const options = { origin: url.origin, path: url.pathname + url.search, method, headers, body };
   return await new Promise((resolve, reject) => {
@@ -115,12 +115,12 @@ interface ExchangeParts {
   readonly reject: (error: Error) => void;
 }
 
-/** Bytes of a body that wait to be read before the connection is paused. */
+/** Unread bytes of a body at which the connection is paused. */
 const MOST_UNREAD = 2 ** 20;
-/** A `Response` of these has no body. */
+/** A `Response` with one of these statuses has no body. */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** One request and its response, as the connection tells of them. */
+/** One request and its response; receives the connection's events. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #parts: ExchangeParts;
   #connection: Dispatcher.DispatchController | undefined;
@@ -153,7 +153,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_connection: Dispatcher.DispatchController, status: number, fields: IncomingFields): void {
-    // Interim answers precede the one that counts.
+    // Interim (1xx) responses precede the final one.
     if (status < 200 || this.#isOver) return;
     const headers = headersOf(fields);
     if (status > 599) return this.#fail(new TypeError(`fetch failed: the server answered with the status ${status}`));
@@ -164,7 +164,7 @@ class Exchange implements Dispatcher.DispatchHandler {
           this.#body = controller;
         },
         pull: () => this.#connection?.resume(),
-        cancel: () => this.#end(new Error("The rest of the body is not needed.")),
+        cancel: () => this.#end(new Error("The response body was cancelled.")),
       },
       { highWaterMark: MOST_UNREAD, size: ({ byteLength }) => byteLength },
     );
@@ -247,20 +247,20 @@ function reasonOf(signal: AbortSignal | undefined): Error {
   return reason instanceof Error ? reason : new Error(String(reason));
 }
 
-/** Whether the other side closed the connection in the middle. */
+/** Whether the server closed the connection before the response was complete. */
 function isClosed(error: Error & { readonly code?: unknown }): boolean {
   return error.code === "UND_ERR_SOCKET" || error.code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH";
 }
 
-/** The same error in the words of Node, whose codes are known to readers of logs. */
+/** The error that Node reports for this case; readers of logs recognize its code. */
 function closedError(words: string): Error {
   return Object.assign(new Error(words), { code: "ECONNRESET" });
 }
 
-/** Ends a connection that is being made and that no request waits for. */
+/** The error of a pending connection that no request needs any more. */
 const abandoned = new Error("The connection is not needed any more.");
 
-/** The connections to one server that are being made, and the requests that wait for one. */
+/** The pending connections to one server, and the number of requests that wait for one. */
 class Connecting {
   readonly #origin: string;
   readonly #sockets = new Set<Socket>();
@@ -274,7 +274,7 @@ class Connecting {
     this.#waiting += 1;
   }
 
-  /** A request does not wait any more: connections that are too many now are ended, the oldest first. */
+  /** Called when a request stops waiting; ends surplus pending connections, oldest first. */
   endAwait(): void {
     this.#waiting -= 1;
     for (const socket of this.#sockets) {
@@ -302,10 +302,10 @@ function connectionsTo(origin: string): Connecting {
   return known;
 }
 
-/** How long a free connection is kept, in milliseconds: by default, and at most when its server names a time. */
+/** How long a free connection is kept, in milliseconds: by default, and at most if the server announces a time. */
 const IDLE_MS = 30_000;
 const LONGEST_IDLE_MS = 600_000;
-/** How long a proxy may take to open a tunnel, in milliseconds: the library does not say which tunnel it makes for which request. */
+/** How long a proxy may take to open a tunnel, in milliseconds; `undici` does not report which request a tunnel is for. */
 const LONGEST_OPENING_MS = 60_000;
 
 let shared: Dispatcher | undefined;
@@ -328,17 +328,17 @@ function dispatcher(): Dispatcher {
   return shared;
 }
 
-/** Node's own rule for `fetch`: the proxies of the environment count only if it is told so. */
+/** Follows Node's rule for `fetch`: the proxy variables apply only with this setting. */
 function usesProxies(): boolean {
   const flags = [...process.execArgv, ...(process.env["NODE_OPTIONS"] ?? "").split(" ")];
   return process.env["NODE_USE_ENV_PROXY"] === "1" || flags.includes("--use-env-proxy");
 }
 
-/** The last TLS session with each server, which shortens the next handshake. */
+/** The last TLS session of each server, which shortens the next handshake. */
 const sessions = new Map<string, Buffer>();
 const MOST_SESSIONS = 100;
 
-/** Makes a connection, as the library's own connector does, and ends it when no request waits for it any more. */
+/** Connects like `undici`'s own connector, but tracks the pending socket so that it can be ended when no request needs it. */
 function connect(options: buildConnector.Options, callback: buildConnector.Callback): void {
   const { protocol, host, hostname, port, servername } = options;
   const isSafe = protocol === "https:";
@@ -372,7 +372,7 @@ function connect(options: buildConnector.Options, callback: buildConnector.Callb
   socket.once(isSafe ? "secureConnect" : "connect", isMade).once("error", onError);
 }
 
-/** The codings of a body, the last one that was applied first; none where one is not known: then it is read as it is. */
+/** The content codings of a body, last applied first; empty if one is unknown, so that the body is passed on unchanged. */
 function codingsOf(header: string): readonly Coding[] {
   const names = header.split(",").map((name) => name.trim().toLowerCase().replace("x-gzip", "gzip"));
   const packed = names.filter((name) => name !== "identity" && name !== "");
@@ -382,7 +382,7 @@ function codingsOf(header: string): readonly Coding[] {
 type Coding = "gzip" | "deflate" | "br";
 const codings: ReadonlySet<string> = new Set(["gzip", "deflate", "br"]);
 
-/** Unpacks a body that the server has packed although it was asked not to; one that ends early as far as it goes. */
+/** Decompresses a body that the server compressed although `identity` was requested. A truncated body yields the data it has. */
 async function unpacked(
   body: ReadableStream<Uint8Array>,
   packings: readonly Coding[],
@@ -397,7 +397,7 @@ async function unpacked(
   const stages = packings.map((coding) => unpackers[coding]());
   const plain = stages.at(-1);
   if (plain === undefined) return body;
-  // Its errors reach the reader of the last stage.
+  // Errors reach the reader of the last stage.
   pipeline([Readable.fromWeb(body as NodeStream), ...stages], () => undefined);
   return Readable.toWeb(plain) as ReadableStream<Uint8Array>;
 }

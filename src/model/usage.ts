@@ -3,13 +3,13 @@ import type { Usage } from "../state/index.ts";
 import { byteBound, estimateTokens } from "./token-count.ts";
 import { describeValue } from "../base/index.ts";
 
-/** An adapter's report of a call's tokens. */
+/** The token counts that an adapter reported for a call. */
 export interface GivenUsage {
-  /** Present if both sides are plausible. */
+  /** Present if both input and output tokens are plausible. */
   readonly usage: Usage | undefined;
   readonly inputTokens?: number | undefined;
   readonly outputTokens?: number | undefined;
-  /** The implausible part, in words; undefined if nothing was wrong. */
+  /** The implausible field and its value; `undefined` if all are plausible. */
   readonly wrong: string | undefined;
 }
 
@@ -21,8 +21,8 @@ export function isTokenCount(value: unknown): value is number {
 }
 
 /**
- * Reads a usage field by field. An implausible side is left out, so that it is counted here; an implausible part is
- * left out, so that it is billed like the rest. Throws if reading a field throws.
+ * Reads a usage field by field. Implausible input or output tokens are left out and counted instead; an implausible detail, such as
+ * cached tokens, is left out and billed at the normal rate. Throws if reading a field throws.
  */
 export function readUsage(given: unknown): GivenUsage {
   if (typeof given !== "object" || given === null) return { usage: undefined, wrong: `usage: ${describeValue(given)}` };
@@ -55,7 +55,7 @@ function wrongSide(field: string, value: unknown): string | undefined {
   return isTokenCount(value) ? undefined : `${field}: ${describeValue(value)}`;
 }
 
-/** A part must not exceed its whole, if both are reported. */
+/** A detail must not exceed its total, if both are reported. */
 function wrongPart(field: string, value: unknown, whole?: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   const isMore = isTokenCount(value) && isTokenCount(whole) && value > whole;
@@ -65,19 +65,19 @@ function wrongPart(field: string, value: unknown, whole?: unknown): string | und
 interface CompleteUsage {
   /** The server's report. */
   readonly reported: ReportedUsage | undefined;
-  /** All that was generated. */
+  /** All generated text. */
   readonly generated: string;
   /** Counts the prompt locally. */
   readonly countInput: () => number | Promise<number>;
 }
 
-/** Most texts have four or five bytes per token; only with more than this is the text counted for comparison. */
+/** Most texts have four or five bytes per token; above this ratio the text is counted for comparison. */
 const doubtfulBytesPerToken = 8;
 const doubtfulFrom = 64;
 
 /**
- * A call's usage as the server reports it; a side that is missing or implausible is counted here, which marks the usage
- * `estimated`. `note` names implausible values.
+ * A call's usage as reported by the server. A missing or implausible input or output count is counted locally, which sets `estimated`.
+ * `note` names implausible values.
  */
 export function completeUsage({ reported, generated, countInput }: CompleteUsage): Usage | Promise<Usage> {
   const { inputTokens, outputTokens, nonsense, ...parts } = reported ?? {};
@@ -102,7 +102,7 @@ interface OutputTokens {
   readonly note?: string;
 }
 
-/** The reported output tokens; if the text is too long for them, the tokens as counted here, of a very long text about. */
+/** The reported output tokens. If they are implausibly low for the text, a local count (an estimate for a very long text). */
 export function outputTokensOf(reported: number | undefined, generated: string): OutputTokens | Promise<OutputTokens> {
   const bytes = byteBound(generated);
   const isTold = reported !== undefined && (reported > 0 || bytes === 0);
@@ -117,29 +117,29 @@ export function outputTokensOf(reported: number | undefined, generated: string):
   });
 }
 
-/** A server's report of a call's tokens. A side that is missing or implausible is absent. */
+/** The token counts that a server reported for a call. Missing or implausible counts are absent. */
 export interface ReportedUsage {
   readonly inputTokens?: number;
   readonly outputTokens?: number;
   readonly cachedInputTokens?: number;
   readonly cacheWriteTokens?: number;
   readonly reasoningTokens?: number;
-  /** An implausible count, as it was reported. */
+  /** An implausible count as it was reported. */
   readonly nonsense?: string;
 }
 
-/** No single call can use more than this. */
+/** Largest plausible count for a single call. */
 export const MOST_TOKENS = 1_000_000_000;
 
 /**
- * Combines the usage in the chunks of an answer: all of it in the last chunk, running totals in each chunk, or input
- * and output in different ones. Running totals only grow, so later zeros and nulls change nothing.
+ * Combines the usage in the chunks of an answer: complete in the last chunk, as running totals in each chunk, or input and output in
+ * different chunks. Running totals only grow, so later zeros and nulls change nothing.
  */
 export class UsageReport {
   #told: WireObject | undefined;
   #nonsense: string | undefined;
 
-  /** Adds a usage object; other values are ignored. */
+  /** Merges a usage object; ignores other values. */
   add(value: unknown): void {
     const usage = wireObject(value);
     if (usage === undefined) return;
@@ -147,7 +147,7 @@ export class UsageReport {
     this.#nonsense ??= nonsenseIn(usage);
   }
 
-  /** The usage so far, in any of the common spellings; `undefined` if neither side was reported. */
+  /** The usage so far, from any of the common field names; `undefined` if no count was reported. */
   read(): ReportedUsage | undefined {
     const told = this.#told ?? {};
     const input = inputOf(told);
@@ -174,8 +174,7 @@ type Input = Pick<ReportedUsage, "inputTokens" | "cachedInputTokens" | "cacheWri
 
 function inputOf(told: WireObject): Input | undefined {
   const details = wireObject(told["prompt_tokens_details"] ?? told["input_tokens_details"]);
-  // Both are added to the input where it is called `input_tokens`, and are parts of it where it is called
-  // `prompt_tokens`.
+  // Both counts are separate from `input_tokens`, but included in `prompt_tokens`.
   const read = usedCount(told["cache_read_input_tokens"]);
   const created = usedCount(told["cache_creation_input_tokens"]);
   const cached = first(details?.["cached_tokens"], told["prompt_cache_hit_tokens"], told["cached_tokens"], read);
@@ -184,7 +183,7 @@ function inputOf(told: WireObject): Input | undefined {
   let inputTokens = prompt ?? usedCount(told["input_tokens"]);
   if (inputTokens === undefined) return undefined;
   if (prompt === undefined && details === undefined) inputTokens += (read ?? 0) + (created ?? 0);
-  // A part cannot exceed its whole: then it was reported separately.
+  // If the cached count exceeds the input, the server reported it separately.
   else if ((cached ?? 0) > inputTokens) inputTokens += cached ?? 0;
   // Every call has a prompt.
   if (inputTokens === 0 || inputTokens > MOST_TOKENS) return undefined;
@@ -204,7 +203,7 @@ function outputOf(told: WireObject, inputTokens: number | undefined): Output | u
   if (generated === undefined) return undefined;
   const details = wireObject(told["completion_tokens_details"] ?? told["output_tokens_details"]);
   const reasoning = first(details?.["reasoning_tokens"], told["reasoning_tokens"]);
-  // Some servers count reasoning only in the total, others beside the output; either way it is billed as output.
+  // Some servers include reasoning only in the total, others report it beside the output; both are billed as output.
   const beyond = inputTokens === undefined ? 0 : (usedCount(told["total_tokens"]) ?? 0) - inputTokens;
   const withReasoning = (reasoning ?? 0) > generated ? generated + (reasoning ?? 0) : generated;
   const outputTokens = beyond <= MOST_TOKENS ? Math.max(withReasoning, beyond) : withReasoning;
@@ -220,16 +219,13 @@ function first(...values: readonly unknown[]): number | undefined {
   return undefined;
 }
 
-/**
- * A count of 0 or more, also if it is sent as text; undefined for everything else, such as negative and infinite
- * numbers.
- */
+/** A count of 0 or more, also if it is sent as text; `undefined` for everything else, such as negative and infinite numbers. */
 function usedCount(value: unknown): number | undefined {
   const count = typeof value === "string" && /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
   return typeof count === "number" && Number.isFinite(count) && count >= 0 ? Math.ceil(count) : undefined;
 }
 
-/** Merges field by field: the larger count, otherwise the newer value. */
+/** Merges field by field: keeps the larger of two counts. */
 function merged(one: WireObject, other: WireObject, depth = 0): WireObject {
   const result: Record<string, unknown> = { ...one };
   for (const [field, value] of Object.entries(other)) {

@@ -2,12 +2,12 @@ import { shortHash } from "../base/index.ts";
 import type { AssistantMessage, ModelTool, ToolCallRequest, ToolMessage } from "../state/index.ts";
 
 /*
- * Providers refuse a whole request for one invalid name or id in its history, and every later turn sends the history
- * again. So the messages keep the models' own names and ids. A request carries names that every provider accepts, the ids of its own
- * server as they came, and derived ids for the calls that other servers wrote.
+ * Providers refuse a request because of one invalid name or id in its history, and every later turn sends the history again. So messages
+ * store the models' own names and ids. A request contains names that every provider accepts, the ids of its own server unchanged, and
+ * derived ids for calls that other servers wrote.
  */
 
-/** A model at a server, as it is named in the messages that it wrote. */
+/** A model and its server, as stored in the messages that the model wrote. */
 export interface WireWriter {
   readonly provider: string;
   readonly model: string;
@@ -16,27 +16,24 @@ export interface WireWriter {
 }
 
 const legalName = /^[a-zA-Z0-9_-]{1,64}$/;
-/** The one form that all servers take: Mistral takes no other. */
+/** The only form that all servers accept: Mistral accepts no other. */
 const portableId = /^[a-zA-Z0-9]{9}$/;
 const PORTABLE_LENGTH = 9;
 const illegalCharacters = /[^a-zA-Z0-9_-]+/g;
 const readableCharacters = 40;
 
-/**
- * The name if it is legal, else its readable part with a digest of the whole name, so that different names stay
- * different.
- */
+/** The name if it is legal, else its readable characters with a digest of the full name, so that different names stay different. */
 export function sentName(name: string): string {
   return legalName.test(name) ? name : digestedName(name, 0);
 }
 
 function digestedName(name: string, round: number): string {
   const readable = name.slice(0, readableCharacters).replaceAll(illegalCharacters, "_");
-  // As JSON, because all lone surrogates are the same when encoded as bytes.
+  // Hashes JSON, because all lone surrogates encode to the same bytes.
   return `${readable === "" ? "unnamed" : readable}-${shortHash(JSON.stringify([name, round]))}`;
 }
 
-/** An id that is at least as long as the one that is sent. */
+/** An id at least as long as the one that is sent. */
 export function countedId({ providerId }: Pick<ToolCallRequest, "providerId">): string {
   return providerId.padEnd(PORTABLE_LENGTH, "0");
 }
@@ -48,13 +45,13 @@ function derivedId({ callId, providerId }: CallIds, round: number): string {
 
 type CallIds = Pick<ToolCallRequest, "callId" | "providerId">;
 
-/** Whether the model wrote the message. Reasoning goes back only to its writer; the address may have changed. */
+/** Whether the model wrote the message. Reasoning is sent back only to the model that wrote it, even if the server's address changed. */
 export function isOwnModel({ reasoningBy }: AssistantMessage, reader: WireWriter): boolean {
   const writer = reasoningBy?.adapter ?? reasoningBy;
   return writer === undefined || (writer.provider === reader.provider && writer.model === reader.model);
 }
 
-/** Whether the ids in the message are those of the reader's server. A message without a writer is the caller's own. */
+/** Whether the reader's server wrote the ids in the message. Messages without `reasoningBy` count as its own. */
 function isOwnServer(message: AssistantMessage, reader: WireWriter): boolean {
   const server = message.reasoningBy?.adapter?.server;
   return isOwnModel(message, reader) && (server === undefined || server === reader.server);
@@ -64,7 +61,7 @@ function isOwnServer(message: AssistantMessage, reader: WireWriter): boolean {
  * Names and ids of the calls of one request, message by message in order.
  * 1. A derived name never equals the name of a tool of the request.
  * 2. No two calls of the request have the same id, and a result has the id of its call.
- * 3. The ids that the reader's server wrote go back as they came, but for those that are empty or come twice.
+ * 3. Ids that the reader's server wrote are sent unchanged, unless they are empty or repeated.
  */
 export class WireCalls {
   readonly #reader: WireWriter;
@@ -94,7 +91,7 @@ export class WireCalls {
     return sent;
   }
 
-  /** The ids of the message's calls, in order; to be asked once per message. */
+  /** The ids of the message's calls, in order; call it once per message. */
   idsOf(message: AssistantMessage): readonly string[] {
     const keeps = this.#keepsForeignIds || isOwnServer(message, this.#reader);
     return (message.toolCalls ?? []).map((call) => {

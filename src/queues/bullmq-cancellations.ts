@@ -2,11 +2,14 @@ import type { BullmqConnection } from "./bullmq-connection.ts";
 import type { BullmqKeyspace } from "./bullmq-keyspace.ts";
 import type { CancelOutcome } from "./ports.ts";
 
-/** How long a request is kept, in seconds: its worker reads it within `cancelCheckMs`, or its successor when it begins. */
+/**
+ * How long a request is kept, in seconds. The job's worker reads it within `cancelCheckMs`, or the next worker reads it when it takes the
+ * job.
+ */
 const KEPT_SECONDS = 7 * 24 * 3_600;
 const LONGEST_REASON = 500;
 
-/** One run of a job: a job that is added again after its end is another one. */
+/** One run of a job. A job that is added again after it ended is another run. */
 export interface RunOfJob {
   readonly jobId: string;
   /** When the job was added, in milliseconds since the epoch. */
@@ -14,9 +17,9 @@ export interface RunOfJob {
 }
 
 /**
- * Requests to stop running jobs, in keys of our own beside the queue.
+ * Requests to stop running jobs, in separate keys beside the queue.
  *
- * Invariant: a request belongs to one run. A job that is added again under the same id is not stopped by it.
+ * Invariant: a request applies to one run. It does not stop a job that is added again under the same id.
  */
 export class BullmqCancellations {
   readonly #connection: BullmqConnection;
@@ -31,7 +34,7 @@ export class BullmqCancellations {
     for (;;) {
       const job = await this.#keyspace.job(queue, jobId);
       if (!job || job.finishedOn !== undefined) return "unknown";
-      // A job that is being run cannot be removed. Where it has changed its state meanwhile, the next attempt sees that.
+      // An active job cannot be removed. If its state changed in between, the next attempt handles the new state.
       if ((await this.#keyspace.stateOf(queue, jobId)) !== "active") {
         if (await this.#keyspace.remove(queue, jobId)) return "removed";
         continue;
@@ -42,7 +45,7 @@ export class BullmqCancellations {
     }
   }
 
-  /** The reasons for which runs are to be stopped, by job id. */
+  /** The reasons for the requested stops, by job id. */
   async read(queue: string, runs: readonly RunOfJob[]): Promise<Map<string, string>> {
     const reasons = new Map<string, string>();
     if (runs.length === 0) return reasons;

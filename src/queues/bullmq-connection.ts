@@ -30,11 +30,11 @@ import type * as Bullmq from "bullmq";
 /**
  * The connections of the queues to Redis.
  * Owns: the connections. Does not own: the commands that are sent over them.
- * 1. The connections of workers wait for Redis, however long it is away, until all connections are closed.
+ * 1. Connections of workers wait for Redis, however long it is unreachable, until all connections are closed.
  */
 export class BullmqConnection extends RedisLink {
   #patient: Promise<RedisClient> | undefined;
-  /** Workers wait on these for their next job, one connection each. */
+  /** Connections on which workers wait for their next job, one per worker. */
   readonly #waiting: RedisClient[] = [];
 
   constructor({ place, timeoutMs }: CheckedOptions) {
@@ -52,7 +52,7 @@ export class BullmqConnection extends RedisLink {
     }
   }
 
-  /** A connection for workers: commands wait in it until Redis is reachable. */
+  /** A connection for workers: it keeps commands until Redis is reachable. */
   async patient(): Promise<RedisClient> {
     this.assertOpen();
     this.#patient ??= this.#connectPatient();
@@ -69,7 +69,7 @@ export class BullmqConnection extends RedisLink {
   async #connectPatient(): Promise<RedisClient> {
     const client = await this.another("patient");
     const duplicate: (...given: never[]) => RedisClient = client.duplicate.bind(client);
-    // bullmq makes these itself and cannot release them while Redis is away: they would keep the process alive.
+    // bullmq creates these connections itself and cannot close them while Redis is unreachable; they would keep the process alive.
     const duplicateHeld = (...given: never[]): RedisClient => {
       const another = duplicate(...given);
       const disconnect = another.disconnect.bind(another);
@@ -88,43 +88,37 @@ async function checkFitness(client: RedisClient): Promise<void> {
   const servers = await checkServers(client, { user: QUEUES, atStake: "jobs" });
   if (servers.every(({ facts }) => facts !== undefined)) return;
   throw new InvalidInputError(
-    "the user of Redis may not call INFO, which the queues need to know what Redis can do; allow it (ACL SETUSER name +info)",
+    "the Redis user may not call INFO, which the queues need to check the server; allow it (ACL SETUSER name +info)",
   );
 }
 
-/** The name that errors give to the sender of the commands. */
+/** The sender's name in error messages. */
 export const QUEUES = "the queues";
 
 /**
- * The codes with which bullmq refuses to record the end of a job that its worker has lost: -1, the job is gone, since
- * another worker has ended it; -2, its lock is gone; -3, it does not count as running; -6, another worker holds the
- * lock.
+ * The codes with which bullmq refuses to record the end of a job that its worker lost: -1, the job is gone, because another worker ended
+ * it; -2, its lock is gone; -3, it is not active; -6, another worker holds the lock.
  */
 const lostJobCodes: readonly unknown[] = [-1, -2, -3, -6];
 const LONGEST_TEXT = 500;
 
-/** Turns an error of Redis, the connection or bullmq into an error of this package. */
+/** Converts an error of Redis, the connection or bullmq into an error of this package. */
 export function translated(error: unknown): TroupeError {
   const known = translatedFor(error, QUEUES);
   if (known instanceof TroupeError) return known;
   return new InvariantError(`the queues failed: ${known instanceof Error ? known.name : typeof known}`);
 }
 
-/**
- * The fault behind a worker's error event. `redact` removes secrets from errors that are not known here and are passed
- * on.
- */
+/** Converts the error of a worker's error event. `redact` removes secrets from errors of unknown origin. */
 export function faultOf(queue: string, error: unknown, redact: (text: string) => string): TroupeError {
   const jobId = lostJobOf(error);
   if (jobId !== undefined) return lostLockOf(queue, jobId);
   const isOfConnection = hasAnswered(error) || networkCode(error) !== undefined;
   if (isOfConnection || (error instanceof Error && /connection/i.test(error.message))) return translated(error);
-  return new InvariantError(
-    `a worker of queue "${queue}" met an error: ${redact(errorText(error)).slice(0, LONGEST_TEXT)}`,
-  );
+  return new InvariantError(`a worker of queue "${queue}" failed: ${redact(errorText(error)).slice(0, LONGEST_TEXT)}`);
 }
 
-/** The fault of a worker that could not keep the lock of a job that it runs. */
+/** The fault of a worker that did not keep the lock of a job that it runs. */
 export function lostLockOf(queue: string, jobId: string): LeaseLostError {
   return new LeaseLostError(
     `job "${jobId}" of queue "${queue}" has lost its lock while it ran, since its worker did not renew it in time; ` +
@@ -133,7 +127,7 @@ export function lostLockOf(queue: string, jobId: string): LeaseLostError {
   );
 }
 
-/** The job that a worker has lost; undefined for any other error. */
+/** The id of the job that a worker lost; `undefined` for any other error. */
 function lostJobOf(error: unknown): string | undefined {
   if (!(error instanceof Error && "code" in error && lostJobCodes.includes(error.code))) return undefined;
   return /\bjob (\S+?)\.?(?:\s|$)/i.exec(error.message)?.[1] ?? "?";
@@ -143,39 +137,36 @@ function errorText(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${typeof error}`;
 }
 
-/** How to reach Redis (one of `url`, `client` and `cluster`, of the stores or of another server), and how to use it. */
+/** Redis (one of `url`, `client` and `cluster`; the one of the stores or another one) and how to use it. */
 export interface BullmqQueuesOptions extends RedisLocationOptions {
   /** Prefix of all keys, after a brace: any text without braces. Default `"troupe:queue:"`. */
   readonly prefix?: string | undefined;
-  /** How long adding, cancelling or counting may take, with all attempts, in milliseconds. Default 5,000. */
+  /** Time limit for adding, cancelling or counting, including retries, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number | undefined;
   /**
-   * Jobs are signed with the first key and accepted with any. A job that another writer added to Redis is then refused.
-   * All processes need the same keys. Default: jobs are not signed, and each client that can write to Redis can add jobs.
+   * Signs jobs with the first key and accepts any of the keys, so jobs that another writer added to Redis are refused. All processes need
+   * the same keys. Default: jobs are not signed, and each client that can write to Redis can add jobs.
    */
   readonly secrets?: readonly SigningKey[] | undefined;
   /**
-   * How long a silent worker still counts as running its jobs, in milliseconds. Default 6,000. If Redis is away for
-   * longer, running jobs run twice.
+   * How long a silent worker still counts as running its jobs, in milliseconds. Default 6,000. If Redis is unreachable for longer,
+   * running jobs run twice.
    */
   readonly lockMs?: number | undefined;
   /**
-   * How often to look for dead workers, and for jobs whose agent has not been informed, in milliseconds. Default 1,500.
-   * A death is found within `lockMs` and two of these periods: by default within 9 s, which is less than a lease.
+   * How often to look for dead workers, and for jobs whose agent was not informed, in milliseconds. Default 1,500. A death is found
+   * within `lockMs` and two of these periods: by default within 9 s, which is less than a lease.
    */
   readonly deathCheckMs?: number | undefined;
   /** How often running jobs check whether they were cancelled, in milliseconds. Default 250. */
   readonly cancelCheckMs?: number | undefined;
-  /** How long a processor may go on after its signal was aborted, in milliseconds. Default 5,000. */
+  /** How long a processor may continue after its signal was aborted, in milliseconds. Default 5,000. */
   readonly graceMs?: number | undefined;
   /** How many of the newest dead letters are kept per queue, for a week. Default 1,000. */
   readonly deadLettersKept?: number | undefined;
-  /**
-   * Removes secrets from the errors of processors. Default: known shapes, and values that the environment names
-   * secrets.
-   */
+  /** Removes secrets from the errors of processors. Default: known formats, and the values of environment variables with secret names. */
   readonly redact?: ((text: string) => string) | undefined;
-  /** For time-outs of jobs. Default: the system clock. */
+  /** Clock for timeouts of jobs. Default: the system clock. */
   readonly clock?: Clock | undefined;
 }
 
@@ -195,7 +186,7 @@ export interface CheckedOptions {
 
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Numbers are looked at where their defaults are known. */
+/** Numbers are checked in `checkedOptions`, which has their defaults. */
 const bullmqOptionsSchema: OptionsSchema<BullmqQueuesOptions> = {
   rules: {
     ...redisLocationRules,
@@ -213,7 +204,7 @@ const bullmqOptionsSchema: OptionsSchema<BullmqQueuesOptions> = {
   instead: { connection: "client", redis: "client", nodes: "cluster: { nodes }" },
 };
 
-/** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL or a secret holds. */
+/** Throws `InvalidInputError` for invalid options; messages never contain a URL or a secret. */
 export function checkedOptions(given: BullmqQueuesOptions): CheckedOptions {
   const options = optionsOf<BullmqQueuesOptions>(given, "bullmqQueues()", bullmqOptionsSchema);
   const { prefix = "troupe:queue:", secrets, clock = systemClock } = options;

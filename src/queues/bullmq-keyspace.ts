@@ -6,12 +6,12 @@ import type { BullmqConnection, CheckedOptions } from "./bullmq-connection.ts";
 import { MAX_TRIES } from "./checks.ts";
 import { type Envelope, open, wakeKeyOf } from "./jobs.ts";
 
-/** About how many events bullmq keeps per queue. Only outside observers read them. */
+/** Approximate number of events that bullmq keeps per queue. Only outside observers read them. */
 const EVENTS_KEPT = 100;
-/** Active jobs of which it is asked which one has run longest. */
+/** Number of active jobs that are compared to find the one that has run longest. */
 const MOST_ACTIVE = 100;
 const WEEK_SECONDS = 7 * 24 * 3_600;
-/** The beginning of the ids of jobs that were set aside. */
+/** Prefix of the ids of jobs that were set aside. */
 const SET_ASIDE = "refused";
 
 export function isSetAside(jobId: string): boolean {
@@ -20,18 +20,17 @@ export function isSetAside(jobId: string): boolean {
 
 /**
  * The queues as they are stored in Redis.
- * Owns: their keys; adding, counting and reading jobs. Does not own: running them.
- * 1. All keys of one queue share one hash tag, so that they are in one slot of a cluster; other queues are in other
- *    slots.
- * 2. Finished jobs leave nothing behind; the newest dead letters are kept for a week.
- * 3. BullMQ's keys are used through BullMQ alone. What this package stores besides has keys that BullMQ never makes (`ownKey`).
+ * Owns: the keys of the queues; adding, counting and reading jobs. Does not own: running them.
+ * 1. All keys of one queue share one hash tag, so they are in one slot of a cluster; other queues are in other slots.
+ * 2. Finished jobs leave no keys; the newest dead letters are kept for a week.
+ * 3. BullMQ's keys are accessed only through BullMQ. This package's own keys have names that BullMQ never uses (`ownKey`).
  */
 export class BullmqKeyspace {
   readonly #connection: BullmqConnection;
   readonly #options: CheckedOptions;
   readonly #queues = new Map<string, Promise<Queue<Envelope>>>();
   readonly #used = new Set<string>();
-  /** Queues that this process has entered in the list of queues. */
+  /** Queues that this process has registered in the list of queues. */
   readonly #registered = new Set<string>();
 
   constructor(connection: BullmqConnection, options: CheckedOptions) {
@@ -44,7 +43,7 @@ export class BullmqKeyspace {
     return [...this.#used];
   }
 
-  /** The queues of canaries, by the time of their last flight. */
+  /** A sorted set of the canary queues, by the time of their last canary. */
   get canaries(): string {
     return `{${this.#options.prefix}}:canaries`;
   }
@@ -57,7 +56,7 @@ export class BullmqKeyspace {
     return `{${this.#options.prefix}${queue}}`;
   }
 
-  /** A key of ours in the slot of the queue. The keys of BullMQ go on with the name of the queue and a colon. */
+  /** A key of this package in the slot of the queue. BullMQ's keys continue with the name of the queue and a colon instead. */
   ownKey(queue: string, part: string): string {
     return `${this.prefixOf(queue)}-troupe:${part}`;
   }
@@ -68,15 +67,15 @@ export class BullmqKeyspace {
   }
 
   /**
-   * Each wake is a job of its own. One that is asked for while another one of the agent runs waits until that one has ended;
-   * one that waits for its next try is run at once instead.
+   * Each wake is a separate job. A wake that is added while another one of the agent is active runs after that one; if the other one
+   * waits for its next try, it runs at once instead.
    */
   async wake(data: Envelope, agent: AgentKey): Promise<void> {
     const deduplication = { id: wakeKeyOf(agent), keepLastIfActive: true, reschedule: true };
     await this.add(WAKE_QUEUE, data, { jobId: createId("wake"), deduplication });
   }
 
-  /** Enters these queues in the list of queues. */
+  /** Registers these queues in the list of queues. */
   async register(queues: readonly string[]): Promise<void> {
     await this.#connection.run((client) => client.sadd(this.#namesKey, ...queues));
     for (const queue of queues) this.#registered.add(queue);
@@ -105,8 +104,8 @@ export class BullmqKeyspace {
   }
 
   /**
-   * Since when the oldest job waits, and since when the longest one runs. Of many active jobs only some are looked at. Null
-   * also where a job cannot be read.
+   * When the oldest waiting job was added, and when the longest running job was started. Only some of many active jobs are compared. Null
+   * also if a job is not readable.
    */
   async ages(queue: string): Promise<Pick<QueueCount, "waitingSince" | "activeSince">> {
     const [waiting, active] = await this.run(queue, (place) =>
@@ -126,7 +125,7 @@ export class BullmqKeyspace {
     return jobs.map((job) => this.#letterOf(queue, job));
   }
 
-  /** Undefined for a job that does not exist, or that cannot be parsed. */
+  /** `undefined` for a job that does not exist or cannot be parsed. */
   async job(queue: string, jobId: string): Promise<BullJob<Envelope> | undefined> {
     return (await this.#read(queue, jobId)).job;
   }
@@ -135,7 +134,7 @@ export class BullmqKeyspace {
     return await this.run(queue, (place) => place.getJobState(jobId));
   }
 
-  /** Whether a job with this deduplication id runs, or waits for its first run. */
+  /** Whether a job with this deduplication id is active, or waits for its first run. */
   async isInHand(queue: string, deduplicationId: string): Promise<boolean> {
     const jobId = await this.run(queue, (place) => place.getDeduplicationJobId(deduplicationId));
     if (jobId === null) return false;
@@ -144,14 +143,14 @@ export class BullmqKeyspace {
     return job.attemptsStarted === 0 || (await this.stateOf(queue, jobId)) === "active";
   }
 
-  /** Up to `limit` jobs that wait, those that run next first, without those that cannot be parsed. */
+  /** Up to `limit` waiting jobs, next to run first, without those that cannot be parsed. */
   async waiting(queue: string, limit: number): Promise<BullJob<Envelope>[]> {
     const ids = await this.run(queue, (place) => place.getRanges(["waiting"], 0, limit - 1, true));
     const jobs = await Promise.all(ids.map((id) => this.job(queue, id)));
     return jobs.filter((job) => job !== undefined);
   }
 
-  /** Gives a job that cannot run another id, under which it becomes a dead letter; its own may be that of a genuine job. */
+  /** Adds the data of a job that cannot run under a new id, which becomes a dead letter: the job's own id may belong to a genuine job. */
   async setAside(queue: string, data: unknown): Promise<void> {
     await this.run(queue, (place) =>
       place.add("job", data as Envelope, { ...this.#jobOptions(), jobId: createId(SET_ASIDE) }),
@@ -159,15 +158,15 @@ export class BullmqKeyspace {
   }
 
   /**
-   * A worker that takes a job that does not parse fails without releasing it, so the job stays locked, is found dead, and is
-   * taken again. Sets such a job aside, without its data, as soon as its lock has run out.
+   * A worker that takes a job that does not parse fails without releasing it: the job stays locked, counts as stalled, and is taken
+   * again. This sets such a job aside, without its data, as soon as its lock has expired.
    */
   async replaceUnreadable(queue: string, jobId: string): Promise<void> {
     const { clock, lockMs, deathCheckMs } = this.#options;
     const end = clock.elapsed() + 2 * lockMs;
     while ((await this.#read(queue, jobId)).isUnreadable) {
       if (await this.remove(queue, jobId)) return this.setAside(queue, null);
-      // The next time that it is found dead this begins again.
+      // This runs again the next time that bullmq reports the job as stalled.
       if (clock.elapsed() > end) return;
       await clock.sleep(Math.ceil(deathCheckMs / 5));
     }
@@ -185,7 +184,7 @@ export class BullmqKeyspace {
   }
 
   async run<T>(queue: string, command: (place: Queue<Envelope>) => Promise<T>): Promise<T> {
-    // Load the package first: the timeouts of Redis commands should not include it.
+    // Load the package first, so that loading does not count towards the timeouts of Redis commands.
     await this.#connection.package();
     return this.#connection.run(async () => command(await this.#place(queue)));
   }
@@ -213,7 +212,7 @@ export class BullmqKeyspace {
       prefix: this.prefixOf(queue),
       streams: { events: { maxLen: EVENTS_KEPT } },
     });
-    // The caller of a command gets its error; the event is not needed.
+    // The caller of a command gets the error; the event is not needed.
     place.on("error", () => undefined);
     await place.waitUntilReady();
     return place;
@@ -243,10 +242,10 @@ export class BullmqKeyspace {
   }
 }
 
-/** Absent where it was removed meanwhile. */
+/** `undefined` if the job was removed while the list was read. */
 type ListedJob = BullJob<Envelope> | undefined;
 
-/** Another client of Redis may have written a value that does not parse as a job; a worker refuses it when its turn comes. */
+/** Another client of Redis may have written a value that does not parse as a job; a worker refuses it when it takes it. */
 function unreadable(error: unknown): never[] {
   if (error instanceof SyntaxError) return [];
   throw error;
@@ -264,7 +263,7 @@ const codes: Readonly<Record<DeadCode, true>> = {
   refused: true,
 };
 
-/** The text form that is stored with the dead letter, for people and for `causeOf`. */
+/** The text that is stored with the dead letter; `causeOf` parses it. */
 export function textOfCause({ code, message }: DeadCause): string {
   return `${code}: ${message}`;
 }

@@ -4,8 +4,8 @@ import type { BullmqKeyspace } from "./bullmq-keyspace.ts";
 import type { WorkOptions } from "./ports.ts";
 
 /**
- * Enters a worker for a period from now, by the clock of Redis, and removes expired entries.
- * KEYS: the workers of the queue, each with its expiry time. ARGV: the worker, milliseconds.
+ * Registers a worker for a period from now, by the clock of Redis, and removes expired entries.
+ * KEYS: the worker set of the queue, scored by expiry time. ARGV: the worker, milliseconds.
  */
 const ENTER = `
 local time = redis.call("TIME")
@@ -25,11 +25,10 @@ return redis.call("ZCOUNT", KEYS[1], "(" .. string.format("%.0f", now), "+inf")`
 const PART = "workers";
 
 /**
- * The list of workers of each queue, in Redis.
- * Owns: the entries of this process. Connections do not replace them: the connection of a frozen process looks like any
- * other, a cluster node knows only its own connections, and listing them takes a permission that workers do not have
- * everywhere.
- * 1. A living process renews its entry three times before it would expire, which it does after `lockMs`.
+ * The registered workers of each queue, in Redis.
+ * Owns: the entries of this process. Counting connections would not suffice: a frozen process keeps its connection, a cluster node sees
+ * only its own connections, and listing them needs a permission that workers do not always have.
+ * 1. An entry expires after `lockMs`; a living process renews it three times in that period.
  */
 export class BullmqPresence {
   readonly #options: CheckedOptions;
@@ -46,7 +45,7 @@ export class BullmqPresence {
     this.#keyspace = keyspace;
   }
 
-  /** Announces that this process works on these queues, until it leaves. */
+  /** Registers this process as a worker of these queues, until `leave()`. */
   async enter(queues: readonly string[], onFault: NonNullable<WorkOptions["onFault"]>): Promise<void> {
     this.#queues = queues;
     await this.#beat().catch((error: unknown) => onFault(translated(error)));
@@ -82,7 +81,7 @@ export class BullmqPresence {
     await this.#keyspace.register(this.#queues);
     const entered = this.#queues.map((queue) =>
       this.#connection.run(async (client) => {
-        // A late renewal must not undo the leaving.
+        // A late renewal must not restore an entry that `leave()` removed.
         if (this.#hasLeft) return;
         await client.eval(ENTER, 1, this.#keyspace.ownKey(queue, PART), this.#id, lockMs);
       }),

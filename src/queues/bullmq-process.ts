@@ -11,14 +11,14 @@ import { checkedWork, checkWhole, CLOSE_DRAIN_MS, DEFAULT_HEALTH_MS } from "./ch
 import { type DrainOutcome, type QueueCount, type QueueHealth, WAKE_QUEUE, type WorkOptions } from "./ports.ts";
 import { RunningJobs } from "./running-jobs.ts";
 
-/** If a worker has room and leaves work waiting for longer than this, something is wrong. In milliseconds. */
+/** If jobs wait longer than this although a worker has free slots, `health` reports a problem. In milliseconds. */
 const LYING_MS = 1_000;
 /** How long closing the connections to Redis may take, in milliseconds. */
 const PARTING_MS = 1_000;
 
 /**
- * This process's part in the queues.
- * Owns: its workers, from start to close. Does not own: what the workers do with a job.
+ * The queues as used by this process.
+ * Owns: its workers, from start to close. Does not own: how the workers handle a job.
  */
 export class BullmqProcess {
   readonly keyspace: BullmqKeyspace;
@@ -62,7 +62,7 @@ export class BullmqProcess {
       onDead,
       onFault,
     };
-    // Find out first whether Redis is reachable and usable: everything below waits for it.
+    // Check first that Redis is reachable and usable, because everything below waits for it.
     try {
       for (const { queue } of works) await this.keyspace.count(queue);
     } catch (error) {
@@ -70,7 +70,7 @@ export class BullmqProcess {
       throw error;
     }
     for (const work of works) this.#workers.set(work.queue, await BullmqWorker.start(work, around));
-    // A worker that is not ready in time, because Redis has just gone, starts when Redis is back.
+    // If a worker is not ready in time, because Redis has just become unreachable, it starts once Redis is back.
     const ready = Promise.all([...this.#workers.values()].map((worker) => worker.ready()));
     await within(this.#options.timeoutMs, ready).catch((error: unknown) => onFault(translated(error)));
     const entered = this.presence.enter([...this.#workers.keys()], onFault);
@@ -82,7 +82,7 @@ export class BullmqProcess {
     return await Promise.all(
       queues.map(async (queue) => {
         const counted = await this.keyspace.count(queue);
-        // At the moment of the counts, before anything else is asked.
+        // Read together with the counts, before the next request to Redis.
         const { deaths = 0, refused = 0 } = this.#workers.get(queue) ?? {};
         const isIdle = counted.waiting + counted.active === 0;
         const ages = isIdle ? { waitingSince: null, activeSince: null } : await this.keyspace.ages(queue);
@@ -95,7 +95,7 @@ export class BullmqProcess {
     checkWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
     const problems: string[] = [];
     let roundTripMs: number | null = null;
-    if (this.#closed) problems.push("the queues were closed");
+    if (this.#closed) problems.push("the queues are closed");
     else if (this.#running.isLeaving) problems.push("the worker leaves");
     else {
       const flight = this.#canary.fly(timeoutMs);
@@ -122,12 +122,12 @@ export class BullmqProcess {
   async #drain(timeoutMs: number): Promise<DrainOutcome> {
     const end = performance.now() + timeoutMs;
     const drained = this.#running.drain(timeoutMs);
-    // If the entry cannot be removed from Redis now, it expires there soon.
+    // If the entry cannot be removed from Redis now, it soon expires.
     const left = this.presence.leave().catch(() => undefined);
     const closing = Promise.all([left, ...[...this.#workers.values()].map((worker) => worker.close())]);
     closing.catch(() => undefined);
     const outcome = await drained;
-    // Write finished jobs down in Redis while there is time and Redis answers.
+    // Wait until finished jobs are recorded in Redis, while there is time and Redis answers.
     const patience = Math.min(end - performance.now(), this.#options.timeoutMs);
     if (outcome.left === 0) await within(patience, closing).catch(() => undefined);
     return outcome;
@@ -140,7 +140,7 @@ export class BullmqProcess {
     await this.#connection.close();
   }
 
-  /** Queues of this process in which jobs wait although there is room and no job has started for a while. */
+  /** Reports queues of this process in which jobs wait although there are free slots and no job has started for a while. */
   async #lying(): Promise<string[]> {
     const suspects = await this.#leftLying([...this.#workers.values()]);
     if (suspects.length === 0) return [];
@@ -148,7 +148,9 @@ export class BullmqProcess {
     await this.#options.clock.sleep(LYING_MS);
     const idle = suspects.filter((worker, place) => worker.begun === begun[place]);
     const lying = await this.#leftLying(idle);
-    return lying.map(({ work }) => `jobs wait in queue "${work.queue}", and none is begun here though there is room`);
+    return lying.map(
+      ({ work }) => `jobs wait in queue "${work.queue}", and this process starts none although it has free slots`,
+    );
   }
 
   async #leftLying(workers: readonly BullmqWorker[]): Promise<BullmqWorker[]> {
@@ -171,13 +173,12 @@ export class BullmqProcess {
   }
 }
 
-/** How long after its last flight the queue of a canary whose process has died is removed, in milliseconds. */
+/** A canary queue of a dead process is removed this long after its last canary, in milliseconds. */
 const LEFT_MS = 3_600_000;
 
 /**
- * A test job that only this process takes. It goes the way of all jobs: added, waited for, taken, ended.
- * Owns: a queue for this job alone, which it removes completely. The queues of processes that have died without it are removed
- * by others.
+ * A test job that only this process takes. It goes through all states of a job: added, waiting, active, finished.
+ * Owns: a queue for this job alone, which it removes completely. Other processes remove the queues of processes that died.
  */
 export class BullmqCanary {
   readonly #connection: BullmqConnection;
@@ -185,7 +186,7 @@ export class BullmqCanary {
   readonly #name = `~canary-${createId()}`;
   readonly #flying = new Waiters<string>();
   #cage: Promise<Queue> | undefined;
-  /** Set before the queue is: Redis may be away, or refuse the login. */
+  /** Set before the queue, because Redis may be unreachable or refuse the login. */
   #worker: Worker | undefined;
 
   constructor(connection: BullmqConnection, keyspace: BullmqKeyspace) {
@@ -193,7 +194,7 @@ export class BullmqCanary {
     this.#keyspace = keyspace;
   }
 
-  /** Resolves to the round trip in milliseconds. Rejects when the job did not come back in time. */
+  /** Resolves to the round trip in milliseconds. Rejects if the job did not return in time. */
   async fly(timeoutMs: number): Promise<number> {
     const from = performance.now();
     const id = createId("canary");
@@ -207,7 +208,7 @@ export class BullmqCanary {
   }
 
   async close(): Promise<void> {
-    // Close the worker first: one that does not know that it is closing asks for a new connection for ever.
+    // Close the worker first: otherwise it keeps reconnecting forever.
     await this.#worker?.close();
     const queue = await this.#cage?.catch(() => undefined);
     if (!queue) return;
@@ -257,7 +258,7 @@ export class BullmqCanary {
     try {
       await worker.waitUntilReady();
     } catch (error) {
-      // The next flight makes a new queue and worker.
+      // The next canary creates a new queue and worker.
       worker.close(true).catch(() => undefined);
       throw error;
     }

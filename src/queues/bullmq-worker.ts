@@ -23,18 +23,14 @@ export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
   readonly running: RunningJobs;
 }
 
-/** How long a worker waits before it asks again after a fault, in milliseconds; bullmq's 15 s are too long. */
+/** Pause after a fault before a worker asks for jobs again, in milliseconds; bullmq's 15 s are too long. */
 const FAULT_PAUSE_MS = 1_000;
-/**
- * A limit that no count of deaths reaches: this file decides about such a job, because here its agent can be informed.
- */
+/** Disables bullmq's limit of stalls: this class decides about such jobs, because it can inform their agents. */
 const NEVER = 1_000_000_000;
-/**
- * How many finished runs are remembered: their end may not have been written down, because they had lost their lock.
- */
+/** Number of remembered finished runs. The end of a run is not stored in Redis if the job lost its lock. */
 const ENDS_KEPT = 1_000;
 
-/** How many waiting wakes the last worker looks at. */
+/** Number of waiting wakes that the last worker checks. */
 const NEEDLESS_AT_ONCE = 1_000;
 
 const causeSchema = z.object({
@@ -46,15 +42,13 @@ const causeSchema = z.object({
 type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
 
 /**
- * Takes the jobs of one queue and runs them here.
+ * Takes the jobs of one queue and runs them in this process.
  * Owns: the state of a job in Redis. Does not own: running it, and when to leave.
- * 1. A dead letter is written after the agent was informed; if the process dies between the two, the agent is informed
- *    again.
- * 2. A job of a later version goes back, for a worker that knows it; a refused job is not run, no agent is informed of it,
- *    and it leaves its id to the genuine job.
- * 3. A job that has lost its lock and is taken again while it still runs here, or has just ended here, is not started
- *    again.
- * 4. The last worker that leaves takes with it the wakes of agents that need nothing.
+ * 1. A dead letter is stored after the agent was informed; if the process dies in between, the agent is informed again.
+ * 2. A job of a later version is returned to the queue, for a worker that supports it. A refused job is not run, no agent is informed of
+ *    it, and its id becomes free for the genuine job.
+ * 3. A job that lost its lock and is taken again while it still runs in this process, or has just ended, is not started again.
+ * 4. The last worker that leaves removes the wakes of agents that need no activation.
  */
 export class BullmqWorker {
   readonly work: QueueWork;
@@ -62,11 +56,11 @@ export class BullmqWorker {
   readonly #package: Package;
   readonly #worker: Worker<Envelope, void>;
   readonly #ends = new Set<string>();
-  /** Jobs that were found dead, and are looked at now because they may not parse. */
+  /** Stalled jobs for which `replaceUnreadable` is running. */
   readonly #replacing = new Set<string>();
-  /** Jobs whose locks were not renewed just now. */
+  /** Jobs whose locks bullmq has just failed to renew. */
   #unrenewed: readonly string[] = [];
-  /** The runs of jobs here, by job id. */
+  /** The runs in this process, by job id. */
   readonly #runs = new Map<string, RunOfJob>();
   deaths = 0;
   refused = 0;
@@ -85,13 +79,12 @@ export class BullmqWorker {
         new bullmq.Worker<Envelope, void>(work.queue, process, {
           connection: client,
           prefix: keyspace.prefixOf(work.queue),
-          // Stored with each job that it has taken (`processedBy`), for people.
+          // Stored with each job that it takes (`processedBy`), for operators.
           name: `${hostname()}:${pid}`,
           concurrency: work.concurrency,
           lockDuration: options.lockMs,
           stalledInterval: options.deathCheckMs,
-          // A worker may die after it has taken the signal that a job has come, so idle workers look as often as dead
-          // ones are looked for.
+          // A worker may die after it received the signal of a new job, so idle workers poll as often as they look for dead ones.
           drainDelay: options.deathCheckMs / 1_000,
           maxStalledCount: NEVER,
           runRetryDelay: FAULT_PAUSE_MS,
@@ -126,7 +119,7 @@ export class BullmqWorker {
     await this.#removeNeedless();
   }
 
-  /** Stops the jobs that run here and are to be cancelled. */
+  /** Stops the running jobs for which a stop was requested. */
   async lookForCancels(): Promise<void> {
     const { cancellations, running } = this.#around;
     const { queue } = this.work;
@@ -135,8 +128,8 @@ export class BullmqWorker {
   }
 
   /**
-   * A wake that was asked for while one of the same agent ran begins to wait when that one has ended, though it mostly finds
-   * nothing to do. Where no worker is left to find that out, this one does.
+   * A wake that was added while another one of the same agent ran starts waiting when that one ends, but usually has nothing to do. If no
+   * worker remains to run it, this worker removes it.
    */
   async #removeNeedless(): Promise<void> {
     const { keyspace, options, presence } = this.#around;
@@ -151,7 +144,7 @@ export class BullmqWorker {
     for (const [at, wake] of wakes.entries()) {
       if (!isNeeded[at] && (await keyspace.remove(queue, wake.id))) removed.push(wake);
     }
-    // A process that has posted something in between has found the wake there, and added none.
+    // A process that posted a message in between found the wake in the queue, and added none.
     const isNeededAgain = await areNeeded(removed.map(({ agent }) => agent));
     for (const [at, { data, agent }] of removed.entries()) if (isNeededAgain[at]) await keyspace.wake(data, agent);
   }
@@ -165,10 +158,10 @@ export class BullmqWorker {
   #noteLostLocks(jobIds: readonly string[]): void {
     const { onFault, running } = this.#around;
     const { queue } = this.work;
-    // The package goes on with an error event for each of them.
+    // bullmq also emits an error event for each of these jobs.
     this.#unrenewed = jobIds;
     queueMicrotask(() => (this.#unrenewed = []));
-    // A job that has just ended releases its lock, and a renewal that was sent earlier may then find no lock.
+    // A job that has just ended releases its lock, so a renewal that was sent earlier may find no lock.
     const lost = jobIds.filter((jobId) => running.has(`${queue}/${jobId}`));
     for (const jobId of lost) onFault(lostLockOf(queue, jobId));
   }
@@ -187,7 +180,7 @@ export class BullmqWorker {
   async #take(job: BullJob<Envelope>, token: string): Promise<void> {
     const { running } = this.#around;
     await running.hold(async () => {
-      // The job came while the worker was about to stop. A wake is looked at all the same: its agent may need nothing any more.
+      // The job arrived while the worker was leaving. A wake is handled all the same, because its agent may need no activation any more.
       if (running.isLeaving && this.work.queue !== WAKE_QUEUE) return this.#giveBack(job, token);
       this.begun += 1;
       this.active += 1;
@@ -211,7 +204,7 @@ export class BullmqWorker {
     if (!("job" in opened)) {
       if (queue !== WAKE_QUEUE && !isSetAside(id)) {
         await keyspace.setAside(queue, job.data);
-        // The id has to be free, even where the job's options keep it.
+        // The id must become free, even if the job's options would keep it.
         job.opts.removeOnComplete = true;
         return undefined;
       }
@@ -282,7 +275,7 @@ export class BullmqWorker {
   async #bury(job: BullJob<Envelope>, token: string, work: Job, cause: DeadCause): Promise<void> {
     const { onDead } = this.#around;
     const told = async (): Promise<void> => {
-      // Stored with the job: if this process dies now, the next worker tells the same and does not run the job.
+      // Stored with the job: if this process dies now, the next worker reports the same cause and does not run the job.
       await job.updateProgress(cause);
       await onDead(work, cause);
     };
@@ -290,10 +283,7 @@ export class BullmqWorker {
     throw this.#dead(cause);
   }
 
-  /**
-   * Waits for a step that must succeed before the job goes on. If it fails, the job comes back later and no attempt is
-   * counted.
-   */
+  /** Waits for a step that must succeed before the job continues. If it fails, the job is delayed and no attempt is counted. */
   async #orLater<T>(job: BullJob<Envelope>, token: string, step: Promise<T>): Promise<T> {
     try {
       return await step;
@@ -315,12 +305,12 @@ export class BullmqWorker {
     return {
       code: "worker_died",
       deaths,
-      message: `the worker that ran it died, or did not renew its lock for ${lockMs} ms: ${times}`,
+      message: `its worker died, or did not renew its lock for ${lockMs} ms: ${times}`,
     };
   }
 }
 
-/** Identifies one run: a job that was added again after its end is a different one. */
+/** Identifies one run: a job that was added again after it ended has another value. */
 function runOf({ id = "", timestamp }: BullJob<Envelope>): string {
   return `${id}@${timestamp}`;
 }

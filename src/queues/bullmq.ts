@@ -8,11 +8,11 @@ export type { BullmqQueuesOptions } from "./bullmq-connection.ts";
 export type { SigningKey } from "./jobs.ts";
 
 /**
- * Queues in Redis 6.2 or later, single or cluster, by BullMQ, for any number of processes on any number of machines.
- * They connect on first use; close them when they are no longer needed.
+ * Queues in Redis 6.2 or later, single or cluster, with BullMQ, for any number of processes on any number of machines. They connect on
+ * first use; close them when they are no longer needed.
  *
- * Throws `InvalidInputError` for options that do not go together. The first use throws `InvalidInputError` for a Redis
- * that evicts data when its memory is full, and `UnsupportedError` without the packages `bullmq` and `ioredis`.
+ * Throws `InvalidInputError` for contradicting options. The first use throws `InvalidInputError` for a Redis that evicts data when its
+ * memory is full, and `UnsupportedError` if the packages `bullmq` and `ioredis` are missing.
  */
 export function bullmqQueues(options: BullmqQueuesOptions): Queues {
   const checked = checkedOptions(options);

@@ -10,24 +10,22 @@ import {
   type WorkOptions,
 } from "./ports.ts";
 
-/** How often a job is tried in all when its processor throws retryable errors: for about eight minutes. */
+/** Maximum number of tries of a job whose processor throws retryable errors: about eight minutes. */
 export const MAX_TRIES = 20;
-/** The pauses between these tries. */
+/** The pauses between these tries, in milliseconds. */
 export const TRY_PAUSES = { baseMs: 500, capMs: 30_000 } as const;
-/**
- * How many workers may die while they run a job before it is given up; for a job that may not be repeated it is one.
- */
+/** A job is given up after this many deaths of workers that run it; a job that may not be repeated after one. */
 export const MAX_DEATHS = 2;
 export const DEFAULT_GRACE_MS = 5_000;
 export const DEFAULT_DEAD_LETTERS_KEPT = 1_000;
 export const DEFAULT_HEALTH_MS = 5_000;
-/** The drain time, in milliseconds, of a `close` without an earlier drain. */
+/** The time limit, in milliseconds, for the drain of a `close` without an earlier drain. */
 export const CLOSE_DRAIN_MS = 1_000;
 
 const HIGHEST_PRIORITY = 1_000_000;
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Redacts known shapes of secrets, and values that the environment names secrets. */
+/** Redacts known formats of secrets, and the values of environment variables with secret names. */
 export function redactKnown(): (text: string) => string {
   const redactor = createRedactor();
   return (text) => redactor.text(text);
@@ -37,14 +35,14 @@ export function mayDieAgain(job: Job, deaths: number): boolean {
   return deaths < (job.kind === "wake" || job.isRepeatable ? MAX_DEATHS : 1);
 }
 
-/** Throws `InvalidInputError` for a name that is not allowed for a queue of tools. */
+/** Throws `InvalidInputError` for a name that a queue of tools may not have. */
 export function checkQueueName(queue: string): void {
   assertId("queue", queue);
   if (queue !== WAKE_QUEUE) return;
-  throw new InvalidInputError(`the queue "${WAKE_QUEUE}" is that of the agents; give the tools' queue another name`);
+  throw new InvalidInputError(`the queue "${WAKE_QUEUE}" is reserved for agents; give the tools' queue another name`);
 }
 
-/** Throws `InvalidInputError` for a name that is neither the wake queue nor allowed for a queue of tools. */
+/** Throws `InvalidInputError` for a name other than the wake queue that a queue of tools may not have. */
 export function checkAnyQueueName(queue: string): void {
   if (queue !== WAKE_QUEUE) checkQueueName(queue);
 }
@@ -55,7 +53,7 @@ export function checkedAdd({ priority = 0, delayMs = 0 }: AddOptions): { priorit
   return { priority, delayMs };
 }
 
-/** A queue and the way its jobs are processed here. */
+/** A queue and how this process handles its jobs. */
 export interface QueueWork extends ToolQueueOptions {
   readonly queue: string;
   readonly concurrency: number;
@@ -83,12 +81,12 @@ export function checkedWork({ wakes, tools }: WorkOptions): QueueWork[] {
     works.push({ queue, concurrency, rateLimit, run });
   }
   if (works.length > 0) return works;
-  throw new InvalidInputError("work() takes wakes, or tools with at least one queue, or both; there is nothing to do");
+  throw new InvalidInputError("work() needs wakes, or tools with at least one queue, or both; it was given none");
 }
 
 function expected<Kind extends Job["kind"]>(job: Job, kind: Kind): Extract<Job, { kind: Kind }> {
   if (job.kind === kind) return job as Extract<Job, { kind: Kind }>;
-  throw new InvalidInputError(`a ${job.kind} job lies in a queue of ${kind} jobs`);
+  throw new InvalidInputError(`a ${job.kind} job is in a queue of ${kind} jobs`);
 }
 
 export function checkWhole(name: string, value: number, least: number, most: number): void {

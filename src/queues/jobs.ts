@@ -11,19 +11,19 @@ import { InvalidInputError } from "../errors/index.ts";
 import { z } from "zod";
 import { type AgentKey, traceHeadersSchema } from "../state/index.ts";
 
-/** Longer than any id that this package makes. */
+/** Longer than any id that this package creates. */
 const idSchema = z
   .string()
   .min(1)
   .max(512)
-  .refine((id) => id.isWellFormed(), "is no well-formed text");
+  .refine((id) => id.isWellFormed(), "must be well-formed Unicode");
 
 /** W3C Trace Context of the operation that added the job. */
 const traceShape = traceHeadersSchema.partial().shape;
 
 const agentSchema = z.object({ tenant: idSchema, agentId: idSchema });
 
-/** Asks a worker to activate an agent. */
+/** Requests that a worker activates an agent. */
 export const wakeJobSchema = z.strictObject({
   kind: z.literal("wake"),
   ...agentSchema.shape,
@@ -31,18 +31,18 @@ export const wakeJobSchema = z.strictObject({
 });
 export type WakeJob = DeepReadonly<z.infer<typeof wakeJobSchema>>;
 
-/** Asks a worker to run a tool call. It carries ids only: the worker reads the rest from the stores. */
+/** Requests that a worker runs a tool call. It contains only ids: the worker reads the rest from the stores. */
 export const toolJobSchema = z.strictObject({
   kind: z.literal("tool"),
   ...agentSchema.shape,
   callId: idSchema,
-  /** From 1. */
+  /** Counts from 1. */
   attempt: z.number().int().positive().max(1_000_000),
-  /** The epoch in which the call was made, where the worker needs it. */
+  /** The epoch in which the call was made, if the worker needs it. */
   epoch: z.number().int().nonnegative().optional(),
-  /** Whether it may be run again after its worker has died: true for effects `none` and `keyed`, false for `once`. */
+  /** Whether it may run again after its worker died: true for effects `none` and `keyed`, false for `once`. */
   isRepeatable: z.boolean(),
-  /** How long a run may take, in whole milliseconds, without the time in the queue. Absent if there is no limit. */
+  /** Time limit of a run, in whole milliseconds, without the time in the queue. Absent if there is no limit. */
   timeoutMs: z
     .number()
     .int()
@@ -76,29 +76,26 @@ function checked<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   throw new InvalidInputError(`${what} is not valid: ${issueOf(parsed.error)}`);
 }
 
-/** The first issue and its path; never the value. */
+/** The first issue with its path; never contains the value. */
 export function issueOf(error: z.ZodError): string {
   const [issue] = error.issues;
   const place = issue?.path.join(".") ?? "";
   return `${place === "" ? "it" : place}: ${issue?.message ?? "does not fit"}`;
 }
 
-/** An agent's key among the wakes. Different agents have different keys. */
+/** An agent's key among the wakes, unique per agent. */
 export function wakeKeyOf({ tenant, agentId }: AgentKey): string {
   return `agent.${encodeURIComponent(tenant)}/${encodeURIComponent(agentId)}`;
 }
 
-/**
- * A tool job's id in its queue. Different jobs have different ids; an id is not a number and contains no colon, since
- * queues accept neither.
- */
+/** The id of a tool job in its queue, unique per job. It is not a number and contains no colon, because queues accept neither. */
 export function toolJobIdOf({ tenant, agentId, callId, attempt }: ToolJobKey): string {
   const ids = [tenant, agentId, callId].map((id) => encodeURIComponent(id));
   return `call.${ids.join("/")}/${attempt}`;
 }
 
 const VERSION = 1;
-/** Largest stored job, in characters; ids are shorter by far. */
+/** Largest stored job, in characters; ids are far shorter. */
 const MAX_CHARACTERS = 8_192;
 
 const laterSchema = z.looseObject({ version: z.number().int().gt(VERSION) });
@@ -109,13 +106,13 @@ const envelopeSchema = z.strictObject({
   signature: z.strictObject({ keyId: z.string().max(128), mac: z.string().max(128) }).optional(),
 });
 
-/** A job as it is stored in a queue that others can write to. */
+/** A job as stored in a queue to which others can write. */
 export type Envelope = DeepReadonly<z.infer<typeof envelopeSchema>>;
 
-/** `later`: the job is for processes with a later version of this package. */
+/** `later`: the job was written by a later version of this package. */
 export type Opened = { readonly job: Job } | { readonly refused: string } | { readonly later: string };
 
-/** The signed value. It includes the queue, so that a job is valid only in the queue that it was made for. */
+/** The signed value. It includes the queue, so that a job is only valid in the queue that it was added to. */
 function signedPart(queue: string, job: unknown): unknown {
   return { version: VERSION, queue, job };
 }
@@ -126,17 +123,19 @@ export function seal(queue: string, job: Job, signer: Signer | undefined): Envel
   const envelope = { version: VERSION, job, ...(signature ? { signature } : {}) } as const;
   const { length } = JSON.stringify(envelope);
   if (length <= MAX_CHARACTERS) return envelope;
-  throw new InvalidInputError(`the job is ${length} characters long; a job takes ids only, at most ${MAX_CHARACTERS}`);
+  throw new InvalidInputError(
+    `the job is ${length} characters long; a job contains only ids, at most ${MAX_CHARACTERS} characters`,
+  );
 }
 
 /**
- * Reads a stored job. Nothing in it is trusted before it fits the schema, the signature (where there is a signer) and
- * its id. Without a signer, signatures are ignored.
+ * Parses a stored job. Its content is trusted only after the schema, the signature (if there is a signer) and the id were checked.
+ * Without a signer, signatures are ignored.
  */
 export function open(queue: string, jobId: string, stored: unknown, signer: Signer | undefined): Opened {
   if (!isBounded(stored)) return { refused: `it is longer than ${MAX_CHARACTERS} characters` };
   const later = laterSchema.safeParse(stored);
-  if (later.success) return { later: `it is of version ${later.data.version}; this process knows ${VERSION}` };
+  if (later.success) return { later: `its version is ${later.data.version}; this process supports ${VERSION}` };
   const envelope = envelopeSchema.safeParse(stored);
   if (!envelope.success) return { refused: `it is not a job of this version (${issueOf(envelope.error)})` };
   const fault = signer && faultOf(queue, envelope.data, signer);
@@ -144,7 +143,7 @@ export function open(queue: string, jobId: string, stored: unknown, signer: Sign
   const parsed = jobSchema.safeParse(envelope.data.job);
   if (!parsed.success) return { refused: `it does not fit the schema (${issueOf(parsed.error)})` };
   const { data: job } = parsed;
-  if (job.kind === "tool" && toolJobIdOf(job) !== jobId) return { refused: "it lies under the id of another job" };
+  if (job.kind === "tool" && toolJobIdOf(job) !== jobId) return { refused: "it is stored under the id of another job" };
   return { job };
 }
 
@@ -152,8 +151,8 @@ function faultOf(queue: string, { job, signature }: Envelope, signer: Signer): s
   try {
     return signer.fault(signedPart(queue, job), signature);
   } catch {
-    // For instance, it is nested so deep that it has no canonical form.
-    return "its signature cannot be looked at";
+    // For instance, it is nested too deeply to be serialized.
+    return "its signature cannot be checked";
   }
 }
 
@@ -167,7 +166,7 @@ function isBounded(stored: unknown): boolean {
 
 /** A secret that all processes of a deployment share. */
 export interface SigningKey {
-  /** Names the key within signed jobs, so that it can be replaced: 1 to 128 characters, the same as in ids. */
+  /** Identifies the key in signed jobs, so that it can be replaced: 1 to 128 characters, the same as in ids. */
   readonly id: string;
   /** At least 16 characters; 32 random ones are better. */
   readonly secret: string;
@@ -179,14 +178,14 @@ export interface Signature {
   readonly mac: string;
 }
 
-/** Signs with the first key, accepts a signature by any of them. */
+/** Signs with the first key, accepts signatures with any key. */
 export interface Signer {
   sign(value: unknown): Signature;
-  /** Why the signature cannot be trusted; undefined when it is valid. */
+  /** Why the signature is invalid; `undefined` if it is valid. */
   fault(value: unknown, signature: Signature | undefined): string | undefined;
 }
 
-/** Errors never show a key's value; the values are checked where they are used. */
+/** Errors never contain a key's value; values are checked in `createSigner`. */
 export const signingKeyRule = optionsRule<SigningKey>({
   rules: { id: anyRule, secret: anyRule },
   needed: ["id", "secret"],
@@ -196,8 +195,7 @@ const SHORTEST_SECRET = 16;
 const MAC_BYTES = 32;
 
 /**
- * To replace a key, first give every process the new one after the old one, then move it to the front, then remove the
- * old one.
+ * To replace a key, first add the new one after the old one in every process, then move it to the front, then remove the old one.
  * Throws `InvalidInputError` for an empty list, a short secret and two keys with one id.
  */
 export function createSigner(keys: readonly SigningKey[]): Signer {
@@ -209,7 +207,8 @@ export function createSigner(keys: readonly SigningKey[]): Signer {
     if (typeof secret !== "string" || secret.length < SHORTEST_SECRET) {
       throw new InvalidInputError(`secrets[${place}].secret must be a text of at least ${SHORTEST_SECRET} characters`);
     }
-    if (secrets.has(id)) throw new InvalidInputError(`secrets[${place}].id is ${JSON.stringify(id)} a second time`);
+    if (secrets.has(id))
+      throw new InvalidInputError(`secrets[${place}].id is ${JSON.stringify(id)} again; each key needs its own id`);
     secrets.set(id, secret);
   }
   return {
@@ -217,10 +216,10 @@ export function createSigner(keys: readonly SigningKey[]): Signer {
     fault(value, signature) {
       if (!signature) return "it is not signed";
       const secret = secrets.get(signature.keyId);
-      if (secret === undefined) return "it is signed with a key that is not known here";
+      if (secret === undefined) return "it is signed with an unknown key";
       const given = Buffer.from(signature.mac, "hex");
       const isGood = given.length === MAC_BYTES && timingSafeEqual(given, macOf(secret, value));
-      return isGood ? undefined : "its signature does not fit what it says";
+      return isGood ? undefined : "its signature does not match its content";
     },
   };
 }

@@ -16,14 +16,14 @@ interface LocalJob {
   readonly job: Job;
   readonly priority: number;
   state: "waiting" | "delayed" | "running";
-  /** When it came into this state. */
+  /** When it entered this state, in milliseconds since the epoch. */
   since: number;
-  /** Removes it from the waiting line or stops its timer. */
+  /** Removes it from the waiting jobs or stops its timer. */
   leave: () => void;
   tries: number;
-  /** The job that was added while this one ran. */
+  /** The job that was added while this one ran; it runs next. */
   next: Job | undefined;
-  /** Why it is given up. Kept while `onDead` is tried again. */
+  /** Why the job is given up; kept until `onDead` succeeds. */
   cause: DeadCause | undefined;
 }
 
@@ -32,13 +32,13 @@ const nothing = (): void => undefined;
 /**
  * One queue within this process.
  * Owns: which of its jobs wait, run or are dead, and when the next one starts. Does not own: how a job is run.
- * 1. A job is in one state, under one id. 2. At most `concurrency` jobs run; no more start than the rate limit allows.
+ * 1. A job has one state and one id. 2. At most `concurrency` jobs run; the rate limit is respected.
  */
 export class LocalQueue {
   readonly #name: string;
   readonly #around: LocalAround;
   readonly #jobs = new Map<string, LocalJob>();
-  /** In the order of their priorities: the timer queue sorts by priority instead of time. */
+  /** Waiting jobs by priority: the timer queue sorts by priority instead of time. */
   readonly #line = createTimerQueue();
   readonly #dead: LocalDeadLetters;
   #work: (QueueWork & Pick<WorkOptions, "onDead">) | undefined;
@@ -67,9 +67,7 @@ export class LocalQueue {
     this.#pump();
   }
 
-  /**
-   * Adds a job. If the id is here already, that job stays; a running one is followed by the new one if it `isFollowed`.
-   */
+  /** Adds a job. If the id exists already, the existing job stays; if it runs and `isFollowed` is set, the new job runs after it. */
   add(id: string, job: Job, options: { priority: number; delayMs: number; isFollowed: boolean }): void {
     this.#wasAddedTo = true;
     const { priority, delayMs, isFollowed } = options;
@@ -97,7 +95,7 @@ export class LocalQueue {
     else this.#enter(added);
   }
 
-  /** Whether the job runs, or waits for its first run. */
+  /** Whether the job is running, or waits for its first run. */
   isInHand(id: string): boolean {
     const known = this.#jobs.get(id);
     return known?.state === "running" || (known?.state === "waiting" && known.tries === 0);
@@ -148,7 +146,7 @@ export class LocalQueue {
     job.leave = this.#around.clock.setDelay(ms, () => this.#enter(job));
   }
 
-  /** Starts jobs after the call that adds one has returned, so that the caller goes on first. */
+  /** Starts jobs after the call that adds one has returned. */
   #pump(): void {
     if (this.#isPumping || !this.#work) return;
     this.#isPumping = true;
@@ -211,14 +209,14 @@ export class LocalQueue {
     return end.type === "dead" ? this.#bury(job, { code: end.code, message: end.message, deaths: 0 }) : end;
   }
 
-  /** Makes a dead letter once its agent has been informed; until then that is tried again. */
+  /** Stores a dead letter once its agent was informed; until then `onDead` is retried. */
   async #bury(job: LocalJob, cause: DeadCause): Promise<JobEnd> {
     job.cause = cause;
     try {
       await this.#work?.onDead(job.job, cause);
     } catch {
       job.tries += 1;
-      return { type: "retry", message: "its agent could not be told" };
+      return { type: "retry", message: "its agent could not be informed" };
     }
     const { id } = job;
     this.#dead.keep({ queue: this.#name, jobId: id, job: job.job, cause, at: this.#around.clock.now() });
@@ -247,7 +245,7 @@ export class LocalQueue {
 /** The newest dead letters of one queue, up to a limit. */
 export class LocalDeadLetters {
   readonly #kept: number;
-  /** In the order of arrival. */
+  /** In the order in which they were added. */
   readonly #letters: DeadLetter[] = [];
   readonly #counts = new Map<string, number>();
 

@@ -26,22 +26,19 @@ import { type QueueHealth, type Queues, WAKE_QUEUE } from "./ports.ts";
 import { RunningJobs } from "./running-jobs.ts";
 
 export interface LocalQueuesOptions {
-  /** Default: the system's. */
+  /** Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** In [0, 1), for pauses between tries. Default `Math.random`. */
+  /** Random numbers in [0, 1), for pauses between tries. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** How long a processor may go on after its signal was aborted, in milliseconds. Default 5,000. */
+  /** How long a processor may continue after its signal was aborted, in milliseconds. Default 5,000. */
   readonly graceMs?: number | undefined;
   /** How many of the newest dead letters are kept per queue. Default 1,000. */
   readonly deadLettersKept?: number | undefined;
-  /**
-   * Removes secrets from the errors of processors. Default: known shapes, and values that the environment names
-   * secrets.
-   */
+  /** Removes secrets from the errors of processors. Default: known formats, and the values of environment variables with secret names. */
   readonly redact?: ((text: string) => string) | undefined;
 }
 
-/** Queues within this process: they are lost with it, and their workers cannot die without it. */
+/** Queues within this process. They are lost when it ends, and their workers cannot die without it. */
 export function localQueues(given?: LocalQueuesOptions): Queues {
   const options = optionsOf<LocalQueuesOptions>(given, "localQueues()", localOptionsSchema);
   const { clock = systemClock, random = Math.random, deadLettersKept = DEFAULT_DEAD_LETTERS_KEPT } = options;
@@ -62,7 +59,7 @@ export function localQueues(given?: LocalQueuesOptions): Queues {
   }
 
   function assertOpen(): void {
-    if (isClosed) throw new InvariantError("the queues were closed, and then used");
+    if (isClosed) throw new InvariantError("the queues are closed");
   }
 
   return {
@@ -135,19 +132,19 @@ export function localQueues(given?: LocalQueuesOptions): Queues {
   };
 }
 
-/** Numbers are checked where their defaults are known. */
+/** Numbers are checked in `localQueues`, which has their defaults. */
 const localOptionsSchema: OptionsSchema<LocalQueuesOptions> = {
   rules: { clock: clockRule, random: functionRule, graceMs: anyRule, deadLettersKept: anyRule, redact: functionRule },
 };
 
-/** Only a blocked event loop stops local jobs, so the health check measures that. */
+/** Local jobs stop only if the event loop is blocked, so the health check measures its delay. */
 async function health(timeoutMs: number, running: RunningJobs, isClosed: boolean): Promise<QueueHealth> {
   checkWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
   const from = performance.now();
   await new Promise((resolve) => setImmediate(resolve));
   const roundTripMs = performance.now() - from;
   const problems = [
-    ...(isClosed ? ["the queues were closed"] : []),
+    ...(isClosed ? ["the queues are closed"] : []),
     ...(running.isLeaving && !isClosed ? ["the worker leaves"] : []),
     ...(roundTripMs > timeoutMs ? [`the canary took ${Math.round(roundTripMs)} ms`] : []),
   ];

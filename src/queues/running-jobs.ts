@@ -3,20 +3,20 @@ import { InvariantError, JobStoppedError, type JobStop, TroupeError } from "../e
 import type { DeadCode, JobOutcome, JobRun, DrainOutcome } from "./ports.ts";
 
 const LEAVING = "its worker leaves";
-/** How long before the end of a drain the signals of running jobs are aborted, at most, in milliseconds. */
+/** How long before the end of a drain running jobs are aborted, at most, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
 
 /**
- * All jobs that this process runs, of all its queues.
- * Owns: that no job starts after a drain, and when the drain is over. Does not own: where jobs come from and where they
- * go.
+ * All jobs that this process runs, from all its queues.
+ * Owns: that no job starts after a drain begins, and when the drain is over. Does not own: taking jobs from their queues and recording
+ * their ends.
  */
 export class RunningJobs {
   readonly #clock: Clock;
   readonly #settings: RunSettings;
   readonly #leaving = new AbortController();
   readonly #jobs = new Map<string, { readonly job: RunningJob; readonly end: Promise<JobEnd> }>();
-  /** Includes jobs whose end has not reached the queue yet. */
+  /** Includes jobs whose end is not recorded in the queue yet. */
   #held = 0;
   #idle: PromiseWithResolvers<void> | undefined;
   #drained: Promise<DrainOutcome> | undefined;
@@ -34,7 +34,7 @@ export class RunningJobs {
     return this.#jobs.has(id);
   }
 
-  /** Runs a job under a unique id. If a job of this id runs here already, both calls get its end. */
+  /** Runs a job under a unique id. If a job with this id is running already, both calls return its end. */
   async run(id: string, task: JobTask): Promise<JobEnd> {
     const known = this.#jobs.get(id);
     if (known) return await known.end;
@@ -48,7 +48,7 @@ export class RunningJobs {
     }
   }
 
-  /** Counts work as running until it is over: a job, with the steps before and after it. */
+  /** Counts work as running until it is over: a job, including the steps before and after it. */
   async hold<T>(work: () => Promise<T>): Promise<T> {
     this.#held += 1;
     try {
@@ -104,7 +104,7 @@ export interface JobTask {
   readonly run: (run: JobRun) => Promise<JobOutcome>;
 }
 
-/** What happens to the job next. */
+/** What to do with the job next. */
 export type JobEnd =
   | { readonly type: "done" }
   | { readonly type: "cancelled" }
@@ -114,7 +114,7 @@ export type JobEnd =
 
 export interface RunSettings {
   readonly clock: Clock;
-  /** How long a processor may go on after its signal was aborted, in milliseconds. */
+  /** How long a processor may continue after its signal was aborted, in milliseconds. */
   readonly graceMs: number;
   readonly leaving: AbortSignal;
   /** Removes secrets from the errors of processors. */
@@ -123,9 +123,9 @@ export interface RunSettings {
 
 /**
  * One run of a processor.
- * Owns: its signal, its time-out, and giving it up. Does not own: what happens to the job afterwards.
- * 1. It ends once, and at the latest `graceMs` after it was cancelled or has timed out.
- * 2. The first reason to stop counts.
+ * Owns: its signal, its timeout, and giving it up. Does not own: what happens to the job afterwards.
+ * 1. It ends once, and at the latest `graceMs` after it was cancelled or timed out.
+ * 2. Only the first reason to stop counts.
  */
 export class RunningJob {
   readonly #task: JobTask;
@@ -156,7 +156,7 @@ export class RunningJob {
     if (this.#stopped) return;
     this.#stopped = new JobStoppedError(why, message);
     this.#controller.abort(this.#stopped);
-    // A worker that leaves does not wait for the processor; for other workers the job still belongs to this one.
+    // A draining worker does not wait for the processor; other workers still see the job as locked by this one.
     if (why !== "drained") this.#after(this.#settings.graceMs, () => this.#givenUp.resolve(this.#endOfStop()));
   }
 
@@ -166,9 +166,9 @@ export class RunningJob {
     try {
       const outcome: unknown = await run({ queue, signal, deaths, leaving: this.#settings.leaving });
       if (outcome === "done") return { type: "done" };
-      // A job that was cancelled or has timed out does not come back.
+      // A job that was cancelled or timed out is not returned to the queue.
       if (outcome === "again") return this.#isOver() ? this.#endOfStop() : { type: "again" };
-      throw new InvariantError('a processor gave neither "done" nor "again"');
+      throw new InvariantError('a processor returned neither "done" nor "again"');
     } catch (error) {
       return this.#stopped ? this.#endOfStop() : this.#endOfError(error);
     }

@@ -4,16 +4,16 @@ import type { RedisClient } from "./redis-location.ts";
 
 const OLDEST = [6, 2] as const;
 
-/** What a server says about itself, by the names of INFO; undefined if it refuses to. */
+/** The fields of a server's INFO reply; `undefined` if the server refuses the command. */
 export interface ServerFacts {
   readonly server: Redis;
   readonly facts: ReadonlyMap<string, string> | undefined;
 }
 
 interface CheckOptions {
-  /** The user's name in errors: "the stores". */
+  /** The caller's name in errors: "the stores". */
   readonly user: string;
-  /** What would be lost with evicted data: "journals and budgets". */
+  /** What eviction would destroy: "journals and budgets". */
   readonly atStake: string;
 }
 
@@ -34,13 +34,13 @@ async function checkServer(server: Redis, isCluster: boolean, options: CheckOpti
   checkVersion(facts?.get("redis_version"), options.user);
   if (!isCluster && facts?.get("cluster_enabled") === "1") {
     throw new InvalidInputError(
-      "this Redis is one node of a cluster; give cluster: { nodes } in place of url (on the command line two or more of its nodes, with commas between them)",
+      "this Redis is a node of a cluster; pass cluster: { nodes } instead of url (on the command line, several nodes separated by commas)",
     );
   }
   const policy = facts?.get("maxmemory_policy");
   if (policy !== undefined && policy !== "noeviction") {
     throw new InvalidInputError(
-      `Redis throws data away when its memory is full (maxmemory-policy is ${policy}), and with it ${options.atStake}; set maxmemory-policy noeviction`,
+      `with maxmemory-policy ${policy}, Redis may evict ${options.atStake}; set maxmemory-policy noeviction`,
     );
   }
   return { server, facts };
@@ -58,7 +58,7 @@ async function factsOf(server: Redis): Promise<ReadonlyMap<string, string> | und
   return new Map([...text.matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
 }
 
-/** The answer, or `undefined` if Redis refuses the command: some managed servers refuse some commands to all users. */
+/** The answer, or `undefined` if Redis refuses the command: some managed servers disable commands for all users. */
 export async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
@@ -71,5 +71,5 @@ export async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefine
 function checkVersion(version: string | undefined, user: string): void {
   const [major = 0, minor = 0] = (version ?? "").split(".").map(Number);
   if (version === undefined || major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
-  throw new UnsupportedError(`Redis is of version ${version}; ${user} need ${OLDEST.join(".")} or later`);
+  throw new UnsupportedError(`this Redis has version ${version}; ${user} need ${OLDEST.join(".")} or later`);
 }

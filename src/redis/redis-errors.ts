@@ -38,21 +38,21 @@ export function isMissingScript(error: unknown): boolean {
   return replyCode(error) === "NOSCRIPT";
 }
 
-/** Whether to send the same command again at once. It may have been applied before the connection broke. */
+/** Whether to send the same command again at once. The first one may have been applied before the connection broke. */
 export function isWorthRepeating(error: unknown): boolean {
   if (error instanceof TroupeError || isDefect(error)) return false;
   const code = replyCode(error);
   return code === undefined || momentary.has(code);
 }
 
-/** For a cluster that cannot be reached: the last error of its nodes. */
+/** The last error of the nodes if a cluster is unreachable, else the error itself. */
 export function nodeErrorOf(error: unknown): unknown {
   return error instanceof Error && "lastNodeError" in error ? (error.lastNodeError ?? error) : error;
 }
 
 /**
- * Translates errors of Redis and of the connection into the package's own; defects stay as they are. The original error
- * is dropped, because it may hold the failed command, and with it a password. `user` is the sender: "the stores".
+ * Translates errors of Redis and of the connection into the package's own; returns defects unchanged. The original error is not attached,
+ * because it may contain the failed command and thereby a password. `user` is the sender: "the stores".
  */
 export function translated(given: unknown, user: string): unknown {
   const error = nodeErrorOf(given);
@@ -61,17 +61,17 @@ export function translated(given: unknown, user: string): unknown {
   if (code === undefined) return unreachable(networkCode(error) ?? "ECONNRESET", user);
   if (momentary.has(code) || lasting.has(code)) {
     return new StoreUnavailableError(
-      `Redis refuses a command of ${user} (${code}: ${meanings[code] ?? "it may work later"}); nothing was written`,
+      `Redis refuses a command of ${user} (${code}: ${meanings[code] ?? "try again later"}); nothing was written`,
       { details: { code } },
     );
   }
   const text = error instanceof Error ? error.message : String(error);
   if (code === "WRONGTYPE") {
-    return new CorruptRecordError(`a key of ${user} holds a value of another type; it is left as it is`);
+    return new CorruptRecordError(`a key of ${user} holds a value of another type; the key is not changed`);
   }
   if (text.includes("DB index is out of range")) {
     return new InvalidInputError(
-      'this Redis has no database of the number that it was to use; its setting "databases" tells how many it has, from 0',
+      'this Redis has no database with the configured number; they are numbered from 0, up to its setting "databases"',
     );
   }
   return new InvariantError(`a command of ${user} failed on Redis: ${text}`);
@@ -79,7 +79,7 @@ export function translated(given: unknown, user: string): unknown {
 
 function unreachable(code: string, user: string): StoreUnavailableError {
   const why = /CERT|SIGNATURE|ALTNAME/.test(code)
-    ? "the certificate that it shows is not trusted; give its authority: NODE_EXTRA_CA_CERTS, or a client with tls: { ca }"
+    ? "its certificate is not trusted; set its CA with NODE_EXTRA_CA_CERTS, or pass a client with tls: { ca }"
     : "the connection broke or cannot be made";
   return new StoreUnavailableError(`Redis does not answer ${user} (${why})`, { details: { code } });
 }
@@ -95,12 +95,12 @@ const meanings: Readonly<Record<string, string>> = {
   READONLY: "it is a replica",
   LOADING: "it is still reading its data",
   NOREPLICAS: "it has too few replicas",
-  NOAUTH: "it wants a password",
+  NOAUTH: "it requires a password",
   WRONGPASS: "the user or the password is wrong",
   NOPERM: "the user may not do this",
 };
 
-/** The system's name for a failure of the connection: ECONNREFUSED, for instance. */
+/** The error code of a failed connection, for instance ECONNREFUSED. */
 export function networkCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

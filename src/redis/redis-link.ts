@@ -7,20 +7,20 @@ import type { RedisClient, RedisLocation } from "./redis-location.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
 
-/** A user of Redis. */
+/** A component that uses Redis. */
 export interface RedisUser {
   readonly place: RedisLocation;
   /** How long a command may take, including retries, in milliseconds. */
   readonly timeoutMs: number;
-  /** The user's name in errors: "the stores". */
+  /** The component's name in errors: "the stores". */
   readonly name: string;
-  /** What needs the package `ioredis`, for the error if it is missing: "Redis stores need". */
+  /** Beginning of the error message if `ioredis` is missing: "Redis stores need". */
   readonly needing: string;
-  /** Checks the servers once; rejects if they are not fit for the use. */
+  /** Checks the servers once; rejects if they are unsuitable. */
   readonly check: (client: RedisClient) => Promise<void>;
 }
 
-/** What else in this process may use a connection: where it is kept, and the prefix of the keys there. */
+/** A connection that other components of this process may share, and the prefix of its keys. */
 export interface SharedLink {
   readonly link: RedisLink;
   readonly prefix: string;
@@ -28,7 +28,7 @@ export interface SharedLink {
 
 const sharedLink = Symbol("troupe.redis");
 
-/** An object that others may use the connection of. Copies of it keep that. */
+/** Attaches a connection to an object, so that other components can share it. Copies of the object keep it. */
 export function withSharedLink<Owner extends object>(owner: Owner, shared: SharedLink): Owner {
   return { ...owner, [sharedLink]: shared };
 }
@@ -40,12 +40,12 @@ export function sharedLinkOf(owner: object): SharedLink | undefined {
 
 /**
  * The connection to Redis.
- * Owns: the connection for commands, waiting for it and sending again. Does not own: what the commands mean.
+ * Owns: the connection for commands, waiting for it and resending commands. Does not own: the meaning of commands.
  *
  * Invariants
- * 1. Every command ends within `timeoutMs`: with its answer, or with an error in the package's own words.
+ * 1. Every command ends within `timeoutMs`: with its answer, or with an error of this package.
  * 2. A command may be applied twice, so callers send only idempotent ones.
- * 3. Nothing is buffered: a command that cannot be sent now fails now, and is tried again until its time is over.
+ * 3. Nothing is buffered: a command that cannot be sent fails at once, and is retried until its time limit.
  */
 export class RedisLink {
   readonly timeoutMs: number;
@@ -53,7 +53,7 @@ export class RedisLink {
   #client: Promise<RedisClient> | undefined;
   #check: Promise<void> | undefined;
   #readiness: Promise<void> | undefined;
-  /** The last reason for having no connection. */
+  /** The last error of the connection. */
   #failure: unknown;
   #isClosed = false;
 
@@ -62,7 +62,7 @@ export class RedisLink {
     this.timeoutMs = user.timeoutMs;
   }
 
-  /** `repeat` counts how often it was sent before. */
+  /** `repeat` is the number of earlier attempts. */
   async run<T>(command: (client: RedisClient, repeat: number) => Promise<T>): Promise<T> {
     const end = performance.now() + this.timeoutMs;
     for (let repeat = 0; ; repeat += 1) {
@@ -92,7 +92,7 @@ export class RedisLink {
   }
 
   assertOpen(): void {
-    if (this.#isClosed) throw new InvariantError(`${this.#user.name} were closed, and then used`);
+    if (this.#isClosed) throw new InvariantError(`${this.#user.name} are closed`);
   }
 
   async #ready(end: number): Promise<RedisClient> {
@@ -154,9 +154,7 @@ function tooLate(): StoreUnavailableError {
   return new StoreUnavailableError("Redis did not answer in time", { details: { code: "ETIMEDOUT" } });
 }
 
-/**
- * Rejects with `StoreUnavailableError` if the work takes longer than `ms` milliseconds; its later result is ignored.
- */
+/** Rejects with `StoreUnavailableError` if the work takes longer than `ms` milliseconds; its later result is ignored. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(tooLate()), Math.max(0, ms));
@@ -168,24 +166,21 @@ export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
 }
 
 /**
- * A prompt connection refuses commands that it cannot send now; a patient one keeps them until it can, which queue
- * workers need.
+ * A prompt connection rejects commands that it cannot send now; a patient one keeps them until it can send them, as queue workers
+ * require.
  */
 type Manner = "prompt" | "patient";
 
 interface ConnectOptions {
   readonly place: RedisLocation;
-  /** For connecting, and on a prompt connection for each command; in milliseconds. */
+  /** Time limit for connecting, and on a prompt connection for each command; in milliseconds. */
   readonly timeoutMs: number;
   readonly manner: Manner;
-  /** What needs the package `ioredis`, for the error if it is missing: "Redis stores need". */
+  /** Beginning of the error message if `ioredis` is missing: "Redis stores need". */
   readonly needing: string;
 }
 
-/**
- * Makes a connection with the settings of `place`. A prompt one connects on demand, a patient one at once; both
- * reconnect.
- */
+/** Creates a connection with the settings of `place`. A prompt one connects on demand, a patient one at once; both reconnect. */
 async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): Promise<RedisClient> {
   const { Cluster, Redis } = await loaded(needing);
   const ofNodes = nodeSettings(manner, timeoutMs);
@@ -210,23 +205,23 @@ async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): P
   } else if ("nodes" in place.client) {
     client = place.client.duplicate([], { ...ofCluster, redisOptions: ofNodes });
   } else client = place.client.duplicate(ofServer);
-  // Failures are reported by the commands that they stop.
+  // The commands that fail report the error.
   client.on("error", () => undefined);
   return client;
 }
 
-/** Closes a connection in any state; commands that wait in it fail. */
+/** Closes a connection in any state; its pending commands fail. */
 export function letGo(client: RedisClient, disconnect: () => void = () => client.disconnect()): void {
-  // Between two attempts to connect, disconnecting alone would never end the client.
+  // Between two attempts to connect, disconnecting alone would not end the client.
   if (client.status === "reconnecting") client.connect().catch(() => undefined);
   disconnect();
 }
 
-/** A prompt connection has no retries of its own, because `RedisLink` does all waiting and retrying. */
+/** A prompt connection does not retry, because `RedisLink` does all waiting and retrying. */
 function nodeSettings(manner: Manner, timeoutMs: number) {
   const common = {
     protocol: 2,
-    // A client that is given may have asked for other forms of answers; the scripts' are read as these.
+    // A given client may be configured for other reply types; the scripts rely on these.
     stringNumbers: false,
     replyMapping: "legacy",
     keyPrefix: "",
@@ -237,14 +232,14 @@ function nodeSettings(manner: Manner, timeoutMs: number) {
   return {
     ...common,
     autoResendUnfulfilledCommands: false,
-    // Subscribers subscribe again; the client's own attempt would reject unhandled if the connection breaks once more.
+    // Subscribers resubscribe themselves; the client's own attempt would reject unhandled if the connection breaks again.
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     socketTimeout: timeoutMs,
   };
 }
 
-/** Short, so that work continues soon after Redis does. */
+/** Short, so that work continues soon after Redis is back. */
 function reconnectDelay(attempt: number): number {
   return Math.min(20 * attempt, 500);
 }

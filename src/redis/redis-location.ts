@@ -4,16 +4,16 @@ import { InvalidInputError } from "../errors/index.ts";
 
 export type RedisClient = Redis | Cluster;
 
-/** Where Redis is: one of `url`, `client` and `cluster`. */
+/** The address of Redis: one of `url`, `client` and `cluster`. */
 export interface RedisLocationOptions {
   /**
-   * `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. Default: none; one of `url`, `client` and
-   * `cluster` is needed.
+   * `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. Default: none; one of `url`, `client` and `cluster` is
+   * required.
    */
   readonly url?: string | undefined;
-  /** An `ioredis` client, single or cluster, whose settings are used: connections are made like it. Default: none. */
+  /** An `ioredis` client, single or cluster; connections are created with its settings. Default: none. */
   readonly client?: RedisClient | undefined;
-  /** Some nodes of a cluster, and further options of `ioredis`. Default: none. */
+  /** Some nodes of a cluster, and other options of `ioredis`. Default: none. */
   readonly cluster?:
     | { readonly nodes: readonly ClusterNode[]; readonly options?: ClusterOptions | undefined }
     | undefined;
@@ -24,7 +24,7 @@ export type RedisLocation =
   | { readonly client: RedisClient }
   | { readonly nodes: readonly ClusterNode[]; readonly options: ClusterOptions };
 
-/** The option rules wherever a Redis is given. A URL may hold a password, so it is never shown. */
+/** The option rules of all components that use Redis. A URL may contain a password, so it is never shown. */
 export const redisLocationRules = {
   url: (value: unknown, where: string): string => {
     if (typeof value === "string") return value;
@@ -41,8 +41,8 @@ export const redisLocationRules = {
 } as const;
 
 /**
- * Throws `InvalidInputError` if the options name no place or several; messages do not show the URL. `taker` is the
- * function that was given the options.
+ * Throws `InvalidInputError` unless exactly one location is given; messages do not contain the URL. `taker` is the function whose options
+ * are checked.
  */
 export function checkedRedisLocation(taker: string, { url, client, cluster }: RedisLocationOptions): RedisLocation {
   const given = [url, client, cluster].filter((one) => one !== undefined);

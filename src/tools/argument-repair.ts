@@ -5,13 +5,13 @@ import { isObject, type SchemaDocument } from "./schema-document.ts";
 import { nextTask, TooSlowError, withinLimit } from "./time-limit.ts";
 
 /**
- * The second reading of values that models write. It changes only those parts that do not fit the JSON Schema as they are:
+ * Reads values that models wrote a second time. It changes only values that do not fit the JSON Schema:
  *
- * 1. `null` for an optional member that cannot be null is absence.
- * 2. A JSON text where the schema wants an object, a list, a number or a boolean is decoded.
- * 3. Of several alternatives (`anyOf`, `oneOf`) the first one that fits after these changes counts.
+ * 1. `null` for an optional member that must not be null counts as a missing member.
+ * 2. JSON text is decoded where the schema expects an object, an array, a number or a boolean.
+ * 3. Of several alternatives (`anyOf`, `oneOf`) the first one that fits after these changes is used.
  *
- * A value that takes too long is left as it is.
+ * A value that takes too long is returned unchanged.
  */
 export async function repaired(document: SchemaDocument, value: unknown): Promise<unknown> {
   await nextTask();
@@ -33,7 +33,7 @@ class Reader {
     this.#document = document;
   }
 
-  /** @param open The schemas that this very value is being read by. */
+  /** @param open The schemas that are being applied to this value already. */
   read(schema: AnySchema, given: unknown, open: readonly Schema[]): unknown {
     if (!isObject(schema) || open.includes(schema) || fits(this.#document, schema, given)) return given;
     const inside = [...open, schema];
@@ -84,12 +84,12 @@ class Reader {
   }
 }
 
-/** Some models write the word where they leave a member out. */
+/** Some models write the text "null" for a missing member. */
 function isNull(value: unknown): boolean {
   return value === null || (typeof value === "string" && value.trim() === "null");
 }
 
-/** A text as the JSON in it, where the schema names its types and a text is none of them. */
+/** Decodes JSON text if the schema's types do not include a string. */
 function decoded({ type }: Schema, value: unknown): unknown {
   if (typeof value !== "string" || type === undefined || isOfType(value, type)) return value;
   const json = jsonIn(value);

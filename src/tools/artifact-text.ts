@@ -9,9 +9,9 @@ export type ArtifactReading =
   | { readonly ok: false; readonly code: string; readonly message: string };
 
 /**
- * A part of an artifact's text, or the places where a pattern matches: at most `length` characters, after a line that says which
- * they are and where to go on. Characters are UTF-16 units; no surrogate pair is split. A search yields to the event loop between
- * its parts, and rejects when the signal is aborted.
+ * A range of an artifact's text, or the passages that match a pattern: at most `length` characters, after a line with their positions and
+ * the position to continue from. Characters are UTF-16 units; no surrogate pair is split. A search yields to the event loop regularly,
+ * and rejects when the signal is aborted.
  */
 export async function readArtifactText(
   artifact: Artifact,
@@ -21,7 +21,7 @@ export async function readArtifactText(
   const { artifactId, name, contentType, content, size } = artifact;
   const shown = `Artifact ${artifactId} (${name}, ${contentType})`;
   if (isBinary(contentType)) {
-    const message = `${shown} holds ${size} bytes that are not text: it cannot be read here.`;
+    const message = `${shown} is binary (${size} bytes) and cannot be read as text.`;
     return { ok: false, code: "not_text", message };
   }
   if (args.from > 0 && args.from >= content.length) {
@@ -47,7 +47,7 @@ function isBinary(contentType: string): boolean {
 function endOf(content: string, from: number, length: number): number {
   const to = Math.min(content.length, from + length);
   const end = pairStart(content, to);
-  // A single pair is shown whole, otherwise reading would not advance.
+  // A single pair is shown complete, otherwise reading would not advance.
   return end > from ? end : Math.min(content.length, to + 1);
 }
 
@@ -55,11 +55,11 @@ function goOn(to: number, content: string): string {
   return to < content.length ? `; go on with from: ${to}` : "";
 }
 
-/** Lines are searched one by one, long ones in pieces of this many characters of which each overlaps the next by half. */
+/** Lines are searched one by one; long lines in pieces of this many characters, each overlapping the next by half. */
 const pieceLength = 400;
-/** A search ends where it is after this time. */
+/** A search stops after this time, in milliseconds. */
 const SEARCH_MS = 2_000;
-/** How long it keeps the event loop between two yields. */
+/** How long a search may block the event loop, in milliseconds. */
 const AT_ONCE_MS = 4;
 
 interface Piece {
@@ -78,7 +78,7 @@ async function searched(
     pattern = compilePattern(source);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    return { ok: false, code: "bad_pattern", message: `The pattern cannot be used: ${error.message}.` };
+    return { ok: false, code: "bad_pattern", message: `The pattern is invalid: ${error.message}.` };
   }
   const { TooSlowError } = await import("./time-limit.ts");
   try {
@@ -99,7 +99,7 @@ interface Search {
   readonly pattern: RegExp;
 }
 
-/** Matching pieces, and how far the search came when there was no more room or time. */
+/** Matching pieces, and the position at which the search stopped for lack of space or time. */
 async function piecesOf(
   content: string,
   { from, length, pattern }: Search,

@@ -1,55 +1,55 @@
 import { z } from "zod";
 import { type Json, jsonSchema, type RequestKind, type RequestVerdict, take, takeJson } from "../state/index.ts";
 
-// What a call keeps, asks and counts while its code runs, so that the code may end and run again without losing its place.
+// The values that a call notes, asks and bills while its code runs, so that the code can end and run again from where it was.
 
-/** Something that a tool's code asks while its call runs. */
+/** A question that a tool's code asks during its call. */
 export interface AskInput {
   /**
-   * `question`: a person gives an answer in words. `approval`: a person allows or refuses it. `auth`: the program gives
-   * credentials by `agent.resume({ auth })`; the code then has them as `run.auth`.
+   * `question`: a person answers with a text. `approval`: a person allows or refuses the action. `auth`: the program passes credentials
+   * to `agent.resume({ auth })`; the code can then read them as `run.auth`.
    */
   readonly kind: "question" | "approval" | "auth";
-  /** In words for a person: 1 to 10,000 characters. */
+  /** The question for a person: 1 to 10,000 characters. */
   readonly prompt: string;
-  /** What the question is about, for programs that show or decide it. Default: the arguments of the call. */
+  /** The subject of the question, for programs that show or decide it. Default: the arguments of the call. */
   readonly arguments?: Json | undefined;
-  /** Whole milliseconds after which it expires. Default: never. */
+  /** Whole milliseconds after which the question expires. Default: never. */
   readonly expiresAfterMs?: number | undefined;
 }
 
-/** What became of the last question. */
+/** The decision on the last question. */
 export interface ToolAnswer {
   /** The request that was decided. */
   readonly requestId: string;
-  /** What was asked for. */
+  /** The kind of the question. */
   readonly kind: RequestKind;
   /** `answered`, `approved`, `provided`, `rejected` or `expired`. */
   readonly verdict: RequestVerdict;
-  /** The answer in words; "" unless `answered`. */
+  /** The text of the answer; "" unless `answered`. */
   readonly text: string;
-  /** Why, in the words of the person who decided; `null` if none were given. */
+  /** The reason that the person gave; `null` if there is none. */
   readonly reason: string | null;
-  /** The person who decided; `null` if the request expired, or if the person is not known. */
+  /** The person who decided; `null` if the request expired, or if the person is unknown. */
   readonly by: string | null;
 }
 
-/** Usage elsewhere, as a tool's code was told. */
+/** Usage elsewhere, as reported by a tool's code. */
 export interface BillInput {
-  /** Names the bill within the call: the same key is counted once, however often the code runs. */
+  /** Identifies the bill within the call: a key is counted once, however often the code runs. */
   readonly key: string;
-  /** Under which name it is counted in `spent.byModel`. */
+  /** The name under which it is counted in `spent.byModel`. */
   readonly model: string;
-  /** Tokens of its prompts. */
+  /** Prompt tokens. */
   readonly inputTokens: number;
-  /** Tokens of its answers. */
+  /** Output tokens. */
   readonly outputTokens: number;
-  /** In dollars. Default: not known, so that the cost of the turn is not known either. */
+  /** In dollars. Default: unknown, which makes the cost of the turn unknown too. */
   readonly cost?: number | undefined;
 }
 
 /**
- * A tool returns it to wait for a decision; `run.ask()` makes it. The code has ended then, and runs again with the decision in
+ * Created by `run.ask()`; a tool returns it to wait for a decision. The code has ended then, and runs again with the decision in
  * `run.answer`.
  */
 export class AskedRequest {
@@ -82,7 +82,7 @@ const billSchema = z.strictObject({
   cost: z.number().nonnegative().max(MOST_DOLLARS).optional(),
 });
 
-// Parse values that user code hands to its run. Each throws `InvalidInputError` with the mistake and its place.
+// Parse values that user code passes to its run. Each throws `InvalidInputError` with the mistake and its path.
 
 export function takeQuestion(given: unknown): AskInput {
   return take(askSchema, given, "the question that run.ask() was given", { maxSize: LONGEST_NOTE });

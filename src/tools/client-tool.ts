@@ -10,7 +10,7 @@ import { type ParsedArguments } from "./parsed-arguments.ts";
 import { createToolRegistry } from "./registry.ts";
 
 /**
- * A tool that the agent's caller executes: the turn waits with a request of its kind until a caller answers it.
+ * A tool that the agent's caller executes: the turn waits with a request until a caller answers it.
  * Made by `clientTool` or `askUser`; frozen.
  */
 export interface ClientTool {
@@ -18,16 +18,16 @@ export interface ClientTool {
   readonly requestKind: "client" | "question";
   readonly name: string;
   readonly description: string;
-  /** The runtime cannot repeat what the caller does. */
+  /** The runtime cannot repeat the caller's action. */
   readonly effect: "once";
   readonly jsonSchema: JsonObject;
-  /** Parts of a JSON Schema that are not checked. */
+  /** Fragments of a JSON Schema that are not checked. */
   readonly unchecked?: readonly string[];
-  /** Milliseconds after which a request without an answer expires. Default: never. */
+  /** Milliseconds after which an unanswered request expires. Default: never. */
   readonly expiresAfterMs?: number;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
   parse(argumentsText: string): Promise<ParsedArguments>;
-  /** The request's question, in words. Never throws. */
+  /** The text of the request's question. Never throws. */
   describeCall(args: Json): string;
 }
 
@@ -38,18 +38,18 @@ export interface ClientToolDefinition<Schema extends ToolParameters> {
   readonly description: string;
   /** A zod 4 object schema, or the text of a JSON Schema. */
   readonly parameters: Schema;
-  /** The question to the caller, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
+  /** The text of the question to the caller. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
   readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;
-  /** Whole milliseconds after which a request without an answer expires. Default: never. */
+  /** Whole milliseconds after which an unanswered request expires. Default: never. */
   readonly expiresAfterMs?: number | undefined;
 }
 
-/** Declares a tool that the caller executes. Throws `InvalidInputError` that says which field is wrong. */
+/** Declares a tool that the caller executes. Throws `InvalidInputError` that names the invalid field. */
 export function clientTool<const Schema extends ToolParameters>(definition: ClientToolDefinition<Schema>): ClientTool {
   const of = toolNameIn(definition, "clientTool()");
   if (reading(of, () => "execute" in definition)) {
     throw new InvalidInputError(
-      `${of}: a client tool has no execute, its caller executes it; use defineTool for one that runs here.`,
+      `${of}: a client tool has no execute, because its caller executes it; use defineTool for a tool that runs here.`,
     );
   }
   const options = optionsOf<ClientToolDefinition<Schema>>(definition, of, clientToolOptionsSchema);
@@ -57,8 +57,8 @@ export function clientTool<const Schema extends ToolParameters>(definition: Clie
 }
 
 /**
- * The client tools that a turn's caller names, in order. Throws `InvalidInputError` for a wrong name, description or
- * schema, and for a name that comes twice.
+ * The client tools that a turn's caller declares, in order. Throws `InvalidInputError` for an invalid name, description or schema, and
+ * for duplicate names.
  */
 export function clientToolsOf(given: readonly ModelTool[]): readonly ClientTool[] {
   const tools = given.map(({ name, description, parameters }) =>
@@ -67,7 +67,7 @@ export function clientToolsOf(given: readonly ModelTool[]): readonly ClientTool[
   return createToolRegistry(tools).tools;
 }
 
-/** The fields of a definition; each value is checked where it is read. */
+/** The fields of a definition; each value is checked when it is read. */
 const clientToolOptionsSchema: OptionsSchema<ClientToolDefinition<ToolParameters>> = {
   rules: {
     name: anyRule,
@@ -105,7 +105,7 @@ function waitingTool<const Schema extends ToolParameters>(
   return Object.freeze(tool);
 }
 
-/** The caller's answer as the model sees it: texts as they are, other values as JSON text. Never throws. */
+/** The caller's answer as shown to the model: texts unchanged, other values as JSON text. Never throws. */
 export function answerText(tool: Pick<ClientTool, "name">, value: unknown): RenderedOutput {
   const answer = outputText(value);
   if (answer.ok) return { text: answer.text };
@@ -117,7 +117,7 @@ export interface AskUserOptions {
   readonly name?: string | undefined;
   /** For the model: when to ask. Default: when only the user knows or may decide. */
   readonly description?: string | undefined;
-  /** Whole milliseconds after which a question without an answer expires. Default: never. */
+  /** Whole milliseconds after which an unanswered question expires. Default: never. */
   readonly expiresAfterMs?: number | undefined;
 }
 
@@ -126,15 +126,15 @@ const questionSchema = z.object({
   options: z.array(z.string().min(1)).optional().describe("Answers to choose from, where there are such."),
 });
 
-/** A question as the model asked it: the arguments of `askUser()`. */
+/** A question of the model: the arguments of `askUser()`. */
 export type UserQuestion = z.output<typeof questionSchema>;
 
 const defaultDescription =
   "Asks the user a question and waits for the answer. Use it when you need something that only the user knows or may decide.";
 
 /**
- * A tool by which the model asks the user: the turn waits with a request of kind `question`. Throws `InvalidInputError`
- * for a name, a description or an expiry that is wrong.
+ * A tool with which the model asks the user: the turn waits with a request of kind `question`. Throws `InvalidInputError` for an invalid
+ * name, description or expiry.
  */
 export function askUser(options?: AskUserOptions): ClientTool {
   const checked = optionsOf<AskUserOptions>(options, "askUser()", askUserOptionsSchema);

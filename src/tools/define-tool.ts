@@ -13,79 +13,79 @@ export type CheckedArguments<Schema extends ToolParameters> = Schema extends z.c
   ? z.output<Schema>
   : JsonObject;
 
-/** The arguments of `execute`: the checked ones, and the secrets by their names. */
+/** The arguments of `execute`: the checked ones, plus the secrets by name. */
 export type ToolArguments<Schema extends ToolParameters, SecretName extends string = never> = [SecretName] extends [
   never,
 ]
   ? CheckedArguments<Schema>
   : CheckedArguments<Schema> & { readonly [Name in SecretName]: string };
 
-/** What `defineTool()` takes. */
+/** Options of `defineTool()`. */
 export interface ToolDefinition<Schema extends ToolParameters, SecretName extends string = never> {
   /** Letters, digits, `_` and `-`; 1 to 64 characters. */
   readonly name: string;
   /** For the model: the tool's purpose and when to use it. */
   readonly description: string;
   /**
-   * An object schema of zod 4 or zod/mini, or the text of a JSON Schema. Its asynchronous checks run, for at most 60 seconds. Transforms must give JSON values: their result is journalled,
-   * and after a restart `execute` gets it from there.
+   * An object schema of zod 4 or zod/mini, or the text of a JSON Schema. Asynchronous checks run for at most 60 seconds. Transforms must
+   * return JSON values: their result is journalled, and `execute` gets it from the journal after a restart.
    */
   readonly parameters: Schema;
   /** Decides whether a call with an unknown outcome may be repeated. Default `once`: never. */
   readonly effect?: EffectClass | undefined;
   /**
-   * Does the work. Its result becomes text for the model: a string as it is, other values as JSON. An error that it
-   * throws is told to the model.
+   * Does the work. Its result becomes text for the model: a string unchanged, other values as JSON. If it throws, the model gets the
+   * error message.
    */
   execute(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
-  /** Called after a crash to find out whether a `once` call took effect. Default: it ends as `outcome_unknown`. */
+  /** Called after a crash to find out whether a `once` call took effect. Default: the call ends as `outcome_unknown`. */
   reconcile?(args: ToolArguments<Schema, SecretName>, run: RunContext): Promise<Reconciliation>;
   /**
-   * Ends what a call has begun elsewhere: called when the turn ends (by an abort, a limit, a failure) while a call that has
-   * noted something (`run.note`) is open, whether its code runs, waits for an answer, or was lost with its process. The turn
-   * ends when it has returned or thrown, or after 5 seconds. Not for tools with a `queue`. Default: nothing is called.
+   * Stops work that a call has started elsewhere. Called when the turn ends (by an abort, a limit, a failure) while a call that has noted
+   * something (`run.note`) is open, whether its code runs, waits for an answer, or was lost with its process. The turn ends when `cancel`
+   * has returned or thrown, or after 5 seconds. Not for tools with a `queue`. Default: nothing is called.
    */
   cancel?(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
   /**
-   * Whether a person has to approve a call before it runs: always, or when this function of the checked arguments says
-   * so. An approval applies to exactly these arguments. Default false. A function that throws fails the call.
+   * Whether a person has to approve a call before it runs: always, or if this function of the checked arguments returns true. An approval
+   * applies to exactly these arguments. Default false. If the function throws, the call fails.
    */
   readonly needsApproval?:
     | boolean
     | ((args: CheckedArguments<Schema>, run: RunContext) => boolean | Promise<boolean>)
     | undefined;
-  /** Whole milliseconds after which a call without a decision is refused. Default: never. */
+  /** Whole milliseconds after which an undecided call is refused. Default: never. */
   readonly approvalExpiresAfterMs?: number | undefined;
-  /** The question to a person, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
+  /** The text of the question to a person. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
   readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;
-  /** `required`: it runs only where `run.auth` has credentials; until then the turn waits. Default: it runs anyway. */
+  /** `required`: a call runs only if `run.auth` has credentials; until then the turn waits. Default: it runs without. */
   readonly auth?: "required" | undefined;
   /**
-   * Parameters that the model neither sees nor gives, and that are never stored: each is resolved right before every
-   * attempt and passed to `execute` with the arguments. Default: none.
+   * Parameters that the model neither sees nor sets, and that are never stored: each is resolved right before every attempt and passed to
+   * `execute` with the arguments. Default: none.
    */
   readonly secrets?: { readonly [Name in SecretName]: SecretResolver } | undefined;
   /**
-   * Name of the queue whose workers run the calls, in any process: 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and not
-   * `wake`. The agent's turn waits for the call as it does for a child. Nothing of it runs in the agent's own process,
-   * and `execute` gets only what any process can know (see `RunContext`). Default: calls run in the agent's process.
+   * Name of the queue whose workers run the calls, in any process: 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and not `wake`. The
+   * agent's turn waits for the call as for a child. None of the tool's code runs in the agent's process, and `execute` gets only values
+   * that are available in any process (see `RunContext`). Default: calls run in the agent's process.
    */
   readonly queue?: string | undefined;
-  /** Only with `queue`: whole number from 0 to 1,000,000, the lowest is run first. Default 0. */
+  /** Only with `queue`: whole number from 0 to 1,000,000; the lowest runs first. Default 0. */
   readonly priority?: number | undefined;
   /** Milliseconds per attempt; time spent in a queue does not count. Default 60,000. */
   readonly timeoutMs?: number | undefined;
   /** Calls that may run at a time in one process; for a `queue` its workers set the limit. Default: unlimited. */
   readonly concurrency?: number | undefined;
-  /** Attempts in all. Default 1; more than 1 only with effect `none` or `keyed`. */
+  /** Maximum number of attempts. Default 1; more than 1 only with effect `none` or `keyed`. */
   readonly maxAttempts?: number | undefined;
   /** Characters of output shown to the model. Default 32,000. */
   readonly maxOutputCharacters?: number | undefined;
-  /** Bytes of arguments that are accepted. Default 1,000,000. */
+  /** Maximum size of the arguments, in bytes. Default 1,000,000. */
   readonly maxArgumentBytes?: number | undefined;
 }
 
-/** Declares a tool. Throws `InvalidInputError` that says which field is wrong and what would be right. */
+/** Declares a tool. Throws `InvalidInputError` that names the invalid field and the expected value. */
 export function defineTool<const Schema extends ToolParameters, const SecretName extends string = never>(
   definition: ToolDefinition<Schema, SecretName>,
 ): Tool<ToolArguments<Schema, SecretName>> {
@@ -94,7 +94,7 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
   return reading(of, () => made(options, definition));
 }
 
-/** The fields of a definition; each value is checked where it is read. */
+/** The fields of a definition; each value is checked when it is read. */
 const toolOptionsSchema: OptionsSchema<ToolDefinition<ToolParameters>> = {
   rules: {
     name: anyRule,
@@ -130,7 +130,7 @@ const toolOptionsSchema: OptionsSchema<ToolDefinition<ToolParameters>> = {
   takesOwnFields: true,
 };
 
-/** `self` is the author's own object, on which its functions are called. */
+/** `self` is the author's object; its functions are called as methods of it. */
 function made<Schema extends ToolParameters, SecretName extends string>(
   definition: ToolDefinition<Schema, SecretName>,
   self: ToolDefinition<Schema, SecretName>,
@@ -158,7 +158,7 @@ function made<Schema extends ToolParameters, SecretName extends string>(
   }
   if (effect.data === "once" && maxAttempts > 1) {
     throw refuse(
-      `maxAttempts is ${maxAttempts}, but a tool with effect "once" is never repeated; use maxAttempts 1, or effect "none" or "keyed" if a repeat does no harm.`,
+      `maxAttempts is ${maxAttempts}, but a tool with effect "once" is never repeated; use maxAttempts 1, or effect "none" or "keyed" if a call can be repeated safely.`,
     );
   }
   checkWaits(definition, refuse);
@@ -205,13 +205,13 @@ function boundTo<Value>(self: object, value: Value): Value {
   return typeof value === "function" ? (value.bind(self) as Value) : value;
 }
 
-/** As an author declares it: always, never, or by a function of the checked arguments. */
+/** The option as the author declares it: always, never, or by a function of the checked arguments. */
 interface ApprovalDefinition {
   readonly name: string;
   readonly needsApproval?: boolean | ((args: never, run: RunContext) => boolean | Promise<boolean>) | undefined;
 }
 
-/** An answer that is neither true nor false fails the call: a slip of the author must not let it run without approval. */
+/** If the function returns anything but true or false, the call fails: a mistake of the author must not let it run without approval. */
 function approvalRule(definition: ApprovalDefinition): Tool["needsApproval"] {
   const { name, needsApproval = false } = definition;
   if (typeof needsApproval === "boolean") return needsApproval;
@@ -219,7 +219,7 @@ function approvalRule(definition: ApprovalDefinition): Tool["needsApproval"] {
     const answer: unknown = await needsApproval.call(definition, copyOfJson(args) as never, run);
     if (typeof answer === "boolean") return answer;
     throw new InvalidInputError(
-      `Tool "${name}": needsApproval gave ${answer === null ? "null" : typeof answer}, not true or false.`,
+      `Tool "${name}": needsApproval returned ${answer === null ? "null" : typeof answer}, not true or false.`,
       { details: { tool: name } },
     );
   };

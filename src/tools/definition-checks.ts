@@ -1,15 +1,14 @@
 import { assertId, describeValue, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
-/**
- * Makes the error for a wrong field of one tool. `what` says what is wrong and what would be right; the tool's name is
- * added.
- */
+/** Creates the error for an invalid field of a tool. `what` states what is wrong and what is expected; the tool's name is added. */
 export type Refuse = (what: string, cause?: unknown) => InvalidInputError;
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** The subject of error texts: the tool by its name, where it has one. Throws `InvalidInputError` unless given a definition. */
+/**
+ * The beginning of error messages: the tool with its name, if it has one. Throws `InvalidInputError` if `definition` is not an object.
+ */
 export function toolNameIn(definition: unknown, of: string): string {
   const isObject = reading(
     of,
@@ -22,7 +21,9 @@ export function toolNameIn(definition: unknown, of: string): string {
   return typeof name === "string" && namePattern.test(name) ? `Tool "${name}"` : of;
 }
 
-/** Checks the fields that every kind of tool has. Gives the way to refuse the others. Throws `InvalidInputError`. */
+/**
+ * Checks the fields that every kind of tool has. Returns the function that creates errors for other fields. Throws `InvalidInputError`.
+ */
 export function checkIdentity(name: unknown, description: unknown): Refuse {
   if (typeof name !== "string" || !namePattern.test(name)) {
     const shown = typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : describeValue(name);
@@ -37,10 +38,10 @@ export function checkIdentity(name: unknown, description: unknown): Refuse {
   return refuse;
 }
 
-/** 31,000 years: such a distant time can still be stored exactly. */
+/** 31,000 years: even such a distant time is stored exactly. */
 const maxExpiryMs = 1e15;
 
-/** Checks how long a request may stay open, in whole milliseconds; `undefined` means for ever. */
+/** Checks how long a request may stay open, in whole milliseconds; `undefined` means forever. */
 export function checkExpiry(field: string, milliseconds: number | undefined, refuse: Refuse): void {
   if (milliseconds === undefined) return;
   if (Number.isSafeInteger(milliseconds) && milliseconds >= 1 && milliseconds <= maxExpiryMs) return;
@@ -69,7 +70,7 @@ export function checkWaits(options: WaitOptions, refuse: Refuse): void {
   }
   checkExpiry("approvalExpiresAfterMs", approvalExpiresAfterMs, refuse);
   if (approvalExpiresAfterMs !== undefined && needsApproval === undefined) {
-    throw refuse("approvalExpiresAfterMs is given, but no call of it needs approval; say needsApproval as well.");
+    throw refuse("approvalExpiresAfterMs is set, but no call needs approval; set needsApproval as well.");
   }
   checkOptionalFunction("describeCall", describeCall, refuse);
   if (auth !== undefined && auth !== "required") {
@@ -84,14 +85,14 @@ interface QueueChoice {
   readonly concurrency?: number | undefined;
 }
 
-/** The queue of agents that wait for a worker. */
+/** The queue of wake jobs, which activate agents. */
 const QUEUE_OF_AGENTS = "wake";
 const HIGHEST_PRIORITY = 1_000_000;
 
 export function checkQueue({ queue, priority, concurrency }: QueueChoice, refuse: Refuse): void {
   if (queue === undefined) {
     if (priority === undefined) return;
-    throw refuse("priority is given, but its calls wait in no queue; say queue as well.");
+    throw refuse("priority is set without a queue; set queue as well.");
   }
   try {
     assertId("queue", queue);
@@ -99,17 +100,17 @@ export function checkQueue({ queue, priority, concurrency }: QueueChoice, refuse
     throw refuse(error instanceof Error ? `${error.message}.` : "queue is not valid.", error);
   }
   if (queue === QUEUE_OF_AGENTS) {
-    throw refuse(`queue is "${QUEUE_OF_AGENTS}", which is that of the agents; give the tool's queue another name.`);
+    throw refuse(`queue is "${QUEUE_OF_AGENTS}", which is reserved for agents; give the tool's queue another name.`);
   }
   if (concurrency !== undefined) {
     throw refuse(
-      `concurrency is given with a queue; how many of its calls run at a time is said where the queue is worked on: createRuntime({ work: { queues: { "${queue}": { concurrency: ${describeValue(concurrency)} } } } }).`,
+      `concurrency and queue are both set; set the concurrency of the queue on its workers: createRuntime({ work: { queues: { "${queue}": { concurrency: ${describeValue(concurrency)} } } } }).`,
     );
   }
   if (priority === undefined) return;
   if (typeof priority === "number" && Number.isSafeInteger(priority) && priority >= 0 && priority <= HIGHEST_PRIORITY)
     return;
   throw refuse(
-    `priority is ${describeValue(priority)}; use a whole number from 0 to 1,000,000, the lowest is run first.`,
+    `priority is ${describeValue(priority)}; use a whole number from 0 to 1,000,000, the lowest runs first.`,
   );
 }

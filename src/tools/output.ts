@@ -5,15 +5,15 @@ import { type ImagePart, isBase64, readResult } from "./tool-result.ts";
 /** A tool's result for the model. */
 export interface RenderedOutput {
   readonly text: string;
-  /** Images that go with the text. Default none. */
+  /** Images that are sent with the text. Default: none. */
   readonly images?: readonly ImagePart[];
-  /** `unreadable`: the output cannot be shown; the text has the reason. `told`: the tool returned an error. Not set on success. */
+  /** `unreadable`: the output cannot be shown; the text contains the reason. `told`: the tool returned an error. Not set on success. */
   readonly error?: "unreadable" | "told";
 }
 
 /**
- * Strings go as they are, `undefined` as "", results in parts as texts and images, everything else as JSON text. Never throws.
- * @param redact Takes the secrets of the call out of the text. Default: there are none.
+ * Strings are returned unchanged, `undefined` as "", results in parts as texts and images, everything else as JSON text. Never throws.
+ * @param redact Removes the secrets of the call from the text. Default: there are none.
  */
 export function renderOutput(value: unknown, redact: Redact = nothingToRedact): RenderedOutput {
   try {
@@ -36,10 +36,10 @@ function unreadable(reason: string): RenderedOutput {
 
 type TextOfValue = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
 
-/** The result's text; where it has none, the reason. */
+/** The result's text, or the reason why it has none. */
 export function outputText(value: unknown, redact: Redact = nothingToRedact): TextOfValue {
   if (typeof value === "string") {
-    if (isLongImage(value)) return { ok: false, reason: `it is an image as text; give images by ${asParts}` };
+    if (isLongImage(value)) return { ok: false, reason: `it is an image as text; return images with ${asParts}` };
     return { ok: true, text: redact(withoutImages(value)) };
   }
   if (value === undefined) return { ok: true, text: "" };
@@ -56,8 +56,8 @@ const maxReasonCharacters = 500;
 const maxRenderedValues = 10_000_000;
 
 /**
- * Refuses values that JSON.stringify would silently drop or turn into `{}`, and more than ten million values, which would block
- * the process for two seconds; names those that it would turn into `null`.
+ * Throws for values that JSON.stringify would silently drop or convert to `{}`, and for more than ten million values, which would block
+ * the process for two seconds. Names values that it would convert to `null`.
  */
 function createReplacer(): (this: unknown, key: string, value: unknown) => unknown {
   let values = 0;
@@ -68,7 +68,7 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
       if (isLongImage(value)) throw imageAsText(key);
       return withoutImages(value);
     }
-    // A null would look like a given value: the model would take it for a fact.
+    // The model would mistake a null for a value of the tool.
     if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
     if (value === undefined) return Array.isArray(this) ? "undefined" : undefined;
     if (value === null) return (this as Record<string, unknown>)[key] instanceof Date ? "Invalid Date" : null;
@@ -79,21 +79,21 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
   };
 }
 
-/** Longer images are not shown as text; icons may be. */
+/** Longer images are not shown as text; shorter ones (icons) may be. */
 const LONGEST_IMAGE_TEXT = 1_000;
 const asParts = 'toolResult({ content: [{ type: "image", data, mimeType }] })';
 
-/** The beginnings of PNG, JPEG, GIF and WebP in base64. */
+/** The first characters of PNG, JPEG, GIF and WebP in base64. */
 const imageStart = /^(?:data:image\/|iVBORw0KGg|\/9j\/|R0lGOD[dl]|UklGR)/;
 const imageHead = /data:image\/[\w.+-]{1,40};base64,/g;
 
-/** Whether it is nothing but an image: a URL, or base64 alone. */
+/** Whether the text is only an image: a data URL, or base64. */
 function isLongImage(text: string): boolean {
   if (text.length <= LONGEST_IMAGE_TEXT || !imageStart.test(text)) return false;
   return text.startsWith("data:") ? !/\s\S/.test(text) : isBase64(text);
 }
 
-/** Pages and documents may have images between their text, which are of no use to a model there. */
+/** Pages and documents may contain images in their text, which a model cannot use there. */
 function withoutImages(text: string): string {
   let kept = "";
   let from = 0;
@@ -108,12 +108,12 @@ function withoutImages(text: string): string {
 }
 
 function imageAsText(key: string): TypeError {
-  return new TypeError(`"${headOf(key, 100)}" is an image; give images by ${asParts}`);
+  return new TypeError(`"${headOf(key, 100)}" is an image; return images with ${asParts}`);
 }
 
-/** Checked before `toJSON`: a Buffer turns into an array of numbers, many times its size. */
+/** Runs before `toJSON`, because a Buffer would become an array of numbers, many times its size. */
 function lookAhead(container: object): void {
-  // An array may have a length of billions and no members.
+  // A sparse array may have a length of billions.
   if (Array.isArray(container) && container.length > maxRenderedValues) throw tooManyValues();
   const members: readonly unknown[] = Array.isArray(container) ? container : Object.values(container);
   for (const member of members) {
@@ -122,10 +122,10 @@ function lookAhead(container: object): void {
 }
 
 function tooManyValues(): TypeError {
-  return new TypeError(`it has more than ${maxRenderedValues} values; give fewer, or a text`);
+  return new TypeError(`it has more than ${maxRenderedValues} values; return fewer, or a text`);
 }
 
-const binaryKind = `binary data; give an image by ${asParts}, other data as text, for instance by toString("base64")`;
+const binaryKind = `binary data; return an image with ${asParts}, other data as text, for instance by toString("base64")`;
 
 function lossyKindOf(value: unknown): string | undefined {
   if (typeof value === "bigint") return "a bigint";
@@ -137,10 +137,10 @@ function lossyKindOf(value: unknown): string | undefined {
   if (value instanceof Promise) return "a promise that was not awaited";
   if (value instanceof Error) return "an error, which should have been thrown";
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return binaryKind;
-  return hasNothingToShow(value) ? `an object of class ${classOf(value)}, of which JSON shows nothing` : undefined;
+  return hasNothingToShow(value) ? `an object of class ${classOf(value)}, which is empty as JSON` : undefined;
 }
 
-/** Values whose content is behind methods and private fields (a RegExp, a Response, an iterator): JSON has `{}` for them. */
+/** Values with their content behind methods and private fields (a RegExp, a Response, an iterator), which JSON represents as `{}`. */
 function hasNothingToShow(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value);
@@ -159,9 +159,9 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * Head and tail of a text that is too long for the model, with a sentence between them about the cut.
- * Characters are UTF-16 units; a surrogate pair is never split. A text that fits is returned unchanged. The result
- * is at most `maxCharacters` long, unless the sentence alone is longer.
+ * Head and tail of a text that is too long for the model, with a note about the cut between them. Characters are UTF-16 units; a
+ * surrogate pair is never split. A text that fits is returned unchanged. The result has at most `maxCharacters`, unless the note alone is
+ * longer.
  */
 export function excerptOf(text: string, maxCharacters: number, artifactId: string): string {
   if (text.length <= maxCharacters) return text;
@@ -176,12 +176,12 @@ export function excerptOf(text: string, maxCharacters: number, artifactId: strin
   return text.slice(0, headEnd) + sentenceFor(tailStart - headEnd) + text.slice(tailStart);
 }
 
-/** The first characters of a text; a surrogate pair at the cut is left out whole. */
+/** The first characters of a text, without half of a surrogate pair at the cut. */
 export function headOf(text: string, characters: number): string {
   return text.slice(0, splitsPair(text, characters) ? characters - 1 : characters);
 }
 
-/** The index itself, or the one before it where it would split a surrogate pair. */
+/** The index itself, or the one before it if it would split a surrogate pair. */
 export function pairStart(text: string, at: number): number {
   return splitsPair(text, at) ? at - 1 : at;
 }

@@ -19,7 +19,7 @@ import { secretClashIn, secretGivenIn, type SecretResolvers } from "./secrets.ts
 /** An object schema of zod 4 or zod/mini, or the text of a JSON Schema. */
 export type ToolParameters = z.core.$ZodType | string;
 
-/** Throws by `refuse` what is neither, cannot be compiled, or does not describe an object. */
+/** Throws the error from `refuse` for a value that is neither, cannot be compiled, or does not describe an object. */
 export function readParameters(parameters: ToolParameters, refuse: Refuse = plainly): Parameters {
   let read: ReadSchema;
   try {
@@ -42,7 +42,7 @@ export function readParameters(parameters: ToolParameters, refuse: Refuse = plai
 
 type ReadSchema = Omit<Parameters, "repair">;
 
-/** The second reading of values that models write for a schema (`repaired`). */
+/** Creates the repair function (`repaired`) for values that models wrote for a schema. */
 export function createRepair(jsonSchema: JsonObject): Repair {
   let document: SchemaDocument | undefined;
   return async (value) => {
@@ -52,7 +52,7 @@ export function createRepair(jsonSchema: JsonObject): Repair {
   };
 }
 
-/** The field of a tool that names unchecked parts of its schema; absent where all is checked. */
+/** The field of a tool that lists unchecked fragments of its schema; absent if everything is checked. */
 export function uncheckedOf({ unchecked = [] }: Parameters): { readonly unchecked?: readonly string[] } {
   return unchecked.length === 0 ? {} : { unchecked: Object.freeze([...unchecked]) };
 }
@@ -76,9 +76,9 @@ interface ParseOptions {
 }
 
 /**
- * From the model's own text to checked arguments. Arguments that do not fit as they are, are read a second time (`repaired`); the
- * second reading is then the one that is journalled, shown and run. No text at all and `null` count as `{}`. Never rejects: every
- * mistake comes back as a message for the model (guarantees F24, S9).
+ * Parses and checks the model's arguments. If they do not fit, they are repaired and checked again; the repaired value is then
+ * journalled, shown and run. An empty text and `null` count as `{}`. Never rejects: mistakes are returned as a message for the model
+ * (guarantees F24, S9).
  */
 export async function parseArguments(
   parameters: Parameters,
@@ -94,7 +94,7 @@ export async function parseArguments(
     // The path to a forbidden key consists of the model's own keys, of any length.
     return refused(toolName, `${headOf(reason, maxReasonCharacters)}. It must be one complete JSON object.`);
   }
-  // An object that was encoded twice.
+  // An object that was encoded twice arrives as a string.
   if (typeof value === "string") value = value.trim() === "" ? {} : (jsonIn(value) ?? value);
   value ??= {};
   if (typeof value !== "object" || Array.isArray(value)) {
@@ -125,18 +125,18 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? "an array" : `a ${typeof value}`;
 }
 
-/** Parameters given as a zod schema. Throws `InvalidInputError` when JSON Schema cannot express it. */
+/** Parameters declared by a zod schema. Throws `InvalidInputError` if JSON Schema cannot express it. */
 function zodParameters(schema: z.core.$ZodType): ReadSchema {
   return { jsonSchema: jsonSchemaOf(schema), check: (value) => check(schema, value) };
 }
 
-/** The methods of a schema that zod/mini and early versions do not have. */
+/** Methods of a schema that are missing in zod/mini and early versions. */
 interface Describing {
   readonly meta?: (this: z.core.$ZodType) => object | undefined;
   readonly toJSONSchema?: (this: z.core.$ZodType, params: { readonly io: "input" }) => z.core.JSONSchema.BaseSchema;
 }
 
-/** What a schema's own copy of zod was told about it, by `describe` and `meta`. */
+/** The metadata of a schema in its own copy of zod, set by `describe` and `meta`. */
 const ownRegistry = {
   get: (schema: z.core.$ZodType) => metadataOf(schema),
   has: (schema: z.core.$ZodType) => metadataOf(schema) !== undefined,
@@ -148,9 +148,9 @@ function metadataOf(schema: z.core.$ZodType): object | undefined {
 }
 
 /**
- * The JSON Schema of a user's schema. Theirs may be another copy and version of zod: it knows all types of its schemas, and only it
- * has what was told about them. Versions that have no method for it are asked for that.
- * @throws Error when JSON Schema cannot express it.
+ * The JSON Schema of a user's schema. The schema may come from another copy and version of zod: that copy knows all its types and
+ * metadata, so its `toJSONSchema` is used if it has one.
+ * @throws Error if JSON Schema cannot express the schema.
  */
 export function writtenByZod(schema: z.core.$ZodType): z.core.JSONSchema.BaseSchema {
   const { toJSONSchema } = schema as Describing;
@@ -185,16 +185,16 @@ async function check(schema: z.core.$ZodType, value: unknown): Promise<ParsedArg
   const json = toJson(result.data);
   if (json.ok) return { ok: true, value: result.data, json: json.json };
   const { path, message } = json.issue;
-  const transformed = { path, message: `the tool's own transform gave something else than JSON: ${message}` };
+  const transformed = { path, message: `the tool's own transform returned something other than JSON: ${message}` };
   return { ok: false, message: `${unfit([transformed]).message}\n${faultOfTool}` };
 }
 
 function issuesOf(issue: z.core.$ZodIssue): Issue[] {
   const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
-  // Where zod was given no language, its messages do not name what is expected.
+  // If no language is set in zod, its messages do not contain the expected type.
   const known = issue.code === "invalid_type" ? { expected: issue.expected } : {};
   if (issue.code !== "invalid_union") return [{ path, ...known, ...messageOf(issue.message) }];
-  // A union's own message says nothing, so the expectations of its alternatives are listed.
+  // A union's own message has no details, so the expectations of its alternatives are listed.
   const alternatives = issue.errors
     .flat()
     .slice(0, 5)
@@ -217,13 +217,14 @@ function messageOf(text: string): { readonly message: string; readonly expected?
 
 const maxSchemaBytes = 256_000;
 const maxRemembered = 1_000;
-/** The texts may come from callers of a server. */
+/** Bounds the memory: the texts may come from callers of a server. */
 const maxRememberedCharacters = 10_000_000;
 
 /**
- * Parameters given as the text of a JSON Schema, of any draft from 4 to 2020-12; defaults are not filled in.
- * The schema may be untrusted: no reference leaves it, no code is generated from it, each check of a value has a time limit,
- * and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per text. Throws `InvalidInputError` if it is not a JSON object.
+ * Parameters declared by the text of a JSON Schema, of any draft from 4 to 2020-12; defaults are not filled in. The schema may be
+ * untrusted: references outside of it are not followed, no code is generated from it, each check of a value has a time limit, and
+ * fragments that cannot be checked are listed in `unchecked` and shown to the model. Each text is parsed once. Throws `InvalidInputError`
+ * if it is not a JSON object.
  */
 function jsonSchemaParameters(text: string): ReadSchema {
   const known = remembered.get(text);
@@ -254,7 +255,7 @@ function asObject(value: unknown): JsonObject {
   throw new InvalidInputError('The JSON Schema of the parameters must be an object, such as {"type":"object"}.');
 }
 
-/** Arguments are always an object: providers want the schema to say so, and a foreign one may not. */
+/** Arguments are always an object: providers require that the schema declares it, and a foreign schema may not. */
 function rootTypeOf({ type }: JsonObject): JsonObject {
   return type === undefined || (Array.isArray(type) && type.includes("object")) ? { type: "object" } : {};
 }
@@ -266,12 +267,12 @@ async function checked(document: SchemaDocument, value: unknown): Promise<Parsed
     return issues.length === 0 ? accepted(value) : unfit(issues);
   } catch (error) {
     if (error instanceof TooSlowError) return { ok: false, message: error.message };
-    // Nesting overflowed the stack; nothing else throws here.
+    // Deep nesting overflowed the stack; nothing else throws here.
     return { ok: false, message: "the schema of this tool cannot be checked against them" };
   }
 }
 
-/** The tool gets a copy: its changes to the arguments must not reach the journal. */
+/** The tool gets a copy, so that its changes to the arguments do not affect the journal. */
 function accepted(value: unknown): ParsedArguments {
   const copied = toJson(value);
   if (copied.ok) return { ok: true, value: copied.json, json: value as Json };
@@ -280,7 +281,7 @@ function accepted(value: unknown): ParsedArguments {
 
 const maxDescribedCharacters = 500;
 
-/** A call in words for the person who decides on it: `name(arguments as JSON, cut at 500 characters)`. */
+/** The text of a call for the person who decides on it: `name(arguments as JSON, cut at 500 characters)`. */
 function describeByArguments(name: string, args: Json): string {
   const text = JSON.stringify(args);
   const shown = text.length > maxDescribedCharacters ? `${headOf(text, maxDescribedCharacters)}…` : text;
@@ -288,8 +289,8 @@ function describeByArguments(name: string, args: Json): string {
 }
 
 /**
- * The author's description of a call, or its arguments where there is none. If the author's function throws or does not return a
- * string, the arguments are shown instead, so that a person can still decide. Never throws.
+ * The author's description of a call, or its arguments if there is none. If the author's function throws or does not return a string, the
+ * arguments are shown, so that a person can still decide. Never throws.
  */
 export function describer(name: string, describe: ((args: never) => string) | undefined): (args: Json) => string {
   return (args) => {

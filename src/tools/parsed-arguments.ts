@@ -6,31 +6,31 @@ import type { Json, JsonObject } from "../state/index.ts";
 export type ParsedArguments =
   | {
       readonly ok: true;
-      /** For `execute`: with a zod schema its output, transforms applied. */
+      /** For `execute`: the output of the zod schema, with transforms applied. */
       readonly value: unknown;
       /** For the journal, for display and for approval. */
       readonly json: Json;
     }
   | {
       readonly ok: false;
-      /** For the model: the mistakes, their places, and what would be right. */
+      /** For the model: the mistakes, their paths, and the expected values. */
       readonly message: string;
-      /** The same by field, where fields are to blame; at most 20. */
+      /** The mistakes by field, if fields are invalid; at most 20. */
       readonly issues?: readonly { readonly path: string; readonly message: string }[] | undefined;
     };
 
 export type Refusal = Extract<ParsedArguments, { readonly ok: false }>;
 
-/** Reads a value again that does not fit its schema; gives the same value where nothing is to be changed. */
+/** Repairs a value that does not fit its schema; returns the same value if nothing is changed. */
 export type Repair = (value: unknown) => Promise<unknown>;
 
-/** A tool's parameters, however they were declared. */
+/** A tool's parameters, independent of how they were declared. */
 export interface Parameters {
   /** For the model: a JSON Schema whose root is an object. */
   readonly jsonSchema: JsonObject;
-  /** Parts of a foreign schema that are shown to the model and not checked, each with its path and the reason. Default none. */
+  /** Fragments of a foreign schema that are shown to the model but not checked, each with its path and the reason. Default: none. */
   readonly unchecked?: readonly string[] | undefined;
-  /** Checks a value that was read from JSON, with the schema's own code. Never rejects. */
+  /** Checks a value that was parsed from JSON, with the schema's own code. Never rejects. */
   check(value: unknown): Promise<ParsedArguments>;
   readonly repair: Repair;
 }
@@ -39,14 +39,14 @@ export interface Parameters {
 export interface Issue {
   readonly path: Path;
   readonly message: string;
-  /** What would have been right, if that is known. */
+  /** The expected value, if known. */
   readonly expected?: string | undefined;
 }
 
 const maxIssues = 20;
 const maxLineLength = 300;
 
-/** Refuses a value: for the model one line per issue, `path: message (expected …)`; past 20 issues the rest is counted. */
+/** A refusal for the model with one line per issue, `path: message (expected …)`; from the 21st on, issues are only counted. */
 export function unfit(given: readonly Issue[]): Refusal {
   const issues = given.slice(0, maxIssues).map(({ path, message, expected }) => {
     const line = `${message}${expected === undefined ? "" : ` (expected ${expected})`}`;
@@ -58,12 +58,12 @@ export function unfit(given: readonly Issue[]): Refusal {
   return { ok: false, message: lines.join("\n"), issues };
 }
 
-/** How often a text may be encoded. */
+/** How many times a text may be JSON-encoded. */
 const MOST_ENCODINGS = 3;
 
 /**
- * The value of a JSON text that holds no text: encoded once, or up to three times. `undefined` for any other text, and for whole numbers
- * that would lose digits.
+ * The value of a JSON text that was encoded up to three times. `undefined` if it is not JSON or is a string, and for integers that would
+ * lose digits.
  */
 export function jsonIn(text: string): unknown {
   let value: unknown = text;

@@ -1,7 +1,7 @@
 /**
- * A pattern that a model or a foreign schema gave, with the `u` flag, which JSON Schema prescribes. Escapes that this flag forbids
- * because they are needless are accepted; so are `(?i)`, `(?m)` and `(?s)` at the beginning and `(?P<name>`, as in other languages. Its test may
- * take for ever: run it within a time limit. Throws `SyntaxError`.
+ * Compiles a pattern of a model or a foreign schema with the `u` flag, as JSON Schema prescribes. Needless escapes, which this flag
+ * forbids, are accepted; so are `(?i)`, `(?m)` and `(?s)` at the beginning and `(?P<name>`, as in other languages. Testing it may never
+ * end: run it within a time limit. Throws `SyntaxError`.
  */
 export function compilePattern(source: string): RegExp {
   const pattern = source

@@ -4,7 +4,7 @@ import type { JsonObject, ModelTool } from "../state/index.ts";
 
 /** The fields that every kind of tool has: functions, subagents, client tools. */
 export interface RegisteredTool {
-  /** What kind of tool it is, for instance `function`. */
+  /** The kind of the tool, for instance `function`. */
   readonly kind: string;
   /** Its name for the model. */
   readonly name: string;
@@ -15,22 +15,22 @@ export interface RegisteredTool {
 }
 
 export interface ToolRegistry<Member extends RegisteredTool> {
-  /** In the order of registration, without those on demand. */
+  /** In the order of registration, without those in `onDemand`. */
   readonly tools: readonly Member[];
-  /** Members that the model sees only when there is something for them to do. */
+  /** Members that are shown to the model only when they have something to do. */
   readonly onDemand: readonly Member[];
   get(name: string): Member | undefined;
-  /** Whether the model sees the tool of that name only when there is something for it to do. */
+  /** Whether the tool of that name is shown to the model only when it has something to do. */
   isOnDemand(name: string): boolean;
-  /** The tools for the model, with those on demand at the end when they are wanted; the same array each time. */
+  /** The tools for the model, including those on demand at the end if requested; always the same array. */
   definitions(options?: { readonly onDemand: boolean }): readonly ModelTool[];
-  /** The answer to a model that called an unknown tool. */
+  /** The message for a model that called an unknown tool. */
   unknownToolMessage(name: string): string;
 }
 
 /**
- * Throws `InvalidInputError` when two tools have one name.
- * @param onDemand Tools that the model sees only when there is something for them to do; no other tool may have their names.
+ * Throws `InvalidInputError` if two tools have the same name.
+ * @param onDemand Tools that are shown to the model only when they have something to do; no other tool may have their names.
  */
 export function createToolRegistry<Member extends RegisteredTool>(
   tools: readonly Member[],
@@ -56,7 +56,7 @@ export function createToolRegistry<Member extends RegisteredTool>(
   return Object.freeze(registry);
 }
 
-/** The registry with further tools behind its own. A name that it has already stays that of its own tool. */
+/** A registry with the given tools after those of `base`. If a name exists in both, the tool of `base` is kept. */
 export function withTools<Member extends RegisteredTool>(
   base: ToolRegistry<Member>,
   tools: readonly Member[],

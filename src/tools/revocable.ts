@@ -13,19 +13,13 @@ import type { Redact } from "./tool.ts";
 
 export interface RevocableRun {
   readonly run: RunContext;
-  /**
-   * After this, everything that leaves through this run (progress, artifacts, prompts, a child's input) goes through
-   * `redact`.
-   */
+  /** From then on, `redact` is applied to all values that leave through this run (progress, artifacts, prompts, a child's input). */
   readonly redactWith: (redact: Redact) => void;
-  /**
-   * After this, every access to `run`, and every method taken from it earlier, throws. Calling it again changes
-   * nothing.
-   */
+  /** From then on, every access to `run`, and every method obtained from it earlier, throws. Calling it again changes nothing. */
   readonly revoke: () => void;
-  /** To be called when the tool's code has reached its first pause: later calls are not its first act. */
+  /** Call it when the tool's code reaches its first pause: later calls are not its first action. */
   readonly begun: () => void;
-  /** Whether the tool's first act was a `spawn()` that was refused with this error: then nothing was done before. */
+  /** Whether the tool's first action was a `spawn()` that was refused with this error, so that nothing was done before. */
   readonly isFirstRefusal: (error: unknown) => boolean;
 }
 
@@ -36,9 +30,8 @@ interface FirstAct {
 }
 
 /**
- * A run context that is valid for one call. `auth` is not enumerable, so that logging the run shows no credentials.
- * Plain values that were read during the call (a string, the signal) keep their values. Most tools read nothing of it, so it is
- * made when something is read.
+ * A run context that is valid for one call. `auth` is not enumerable, so that logging the run shows no credentials. Plain values that
+ * were read during the call (a string, the signal) stay valid. Most tools do not read it, so it is created on first access.
  */
 export function revocable(callId: string, contextOf: () => RunContext): RevocableRun {
   return new LentRun(callId, contextOf);
@@ -97,7 +90,7 @@ class LentRun implements RevocableRun {
   }
 }
 
-/** What a tool is handed in place of its run, which has twenty-odd getters and methods, until it looks at it. */
+/** Stands in for the run, which has some twenty getters and methods, until the tool accesses it. */
 class Shown {
   readonly #show: () => RunContext;
 
@@ -110,7 +103,7 @@ class Shown {
   }
 }
 
-/** Read-only: a write fails as on a frozen object. */
+/** Read-only: assignments throw, as on a frozen object. */
 const asShown: ProxyHandler<RunContext> = {
   get: (target, key) => Reflect.get(Shown.of(target), key),
   has: (target, key) => Reflect.has(Shown.of(target), key),
@@ -129,8 +122,8 @@ function refuseChange(_target: object, key: string | symbol): never {
 }
 
 /**
- * Each getter asks `live` again, and so does each method when it is called: keeping a method does not help. Values from the tool's
- * code are parsed here, before anything reads them.
+ * Each getter calls `live`, and so does each method when it is called, so keeping a method does not help. Values from the tool's code are
+ * parsed here, before anything reads them.
  */
 function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, firstAct: FirstAct): RunContext {
   const progress: RunContext["progress"] = (update) => live().progress(conceal(takeUpdate(update)));
@@ -242,14 +235,14 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
   };
 }
 
-/** A rejection that the tool's code does not await must not end the process. */
+/** Prevents that a rejection which the tool's code does not await ends the process. */
 function heard<T>(work: () => Promise<T>): Promise<T> {
   const promise = work();
   promise.catch(() => undefined);
   return promise;
 }
 
-/** Whether an error of `spawn()` says that no child was started, and none was. */
+/** Whether an error of `spawn()` means that no child was started. */
 function isRefusal(error: unknown): boolean {
   return error instanceof InvalidInputError || error instanceof NotFoundError || error instanceof PolicyRefusedError;
 }

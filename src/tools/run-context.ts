@@ -16,17 +16,17 @@ import type { AskedRequest, AskInput, BillInput, ToolAnswer } from "./call-in-pa
 
 /** The agent for which a tool runs. */
 export interface RunAgent {
-  /** The agent. */
+  /** Id of the agent. */
   readonly agentId: string;
-  /** Name of its definition. */
+  /** Name of the agent's definition. */
   readonly name: string;
-  /** The agent that spawned it; null for a root. */
+  /** Id of the agent that spawned it; `null` for a root. */
   readonly parentAgentId: string | null;
-  /** The root of its tree. */
+  /** Id of the root of its tree. */
   readonly rootAgentId: string;
   /** 0 for a root agent. */
   readonly depth: number;
-  /** The group that it was created in; `null` if there is none. */
+  /** The session that it was created in; `null` if there is none. */
   readonly sessionId: string | null;
   /** The tenant of the runtime. */
   readonly tenant: string;
@@ -46,14 +46,14 @@ export interface PreviousTool {
 export interface GenerateInput {
   /** The prompt, oldest first. */
   readonly messages: readonly { readonly role: "system" | "user" | "assistant"; readonly content: Content }[];
-  /** Upper bound of tokens to generate, which is what the runtime reserves. Default: the agent's own. */
+  /** Maximum number of tokens to generate, which the runtime reserves. Default: the agent's own. */
   readonly maxOutputTokens?: number | undefined;
   /** Name of a model that the runtime knows. Default: the agent's own. */
   readonly model?: string | undefined;
 }
 
 export interface ArtifactInput {
-  /** Versions of one artifact share their name. */
+  /** Name of the artifact; its versions share it. */
   readonly name: string;
   /** A media type, for instance `text/plain`. */
   readonly contentType: string;
@@ -61,124 +61,123 @@ export interface ArtifactInput {
   readonly content: string;
 }
 
-/** The version that `run.saveArtifact()` has stored. */
+/** A version that `run.saveArtifact()` stored. */
 export interface SavedArtifact {
   /** Id of this version. */
   readonly artifactId: string;
   /**
-   * Counts from 1 over the artifacts of one name. In a queued tool the artifact is stored with the end of the call: `version`
-   * is the one that it has then, unless another call saves one of that name meanwhile.
+   * Counted from 1 per name. In a queued tool the artifact is stored when the call ends: `version` is the one that it gets then, unless
+   * another call saves an artifact of that name in between.
    */
   readonly version: number;
 }
 
 export interface SpawnOptions {
-  /** Names the child within this call. */
+  /** Identifies the child within this call. */
   readonly key: string;
-  /** Limits of the child's own; never more than what its parent has left. Default: none. */
+  /** The child's own limits; never more than its parent has left. Default: none. */
   readonly budget?: unknown;
 }
 
 /** A subagent that a tool has started. */
 export interface SpawnedChild {
-  /** The child. */
+  /** Id of the child. */
   readonly agentId: string;
   /**
-   * Settles when the child's turn has ended, with any `status`. In a queued tool it rejects, because it would block
-   * a worker for as long as the child runs. Return `run.await(child)` there.
+   * Settles when the child's turn has ended, with any `status`. Rejects in a queued tool, because waiting would block a worker while the
+   * child runs; return `run.await(child)` there.
    */
   readonly result: Promise<{ readonly status: string; readonly text: string }>;
 }
 
 export interface AwaitOptions {
-  /** Text before the child's answer in the call's result, for instance a heading. Default: none. */
+  /** Text that precedes the child's answer in the call's result, for instance a heading. Default: none. */
   readonly prefix?: string | undefined;
 }
 
 /**
- * The run that called a tool, as the tool sees it. It is valid only during the call: afterwards every access throws
- * `InvalidInputError`. The runtime implements it.
+ * The context of a tool call. Valid only during the call: afterwards every access throws `InvalidInputError`. The runtime implements it.
  */
 export interface RunContext {
   /** The agent that made the call. */
   readonly agent: RunAgent;
-  /** The turn that the call is part of. */
+  /** Id of the turn that contains the call. */
   readonly turnId: string;
-  /** The step that asked for the call, from 1. */
+  /** The step that contains the call, from 1. */
   readonly step: number;
   /** Id of the call within its agent. */
   readonly callId: string;
-  /** 1 for the first attempt; more only with `maxAttempts` above 1, after a restart, or after the answer to a question. */
+  /** 1 for the first attempt; higher only with `maxAttempts` above 1, after a restart, or after the answer to a question. */
   readonly attempt: number;
-  /** The last progress that the code of this call noted, also before a restart; `null` if it has noted nothing. */
+  /** The last value that the code of this call noted, also before a restart; `null` if there is none. */
   readonly noted: Json;
-  /** The decision on the last question of the code; `null` if it has asked nothing. */
+  /** The decision on the code's last question; `null` if it has asked none. */
   readonly answer: ToolAnswer | null;
   /** The user's prompt of this turn, as text. */
   readonly prompt: string;
-  /** Earlier calls of the turn, in the order of their ends. */
+  /** Earlier calls of the turn, in the order in which they ended. */
   readonly previousTools: readonly PreviousTool[];
   /** The turn so far. */
   readonly trace: readonly TraceEntry[];
-  /** In a queued tool: the result of the worker's own `resolveAuth`, since credentials never travel. */
+  /** In a queued tool: the result of the worker's own `resolveAuth`, because credentials are never queued. */
   readonly auth: Auth | undefined;
-  /** The actor who started the turn; `null` if none was named. Stored, unlike `auth`, and so the same after a restart. */
+  /** The actor who started the turn; `null` if none was given. Unlike `auth` it is stored, so it is the same after a restart. */
   readonly actorId: string | null;
-  /** How full the model's context window was after its last answer, from 0 to 100; null when that is not known. */
+  /** Fill level of the model's context window after its last answer, from 0 to 100; `null` if unknown. */
   readonly contextPercent: number | null;
-  /** Aborted on time-out, interrupt, and when the agent stops. */
+  /** Aborted on timeout, interrupt, and when the agent stops. */
   readonly signal: AbortSignal;
-  /** The same for every repeat of this call: hand it to a receiver that drops duplicates. */
+  /** The same for every repeat of this call: pass it to a receiver that drops duplicates. */
   readonly idempotencyKey: string;
   /** Reports progress to followers (`tool.progress`). Ephemeral: never stored. */
   readonly progress: (update: Json) => void;
   /**
-   * A model call on the agent's budget. It is journalled: a rerun with the same prompt gets the first answer. In a queued tool it
-   * throws `UnsupportedError`, since the agent, with its budget and journal, may live in another process.
+   * Calls a model on the agent's budget. The call is journalled: a rerun with the same prompt gets the first answer. Throws
+   * `UnsupportedError` in a queued tool, because the agent's budget and journal may be in another process.
    */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
-  /** In a queued tool the artifact is stored with the call's end, and not at all where the attempt fails and is repeated. */
+  /** Stores an artifact. In a queued tool it is stored when the call ends, and not at all if the attempt fails and is repeated. */
   readonly saveArtifact: (artifact: ArtifactInput) => Promise<SavedArtifact>;
   /**
-   * Starts a subagent. The same `key` within one call names the same child: spawning twice is one spawn. Rejects with
-   * `NotFoundError` for a definition that the runtime was not given. In a queued tool it begins when the tool returns
+   * Starts a subagent. The same `key` within one call identifies the same child: spawning twice is one spawn. Rejects with
+   * `NotFoundError` for a definition that the runtime does not have. In a queued tool the child starts when the tool returns
    * `run.await(child)`.
    */
   readonly spawn: (definition: unknown, input: string, options: SpawnOptions) => Promise<SpawnedChild>;
   /**
-   * For the tool to return: `return run.await(child)`. The call then waits for the child, through restarts and without holding a
-   * slot, and the child's answer is the call's result. Throws `InvalidInputError` for a child that this turn has not spawned.
+   * Leaves the call's result to a child: `return run.await(child)`. The call then waits for the child, across restarts and without
+   * holding a slot, and the child's answer becomes the call's result. Throws `InvalidInputError` for a child that this turn has not spawned.
    */
   readonly await: (child: Pick<SpawnedChild, "agentId">, options?: AwaitOptions) => AwaitedChild;
   /**
-   * Stores how far the code has come, up to 1 Mi characters of JSON; resolves when it is stored. Where the code runs again
-   * (after a crash, or with an answer) it reads the last one as `run.noted`. In a queued tool it rejects with `UnsupportedError`.
+   * Stores the progress of the code, up to 1 Mi characters of JSON; resolves when it is stored. If the code runs again (after a crash, or
+   * with an answer), it reads the last value as `run.noted`. Rejects with `UnsupportedError` in a queued tool.
    */
   readonly note: (value: Json) => Promise<void>;
   /**
-   * For the tool to return: `return run.ask({ kind, prompt })`. The turn then waits for the decision, through restarts and
-   * without holding a slot; then the code runs again, with `run.answer`. What it has to know by then it notes before. In a
-   * queued tool it throws `UnsupportedError`.
+   * Asks for a decision: `return run.ask({ kind, prompt })`. The turn then waits for the decision, across restarts and without holding a
+   * slot; then the code runs again, with `run.answer`. Note values that the code needs then before asking. Throws `UnsupportedError` in a
+   * queued tool.
    */
   readonly ask: (question: AskInput) => AskedRequest;
   /**
-   * Counts tokens and money that were used elsewhere on the turn's account and those above it, as they were told: beyond a
-   * limit too. Resolves when it is stored. In a queued tool it rejects with `UnsupportedError`.
+   * Adds tokens and money that were used elsewhere to the turn's account and those above it, unchecked, even beyond a limit. Resolves
+   * when it is stored. Rejects with `UnsupportedError` in a queued tool.
    */
   readonly bill: (use: BillInput) => Promise<void>;
 }
 
-/** The actor of a turn. */
+/** The user or service on whose behalf a turn runs. */
 export interface Auth {
   /** Stored: used for ownership, approvals and audit. */
   readonly actorId: string;
-  /** Never stored, queued, logged, traced or shown: resolved again after a restart. */
+  /** Never stored, queued, logged, traced or shown; resolved again after a restart. */
   readonly credentials?: unknown;
 }
 
 /**
- * A copy whose `credentials` can be read but are not enumerable: JSON, spreading and console output leave them out. The
- * runtime does this to every `Auth`.
+ * A copy with readable but non-enumerable `credentials`: JSON, spreading and console output leave them out. The runtime does this to
+ * every `Auth`.
  */
 export function concealCredentials(auth: Auth): Auth {
   const concealed = { actorId: auth.actorId };
@@ -189,8 +188,8 @@ export function concealCredentials(auth: Auth): Auth {
 }
 
 /**
- * A tool returns it to leave its result to a child that it has spawned; `run.await(child)` makes it. The call then waits for the
- * child without holding a slot, and the child's answer is its result.
+ * Created by `run.await(child)`; a tool returns it so that the child's answer becomes its result. The call then waits for the child
+ * without holding a slot.
  */
 export class AwaitedChild {
   readonly childId: string;
@@ -203,9 +202,9 @@ export class AwaitedChild {
   }
 }
 
-/** Longest content of an artifact that every store can hold, in UTF-16 units: 100 MB of a tool's result fit. */
+/** Longest content of an artifact that every store accepts, in UTF-16 units; enough for a tool result of 100 MB. */
 export const LONGEST_ARTIFACT = 2 ** 27;
-/** Largest update of progress, in characters: it is sent to all followers. */
+/** Largest progress update, in characters: it is sent to all followers. */
 const LARGEST_UPDATE = 2 ** 20;
 const LONGEST_NAME = 1_000;
 
@@ -224,7 +223,7 @@ const generateInputSchema = z.object({
 
 const awaitOptionsSchema = z.object({ prefix: z.string().optional() }).optional();
 
-// Parse values that user code hands to its run. Each throws `InvalidInputError` with the mistake and its place.
+// Parse values that user code passes to its run. Each throws `InvalidInputError` with the mistake and its path.
 
 export function takeArtifact(given: unknown): ArtifactInput {
   const maxSize = LONGEST_ARTIFACT + 4 * LONGEST_NAME;
@@ -264,7 +263,7 @@ export interface CheckedSpawn {
   readonly limits: Limits;
 }
 
-/** Throws `InvalidInputError` for wrong arguments of `run.spawn()`. */
+/** Throws `InvalidInputError` for invalid arguments of `run.spawn()`. */
 export function checkedSpawn(input: unknown, options: unknown): CheckedSpawn {
   const prompt = reading("run.spawn()", () => textRule(input, "run.spawn(): the child's input"));
   const { key, budget } = optionsOf<SpawnOptions>(options, "run.spawn()", spawnOptionsSchema);

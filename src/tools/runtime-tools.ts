@@ -5,10 +5,7 @@ import { type ParsedArguments } from "./parsed-arguments.ts";
 
 export type InternalToolName = "load_history" | "list_tool_calls" | "load_tool_results" | "read_artifact";
 
-/**
- * A tool on the agent's own context, which the runtime carries out. Where an agent has these tools, no other tool can have
- * their names.
- */
+/** A tool on the agent's own context, which the runtime executes. If an agent has these tools, no other tool may have their names. */
 export interface InternalTool {
   readonly kind: "internal";
   readonly name: InternalToolName;
@@ -46,7 +43,7 @@ const readArtifactSchema = z.object({
 /** Checked arguments of `read_artifact`. */
 export type ReadArtifactArguments = z.output<typeof readArtifactSchema>;
 
-/** Its parameters are computed on first access, since most programs never use the tool. */
+/** The parameters are computed on first access, because most programs never use the tool. */
 function runtimeTool<Kind extends string, Name extends string>(
   kind: Kind,
   name: Name,
@@ -67,7 +64,7 @@ function runtimeTool<Kind extends string, Name extends string>(
   } as const);
 }
 
-/** Reads results that were cut: every agent with tools has it from its first such result on. */
+/** Reads results that were cut; every agent with tools gets it with its first such result. */
 export const artifactTool: InternalTool = runtimeTool(
   "internal",
   "read_artifact",
@@ -75,7 +72,7 @@ export const artifactTool: InternalTool = runtimeTool(
   readArtifactSchema,
 );
 
-/** The three on the conversation, in the order in which a model sees them. */
+/** The three tools on the conversation, in the order in which a model sees them. */
 export const internalTools: readonly InternalTool[] = Object.freeze([
   runtimeTool(
     "internal",
@@ -100,8 +97,8 @@ export const internalTools: readonly InternalTool[] = Object.freeze([
 export type ControlToolName = "subagent_status" | "subagent_wait" | "subagent_cancel";
 
 /**
- * A tool on the agent's own subagents in the background. The runtime carries it out; where an agent has such subagents it
- * has these tools, and their names are taken. Unlike internal tools they are recorded and counted as any tool call.
+ * A tool on the agent's own background subagents, which the runtime executes. An agent with such subagents has these tools, and their
+ * names are reserved. Unlike internal tools they are recorded and counted like any tool call.
  */
 export interface ControlTool {
   readonly kind: "control";
@@ -134,7 +131,7 @@ export const cancelArgumentsSchema = z.object({
   reason: z.string().max(500).optional().describe("Why, in a few words."),
 });
 
-/** The three of them, in the order in which a model sees them. */
+/** The three control tools, in the order in which a model sees them. */
 export const controlTools: readonly ControlTool[] = Object.freeze([
   runtimeTool(
     "control",

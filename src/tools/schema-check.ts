@@ -3,12 +3,12 @@ import type { Issue } from "./parsed-arguments.ts";
 import type { SchemaDocument } from "./schema-document.ts";
 import { nextTask, withinLimit } from "./time-limit.ts";
 
-/** Whether the value fits a schema of the document. Within `withinLimit`. */
+/** Whether the value fits a schema of the document. Call it inside `withinLimit`. */
 export function fits(document: SchemaDocument, schema: Schema | boolean, value: unknown): boolean {
   return validate(value, schema, document.draft, document.targets).valid;
 }
 
-/** Mistakes of a value that was read from JSON; none if it fits. Throws `TooSlowError`, and `RangeError` past the stack. */
+/** Mistakes in a value that was parsed from JSON; empty if it fits. Throws `TooSlowError`, and `RangeError` if the stack overflows. */
 export async function issuesOf(document: SchemaDocument, value: unknown): Promise<readonly Issue[]> {
   const errorsOf = (isShort: boolean): readonly OutputUnit[] =>
     withinLimit(() => validate(value, document.root, document.draft, document.targets, isShort).errors);
@@ -19,13 +19,13 @@ export async function issuesOf(document: SchemaDocument, value: unknown): Promis
   try {
     all = errorsOf(false);
   } catch {
-    // Too many mistakes to collect them all.
+    // The check for all mistakes took too long: report the first ones only.
     all = first;
   }
   return all.filter(({ keyword }) => !wrappers.has(keyword)).map((error) => issueOf(error, value));
 }
 
-/** Keywords whose errors are followed by what is wrong inside. */
+/** Keywords whose errors are followed by more specific ones. */
 const wrappers: ReadonlySet<string> = new Set([
   "$ref",
   "allOf",

@@ -6,15 +6,15 @@ export type SchemaObject = Readonly<Record<string, unknown>>;
 /** A foreign schema, prepared for the validator. */
 export interface SchemaDocument {
   readonly draft: SchemaDraft;
-  /** A copy that holds only what can be checked: known keywords in their proper form, with all references resolved. */
+  /** A copy with only the checkable keywords in their valid form, with all references resolved. */
   readonly root: Schema | boolean;
   /** The targets of the copy's references. */
   readonly targets: Readonly<Record<string, Schema | boolean>>;
-  /** Parts that are shown to the model and not checked, each with its location and the reason. At most 100. */
+  /** Fragments that are shown to the model but not checked, each with its location and the reason. At most 100. */
   readonly unchecked: readonly string[];
 }
 
-/** Reads a schema of any draft from 4 to 2020-12. Parts that cannot be checked are listed in `unchecked`; never throws. */
+/** Reads a schema of any draft from 4 to 2020-12. Fragments that cannot be checked are listed in `unchecked`; never throws. */
 export function readDocument(root: SchemaObject): SchemaDocument {
   const reader = new Reader(root);
   return {
@@ -27,11 +27,11 @@ export function readDocument(root: SchemaObject): SchemaDocument {
 
 type Holds = "value" | "schema" | "schemas" | "schema map";
 
-/** What a keyword holds, and the form in which it has a meaning. */
+/** The content of a keyword, and the check of its form. */
 interface Keyword {
   readonly holds: Holds;
   readonly isProper: (value: unknown) => boolean;
-  /** Whether its schemas are about the value itself rather than about its members or items. */
+  /** Whether its schemas apply to the value itself rather than to its members or items. */
   readonly inPlace?: boolean;
 }
 
@@ -53,7 +53,7 @@ const keywords: ReadonlyMap<string, Keyword> = new Map([
   ...keywordsOf("value", isTexts, ["required"]),
   ...keywordsOf("value", Array.isArray, ["enum"]),
   ...keywordsOf("value", () => true, ["const"]),
-  // The validator looks formats up in an ordinary object.
+  // The validator looks up formats in a plain object.
   ...keywordsOf("value", (value) => typeof value === "string" && !(value in Object.prototype), ["format"]),
   ...keywordsOf("value", (value) => isObject(value) && Object.values(value).every(isTexts), ["dependentRequired"]),
   ...keywordsOf("schema", isSchema, ["additionalProperties", "unevaluatedProperties", "propertyNames", "contains"]),
@@ -75,7 +75,7 @@ function keywordsOf(
   return names.map((name) => [name, { holds, isProper, inPlace }]);
 }
 
-/** The validator's own names for references of all drafts are one here. */
+/** The reference keywords of all drafts are treated alike. */
 const references = ["$ref", "$dynamicRef", "$recursiveRef"] as const;
 const rootAddress = "troupe:///schema";
 const mostUnchecked = 100;
@@ -85,9 +85,9 @@ class Reader {
   readonly targets: Record<string, Schema | boolean> = Object.create(null) as Record<string, Schema | boolean>;
   readonly unchecked: string[] = [];
   readonly #copies = new Map<SchemaObject, Schema>();
-  /** Schemas by the full addresses that references use. */
+  /** Schemas by the full URI that references use. */
   readonly #addresses = new Map<string, unknown>();
-  /** The address to which a schema's references are relative. */
+  /** The base URI of a schema's references. */
   readonly #bases = new Map<SchemaObject, string>();
   #references = 0;
 
@@ -98,7 +98,7 @@ class Reader {
     this.#index(root, rootAddress);
   }
 
-  /** @param open The schemas that the same value is being checked against here. */
+  /** @param open The schemas that are being applied to the same value already. */
   copyOf(given: unknown, at: string, open: Set<unknown>): Schema | boolean {
     if (typeof given === "boolean") return given;
     if (!isObject(given)) {
@@ -123,7 +123,7 @@ class Reader {
     const keyword = keywords.get(name);
     if (keyword === undefined) return;
     if (!keyword.isProper(value)) {
-      this.#leaveOut(at, `${shown(JSON.stringify(value))} has no meaning here`);
+      this.#leaveOut(at, `${shown(JSON.stringify(value))} is not valid here`);
       return;
     }
     const inside = keyword.inPlace === true ? open : new Set<unknown>();
@@ -135,7 +135,7 @@ class Reader {
 
   #copyMap(map: SchemaObject, at: string, open: Set<unknown>): SchemaObject {
     const copies = Object.entries(map).map(([name, value]) => {
-      // `dependencies` holds lists of names too.
+      // `dependencies` may also contain lists of names.
       const names = typeof value === "string" ? [value] : value;
       return [name, isTexts(names) ? names : this.copyOf(value, `${at}/${name}`, open)];
     });
@@ -148,9 +148,9 @@ class Reader {
     const reference = String(given[keyword]);
     const target = this.#find(addressOf(reference, this.#bases.get(given) ?? rootAddress));
     if (typeof target !== "boolean" && !(isObject(target) && this.#bases.has(target))) {
-      this.#leaveOut(at, `${keyword} ${shown(reference)} leads to no schema within it`);
+      this.#leaveOut(at, `${keyword} ${shown(reference)} does not refer to a schema in this document`);
     } else if (open.has(target)) {
-      this.#leaveOut(at, `${keyword} ${shown(reference)} leads back to the schema it belongs to`);
+      this.#leaveOut(at, `${keyword} ${shown(reference)} refers back to the schema that contains it`);
     } else {
       this.#references += 1;
       copy["$ref"] = `#${this.#references}`;
@@ -165,7 +165,7 @@ class Reader {
 
   #copyPatterns(copy: Record<string, unknown>, value: unknown, at: string): void {
     if (!isObject(value)) {
-      this.#leaveOut(at, `${shown(JSON.stringify(value))} has no meaning here`);
+      this.#leaveOut(at, `${shown(JSON.stringify(value))} is not valid here`);
       return;
     }
     const patterns: [string, Schema | boolean][] = [];
@@ -176,7 +176,7 @@ class Reader {
     copy["patternProperties"] = Object.fromEntries(patterns);
   }
 
-  /** The pattern as the validator reads it, with the `u` flag. */
+  /** The pattern in the validator's form, with the `u` flag. */
   #patternOf(source: unknown, at: string): string | undefined {
     try {
       if (typeof source !== "string") throw new TypeError("it is not a text");
@@ -188,7 +188,7 @@ class Reader {
     }
   }
 
-  /** Brings spellings of other drafts, and of OpenAPI, into the one that the validator knows. */
+  /** Converts spellings of other drafts, and of OpenAPI, to the one that the validator supports. */
   #adapt(given: SchemaObject, copy: Record<string, unknown>): void {
     if (given["nullable"] === true && copy["type"] !== undefined) copy["type"] = [copy["type"], "null"].flat();
     for (const [exclusive, limit] of [
@@ -205,11 +205,11 @@ class Reader {
     const patterns = given["patternProperties"];
     const isComplete =
       !isObject(patterns) || Object.keys(patterns).length === Object.keys(Object(copy["patternProperties"])).length;
-    // A pattern that is not checked may match any name, so the keywords for the rest have no meaning.
+    // An unchecked pattern may match any name, so the keywords for the other names cannot be applied.
     if (!isComplete) for (const rest of ["additionalProperties", "unevaluatedProperties"]) delete copy[rest];
   }
 
-  /** Records the addresses of all schemas, also of those in unknown keywords: a reference may lead there. */
+  /** Records the URIs of all schemas, even of those in unknown keywords, because a reference may point to them. */
   #index(value: unknown, base: string): void {
     if (Array.isArray(value)) for (const one of value) this.#index(one, base);
     if (!isObject(value)) return;
@@ -251,7 +251,7 @@ class Reader {
 
 function addressOf(reference: string, from: string): string | undefined {
   const hash = reference.indexOf("#");
-  // The fragment is kept as written: names in it are compared letter by letter.
+  // The fragment is kept as written, because names in it are compared exactly.
   const fragment = hash < 0 || hash === reference.length - 1 ? "" : reference.slice(hash);
   if (hash === 0) return `${from}${fragment}`;
   return URL.canParse(reference, from) ? `${withoutFragment(new URL(reference, from).href)}${fragment}` : undefined;

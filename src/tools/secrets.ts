@@ -14,7 +14,7 @@ import type { Refuse } from "./definition-checks.ts";
 import type { RunContext } from "./run-context.ts";
 import type { Redact, ResolvedArguments } from "./tool.ts";
 
-/** Gives a secret's value for one run, for instance from `run.auth` or a vault. Asked again for every attempt. */
+/** Returns a secret's value for one run, for instance from `run.auth` or a vault. Called again for every attempt. */
 export type SecretResolver = (run: RunContext) => string | Promise<string>;
 
 export type SecretResolvers = Readonly<Record<string, SecretResolver>>;
@@ -22,7 +22,9 @@ export type SecretResolvers = Readonly<Record<string, SecretResolver>>;
 const namePattern = /^[a-zA-Z_][a-zA-Z0-9_]{0,63}$/;
 const unsafeNames: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** A tool's secrets; undefined if it has none. Throws by `refuse` for one that has no resolver or is a parameter too. */
+/**
+ * A tool's secrets; `undefined` if it has none. Throws the error from `refuse` for a secret that has no resolver or is also a parameter.
+ */
 export function checkSecrets(secrets: unknown, jsonSchema: JsonObject, refuse: Refuse): SecretResolvers | undefined {
   if (secrets === undefined) return undefined;
   if (typeof secrets !== "object" || secrets === null || Array.isArray(secrets)) {
@@ -36,11 +38,11 @@ export function checkSecrets(secrets: unknown, jsonSchema: JsonObject, refuse: R
     }
     if (isParameter(jsonSchema, name)) {
       throw refuse(
-        `"${name}" is in parameters and in secrets; a secret is not for the model: take it out of parameters.`,
+        `"${name}" is in parameters and in secrets; a model must not set a secret: remove it from parameters.`,
       );
     }
     if (typeof resolver === "function") continue;
-    throw refuse(`secrets.${name} must be a function that gives a text, not ${typeof resolver}.`);
+    throw refuse(`secrets.${name} must be a function that returns a text, not ${typeof resolver}.`);
   }
   return Object.keys(secrets).length === 0 ? undefined : ({ ...secrets } as SecretResolvers);
 }
@@ -50,7 +52,7 @@ function isParameter({ properties, required }: JsonObject, name: string): boolea
   return isProperty || (Array.isArray(required) && required.includes(name));
 }
 
-/** From the journalled arguments to those for `execute`; see `Tool.resolveArguments`. */
+/** Converts the journalled arguments to those for `execute`; see `Tool.resolveArguments`. */
 export async function resolveArguments(
   json: Json,
   run: RunContext,
@@ -62,7 +64,7 @@ export async function resolveArguments(
       async ([name, resolver]) => [name, await resolveSecret(tool.name, name, resolver, run)] as const,
     ),
   );
-  // Not enumerable: logging, copying and JSON leave them out, as with credentials.
+  // Not enumerable: logging, copying and JSON leave them out, like credentials.
   const properties = values.map(([name, value]) => [name, { value, enumerable: false }] as const);
   return {
     args: Object.defineProperties(Object(args), Object.fromEntries(properties)),
@@ -85,11 +87,12 @@ async function resolveSecret(
   try {
     value = await abortable(Promise.resolve(resolver(run)), signal);
   } catch (error) {
-    // Leave out the error and its text: both may contain the value.
-    throw failed(signal.aborted ? "was not there before the call was ended" : `could not be had${kindOf(error)}`);
+    // The error and its text are left out, because both may contain the value.
+    throw failed(signal.aborted ? "was not resolved before the call ended" : `could not be resolved${kindOf(error)}`);
   }
-  if (typeof value !== "string") throw failed(`could not be had: its resolver gave ${typeOf(value)}, not a text`);
-  if (value.trim() === "") throw failed("could not be had: its resolver gave an empty text");
+  if (typeof value !== "string")
+    throw failed(`could not be resolved: its resolver returned ${typeOf(value)}, not a text`);
+  if (value.trim() === "") throw failed("could not be resolved: its resolver returned an empty text");
   return value;
 }
 
@@ -102,31 +105,31 @@ function typeOf(value: unknown): string {
   return value === null ? "null" : typeof value;
 }
 
-/** Why the model's arguments are refused, if they contain a secret; undefined if not. */
+/** Why the model's arguments are refused if they contain a secret, else `undefined`. */
 export function secretGivenIn(args: object, secrets: SecretResolvers): string | undefined {
   const given = Object.keys(secrets).find((name) => Object.hasOwn(args, name));
   if (given === undefined) return undefined;
   return `"${given}" is not yours to give: it is filled in when the tool runs. Leave it out.`;
 }
 
-/** Why secrets cannot be added to the parsed arguments; undefined if they can. */
+/** Why secrets cannot be added to the parsed arguments; `undefined` if they can. */
 export function secretClashIn(json: Json, secrets: SecretResolvers): string | undefined {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
-    return "the tool's own transform gave something else than an object, which cannot carry its secrets.";
+    return "the tool's own transform returned something other than an object, so its secrets cannot be added.";
   }
   const clash = Object.keys(secrets).find((name) => Object.hasOwn(json, name));
   return clash === undefined ? undefined : `the tool's own transform set "${clash}", which is one of its secrets.`;
 }
 
-/** Shorter values occur in any text by chance: removing them would reveal more than it hides. */
+/** Shorter values occur in texts by chance: removing them would reveal more than it hides. */
 const minRedactedLength = 4;
 
-/** The `redact` of a tool without secrets. */
+/** The `redact` function of a tool without secrets. */
 export const nothingToRedact: Redact = (text) => text;
 
 /**
- * Replaces each of the values by `[secret:<name>]`, also where they are escaped as in JSON, YAML or URLs, to any depth.
- * One pass over each reading of the text: a marker is never searched again. Values of fewer than 4 characters are left alone.
+ * Replaces each of the values by `[secret:<name>]`, even where they are escaped as in JSON, YAML or URLs, to any depth. Each decoding of
+ * the text is searched once, so markers are never searched. Values of fewer than 4 characters are not replaced.
  */
 function redactorOf(secrets: Readonly<Record<string, string>>): Redact {
   const known = Object.entries(secrets).flatMap(([name, value]) =>
@@ -142,21 +145,21 @@ function redactorOf(secrets: Readonly<Record<string, string>>): Redact {
   return (text) => marked(text, search.placesIn(readingsOf(text)), (secret) => known[secret]?.marker ?? "");
 }
 
-/** Of two secrets that begin at one place the longer one is replaced, or its rest would be shown. */
+/** Of two secrets that begin at the same position, the longer one is replaced; otherwise its rest would be visible. */
 function marked(text: string, places: readonly SecretSpan[], markerOf: (secret: number) => string): string {
   if (places.length === 0) return text;
   let shown = "";
   let done = 0;
   for (const { from, to, secret } of places.toSorted((one, other) => one.from - other.from || other.to - one.to)) {
     if (to <= done) continue;
-    // A secret that overlaps the one before is marked from the end of that one.
+    // If a secret overlaps the previous one, its marker follows that one's end.
     shown += text.slice(done, Math.max(done, from)) + markerOf(secret);
     done = to;
   }
   return shown + text.slice(done);
 }
 
-/** The same for all strings and keys within a value. */
+/** Redacts all strings and keys within a value. */
 export function redactDeep<Value>(value: Value, redact: Redact): Value {
   return redact === nothingToRedact ? value : (redactAt(value, redact, 0) as Value);
 }
@@ -164,7 +167,7 @@ export function redactDeep<Value>(value: Value, redact: Redact): Value {
 function redactAt(value: unknown, redact: Redact, depth: number): unknown {
   if (typeof value === "string") return redact(value);
   if (typeof value !== "object" || value === null) return value;
-  // Values deeper than any accepted JSON are dropped: they could hold the secret.
+  // Deeper values than any accepted JSON are dropped, because they might contain the secret.
   if (depth > maxJsonDepth) return null;
   if (Array.isArray(value)) return value.map((member: unknown) => redactAt(member, redact, depth + 1));
   return Object.fromEntries(
@@ -173,8 +176,8 @@ function redactAt(value: unknown, redact: Redact, depth: number): unknown {
 }
 
 /**
- * A thrown value without secrets: the same error, changed in place so that its class still counts, or a copy of its name and
- * message where it cannot be changed. What is not an error becomes its text.
+ * A thrown value without secrets: the same error, changed in place so that it keeps its class, or a copy of its name and message if it
+ * cannot be changed. Other values become texts.
  */
 export function redactError(thrown: unknown, redact: Redact): unknown {
   const error = readableThrown(thrown);
@@ -188,7 +191,7 @@ export function redactError(thrown: unknown, redact: Redact): unknown {
     }
     return error;
   } catch {
-    // It is frozen.
+    // The error is frozen.
     return Object.assign(new Error(redact(message)), { name: redact(name) });
   }
 }

@@ -1,15 +1,12 @@
 import { InvalidInputError } from "../errors/index.ts";
 
-/** Gives the slot back. Calling it again changes nothing. */
+/** Releases the slot. Calling it again changes nothing. */
 export type ReleaseSlot = () => void;
 
 export interface Slots {
-  /**
-   * Waits for a free slot, first come first served. Rejects with the signal's reason if it is aborted first; an aborted
-   * waiter never takes a slot.
-   */
+  /** Waits for a free slot, first come, first served. Rejects with the signal's reason if it is aborted first, and then takes no slot. */
   acquire(signal: AbortSignal): Promise<ReleaseSlot>;
-  /** Slots that are taken now. */
+  /** Number of occupied slots. */
   readonly taken: number;
   /** Callers that wait now. */
   readonly waiting: number;
@@ -17,7 +14,7 @@ export interface Slots {
 
 /**
  * Limits how many calls of one tool run at a time in this process.
- * Owns: the queue of waiters. Does not own: time-outs, the calls themselves.
+ * Owns: the queue of waiters. Does not own: timeouts and the calls themselves.
  * 1. `taken` never exceeds `limit`. 2. Waiters are served in the order in which they came. 3. An aborted waiter takes no slot.
  *
  * @param limit whole number, at least 1, or `Infinity`. Throws `InvalidInputError` otherwise.
@@ -71,7 +68,7 @@ export function createSlots(limit: number): Slots {
   };
 }
 
-/** One count of slots for each tool name: all agents of a process share it. */
+/** One set of slots per tool name, shared by all agents of the process. */
 export function createSlotsByTool(): (toolName: string, limit: number) => Slots {
   const byTool = new Map<string, Slots>();
   return (toolName, limit) => {

@@ -1,10 +1,10 @@
 import { constants, createContext, Script } from "node:vm";
 
-/** No check blocks the event loop for longer. */
+/** Longest time for which a check blocks the event loop, in milliseconds. */
 const LIMIT_MS = 30;
 const MOST_TRIES = 5;
 
-/** The check took longer than its time limit; a model may read the message. */
+/** The check exceeded its time limit. The message may be shown to a model. */
 export class TooSlowError extends Error {
   constructor() {
     super("checking it takes too long: send fewer or shorter values");
@@ -12,16 +12,16 @@ export class TooSlowError extends Error {
 }
 
 const context = createContext(constants.DONT_CONTEXTIFY) as { work?: () => void };
-/** Of this thread; on Node 22 of the whole process. */
+/** Of this thread; in Node 22 of the whole process. */
 const cpuUsage =
   (process as { readonly threadCpuUsage?: typeof process.cpuUsage }).threadCpuUsage?.bind(process) ??
   process.cpuUsage.bind(process);
 const script = new Script("work()");
 
 /**
- * Runs synchronous work that a hostile schema or value may make endless: V8 ends it at the time limit, in the middle of a regular
- * expression too. It must not leave anything half done. On a machine so busy that the work hardly ran, it is tried again.
- * Throws `TooSlowError`.
+ * Runs synchronous work that a hostile schema or value may make endless: V8 stops it at the time limit, even inside a regular expression.
+ * The work must not leave half-done changes. If the machine is so busy that the work hardly ran, it is tried again. Throws
+ * `TooSlowError`.
  */
 export function withinLimit<T>(work: () => T): T {
   for (let attempt = 1; ; attempt += 1) {
@@ -45,13 +45,13 @@ export function withinLimit<T>(work: () => T): T {
 }
 
 function isTimeout(error: unknown): boolean {
-  // It is an error of the other context, not an `Error` of this one.
+  // The error belongs to the other context, so it is not an instance of this context's `Error`.
   return (
     typeof error === "object" && error !== null && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
   );
 }
 
-/** Lets others run between two checks. */
+/** Yields to other tasks between two checks. */
 export function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -4,43 +4,43 @@ import type { ContentPart } from "../state/index.ts";
 
 export type ImagePart = Extract<ContentPart, { readonly type: "image" }>;
 
-/** A part of a tool's result. An image is a PNG, JPEG, GIF or WebP, by `https:` or `data:` URL or by its bytes. */
+/** One item of a tool's result. An image is a PNG, JPEG, GIF or WebP, as an `https:` or `data:` URL or as its bytes. */
 export type ToolResultPart =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "image"; readonly url: string }
   | {
       readonly type: "image";
-      /** Bytes, or a text in base64. */
+      /** Bytes, or a base64 text. */
       readonly data: string | Uint8Array;
       /** For instance `image/png`. */
       readonly mimeType: string;
     };
 
-/** What `toolResult()` gives: a result in parts. */
+/** A result in parts, created by `toolResult()`. */
 export interface ToolResult {
   /** Texts and images, in order. */
   readonly content: readonly ContentPart[];
-  /** The call counts as failed, and the model is told so. */
+  /** Marks the call as failed, also for the model. */
   readonly isError?: boolean;
 }
 
-/** What a model gets of a result in parts. */
+/** A result in parts, converted for the model. */
 export interface ReadResult {
-  /** With a mark for each image at its place. */
+  /** Contains a marker at the position of each image. */
   readonly text: string;
   readonly images: readonly ImagePart[];
   readonly isError: boolean;
 }
 
-/** Longer lists are data like any other. */
+/** Longer lists are treated as ordinary data. */
 const MOST_PARTS = 1_000;
-/** Most images of one result, and the characters of their URLs together. */
+/** Most images of one result, and the total length of their URLs in characters. */
 const MOST_IMAGES = 20;
 const LONGEST_IMAGES = 10_000_000;
 
 /**
- * The result of a tool in parts: texts and images. At most 20 images, and 10,000,000 characters of base64 together.
- * Throws `InvalidInputError` that names the part that is wrong.
+ * A tool result in parts: texts and images. At most 20 images, with 10,000,000 characters of base64 in total. Throws `InvalidInputError`
+ * that names the invalid part.
  */
 export function toolResult(given: {
   readonly content: readonly ToolResultPart[];
@@ -63,8 +63,8 @@ export function toolResult(given: {
 }
 
 /**
- * Reads a value that is a result in parts: one of `toolResult()`, of an MCP server, or parts as other libraries write them. Undefined
- * for any other value. Throws `InvalidInputError` for images that cannot be sent.
+ * Reads a result in parts: of `toolResult()`, of an MCP server, or in the forms of other libraries. `undefined` for any other value.
+ * Throws `InvalidInputError` for images that cannot be sent.
  */
 export function readResult(value: unknown): ReadResult | undefined {
   const isImage = typeof value === "string" && value.startsWith("data:image/");
@@ -73,10 +73,10 @@ export function readResult(value: unknown): ReadResult | undefined {
   const read = parts.map((part) => {
     const known = partOf(part);
     if (known !== undefined) return known;
-    throw new InvalidInputError(`it holds a part of type "${part.type}", which cannot be shown to a model`);
+    throw new InvalidInputError(`it contains a part of type "${part.type}", which cannot be shown to a model`);
   });
   const images = read.filter((part) => part.type === "image");
-  // Texts alone may be data like any other.
+  // Texts alone may be ordinary data.
   if (images.length === 0 && !isResult(value)) return undefined;
   assertBounded(images);
   let marks = 0;
@@ -91,7 +91,7 @@ function listOf(value: unknown): readonly unknown[] | undefined {
   if (isResult(value)) return value.content;
   const type = fieldOf(value, "type");
   const parts = fieldOf(value, "value");
-  // The AI SDK's result of a tool.
+  // A tool result of the AI SDK.
   if (type === "content" && Array.isArray(parts)) return parts;
   return typeof type === "string" ? [value] : undefined;
 }
@@ -105,7 +105,7 @@ const textTypes: ReadonlySet<unknown> = new Set(["text", "input_text", "output_t
 const imageTypes: ReadonlySet<unknown> = new Set(["image", "image_url", "input_image", "image-data", "image-url"]);
 const fileTypes: ReadonlySet<unknown> = new Set(["media", "file", "file-data", "file-url"]);
 
-/** Whether it is a part of a result; data may have a `type` of the same name. */
+/** Whether the value is a part of a result; ordinary data may have a `type` of the same name. */
 function isPart(value: unknown): value is { readonly type: string } {
   const type = fieldOf(value, "type");
   if (textTypes.has(type)) return typeof fieldOf(value, "text") === "string";
@@ -120,7 +120,7 @@ function fieldOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** The part in our form; undefined for one that is of no use to a model. */
+/** The part in our form; `undefined` if a model cannot use it. */
 function partOf(part: unknown): ContentPart | undefined {
   const type = fieldOf(part, "type");
   const text = fieldOf(type === "resource" ? fieldOf(part, "resource") : part, "text");
@@ -131,7 +131,7 @@ function partOf(part: unknown): ContentPart | undefined {
   return url === undefined ? undefined : { type: "image", url: checkedUrl(url) };
 }
 
-/** The address of an image as libraries write it: by a URL, or by data and type. */
+/** The URL of an image in the forms that libraries use: a URL, or data and a type. */
 function urlOf(part: unknown): string | undefined {
   const source = fieldOf(part, "source") ?? part;
   const image = fieldOf(part, "image_url") ?? fieldOf(part, "image");
@@ -154,14 +154,14 @@ function mediaTypeOf(source: unknown): string | undefined {
 
 const imagePattern = /^data:image\/(?:png|jpe?g|gif|webp);base64,/i;
 
-/** White space may stand anywhere in it. Searches for what does not belong, because a match of megabytes overflows the stack. */
+/** White space is allowed anywhere. Searches for invalid characters, because matching megabytes overflows the stack. */
 export function isBase64(text: string): boolean {
   const padding = text.indexOf("=");
   const end = padding < 0 ? text.length : padding;
   return end > 0 && !/[^A-Za-z0-9+/\s]/.test(text.slice(0, end)) && /^={0,2}$/.test(text.slice(end).trim());
 }
 
-/** An image that a server refuses would be refused with every later prompt too. */
+/** If a server refused an image, it would also refuse every later prompt that contains it. */
 function checkedUrl(url: string): string {
   const isData = imagePattern.test(url) && isBase64(url.slice(url.indexOf(",") + 1));
   if (isData) return `${headOfData(url)}${url.slice(url.indexOf(",")).replaceAll(/\s+/g, "")}`;
@@ -172,18 +172,16 @@ function checkedUrl(url: string): string {
   );
 }
 
-/** Servers compare the type by its letters. */
+/** Servers compare the media type case-sensitively. */
 function headOfData(url: string): string {
   return url.slice(0, url.indexOf(",")).toLowerCase().replace("image/jpg", "image/jpeg");
 }
 
 function assertBounded(images: readonly ImagePart[]): void {
   if (images.length > MOST_IMAGES) {
-    throw new InvalidInputError(`it has ${images.length} images, and ${MOST_IMAGES} can be sent`);
+    throw new InvalidInputError(`it has ${images.length} images; at most ${MOST_IMAGES} can be sent`);
   }
   const length = images.reduce((sum, { url }) => sum + url.length, 0);
   if (length <= LONGEST_IMAGES) return;
-  throw new InvalidInputError(
-    `its images have ${length} characters of base64, and ${LONGEST_IMAGES} can be sent; make them smaller`,
-  );
+  throw new InvalidInputError(`its images have ${length} characters of base64; at most ${LONGEST_IMAGES} can be sent`);
 }

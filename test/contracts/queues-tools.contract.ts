@@ -121,7 +121,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
 
   test("bad arguments are refused with what would be right", async () => {
     const queues = subject().client();
-    expect(await refused(queues.add("wake", toolJob()))).toContain("is that of the agents");
+    expect(await refused(queues.add("wake", toolJob()))).toContain("is reserved for agents");
     expect(await refused(queues.add("a:b", toolJob()))).toContain("not a valid id");
     expect(await refused(queues.add("web", toolJob(), { priority: -1 }))).toContain("from 0 to 1000000");
     expect(await refused(queues.add("web", toolJob(), { delayMs: 0.5 }))).toContain("whole number");
@@ -133,7 +133,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
         queues.wake(agent, { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, tracestate: "a\nb" }),
       ),
     ).toContain("tracestate");
-    expect(await refused(queues.work({ onDead: async () => undefined }))).toContain("there is nothing to do");
+    expect(await refused(queues.work({ onDead: async () => undefined }))).toContain("it was given none");
     expect(await refused(queues.drain({ timeoutMs: -1 }))).toContain("timeoutMs is -1");
   });
 
@@ -144,13 +144,13 @@ export function toolsContract(subject: () => QueuesSubject): void {
     await expect(queues.work(recorder.options(async () => "done"))).rejects.toThrow(InvariantError);
   });
 
-  test("a canary goes round; not after the queues were closed", async () => {
+  test("a canary goes round; not after the queues are closed", async () => {
     const { client, soon } = subject();
     const queues = client();
     await queues.work(new Recorder().options(async () => "done"));
     expect(await soon(queues.health({ timeoutMs: 5_000 }))).toMatchObject({ isHealthy: true, problems: [] });
     await soon(queues.close());
     const health = await queues.health();
-    expect(health).toMatchObject({ isHealthy: false, problems: ["the queues were closed"] });
+    expect(health).toMatchObject({ isHealthy: false, problems: ["the queues are closed"] });
   });
 }

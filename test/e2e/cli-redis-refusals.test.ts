@@ -81,7 +81,9 @@ describe.skipIf(!redisProgram)("a Redis that is there", () => {
       try {
         const { code, stdout, stderr } = await cli(["list", "--redis", server.url]);
         expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-        expect(stderr).toMatch(/^troupe: invalid_input: Redis throws data away .*; set maxmemory-policy noeviction\n$/);
+        expect(stderr).toMatch(
+          /^troupe: invalid_input: with maxmemory-policy .*, Redis may evict .*; set maxmemory-policy noeviction\n$/,
+        );
       } finally {
         await server.stop();
       }

@@ -26,9 +26,9 @@ test("what is not known is told as it is, without secrets, and not at length", (
   const error = new RangeError(`s3cret is out of range ${"x".repeat(10_000)}`);
   const fault = faultOf("web", error, (text) => text.replaceAll("s3cret", "***"));
   expect(fault.code).toBe("invariant");
-  expect(fault.message).toMatch(/^a worker of queue "web" met an error: RangeError: \*\*\* is out of range x+$/);
+  expect(fault.message).toMatch(/^a worker of queue "web" failed: RangeError: \*\*\* is out of range x+$/);
   expect(fault.message.length).toBeLessThan(600);
-  expect(faultOf("web", "thrown", asIs).message).toBe('a worker of queue "web" met an error: it threw string');
+  expect(faultOf("web", "thrown", asIs).message).toBe('a worker of queue "web" failed: it threw string');
 });
 
 test("a broken connection is not a fault of a job, nor is a job that has the word in its id", () => {

@@ -75,7 +75,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     await forger.add("job", null);
     await forger.add("job", { version: 1, job, signature: { keyId: "2026-11", mac: "" } }, { attempts: 50 });
     const forms = ["not a job of this version", "not a job of this version"];
-    const signatures = ["it is not signed", "does not fit what it says", "does not fit what it says"];
+    const signatures = ["it is not signed", "does not match its content", "does not match its content"];
     expect(await outcome(5)).toEqual(allRefused(...forms, ...signatures));
   });
 
@@ -88,7 +88,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     await redis.hset(key, "data", (data ?? "").replace("desk-7", "desk-8"));
     await forger.add("job", seal("browser", job, createSigner(secrets)), { jobId: toolJobIdOf(job) });
     await forger.add("job", signed, { jobId: `${toolJobIdOf(job)}-again` });
-    const messages = ["does not fit what it says", "does not fit what it says", "under the id of another job"];
+    const messages = ["does not match its content", "does not match its content", "under the id of another job"];
     expect(await outcome(3)).toEqual(allRefused(...messages));
   });
 
@@ -117,7 +117,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     await forger.add("job", { version: 2, job, how: "in a later format" }, { jobId, attempts: 20, backoff: 60_000 });
     await tried.promise;
     expect(faults).toEqual([
-      'a job of queue "web" is left to another worker: it is of version 2; this process knows 1',
+      'a job of queue "web" is left to another worker: its version is 2; this process supports 1',
     ]);
     const waits = await countsOf(queues, "web", ({ delayed, active }) => delayed === 1 && active === 0);
     expect(waits).toMatchObject({ dead: 0, refused: 0 });

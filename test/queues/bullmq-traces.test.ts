@@ -95,7 +95,7 @@ describe.skipIf(!redisProgram)("in Redis", () => {
     await queues.add("web", toolJob());
     expect(await queues.health()).toMatchObject({
       isHealthy: false,
-      problems: ['jobs wait in queue "web", and none is begun here though there is room'],
+      problems: ['jobs wait in queue "web", and this process starts none although it has free slots'],
     });
     await place.resume();
     await recorder.until(({ ended }) => ended.length === 1);

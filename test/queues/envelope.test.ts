@@ -29,13 +29,13 @@ describe("a sealed job", () => {
   });
 
   test.each([
-    ["in another queue", "browser", id, {}, "its signature does not fit"],
+    ["in another queue", "browser", id, {}, "its signature does not match"],
     ["under another id", "web", `${id}0`, {}, "under the id of another job"],
-    ["with other ids", "web", id, { job: { ...job, agentId: "desk-8" } }, "its signature does not fit"],
-    ["made repeatable", "web", id, { job: { ...job, isRepeatable: false } }, "its signature does not fit"],
+    ["with other ids", "web", id, { job: { ...job, agentId: "desk-8" } }, "its signature does not match"],
+    ["made repeatable", "web", id, { job: { ...job, isRepeatable: false } }, "its signature does not match"],
     ["unsigned", "web", id, { signature: undefined }, "it is not signed"],
-    ["signed with an unknown key", "web", id, { signature: { keyId: "x", mac: "00" } }, "key that is not known"],
-    ["cut short", "web", id, { signature: { keyId: first.id, mac: "00" } }, "its signature does not fit"],
+    ["signed with an unknown key", "web", id, { signature: { keyId: "x", mac: "00" } }, "an unknown key"],
+    ["cut short", "web", id, { signature: { keyId: first.id, mac: "00" } }, "its signature does not match"],
     ["of no version", "web", id, { version: 0 }, "not a job of this version (version:"],
     ["with something beside it", "web", id, { more: 1 }, "not a job of this version"],
     ["longer than any job", "web", id, { job: "x".repeat(10_000) }, "longer than 8192 characters"],
@@ -47,7 +47,7 @@ describe("a sealed job", () => {
 
   test("of a later version is left to processes that know it, with any content", () => {
     const sealed = stored({ version: 3, more: { of: "it" } });
-    const later = "it is of version 3; this process knows 1";
+    const later = "its version is 3; this process supports 1";
     expect(open("web", id, sealed, createSigner([first]))).toEqual({ later });
   });
 
@@ -77,7 +77,7 @@ test("keys that cannot work are refused in words that do not show them", () => {
   expect(() => createSigner([first, { id: "x", secret: "too short" }])).toThrow(
     /^secrets\[1\]\.secret must be a text of at least 16 characters$/,
   );
-  expect(() => createSigner([first, first])).toThrow("a second time");
+  expect(() => createSigner([first, first])).toThrow("each key needs its own id");
   expect(() => createSigner([{ ...first, id: "a b" }])).toThrow("not a valid id");
 });
 

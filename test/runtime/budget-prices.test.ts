@@ -146,7 +146,7 @@ describeRuntimes("the cost of a call", (stage) => {
   it("an invalid price is refused where it is passed", async () => {
     const wrong = { inputPerMillion: 0.000_000_25, outputPerMillion: 2 };
     expect(() => defineAgent({ name: "a", model: scriptedModel(""), price: wrong })).toThrow(
-      /^agent "a": price.inputPerMillion is not right \(a price per token\? Multiply it by a million\)/,
+      /^agent "a": price.inputPerMillion is not valid \(a price per token\? Multiply it by a million\)/,
     );
     const opening = createRuntime({ agents: [], prices: { m: wrong } });
     await expect(opening).rejects.toThrow(InvalidInputError);

@@ -65,7 +65,7 @@ describeRuntimes(
       [
         "arguments of 3,000 levels",
         { ...callOf("look"), toolCalls: [{ id: "1", name: "look", arguments: JSON.parse(deep) as unknown }] },
-        /toolCalls\[0\]\.arguments are no JSON: a\.a.*more than 200 levels/,
+        /toolCalls\[0\]\.arguments are not valid JSON: a\.a.*more than 200 levels/,
       ],
     ])("%s as an answer is a model error, retried, and settled at its reported usage", async (_what, answer, words) => {
       const { result, account } = await played(adapter(() => answer));
@@ -121,9 +121,7 @@ describeRuntimes(
       expect(account?.used.tokens).toBe(inputTokens + outputTokens);
       expect(account?.models["foreign"]).toMatchObject({ calls: 1, estimatedCalls: 1, unconfirmedCalls: 0 });
       expect(warnings).toMatchObject([{ code: "usage_not_true" }]);
-      expect(warnings[0]?.message).toMatch(
-        /the model's adapter reported .*which no call can have; it was counted here/,
-      );
+      expect(warnings[0]?.message).toMatch(/the model's adapter reported .*an impossible count; it was counted here/);
     });
 
     it("an implausible usage field is left out, the rest is billed, and a warning is emitted", async () => {
@@ -131,7 +129,7 @@ describeRuntimes(
       const { result, account, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
       expect(result.usage).toMatchObject({ inputTokens: 100, outputTokens: 10, cachedInputTokens: 0 });
       expect(account?.used.tokens).toBe(110);
-      expect(warnings[0]?.message).toContain("cachedInputTokens: -50, which no call can have; it was left out");
+      expect(warnings[0]?.message).toContain("cachedInputTokens: -50, an impossible count; it was left out");
     });
 
     it.each([
@@ -146,7 +144,7 @@ describeRuntimes(
         cachedInputTokens: 0,
         reasoningTokens: 0,
       });
-      expect(warnings[0]?.message).toContain(`${words}, which no call can have; it was left out`);
+      expect(warnings[0]?.message).toContain(`${words}, an impossible count; it was left out`);
     });
 
     it.each(["reasoning_details", "tool_calls"])("%s of 3,000 levels are left out with a warning", async (field) => {

@@ -31,5 +31,5 @@ it("the queue is included in the definition's hash and in the agents' grants", (
 });
 
 it("a tool cannot use the runtime's wake queue", () => {
-  expect(() => workerOn(WAKE_QUEUE)).toThrow(/which is that of the agents/);
+  expect(() => workerOn(WAKE_QUEUE)).toThrow(/which is reserved for agents/);
 });

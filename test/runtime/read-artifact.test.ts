@@ -120,7 +120,7 @@ describeRuntimes("read_artifact", (stage) => {
 
   it("refuses a pattern that is invalid or too slow", async () => {
     const [broken, endless] = await readings({ pattern: "(a" }, { pattern: "^(.|.|.|.)+z$" });
-    expect(broken).toMatch(/pattern cannot be used: .*Unterminated group/);
+    expect(broken).toMatch(/pattern is invalid: .*Unterminated group/);
     expect(endless).toMatch(/takes too long to search with/);
   });
 
@@ -140,7 +140,9 @@ describeRuntimes("read_artifact", (stage) => {
         : calling({ name: "read_artifact", arguments: { id: id ?? "" } });
     });
     await agent.executeTurn("go").result;
-    expect((await toolTextsOf(agent)).at(-1)).toMatch(/\(p\.png, image\/png\) holds 12 bytes that are not text/);
+    expect((await toolTextsOf(agent)).at(-1)).toMatch(
+      /\(p\.png, image\/png\) is binary \(12 bytes\) and cannot be read as text/,
+    );
   });
 
   it("a parent cannot read a subagent's artifacts, and a subagent can read its own", async () => {

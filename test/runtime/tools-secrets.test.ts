@@ -66,6 +66,6 @@ describeRuntimes("a tool's secret reaches only the tool (S13)", (stage) => {
     const texts = seen.map((value) => JSON.stringify(value));
     expect(texts.filter((text) => text.includes("canary")).map((text) => text.slice(0, 500))).toEqual([]);
     expect(texts.join("\n")).toContain("[secret:apiKey]");
-    expect(texts.join("\n")).toContain('its secret \\"apiKey\\" could not be had');
+    expect(texts.join("\n")).toContain('its secret \\"apiKey\\" could not be resolved');
   });
 });

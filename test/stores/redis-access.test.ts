@@ -82,7 +82,7 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     expect(await redis.client.keys("third:*")).toEqual([]);
     const nowhere = opened({ url: `${redis.server.url}/99`, prefix: "third:" });
     await expect(nowhere.readAgent(agentKey())).rejects.toThrow(
-      /this Redis has no database of the number that it was to use/,
+      /this Redis has no database with the configured number/,
     );
     expect(await redis.client.keys("third:*")).toEqual([]);
   });

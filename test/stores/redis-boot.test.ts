@@ -68,7 +68,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
 
   test.each([
     [["--appendfsync", "everysec"], [/appendfsync is everysec.*about the last second.*Set appendfsync always/]],
-    [["--appendfsync", "no"], [/appendfsync is no\).*what the system has not written yet/]],
+    [["--appendfsync", "no"], [/appendfsync is no\).*all data that the system has not written yet/]],
     [["--no-appendfsync-on-rewrite", "yes"], [/while it rewrites its log.*Set no-appendfsync-on-rewrite no/]],
     [["--appendfsync", "always"], []],
   ] as const)("%j: says what a sudden end may lose", async (settings, words) => {
@@ -85,7 +85,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     const stores = storesOn(managed);
     await openAgent(stores);
     expect(emitWarning.mock.calls.map(([message]) => message)).toEqual([
-      expect.stringMatching(/could not be looked at \(CONFIG is refused\)/),
+      expect.stringMatching(/cannot check whether Redis syncs every write \(CONFIG is refused\)/),
     ]);
     await stores.close();
   });
@@ -119,6 +119,6 @@ describe.skipIf(!redisProgram)("the first use", () => {
     expect(await Promise.all(looks)).toMatchObject([{ agentId: "desk" }, [{ agentId: "desk" }], undefined]);
     expect(await last).toMatchObject({ type: "marked" });
     await expect(stores.readAgent(agentKey())).rejects.toThrow(InvariantError);
-    await expect(stores.pause(agentKey(), "ann", NOW)).rejects.toThrow(/were closed/);
+    await expect(stores.pause(agentKey(), "ann", NOW)).rejects.toThrow(/are closed/);
   });
 });

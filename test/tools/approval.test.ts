@@ -61,7 +61,7 @@ describe("approval", () => {
 
   test.each([undefined, null, "no", 0])("an answer of %j is a fault, and lets nothing run", async (answer) => {
     const tool = defineTool({ ...base, needsApproval: () => answer as unknown as boolean });
-    await expect(asks(tool, { amount: 1, to: "x" })).rejects.toThrow(/needsApproval gave \w+, not true or false/);
+    await expect(asks(tool, { amount: 1, to: "x" })).rejects.toThrow(/needsApproval returned \w+, not true or false/);
   });
 
   test.each<[string, object, RegExp]>([
@@ -70,7 +70,7 @@ describe("approval", () => {
     ["half a millisecond", { needsApproval: true, approvalExpiresAfterMs: 0.5 }, /is 0.5; use a whole number/],
     ["an expiry without end", { needsApproval: true, approvalExpiresAfterMs: Infinity }, /leave it out for never/],
     ["an expiry past all calendars", { needsApproval: true, approvalExpiresAfterMs: 9e15 }, /use a whole number/],
-    ["an expiry of an approval that nothing needs", { approvalExpiresAfterMs: 5 }, /say needsApproval as well/],
+    ["an expiry of an approval that nothing needs", { approvalExpiresAfterMs: 5 }, /set needsApproval as well/],
     ["a description that is not a function", { describeCall: "Pay?" }, /describeCall must be a function, not string/],
     ["another auth", { auth: "optional" }, /auth is the text "optional"; use "required", or leave it out/],
   ])("%s is refused", (_name, change, message) => {

@@ -97,14 +97,14 @@ describe("what is refused", () => {
     ["no execute", { execute: undefined }, /execute must be a function, not undefined/],
     ["a reconcile that is not a function", { reconcile: "yes" }, /reconcile must be a function, not string/],
     ["parameters that are no schema", { parameters: { type: "object" } }, /zod 4 schema, or a string/],
-    ["the queue of the agents", { queue: "wake" }, /queue is "wake", which is that of the agents; give.*another name/],
+    ["the queue of the agents", { queue: "wake" }, /queue is "wake", which is reserved for agents; give.*another name/],
     ["a queue with an invalid name", { queue: "a b" }, /queue "a b" .*is not a valid id: use 1 to 128 characters/],
-    ["a priority without a queue", { priority: 1 }, /priority is given, but.*say queue as well/],
+    ["a priority without a queue", { priority: 1 }, /priority is set without a queue; set queue as well/],
     ["a priority out of range", { queue: "q", priority: -1 }, /priority is -1; use a whole number from 0 to 1,000,000/],
     [
       "a concurrency beside a queue",
       { queue: "q", concurrency: 2 },
-      /said where the queue is worked on.*concurrency: 2/,
+      /set the concurrency of the queue on its workers.*concurrency: 2/,
     ],
     ["a zod schema that is not an object", { parameters: z.string() }, /must describe an object.*"string"/],
     [

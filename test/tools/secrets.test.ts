@@ -98,7 +98,7 @@ describe("a secret parameter", () => {
       z.object({}).transform(() => ({ apiKey: "mine" })),
       /transform set "apiKey".*\n.*fault of the tool/,
     ],
-    ["gives no object", z.object({}).transform(() => "text"), /something else than an object.*\n.*fault of the tool/],
+    ["gives no object", z.object({}).transform(() => "text"), /something other than an object.*\n.*fault of the tool/],
   ])("a transform of the tool's own that %s is refused", async (_name, parameters, message) => {
     const tool = defineTool({ ...base, parameters, secrets: { apiKey: () => canary } });
     expect(await tool.parse("{}")).toEqual({ ok: false, message: expect.stringMatching(message) });
@@ -126,12 +126,12 @@ function throwingResolver(): never {
 
 describe("a secret that cannot be had: the tool is known not to have run, and the value is not told", () => {
   test.each<[string, unknown, RegExp]>([
-    ["its resolver throws", throwingResolver, /its secret "apiKey" could not be had \(TypeError\)/],
-    ["its resolver rejects", () => Promise.reject(new Error(canary)), /could not be had \(Error\)/],
-    ["its resolver throws a text", () => Promise.reject(canary), /"apiKey" could not be had\.$/],
-    ["there is no value", () => undefined, /its resolver gave undefined, not a text/],
-    ["the value is not a text", () => ({ canary }), /its resolver gave object, not a text/],
-    ["the value is empty", async () => " \n", /its resolver gave an empty text/],
+    ["its resolver throws", throwingResolver, /its secret "apiKey" could not be resolved \(TypeError\)/],
+    ["its resolver rejects", () => Promise.reject(new Error(canary)), /could not be resolved \(Error\)/],
+    ["its resolver throws a text", () => Promise.reject(canary), /"apiKey" could not be resolved\.$/],
+    ["there is no value", () => undefined, /its resolver returned undefined, not a text/],
+    ["the value is not a text", () => ({ canary }), /its resolver returned object, not a text/],
+    ["the value is empty", async () => " \n", /its resolver returned an empty text/],
   ])("%s", async (_name, resolver, message) => {
     const error = await failureOf(resolver);
     expect(error.message).toMatch(message);
@@ -144,7 +144,7 @@ describe("a secret that cannot be had: the tool is known not to have run, and th
     const controller = new AbortController();
     const failure = failureOf(() => new Promise(() => undefined), runWith({ signal: controller.signal }));
     controller.abort(new Error("the tool did not end within 10 ms"));
-    expect((await failure).message).toContain('its secret "apiKey" was not there before the call was ended');
+    expect((await failure).message).toContain('its secret "apiKey" was not resolved before the call ended');
   });
 });
 

@@ -146,9 +146,9 @@ describe("results in parts", () => {
   });
 
   test.each<[string, unknown, RegExp]>([
-    ["an image within other JSON", { page: 1, picture: url }, /"picture" is an image; give images by toolResult/],
-    ["base64 alone", png, /it is an image as text; give images by toolResult/],
-    ["base64 within other JSON", { page: 1, shot: { data: png } }, /"data" is an image; give images by toolResult/],
+    ["an image within other JSON", { page: 1, picture: url }, /"picture" is an image; return images with toolResult/],
+    ["base64 alone", png, /it is an image as text; return images with toolResult/],
+    ["base64 within other JSON", { page: 1, shot: { data: png } }, /"data" is an image; return images with toolResult/],
     [
       "a type that servers do not take",
       [{ type: "image", data, mimeType: "image/svg+xml" }],
@@ -156,8 +156,8 @@ describe("results in parts", () => {
     ],
     ["an address that is not encrypted", [{ type: "image", url: "http://example.com/a.png" }], /cannot be sent/],
     ["no base64", [{ type: "image", data: "<svg>", mimeType: "image/png" }], /cannot be sent/],
-    ["too many", Array.from({ length: 21 }, () => image), /21 images, and 20/],
-    ["too large", [{ type: "image", url: `${url}${"A".repeat(10_000_000)}` }], /10000000 can be sent/],
+    ["too many", Array.from({ length: 21 }, () => image), /21 images; at most 20/],
+    ["too large", [{ type: "image", url: `${url}${"A".repeat(10_000_000)}` }], /at most 10000000 can be sent/],
     ["sounds", { content: [{ type: "audio", data, mimeType: "audio/wav" }] }, /part of type "audio"/],
   ])("%s is an error result", (_what, value, message) => {
     const { text, error } = renderOutput(value);
