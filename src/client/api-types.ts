@@ -31,7 +31,7 @@ export interface BudgetInput {
 export interface DefinitionInfo {
   /** What `definition` of a new agent takes. */
   readonly name: string;
-  /** A hash of the parts that shape its behaviour. */
+  /** A hash of the definition's settings that affect its behaviour. */
   readonly version: string;
   /** Name of its model. */
   readonly model: string;

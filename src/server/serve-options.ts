@@ -69,7 +69,7 @@ const metricsRule = ruleOf('"local", "open", "off" or { scope }', (value) => {
 });
 
 const basePathRule = ruleOf(
-  'a path like "/troupe", without a slash at its end',
+  'a path like "/troupe", without a trailing slash',
   (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
 );
 

@@ -26,7 +26,7 @@ export interface OpenAiSurfaceOptions {
 }
 
 const pathRule = ruleOf(
-  'a path like "/v1", without a slash at its end',
+  'a path like "/v1", without a trailing slash',
   (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
 );
 const headerRule = ruleOf(
