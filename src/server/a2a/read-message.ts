@@ -58,7 +58,7 @@ function named(id: string): string | null {
 function decisionsOf({ parts, taskId }: Message, malformed: (words: string) => Error): readonly WireDecision[] {
   if (taskId === "") throw malformed("message.taskId is missing: decisions are for a task");
   if (parts.length > MOST_ANSWERS) {
-    throw malformed(`message.parts takes at most ${MOST_ANSWERS} decisions; it has ${parts.length}`);
+    throw malformed(`message.parts accepts at most ${MOST_ANSWERS} decisions; it has ${parts.length}`);
   }
   return parts.map(({ content }, index) => {
     const where = `message.parts[${index}]`;

@@ -77,7 +77,7 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
   readonly query: Query;
   /** The headers that the route declares. */
   readonly headers: Headers;
-  /** The body; undefined where the route declares none. */
+  /** The body; `undefined` if the route declares none. */
   readonly body: Body;
   /** The caller's identity. Throws `InvariantError` on public routes. */
   readonly identity: Identity;

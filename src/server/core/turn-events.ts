@@ -149,12 +149,12 @@ class BelowTurn {
     const { agentId, rootAgentId } = event;
     if (!this.#known.has(agentId)) await this.#readTree(rootAgentId);
     const isBelow = this.#known.get(agentId) ?? false;
-    // A spawn is told before anything of the child itself.
+    // The spawn event precedes all events of the child.
     if (event.type === "subagent.spawned") this.#known.set(event.childId, isBelow || event.turnId === this.#turnId);
     return isBelow;
   }
 
-  /** For a stream that begins after the spawn: the records say under which turn it was. */
+  /** Reads the records, for a stream that starts after the spawn event. */
   async #readTree(rootAgentId: string): Promise<void> {
     const { runtime } = this.#caller;
     const records = await runtime.list({ rootAgentId, limit: Number.MAX_SAFE_INTEGER });
