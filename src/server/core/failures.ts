@@ -117,10 +117,10 @@ const statusOfCode: Readonly<Record<string, number>> = {
 
 /** Messages for callers, in place of ones that may contain the operator's files, servers or addresses. */
 const plainMessages: Readonly<Record<string, string>> = {
-  lease_lost: "this server is leaving or lost the agent to another one; ask again",
+  lease_lost: "this server is shutting down or lost the agent to another one; ask again",
   store_unavailable: "the store does not answer; ask again",
   store_rolled_back: "the store went back to an earlier state; ask again for what was lost",
-  turn_interrupted: "this server is leaving; ask again",
+  turn_interrupted: "this server is shutting down; ask again",
 };
 
 const RETRY_AFTER_SECONDS = "1";

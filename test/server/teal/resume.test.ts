@@ -201,7 +201,7 @@ describe("T5: pause and resume by request id", () => {
     const { json } = await teal.post("", text("a"));
     const { task_id, session_id, request_id } = json;
     const answer = await teal.post(`/tealagents/v1alpha1/resume/${request_id}`, { action: "approve" });
-    const detail = `The request does not wait for a decision: ${request_id}`;
+    const detail = `The request is not waiting for a decision: ${request_id}`;
     expect([answer.status, answer.json]).toEqual([409, { detail, session_id, task_id, request_id }]);
   });
 
