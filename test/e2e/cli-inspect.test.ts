@@ -141,7 +141,7 @@ test("--stately serves the page of Stately's inspector too, at the run, and the 
   const words = ["run", file, "Hello.", "--agent-id", "hello", "--stately", "--store", join(folder, "stately.db")];
   const job = startOnTerminal(folder, words);
   await job.said(/The page stays until Ctrl-C\./);
-  const [, url = ""] = await job.said(/^Stately's inspector, which gets names, ids and states: (\S+)$/m);
+  const [, url = ""] = await job.said(/^Stately's inspector, which receives names, ids and states: (\S+)$/m);
   expect(url).toMatch(/&run=hello$/);
   expect(await (await fetch(url)).text()).toContain("https://stately.ai/inspect");
   const [, page = ""] = await job.said(/^Inspect the agents at (\S+)$/m);

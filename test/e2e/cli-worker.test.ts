@@ -82,7 +82,7 @@ inFull(() => {
     test("a turn waits for a worker where it is told to, and goes on without its client", () =>
       atPlace(async (place) => {
         const client = place.start([...run, "--agent-id", "office", "--on", "workers"]);
-        await client.line((line) => line.startsWith("No worker is there yet. One that knows these agents: "));
+        await client.line((line) => line.startsWith("No worker is running yet. To start one for these agents: "));
         await vi.waitUntil(async () => (await place.start(["list"]).ended).stdout.includes("unfinished"), {
           timeout: 60_000,
         });
@@ -115,7 +115,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
       process.signal("SIGTERM");
       const left = await process.ended;
       expect({ code: left.code, stderr: left.stderr }).toEqual({ code: 0, stderr: "" });
-      expect(left.stdout).toMatch(/Leaving on SIGTERM: no new work; what is at work has 25 s\./);
+      expect(left.stdout).toMatch(/Leaving on SIGTERM: no new work; running work has 25 s\./);
       expect(left.stdout).toMatch(
         /^Left after [\d.]+ m?s: 4 turns ended, \d+ parked, \d+ tool jobs run; nothing was cut off\.$/m,
       );
@@ -195,7 +195,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
       atPlace(async (place) => {
         const { code, stdout, stderr } = await place.start(run).ended;
         expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-        expect(stdout).toContain("No worker is there: the turn runs in this process.\n");
+        expect(stdout).toContain("No worker is running: the turn runs in this process.\n");
         expect(stdout).toContain(`\n${stamped}\n`);
       }));
   });

@@ -33,7 +33,7 @@ describe("worker", () => {
       /a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS$/,
     ],
     ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /unknown option '--store'/],
-    ["nothing to work on", redis, /a worker has to know agents: give --agents FILE, or --ask for questions of `ask`$/],
+    ["nothing to work on", redis, /a worker needs agents: give --agents FILE, or --ask for questions of `ask`$/],
     ["no such file", [...redis, "--agents", "nowhere.ts"], /there is no file nowhere\.ts/],
     ["a folder without --ask", [...redis, "--agents", "FILE", "--files", "docs"], /--files is for --ask/],
     [
@@ -93,9 +93,7 @@ describe("queues", () => {
   test("are in Redis", async () => {
     expect(await troupe(["queues"])).toMatchObject({
       code: 2,
-      notes: [
-        expect.stringMatching(/queues that outlive a process are in Redis: give --redis URL, or set TROUPE_REDIS$/),
-      ],
+      notes: [expect.stringMatching(/queues require Redis: give --redis URL, or set TROUPE_REDIS$/)],
     });
   });
 

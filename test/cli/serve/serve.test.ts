@@ -35,7 +35,7 @@ test("serve prints an address, a token and a command that works as it is typed, 
     server.kill("SIGTERM");
   }
   expect(await ended).toBe(0);
-  expect(lines[0]).toMatch(/^Serving MathAgent at http:\/\/127\.0\.0\.1:\d+; agents are kept in /);
+  expect(lines[0]).toMatch(/^Serving MathAgent at http:\/\/127\.0\.0\.1:\d+; agents are stored in /);
   expect(lines).toContainEqual(expect.stringMatching(/^ {2}Teal Agents: http:.*\/MathAgent\/0\.1$/));
   expect(lines).toContainEqual(expect.stringMatching(/^Token: [\w-]{32}$/));
   expect(lines.slice(-2)).toEqual([expect.stringMatching(/^Leaving on SIGTERM/), "Left; nothing was cut off."]);
@@ -58,18 +58,18 @@ test("receivers are told with the keys of a file, else with those of the environ
 });
 
 test.each([
-  [["--port", "0"], "--port is for --serve; give that too, or leave it out"],
-  [["--surfaces", "api"], "--surfaces is for --serve; give that too, or leave it out"],
-  [["--chats", "X-Chat"], "--chats is for --serve; give that too, or leave it out"],
-  [["--log"], "--log is for --serve; give that too, or leave it out"],
-  [["--hosts", "a.example.com"], "--hosts is for --serve; give that too, or leave it out"],
-  [["--webhook-keys", "a"], "--webhook-keys is for --serve; give that too, or leave it out"],
-  [["--webhook-origin", "a"], "--webhook-origin is for --serve; give that too, or leave it out"],
-  [["--serve", "--json"], "--json does not go with --serve"],
-  [["--serve", "--resume"], "--resume does not go with --serve"],
-  [["--serve", "--stately"], "--stately does not go with --serve"],
-  [["--serve", "--inspect"], "--inspect does not go with --serve"],
-  [["--serve", "--max-cost", "1"], "limits do not go with --serve: each turn has those of the team; leave them out"],
+  [["--port", "0"], "--port requires --serve"],
+  [["--surfaces", "api"], "--surfaces requires --serve"],
+  [["--chats", "X-Chat"], "--chats requires --serve"],
+  [["--log"], "--log requires --serve"],
+  [["--hosts", "a.example.com"], "--hosts requires --serve"],
+  [["--webhook-keys", "a"], "--webhook-keys requires --serve"],
+  [["--webhook-origin", "a"], "--webhook-origin requires --serve"],
+  [["--serve", "--json"], "--json cannot be combined with --serve"],
+  [["--serve", "--resume"], "--resume cannot be combined with --serve"],
+  [["--serve", "--stately"], "--stately cannot be combined with --serve"],
+  [["--serve", "--inspect"], "--inspect cannot be combined with --serve"],
+  [["--serve", "--max-cost", "1"], "limits cannot be combined with --serve: each turn has the team's limits"],
 ])("ask %j is refused", async (words, message) => {
   const { code, out, notes } = await troupe(["ask", ...words, ...store]);
   expect({ code, out }).toEqual({ code: 2, out: [] });

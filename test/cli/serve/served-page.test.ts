@@ -14,7 +14,7 @@ test("the page is there on this machine, with a token that an address can carry"
 
 test.each([
   ["it was left out", { page: false }, "--no-page"],
-  ["a proxy stands in front", { proxies: 1 }, "there is a proxy in front"],
+  ["a proxy stands in front", { proxies: 1 }, "the server is behind a proxy"],
   ["other machines reach the server", { host: "0.0.0.0" }, "the server listens for other machines"],
   ["the token has other characters", { access: { ...access, token: "a token!" } }, "has other characters than letters"],
 ])("it is not there when %s", (_what, difference, reason) => {
@@ -45,9 +45,9 @@ const directory = { TROUPE_ENTRA_TENANT: "directory-1", TROUPE_ENTRA_AUDIENCE: "
 test.each(
   rows(
     [
-      ["users of a directory", ["--auth", "entra"], "callers are users of Entra ID"],
+      ["users of a directory", ["--auth", "entra"], "callers authenticate with Entra ID"],
       ["--no-page", ["--no-page"], "--no-page"],
-      ["a proxy", ["--proxies", "1"], "there is a proxy in front"],
+      ["a proxy", ["--proxies", "1"], "the server is behind a proxy"],
       ["other machines", ["--host", "0.0.0.0"], "the server listens for other machines"],
     ] as const,
     first,
