@@ -53,7 +53,7 @@ describe("a budget on the command line", () => {
       expect(gone).toMatchObject({ code: 0, stdout: "there after 3 steps\n" });
       const completed = await cli("resume", "walk-1", "--max-steps", "2");
       expect(completed.code).toBe(2);
-      expect(completed.stderr).toContain("the last turn of walk-1 is completed, there is nothing to go on with");
+      expect(completed.stderr).toContain("the last turn of walk-1 is completed, so there is nothing to resume");
     });
   });
 
@@ -106,7 +106,7 @@ inFull(() => {
       expect(resumed.stdout).toMatch(answer);
       const again = await cli("ask", "--resume", "--max-steps", "9", "--store", "asked.db");
       expect(again.code).toBe(2);
-      expect(again.stderr).toMatch(/the last turn of ask-\w+ is completed, there is nothing to go on with/);
+      expect(again.stderr).toMatch(/the last turn of ask-\w+ is completed, so there is nothing to resume/);
     });
   });
 });

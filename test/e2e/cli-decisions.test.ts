@@ -108,7 +108,7 @@ describe("nothing to decide", () => {
       for (const words of [["approve"], ["reject", "x"], ["answer", "x", "y"]]) {
         const { code, stderr } = await cli(...words);
         expect(code).toBe(2);
-        expect(stderr).toMatch(/^troupe: not_found: .*`requests` shows those.*\n$/);
+        expect(stderr).toMatch(/^troupe: not_found: .*`requests` lists the open requests.*\n$/);
       }
       const { code, stderr } = await cli("answer", "three", "words", "here");
       expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining("put the answer in quotes") });

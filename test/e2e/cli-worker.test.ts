@@ -158,7 +158,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
         client.signal("SIGINT");
         const paused = await client.ended;
         expect(paused.code, paused.stderr).toBe(130);
-        expect(paused.stdout).toMatch(/^Paused\. Go on with: .* resume office --redis /m);
+        expect(paused.stdout).toMatch(/^Paused\. Resume with: .* resume office --redis /m);
         const resumed = await place.start(["resume", "office", "--quiet"]).ended;
         const { code, stdout, stderr } = resumed;
         expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `${stamped}\n`, stderr: "" });
@@ -170,7 +170,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
         const { line, process } = await place.worker([...office, "--queues", "stamps=2@20/s", "--metrics-port", "0"], {
           STAMP_MS: "3000",
         });
-        expect(line).toContain("queues stamps (2 at a time, at most 20 begun in 1 s); metrics at http://127.0.0.1:");
+        expect(line).toContain("queues stamps (2 at a time, at most 20 started in 1 s); metrics at http://127.0.0.1:");
         const url = /http:\S+:\d+/.exec(line)?.[0] ?? "";
         expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ status: "ok", problems: [] });
         const health = await fetch(`${url}/healthz`);

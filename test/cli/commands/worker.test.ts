@@ -44,7 +44,7 @@ describe("worker", () => {
     [
       "a queue that would never run",
       [...redis, "--agents", "FILE", "--queues", "browser=0"],
-      /would never run; its numbers begin at 1/,
+      /would never run; its numbers must be at least 1/,
     ],
     [
       "no agents at a time",

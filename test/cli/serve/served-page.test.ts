@@ -16,7 +16,11 @@ test.each([
   ["it was left out", { page: false }, "--no-page"],
   ["a proxy stands in front", { proxies: 1 }, "the server is behind a proxy"],
   ["other machines reach the server", { host: "0.0.0.0" }, "the server listens for other machines"],
-  ["the token has other characters", { access: { ...access, token: "a token!" } }, "has other characters than letters"],
+  [
+    "the token has other characters",
+    { access: { ...access, token: "a token!" } },
+    "contains characters other than letters",
+  ],
 ])("it is not there when %s", (_what, difference, reason) => {
   expect(noPageBecause({ ...place, ...difference })).toContain(reason);
 });

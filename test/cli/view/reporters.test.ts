@@ -92,7 +92,7 @@ describe("plain lines", () => {
     reporter.event(eventSample({ type: "lifecycle.changed", status: "paused" }));
     reporter.event(eventSample({ type: "lifecycle.changed", status: "paused" }));
     expect(out).toEqual([
-      "carries on after 1 event that the store had kept",
+      "continues after 1 stored event",
       "    0 ms  lead ask-mibodu: paused",
       "    0 ms  lead ask-mibodu: paused",
     ]);
