@@ -31,7 +31,7 @@ export function assertObject(what: string, value: unknown): asserts value is obj
 export function assertKnown(what: string, value: object, known: readonly string[]): void {
   const unknown = Object.keys(value).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  throw invalidInput(`${what} has no "${unknown}" member; it accepts ${known.join(", ")}`);
+  throw invalidInput(`${what} has no "${unknown}"; it accepts ${known.join(", ")}`);
 }
 
 export function assertIdempotencyKey(value: unknown): void {

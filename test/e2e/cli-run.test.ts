@@ -139,7 +139,7 @@ describe("wrong command lines", () => {
         [["ask", "--question", " "], "It must not be empty."],
         [["ask", "--files", "none"], "--files none: there is no such folder"],
         [["ask", "--model", "gpt-5-mini"], "set OPENAI_API_KEY"],
-        [["ask", "--resume", "--question", "x"], "--resume carries a question on as it was asked"],
+        [["ask", "--resume", "--question", "x"], "--resume continues an earlier question"],
         [["show"], "missing required argument 'agentId'"],
       ],
       first,

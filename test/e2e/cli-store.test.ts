@@ -46,7 +46,7 @@ inFull(() => {
     test("can be aborted; the process that resumes it finds the abort", async () => {
       await runCli(folder.path, ask, { TROUPE_FAULT: "model.effect:4" });
       const aborted = await runCli(folder.path, ["abort", "ask-"]);
-      expect(aborted.stdout).toContain("No process runs it now");
+      expect(aborted.stdout).toContain("No process runs it: ");
       const resumed = await runCli(folder.path, ["resume", "ask-", "--quiet"]);
       expect(resumed.code).toBe(130);
       expect(resumed.stderr).toContain("user_requested");

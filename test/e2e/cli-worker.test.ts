@@ -72,7 +72,9 @@ inFull(() => {
         expect(paidIn(place.path)).toEqual(["Ann 5"]);
         expect((await place.start(["run", "till.mjs", "pay Bo 6", "--agent-id", "till"]).ended).code).toBe(4);
         const aborted = await place.start(["abort", "till"]).ended;
-        expect(aborted.stdout).toMatch(/^Aborted: till\.\n(No process ran it: a worker takes it|Process \d+ runs it)/);
+        expect(aborted.stdout).toMatch(
+          /^Aborted: till\.\n(No process ran it: a worker will end its turn|Process \d+ runs it)/,
+        );
         const ended = async () => (await place.start(["list"]).ended).stdout.includes(" finished ");
         await vi.waitUntil(ended, { timeout: 30_000 });
         process.signal("SIGTERM");

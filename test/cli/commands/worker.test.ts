@@ -64,7 +64,7 @@ describe("worker", () => {
     [
       "a host without a port",
       [...redis, "--agents", "FILE", "--metrics-host", "::"],
-      /--metrics-host says where --metrics-port is; give that too/,
+      /--metrics-host requires --metrics-port/,
     ],
   ])("%s: exit code 2, and one line", async (_what, words, why) => {
     const said = await troupe(["worker", ...words.map((word) => (word === "FILE" ? file : word))]);

@@ -52,7 +52,7 @@ describe("which store is meant, and the words that name it", () => {
     [{ store: "a", redis: url }, undefined, /--store and --redis/],
     [{ store: "a", prefix: "b" }, undefined, /--prefix requires --redis; it cannot be combined with --store/],
     [{ store: "a", prefix: "b" }, url, /--prefix requires --redis; it cannot be combined with --store/],
-    [{ prefix: "b" }, undefined, /--prefix is for Redis; give --redis too, or set TROUPE_REDIS/],
+    [{ prefix: "b" }, undefined, /--prefix requires Redis; give --redis, or set TROUPE_REDIS/],
     [{ redis: "http://app:hunter2@h" }, undefined, /^--redis: invalid Redis URL; expected redis:/],
     [{ redis: "hunter2" }, undefined, /^--redis: invalid Redis URL/],
     [{ redis: `${secretUrl},` }, undefined, /^--redis: invalid Redis URL/],

@@ -95,7 +95,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
 
   test.each([
     ["a taken port", () => [yaml, "--port", String(port)], /port \d+ of 127\.0\.0\.1 is taken/],
-    ["a header that is none", () => [yaml, "--chats", "a b"], /A name of a header/],
+    ["a header that is none", () => [yaml, "--chats", "a b"], /the name of a header/],
     ["a file that is not there", () => ["none.yaml"], /there is no file none\.yaml/],
     ["a file of another kind", () => [file("agent.txt", "")], /is not an agent file/],
     [
@@ -120,7 +120,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
     ],
     ["Entra ID without a directory", () => [yaml, "--auth", "entra"], /TROUPE_ENTRA_TENANT/],
     ["an address of another machine", () => [yaml, "--host", "203.0.113.7", "--port", "0"], /cannot be used/],
-    ["workers without Redis", () => [yaml, "--on", "workers"], /--on workers takes agents in Redis/],
+    ["workers without Redis", () => [yaml, "--on", "workers"], /--on workers requires agents in Redis/],
     [
       "plugins without a file in YAML",
       () => [
@@ -131,7 +131,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
         "--plugins",
         "x.ts",
       ],
-      /--plugins and --catalog are for an agent in YAML/,
+      /--plugins and --catalog require an agent in YAML/,
     ],
     ["an unknown way to know callers", () => [yaml, "--auth", "basic"], /Allowed choices are token, entra, none/],
     [
@@ -144,7 +144,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
       () => [yaml, "--surfaces", "gopher"],
       /no surface "gopher"; the surfaces are api, teal/,
     ],
-    ["no surface", () => [yaml, "--surfaces", ","], /--surfaces takes one or more of api, teal/],
+    ["no surface", () => [yaml, "--surfaces", ","], /--surfaces must contain one or more of api, teal/],
     [
       "a webhook key that is none",
       () => [yaml, "--webhook-keys", file("keys", "short\n")],

@@ -288,12 +288,12 @@ describe("T9: what is wrong is named by line and path", () => {
     [
       "a misspelt tool that is to be approved",
       { "custom_plugins.ts": plugins, "catalog.json": catalog.replace("delete_user", "delete_usr") },
-      'catalog.json: plugins[0].tools[0].tool_id: the plugin "sensitive_plugin" has no tool "sensitive_plugin-delete_usr_data", which is to be approved',
+      'catalog.json: plugins[0].tools[0].tool_id: the plugin "sensitive_plugin" has no tool "sensitive_plugin-delete_usr_data", which requires approval',
     ],
     [
       "credentials of an authorization server",
       { "custom_plugins.ts": plugins, "catalog.json": catalog.replace('"auth":null', '"auth":{"auth_type":"oauth2"}') },
-      "catalog.json: plugins[0].tools[0].auth is not served",
+      "catalog.json: plugins[0].tools[0].auth is not supported",
     ],
   ])("%s", async (_, files, message) => {
     expect(await failure({ "agent.yaml": whole, ...files })).toContain(message);

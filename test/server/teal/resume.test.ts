@@ -112,7 +112,7 @@ describe("T5: pause and resume by request id", () => {
     const { approval_url } = second.json;
     const late = await teal.post(resume, { action: "approve" });
     expect(late).toMatchObject({ status: 409, json: { ...ids, approval_url, tool_calls: second.json.tool_calls } });
-    expect(late.json.detail).toContain("has paused again since");
+    expect(late.json.detail).toContain("has paused again");
     expect(teal.runs).toHaveLength(1);
     expect(await teal.post(approvalOf(second))).toMatchObject({ status: 200, json: { output: "done" } });
     expect(teal.runs).toHaveLength(2);
