@@ -50,7 +50,7 @@ function wayOn({ details }: StoreUnavailableError): string | undefined {
   if (typeof code !== "string") return "try again in a moment";
   // A certificate error's message already contains the hint.
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined;
-  return waysToRedis[code] ?? "try again in a moment; what was committed is kept";
+  return waysToRedis[code] ?? "try again in a moment; committed work is kept";
 }
 
 function exitCodeOfError(error: unknown): ExitCode {

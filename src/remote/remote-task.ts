@@ -170,7 +170,9 @@ export function questionOf(task: Task, state: string): RemoteQuestion {
   const part = parts.find(({ metadata }) => typeof metadata?.["requestId"] === "string");
   const { requestId, kind, argumentsHash } = part?.metadata ?? {};
   const said = part ? partsText([part]) : partsText(parts);
-  const prompt = (said.trim() || "(it does not say what it wants)").slice(0, LONGEST_PROMPT).toWellFormed();
+  const prompt = (said.trim() || "(the remote agent did not describe its request)")
+    .slice(0, LONGEST_PROMPT)
+    .toWellFormed();
   const data = parts.flatMap(({ content }) => (content?.$case === "data" ? [content.value as Json] : []));
   return {
     key: shortHash(JSON.stringify([state, message?.messageId ?? "", requestId ?? "", prompt])),

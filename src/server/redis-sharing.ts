@@ -84,7 +84,7 @@ function linkOf({ stores, prefix, ...place }: RedisSharingOptions): {
       throw new InvalidInputError("redisSharing(): give either stores or a location of Redis");
     }
     const shared = sharedLinkOf(stores);
-    if (shared === undefined) throw new InvalidInputError("redisSharing(): stores are not kept in Redis; give a url");
+    if (shared === undefined) throw new InvalidInputError("redisSharing(): these stores are not in Redis; give a url");
     return { link: shared.link, isOwn: false, prefix: prefix ?? shared.prefix };
   }
   const name = "servers that share a Redis";

@@ -50,7 +50,7 @@ function folderOf(place: unknown): string | undefined {
 
 /** Options of all logs. */
 export interface LogOptions {
-  /** Removes secrets. Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
   /** Includes prompts, answers, questions and progress, cut to one line. Default false. */
   readonly content?: boolean | undefined;

@@ -33,7 +33,7 @@ export interface OpenTelemetryOptions {
   readonly captureContent?: boolean | undefined;
   /** The `gen_ai.provider.name` of all models, for instance `openai`. Default: omitted. */
   readonly providerName?: string | undefined;
-  /** Removes secrets. Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
 }
 

@@ -7,7 +7,7 @@ import { costText, countText, durationText, oneLine } from "./plain-text.ts";
 export interface RenderTraceOptions {
   /** Includes prompts, arguments and results, cut to one line. Default true. */
   readonly content?: boolean | undefined;
-  /** Removes secrets. Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
 }
 

@@ -237,7 +237,7 @@ function parsed(text: string): Json {
 export interface SessionRecordOptions {
   /** Includes the messages that each turn added. Default false. */
   readonly messages?: boolean | undefined;
-  /** Removes secrets. Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
 }
 

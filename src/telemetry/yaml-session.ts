@@ -20,7 +20,7 @@ export interface YamlSessionOptions {
   readonly directory: string;
   /** Includes the messages that each turn added, which are read from the store when the turn ends. Default false. */
   readonly messages?: boolean | undefined;
-  /** Removes secrets. Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
 }
 

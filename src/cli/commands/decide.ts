@@ -142,7 +142,7 @@ export function restText(
   return `Recorded; no process runs it. Resume it with: ${resumeCommand}`;
 }
 
-/** What this process knows of the program behind the request. */
+/** The program behind the request, as far as this process knows it. */
 export interface KnownProgram {
   readonly definitions?: readonly AgentDefinition[] | undefined;
   /** Its rule on who may decide. */

@@ -32,7 +32,7 @@ export function readConfig(
   const assert = (isRight: boolean, words: string): void => {
     if (!isRight) throw new errors.RequestMalformedError(words);
   };
-  assert(id.length <= LONGEST_ID && id.isWellFormed(), `id takes at most ${LONGEST_ID} characters`);
+  assert(id.length <= LONGEST_ID && id.isWellFormed(), `id must have at most ${LONGEST_ID} characters`);
   assert(url !== "", "url is missing");
   const { scheme = "", credentials = "" } = authentication ?? {};
   assert(isVisible(token), "token must be visible ASCII characters without line breaks");
@@ -40,7 +40,7 @@ export function readConfig(
   assert(/^[\w!#$%&'*+.^`|~-]*$/.test(scheme), "authentication.scheme must be the name of a scheme, such as Bearer");
   assert(credentials === "" || scheme !== "", "authentication.scheme is missing");
   for (const [what, text] of Object.entries({ token, scheme, credentials })) {
-    assert(text.length <= LONGEST_SECRET, `${what} takes at most ${LONGEST_SECRET} characters`);
+    assert(text.length <= LONGEST_SECRET, `${what} must have at most ${LONGEST_SECRET} characters`);
   }
   const given = Object.entries({ token, credentials }).filter(([, text]) => text !== "");
   const secrets: JsonObject = Object.fromEntries(given);

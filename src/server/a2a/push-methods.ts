@@ -56,7 +56,7 @@ export class PushMethods {
     const { RequestMalformedError } = this.#sending.sdk.errors;
     const known = await this.#known(taskId);
     if (!Number.isSafeInteger(pageSize) || pageSize < 0 || pageSize > MOST_OF_A_PAGE) {
-      throw new RequestMalformedError(`pageSize takes a whole number from 1 to ${MOST_OF_A_PAGE}`);
+      throw new RequestMalformedError(`pageSize must be a whole number from 1 to ${MOST_OF_A_PAGE}`);
     }
     const after = pageToken === "" ? "" : openedId(PAGE, pageToken);
     if (after === undefined) throw new RequestMalformedError("pageToken must be the nextPageToken of an earlier page");

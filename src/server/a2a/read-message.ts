@@ -79,7 +79,7 @@ function partOf({ errors }: Sdk, { content, mediaType }: Part, index: number): C
   const type = mediaType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   const refused = (what: string): Error =>
     new errors.ContentTypeNotSupportedError(
-      `message.parts[${index}] is ${what}; this agent takes text, JSON and images`,
+      `message.parts[${index}] is ${what}; this agent accepts text, JSON and images`,
     );
   switch (content?.$case) {
     case "text":

@@ -104,7 +104,7 @@ async function decideAll(
     if (request.rootAgentId !== agent.rootAgentId) throw new NotFoundError("there is no such request");
     if (request.kind === "approval" && argumentsHash === undefined) {
       throw new sdk.errors.RequestMalformedError(
-        "the decision on an approval takes argumentsHash: the hash of the arguments that were shown to the person who decides",
+        "the decision on an approval requires argumentsHash: the hash of the arguments that the deciding person saw",
       );
     }
   }

@@ -17,7 +17,7 @@ interface Writing {
  *
  * Invariants
  * 1. The sent text of a message is a prefix of its full text. A text that differs (the call was repeated, a hook
- * replaced it) is another message with another id.
+ *    replaced it) is another message with another id.
  * 2. Each character of a message is sent once, whether it arrives as a delta, in a snapshot or with the stored answer.
  */
 export class AnswerShown {

@@ -18,9 +18,9 @@ export const errorSchema = z
 
 const problems = {
   400: "The input is invalid; the message names the field.",
-  403: "A rule of the server forbids it to this caller.",
-  404: "There is no such thing, or it is not the caller's.",
-  409: "The state of the agent or the request does not allow it now.",
+  403: "A rule of the server forbids the request.",
+  404: "The object does not exist, or belongs to another caller.",
+  409: "The current state of the agent or the request does not allow this.",
   422: "This Idempotency-Key was used with another body.",
 } as const;
 

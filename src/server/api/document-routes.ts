@@ -21,7 +21,7 @@ import { amountsSchema, limitNameSchema, limitsSchema, modelUseSchema } from "..
 const VERSION = "1.0.0";
 
 const description =
-  "Durable agents over HTTP: create an agent, run and stream a turn, decide what it asks, read what it did. Ids of turns and requests " +
+  "Durable agents over HTTP: create an agent, run and stream a turn, decide its requests, read its history. Ids of turns and requests " +
   "contain a `#`; write it as `.` in a path. Times are milliseconds since the epoch. A page of a list is `{ items, next }`; clients " +
   "ignore fields that they do not know.";
 

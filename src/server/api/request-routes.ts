@@ -56,7 +56,7 @@ export const requestRoutes: readonly Route[] = [
       const request = await caller.request(idOfUrl(params.requestId));
       if (request.kind === "approval" && body.argumentsHash === undefined) {
         throw new InvalidInputError(
-          "the decision on an approval takes argumentsHash: the hash of the arguments that were shown to the person who decides",
+          "the decision on an approval requires argumentsHash: the hash of the arguments that the deciding person saw",
         );
       }
       const key = idempotencyKey === undefined ? {} : { key: { route: "api.decideRequest", value: idempotencyKey } };

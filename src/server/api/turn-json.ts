@@ -39,7 +39,10 @@ export const decisionBodySchema = z
     }),
     arguments: jsonSchema.optional().meta({ description: "For `edited`: replaces the model's arguments." }),
     result: jsonSchema.optional().meta({ description: "For `answered`: the answer, or the tool's result." }),
-    isError: z.boolean().optional().meta({ description: "For `answered`: the tool failed, and `result` says why." }),
+    isError: z
+      .boolean()
+      .optional()
+      .meta({ description: "For `answered`: the tool failed, and `result` is the reason." }),
     reason: z.string().optional().meta({ description: "Passed to the model with `rejected`." }),
     argumentsHash: z
       .string()

@@ -43,7 +43,7 @@ const MOST_ACCEPTED = 10_000;
  * Invariants
  * 1. After too many wrong tokens from an address, its unknown tokens are refused unchecked for the rest of the minute.
  * 2. Accepted tokens still work meanwhile, so a stranger behind the same proxy or network cannot lock out a caller with
- * a known token.
+ *    a known token.
  */
 export class AddressLimits {
   readonly #anonymous: Rate;

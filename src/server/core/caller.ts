@@ -84,7 +84,7 @@ const MOST_DECIDED = 100_000;
  * The operations of one identity on a runtime, with the rules that all surfaces share.
  *
  * 1. Each lookup checks the owner. The answer for an agent of another owner, or without one, is the same as for a
- * missing agent.
+ *    missing agent.
  * 2. A client's name only refers to agents of this caller.
  * 3. A plain message never approves a call, and never answers a client tool.
  * 4. The same idempotency key starts the same turn, gives the same answer, and creates the same agent.

@@ -117,10 +117,10 @@ const statusOfCode: Readonly<Record<string, number>> = {
 
 /** Messages for callers, in place of ones that may contain the operator's files, servers or addresses. */
 const plainMessages: Readonly<Record<string, string>> = {
-  lease_lost: "this server is shutting down or lost the agent to another one; ask again",
-  store_unavailable: "the store does not answer; ask again",
-  store_rolled_back: "the store went back to an earlier state; ask again for what was lost",
-  turn_interrupted: "this server is shutting down; ask again",
+  lease_lost: "this server is shutting down or lost the agent to another one; try again",
+  store_unavailable: "the store does not respond; try again",
+  store_rolled_back: "the store was reset to an earlier state; send lost requests again",
+  turn_interrupted: "this server is shutting down; try again",
 };
 
 const RETRY_AFTER_SECONDS = "1";

@@ -41,14 +41,14 @@ export function assertWelcome(request: Request, rules: OriginRules): void {
 }
 
 /**
- * Refuses a client of another machine, which may name any host, and one whose address is not known. Throws `ServerError`
- * (403).
+ * Refuses clients on other machines, whose `Host` can be forged, and clients with an unknown address. Throws
+ * `ServerError` (403).
  */
 export function assertNear(peer: string | undefined): void {
   if (peer === undefined) {
     throw new ServerError(
       "forbidden",
-      "openAuth() answers this machine alone, and the client's address is not known here: mount the server with nodeListener(), or pass the bindings of Node to fetch(request, env)",
+      "openAuth() accepts only clients on this machine, and the client's address is unknown: mount the server with nodeListener(), or pass the bindings of Node to fetch(request, env)",
     );
   }
   if (isLoopbackName(plainAddress(peer))) return;

@@ -101,7 +101,7 @@ export function readChat(
   }
   if (said.length > 0 && results.length > 0) {
     const way = "send the results first, and the message after their answer";
-    throw badRequest(`results of tools and a new message cannot come together: ${way}`, { param: "messages" });
+    throw badRequest(`a request accepts results of tools or a new message, not both: ${way}`, { param: "messages" });
   }
   if (results.length > MOST_ANSWERS) {
     throw badRequest(`a request accepts at most ${MOST_ANSWERS} results of tools; it has ${results.length}`, {
@@ -129,7 +129,7 @@ export function unsupported(param: string, why: string): ServerError {
 
 /** Refuses parameters that change the meaning of the answer; others are ignored. */
 function assertSupported({ n, stop, logprobs, modalities, ...body }: ChatBody): void {
-  if (n !== undefined && n !== null && n !== 1) throw unsupported("n", "an agent gives one answer");
+  if (n !== undefined && n !== null && n !== 1) throw unsupported("n", "an agent returns one answer");
   const stops = [stop ?? []].flat();
   if (stops.length > 0) throw unsupported("stop", "agents do not support stop sequences");
   if (logprobs === true) throw unsupported("logprobs", "agents return no log probabilities");
