@@ -247,19 +247,19 @@ export class Caller {
   }
 
   /**
-   * A message without a request id. To a waiting turn it is the answer to the one open question, or the reason to reject
-   * its approvals. Rejects with `AgentBusyError` while the turn works, and when it is not clear which request is meant or
-   * only a client tool or credentials would help; then its message names the open requests. With a key it can be sent
-   * again: it does something once, and has the same outcome later. Other content rejects with `TurnConflictError` or
-   * `ServerError` (`key_reused`).
+   * A message without a request id. For a waiting turn, it is the answer to the only open question, or the reason to
+   * reject the turn's approvals. Rejects with `AgentBusyError` while the turn works, if several requests could be
+   * meant, and if only a client tool or credentials would help; the error's message names the open requests. With a key
+   * the message can be sent again: it takes effect once, and later attempts return the same outcome. Other content
+   * rejects with `TurnConflictError` or `ServerError` (`key_reused`).
    */
   async plainMessage(agent: Agent, content: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
     return await sendPlainMessage(this, { agent, content, options });
   }
 
   /**
-   * Like `plainMessage`, but to one turn: it starts no other one. Rejects with `AgentBusyError` if the turn does not wait,
-   * unless the message has a key and was an answer to it before.
+   * Like `plainMessage`, but for a given turn: never starts another. Rejects with `AgentBusyError` if the turn does not
+   * wait, unless a message with the same key has already answered it.
    */
   async answerTurn(
     { agent, turnId }: Pick<StartedTurn, "agent" | "turnId">,
