@@ -2,7 +2,7 @@ import type { RequestKey } from "../core/names.ts";
 
 const ROUTE = "a2a.send";
 
-/** Announces that a repeated message with a task or context id returns the existing task. */
+/** The extension that announces: a repeated message with a task or context id returns its existing task. */
 export const MESSAGE_KEYS = "urn:troupe:a2a:message-keys:v1";
 
 /** The idempotency key of a message. A message can decide several requests; then each decision has its own key. */

@@ -47,7 +47,7 @@ export function treeRoutes(tickets: Tickets): readonly Route[] {
       access: "caller",
       summary: "The events of an agent and all its subagents: past events, then live ones.",
       description:
-        "The id of a durable event is its cursor. A client that sends the last id as `Last-Event-ID`, to any server, continues without gaps and without a double.",
+        "The id of a durable event is its cursor. A client that sends the last id as `Last-Event-ID`, to any server, continues without gaps or duplicates.",
       params: treeParams,
       query: z.object({
         after: z

@@ -44,7 +44,7 @@ export function tokenAuth(given: TokenAuthOptions): Authenticate {
     rules: { tokens: anyRule },
     needed: ["tokens"],
   });
-  // `nameRule` on the tokens would put a token into its message.
+  // Messages number the identities, because their keys are the tokens.
   const identities = Object.values(tokens).map((identity, index) =>
     identityRule(identity, `tokenAuth(): identity ${index + 1}`),
   );
