@@ -51,7 +51,7 @@ describe("errors", () => {
   });
 
   test.each([
-    ["ECONNREFUSED", "nothing listens there: start Redis"],
+    ["ECONNREFUSED", "nothing listens at this address: start Redis"],
     ["NOAUTH", "give the password in the address"],
     ["OOM", "try again in a moment"],
   ])("of Redis tell by its answer %s what to do", (code, hint) => {

@@ -35,7 +35,7 @@ describe("worker", () => {
     ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /unknown option '--store'/],
     ["nothing to work on", redis, /a worker needs agents: give --agents FILE, or --ask for questions of `ask`$/],
     ["no such file", [...redis, "--agents", "nowhere.ts"], /there is no file nowhere\.ts/],
-    ["a folder without --ask", [...redis, "--agents", "FILE", "--files", "docs"], /--files is for --ask/],
+    ["a folder without --ask", [...redis, "--agents", "FILE", "--files", "docs"], /--files requires --ask/],
     [
       "a queue that no tool has",
       [...redis, "--agents", "FILE", "--queues", "mail"],

@@ -58,7 +58,7 @@ test.each(
   ),
 )("a server has no page with %s, at no address and with no token", async (_what, words, reason) => {
   const { origin, url } = await served(words, directory);
-  expect(url).toContain(`none here (${reason}); `);
+  expect(url).toContain(`none (${reason}); `);
   const local = origin.replace("0.0.0.0", "127.0.0.1");
   for (const path of ["/", "/inspector", "/inspector/", "/inspector/api/info", "/inspector/assets/app.js"]) {
     expect([path, (await fetch(local + path)).status]).toEqual([path, 404]);
