@@ -37,7 +37,7 @@ describe("while a job runs in another process", () => {
     const { code, stdout } = await job.ended;
     expect(code).toBe(130);
     expect(stdout).toMatch(/"type":"turn.stopped".*"stopReason":"user_requested"/);
-    expect((await runCli(folder.path, ["abort", rootAgentId])).stdout).toContain("nothing to abort");
+    expect((await runCli(folder.path, ["abort", rootAgentId])).stdout).toContain("no open turn to abort");
   });
 });
 
