@@ -20,8 +20,9 @@ interface ShownMessage {
 }
 
 /**
- * The messages that a client has: its history, updated by the events sent to it. A client misses whatever has no event:
- * input over another surface, and replaced texts. So the end of a run compares its messages with the stored ones.
+ * The messages that a client has: its history, updated by the events sent to it. Input over another surface and
+ * replaced texts have no event, so a client misses them; the end of a run therefore compares its messages with the
+ * stored ones.
  */
 export class ClientMessages {
   /** Results of tools by call id, other messages by message id. */
