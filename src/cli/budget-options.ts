@@ -15,7 +15,7 @@ interface BudgetFlag {
   readonly value: string;
   readonly help: string;
   readonly parse: (text: string) => number | Date;
-  /** The stored amount in the form of the option. Absent for a moment, which has passed. */
+  /** Formats the stored amount as the option's value. Absent for the deadline, which has already passed. */
   readonly typed?: (max: number) => string;
 }
 
@@ -28,14 +28,14 @@ const budgetFlags: readonly BudgetFlag[] = [
     field: "maxTokens",
     limit: "maxTokens",
     flag: "--max-tokens",
-    help: "tokens in and out, subagents included",
+    help: "input and output tokens, including subagents",
   },
   {
     field: "maxCost",
     limit: "maxCostMicros",
     flag: "--max-cost",
     value: "<dollars>",
-    help: "dollars, subagents included",
+    help: "dollars, including subagents",
     parse: positiveNumber,
     typed: (micros) => String(micros / 1_000_000),
   },
@@ -68,14 +68,14 @@ const budgetFlags: readonly BudgetFlag[] = [
     field: "maxTreeSteps",
     limit: "maxTreeSteps",
     flag: "--max-tree-steps",
-    help: "model calls, subagents included",
+    help: "model calls, including subagents",
   },
   {
     ...count,
     field: "maxTreeToolCalls",
     limit: "maxTreeToolCalls",
     flag: "--max-tree-tool-calls",
-    help: "tool calls, subagents included",
+    help: "tool calls, including subagents",
   },
 ];
 
@@ -87,19 +87,19 @@ export function addBudgetOptions(command: Command): Command {
   return command;
 }
 
-/** The options that change limits of an agent's life; `none` removes one. */
+/** Options that change limits of an agent's lifetime; `none` removes one. */
 export type BudgetChangeOptions = { readonly [Name in keyof BudgetOptions]: BudgetOptions[Name] | "none" };
 
-/** Adds an option for each limit of an agent's life, which also takes `none`. */
+/** Adds an option for each limit of an agent's lifetime; each also accepts `none`. */
 export function addBudgetChangeOptions(command: Command): Command {
   for (const { flag, value, help, parse } of budgetFlags) {
-    const option = new Option(`${flag} ${value}`, `limit of its life, or none: ${help}`);
+    const option = new Option(`${flag} ${value}`, `limit of its lifetime, or none: ${help}`);
     command.addOption(option.argParser((text) => (text === "none" ? text : parse(text))));
   }
   return command;
 }
 
-/** The given limits; undefined if there are none. */
+/** The given limits; `undefined` if there are none. */
 export function budgetOf(options: BudgetOptions): Budget | undefined {
   const given = givenIn(options);
   return given.length === 0 ? undefined : (Object.fromEntries(given) as Budget);
@@ -117,7 +117,7 @@ function givenIn(options: BudgetChangeOptions): (readonly [string, unknown])[] {
   return budgetFlags.flatMap(({ field }) => (options[field] === undefined ? [] : [[field, options[field]] as const]));
 }
 
-/** The option that gives the same limit again: `--max-tokens 50000`. */
+/** The option that sets the same limit: `--max-tokens 50000`. */
 export function limitWords(limit: LimitName, max: number | undefined): readonly string[] {
   const known = budgetFlags.find((one) => one.limit === limit);
   if (known === undefined) return [];
@@ -127,26 +127,28 @@ export function limitWords(limit: LimitName, max: number | undefined): readonly 
 function positiveInteger(text: string): number {
   const value = Number(text);
   if (/^\d{1,15}$/.test(text) && value >= 1) return value;
-  throw new InvalidArgumentError("It takes a whole number of at least 1, in digits.");
+  throw new InvalidArgumentError("Expected a whole number of at least 1, in digits.");
 }
 
 function positiveNumber(text: string): number {
   const value = Number(text);
   if (/^\d{1,9}(?:\.\d{1,9})?$/.test(text) && value > 0) return value;
-  throw new InvalidArgumentError("It takes a number above 0, in digits: 30, or 0.25.");
+  throw new InvalidArgumentError("Expected a number above 0, in digits: 30, or 0.25.");
 }
 
 function comingMoment(text: string): Date {
   const date = dateOf(text, Date.now());
   if (date === undefined)
-    throw new InvalidArgumentError("It takes a time: 2026-11-21T18:00, or 90s, 15m, 2h from now.");
+    throw new InvalidArgumentError("Expected a time: 2026-11-21T18:00, or 90s, 15m, 2h from now.");
   if (date.getTime() > Date.now()) return date;
   throw new InvalidArgumentError(`That is ${date.toISOString()}, which has passed.`);
 }
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Reads an ISO date with a time (local without a zone), or a span from now such as `15m`; undefined for anything else. */
+/**
+ * Parses an ISO date with a time (local without a zone), or a span from now such as `15m`; `undefined` for other text.
+ */
 export function dateOf(text: string, now: number): Date | undefined {
   const span = /^(\d{1,6})([smh])$/.exec(text);
   if (span) return new Date(now + Number(span[1]) * (units[span[2] ?? ""] ?? 0));
@@ -155,7 +157,7 @@ export function dateOf(text: string, now: number): Date | undefined {
   return Number.isNaN(date.getTime()) || !isDayOfMonth(text) ? undefined : date;
 }
 
-/** False for February 31, which `Date` takes for March 3. */
+/** False for February 31, which `Date` reads as March 3. */
 function isDayOfMonth(text: string): boolean {
   const [year, month, day] = text.slice(0, 10).split("-").map(Number) as [number, number, number];
   return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;

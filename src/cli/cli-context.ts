@@ -3,20 +3,20 @@ import { relative } from "node:path";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The part of the process that commands use. */
+/** The process's resources that commands use. */
 export interface CliContext {
   readonly environment: Environment;
   readonly directory: string;
   readonly invocation: Invocation;
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;
-  /** A line of the answer. */
+  /** Writes a line of the result to standard output. */
   readonly out: (line: string) => void;
-  /** A line that does not belong to the answer, on standard error. */
+  /** Writes a line to standard error that is not part of the result. */
   readonly note: (line: string) => void;
 }
 
-/** `main`: the file that the process was started with. */
+/** `main`: path of the process's entry file. */
 export function processContext(main: string): CliContext {
   const { env, stdout, stderr } = process;
   const directory = process.cwd();
@@ -34,12 +34,12 @@ export function processContext(main: string): CliContext {
   };
 }
 
-/** How this program was started, so that the commands it proposes work as they are typed. */
+/** How this program was started, so that the commands it prints can be run unchanged. */
 export interface Invocation {
-  /** Path of the file that runs: `…/src/cli/main.ts` in a clone, `…/dist/cli/main.js` in a package. */
+  /** Path of the running file: `…/src/cli/main.ts` in a clone, `…/dist/cli/main.js` in a package. */
   readonly main: string;
   readonly directory: string;
-  /** Name of the npm script that started it, if one did. */
+  /** Name of the npm script that started the program, if any. */
   readonly script: string | undefined;
 }
 
@@ -56,7 +56,7 @@ export function commandLine(
   return ["npm run troupe --", command, ...words].join(" ");
 }
 
-/** A word as a POSIX shell takes it. */
+/** Quotes a word for a POSIX shell. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./~#-]+$/.test(word) && !/^[~#]/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
@@ -66,7 +66,7 @@ export function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run under a user id without a name.
+    // In a container, the user id may have no name.
     return "command line";
   }
 }

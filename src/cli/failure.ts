@@ -3,7 +3,7 @@ import type { StopReason } from "../state/index.ts";
 import { oneLine } from "./view/terminal-text.ts";
 
 interface Failure {
-  /** One line without a line break; with TROUPE_DEBUG=1 the stack follows. */
+  /** The message on one line, without a line break at its end; with TROUPE_DEBUG=1 followed by the stack. */
   readonly text: string;
   readonly exitCode: ExitCode;
 }
@@ -14,18 +14,18 @@ const hints: Readonly<Record<string, string>> = {
   corrupt_record: "nothing was changed; restore a copy, or give another store",
 };
 
-/** By the error code of Redis or of the connection. */
+/** Hints by the error code of Redis or of the connection. */
 const waysToRedis: Readonly<Record<string, string>> = {
-  NOAUTH: "give the password in the address, best in TROUPE_REDIS",
-  WRONGPASS: "give the right password in the address, best in TROUPE_REDIS",
-  ECONNREFUSED: "nothing listens there: start Redis, or give another address",
+  NOAUTH: "give the password in the address, preferably in TROUPE_REDIS",
+  WRONGPASS: "give the right password in the address, preferably in TROUPE_REDIS",
+  ECONNREFUSED: "nothing listens at this address: start Redis, or give another address",
   ENOTFOUND: "there is no such host: give another address",
 };
 
-/** Errors that a different command line avoids. */
+/** Errors that another command line would avoid. */
 const usageCodes: readonly string[] = ["invalid_input", "not_found", "request_conflict", "policy_refused"];
 
-/** The message for an error: its code, what is wrong and, if known, what to do. */
+/** The message for an error: its code, the problem and, if known, a hint. */
 export function failureOf(error: unknown, environment: Readonly<Record<string, string | undefined>>): Failure {
   const isDebugged = environment["TROUPE_DEBUG"] === "1";
   const stack = isDebugged && error instanceof Error && error.stack !== undefined ? `\n${error.stack}` : "";
@@ -43,14 +43,14 @@ function lineOf(error: unknown): string {
 
 function wayOn({ details }: StoreUnavailableError): string | undefined {
   const { path, code } = details;
-  if (code === "SQLITE_BUSY") return "another process holds the file; try again in a moment";
-  // The message names what to do about a full disk.
+  if (code === "SQLITE_BUSY") return "another process has locked the file; try again in a moment";
+  // The error's message already contains the hint for a full disk.
   if (code === "SQLITE_FULL") return undefined;
-  if (typeof path === "string") return "see to the disk and the permissions of the file, then try again";
+  if (typeof path === "string") return "check the disk and the permissions of the file, then try again";
   if (typeof code !== "string") return "try again in a moment";
-  // An error about a certificate says itself what to do.
+  // A certificate error's message already contains the hint.
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined;
-  return waysToRedis[code] ?? "try again in a moment; what was committed is kept";
+  return waysToRedis[code] ?? "try again in a moment; committed work is kept";
 }
 
 function exitCodeOfError(error: unknown): ExitCode {
@@ -64,7 +64,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 const limitReasons: readonly StopReason[] = ["steps_limit", "token_limit", "cost_limit", "time_limit"];
 
-/** The exit code for the end of a turn: a limit, a failure and an abort have different ones. */
+/** The exit code for the end of a turn: limits, failures and aborts have different codes. */
 export function exitCodeOf(end: {
   readonly status: "completed" | "stopped" | "failed";
   readonly stopReason: StopReason;
@@ -76,23 +76,23 @@ export function exitCodeOf(end: {
   return end.stopReason === "stop_requested" ? exitCodes.success : exitCodes.failure;
 }
 
-/** The part of a process that `tellWarnings` uses. */
+/** The process's events that `tellWarnings` uses. */
 export interface WarningSource {
   listeners(event: "warning"): readonly ((warning: Error) => void)[];
   removeAllListeners(event: "warning"): unknown;
   on(event: "warning", listener: (warning: Error) => void): unknown;
 }
 
-/** The same warning is not repeated within this time, in milliseconds. */
+/** Minimum time before the same warning is repeated, in milliseconds. */
 const silenceMs = 60_000;
 
-/** What the command itself uses of Node, and what older ones of it call experimental: no person can do anything about it. */
+/** Experimental features of older Node versions that the commands themselves use: users cannot avoid the warning. */
 const usedFeatures = /^(?:SQLite|Type Stripping) is an experimental feature\b/;
 
 /**
- * Prints each warning as one line, and does not repeat it too often: while a store is away every agent warns of it. Warnings
- * with a name or a code of Node or of a package are left to Node, except those of `usedFeatures`, which are dropped. `now` is
- * a monotonic clock in milliseconds.
+ * Prints each warning on one line, and limits repetitions: while a store is unavailable, every agent warns of it.
+ * Warnings with a name or code of Node or of a package are left to Node, except those of `usedFeatures`, which are
+ * dropped. `now` is a monotonic clock in milliseconds.
  */
 export function tellWarnings(source: WarningSource, note: (line: string) => void, now: () => number): void {
   const others = source.listeners("warning");

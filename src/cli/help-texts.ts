@@ -1,4 +1,4 @@
-/** The texts below the options in each `--help`. */
+/** The texts below the options of each `--help`. */
 
 const exitCodes =
   "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a budget, 4 waits for a decision, 130 interrupted.";
@@ -16,7 +16,7 @@ Examples:
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
 
 ${exitCodes}
-Every command takes --store PATH or --redis URL; TROUPE_REDIS sets the address of Redis for all of them.
+Every command accepts --store PATH or --redis URL; TROUPE_REDIS sets the address of Redis for all of them.
 TROUPE_DEBUG=1 shows the stack of an error, NO_COLOR=1 turns colours off.
 `;
 
@@ -28,14 +28,14 @@ Examples:
   $ npx troupe ask --question "What changed?" --files ./notes --max-cost 0.10
   $ npx troupe ask --resume
 
-Ctrl-C pauses at a safe point, a second Ctrl-C leaves at once. --resume carries on after either, and after a crash;
-answers that arrived are not asked or paid for again.
+Ctrl-C pauses at a safe point, a second Ctrl-C leaves at once. --resume continues after either, and after a crash;
+answers that arrived are not requested or paid for again.
 
 Environment:
   OPENAI_API_KEY        key of the model server; without one the rule-based offline engine answers
-  OPENAI_BASE_URL       another server that speaks the Chat Completions protocol
-  TROUPE_OFFLINE_SPEED  slows the offline engine down to so many tokens a second, to watch it
-  TROUPE_REDIS          address of Redis, where neither --redis nor --store is given
+  OPENAI_BASE_URL       another server with the Chat Completions protocol
+  TROUPE_OFFLINE_SPEED  limits the offline engine to this many tokens per second
+  TROUPE_REDIS          address of Redis, if neither --redis nor --store is given
 
 ${exitCodes}
 `;
@@ -48,7 +48,7 @@ Examples:
   $ npx troupe run ./team.ts "Compare both" --agent lead --json
   $ npx troupe run ./team.ts "Compare both" --max-cost 0.50 --deadline 15m
 
-The file exports a definition made by defineAgent as default or as "agent", or several as "agents": then --agent names
+The file exports a definition from defineAgent as default or as "agent", or several as "agents": then --agent names
 one, unless all others are its subagents. If only some people may decide their requests, it also exports the rule as
 "mayDecide".
 
@@ -61,9 +61,9 @@ Examples:
   $ npx troupe chat ./my-agent.ts --agent-id desk-7
   $ printf 'Pay Ann.\\ny\\n' | npx troupe chat ./my-agent.ts
 
-A line is a message; /help shows the commands. Requests of the agent appear here: approvals take y, n <why>, e <json> or
+A line is a message; /help shows the commands. The agent's requests are asked here: answer approvals with y, n <why>, e <json> or
 l for later. Ctrl-C aborts the open turn, a second one leaves; Ctrl-D leaves. From a pipe each line is a message, or the
-reply to the request before it; the exit code is that of the last turn.
+reply to the request before it; the exit code is the last turn's.
 
 ${exitCodes}
 `;
@@ -74,15 +74,15 @@ Examples:
   $ npx troupe worker --agents ./team.ts --queues browser=2@30/m,mail --concurrency 20 --metrics-port 9464
   $ npx troupe worker --ask --files ./docs --model offline
 
-Any number of workers with the same agent file may share a Redis. When one leaves or dies, the others carry its work on. A
-client with the same --redis and --prefix hands its turns to them. On SIGTERM or Ctrl-C a worker takes no new work, waits
-for model calls in flight, stops turns at the next safe point for others to carry on, and exits with code 0 within
+Any number of workers with the same agent file may share a Redis. When one leaves or dies, the others continue its work. A
+client with the same --redis and --prefix sends its turns to them. On SIGTERM or Ctrl-C a worker takes no new work, waits
+for model calls in flight, stops turns at the next safe point for others to continue, and exits with code 0 within
 --drain-seconds. A second signal leaves at once; committed work is not lost.
 
 Environment:
-  TROUPE_REDIS          address of Redis, where --redis is not given
-  TROUPE_QUEUE_SECRETS  ID:SECRET, several with commas between them: the first signs jobs, any of them verifies;
-                        all workers and clients need the same (default: jobs are not signed)
+  TROUPE_REDIS          address of Redis, if --redis is not given
+  TROUPE_QUEUE_SECRETS  ID:SECRET, several separated by commas: the first signs jobs, any of them verifies;
+                        all workers and clients need the same secrets (default: jobs are not signed)
   OPENAI_API_KEY and others that the agent file reads
 `;
 
@@ -91,7 +91,7 @@ Examples:
   $ npx troupe queues
   $ npx troupe queues --redis redis://127.0.0.1:6379 --json
 
-Dead letters are jobs that were given up: they failed finally, took too long, or killed their worker too often. The agent
+Dead letters are jobs that were given up: they failed permanently, took too long, or killed their worker too often. The agent
 got the failure as the result. With TROUPE_QUEUE_SECRETS, jobs without a valid signature are shown without their content.
 `;
 
@@ -103,13 +103,13 @@ Examples:
   $ npx troupe requests --redis redis://127.0.0.1:6379 --limit 200
 
 Shows a page at a time, and below it the command for the next one. With --json that command goes to standard error, and
-each line has a "cursor" that --after takes.
+each line has a "cursor" for --after.
 `;
 
 const decided = `
-If a live process runs the agent, that process carries on. Otherwise this one does, with the file that the agent was
+If a live process runs the agent, that process continues it. Otherwise this one does, with the file that the agent was
 started with or with --agents; --no-run only records the decision. A request is decided once: a later decision gets exit
-code 2 and the name of who decided. If the program has a rule on who may decide (mayDecide), the agent file must export
+code 2 and the name of the person who decided. If the program has a rule on who may decide (mayDecide), the agent file must export
 it; without it nothing is decided.
 
 ${exitCodes}
@@ -142,7 +142,7 @@ Examples:
   $ npx troupe list --limit 200
 
 Shows a page at a time, and below it the command for the next one. With --json that command goes to standard error, and
-each line has a "cursor" that --after takes.
+each line has a "cursor" for --after.
 `;
 
 export const show = `
@@ -172,7 +172,7 @@ Examples:
   $ npx troupe abort ask-mibodu
   $ npx troupe abort ask-mibodu --reason "wrong folder"
 
-The abort is stored: a process that runs the agent sees it within moments, else the next one that resumes it.
+The abort is stored: a process that runs the agent ends the turn within moments, otherwise the next one that resumes it.
 `;
 
 export const budget = `
@@ -180,9 +180,9 @@ Examples:
   $ npx troupe budget desk-7 --max-cost 5
   $ npx troupe budget desk-7 --max-tokens 2000000 --deadline none
 
-Changes limits of the agent's whole life, which a program gave it when it created it, or of a subagent's; the others stay. They hold
+Changes limits of the whole lifetime of an agent or subagent; other limits remain. The new limits apply
 from now on, also for a turn that is open. The change is stored at once and journalled by the process that runs the agent.
-For one turn more, give the limits to \`resume\`.
+For one more turn, pass the limits to \`resume\`.
 `;
 
 export const serve = `
@@ -193,17 +193,17 @@ Examples:
   $ npx troupe serve ./my-agent.ts --surfaces api,teal
   $ npx troupe serve ./agent.yaml --host 0.0.0.0 --auth entra --hosts api.example.com --proxies 1 --log
 
-Prints the address of each surface, a token and a command to try. The page at / shows the agents at work, and one can talk
-to them there; its address holds the token, so treat it as a password. Agents are kept in ./.troupe/serve.db unless a store is
-named; what a crash interrupted is carried on at the next start. SIGTERM ends streams, brings turns to a safe point and
+Prints the address of each surface, a token and a command to try. The page at / shows the agents at work, and you can talk
+to them there; its address contains the token, so treat it as a password. Agents are kept in ./.troupe/serve.db unless a store is
+named; work interrupted by a crash continues at the next start. SIGTERM ends streams, stops turns at a safe point and
 exits 0.
 
 Environment:
   TROUPE_SERVE_TOKEN      the token, of at least 16 characters (default: a new one at each start)
   TROUPE_ENTRA_TENANT     with --auth entra: the id of the directory
-  TROUPE_ENTRA_AUDIENCE   with --auth entra: the application that tokens are for; several with commas
+  TROUPE_ENTRA_AUDIENCE   with --auth entra: the application that tokens are issued for; several separated by commas
   TROUPE_ENTRA_SCOPE      with --auth entra: a scope or role that tokens must have (default: any)
-  TROUPE_WEBHOOK_KEY      the key that encrypts what receivers are sent: 32 bytes in base64 (default: none are told)
+  TROUPE_WEBHOOK_KEY      the key that encrypts receivers' credentials: 32 bytes in base64 (default: no webhooks)
 `;
 
 export const inspect = `
@@ -213,9 +213,9 @@ Examples:
   $ npx troupe inspect --redis redis://127.0.0.1:6379 --read-only
   $ npx troupe inspect run.json
 
-Serves a page on this machine alone and prints its address, which holds a token: treat it as a password. Other processes
-may run the agents meanwhile. Requests that a rule guards are decided with --agents, which names the file of the rule.
-Ctrl-C ends it.
+Serves a page on this machine only and prints its address, which contains a token: treat it as a password. Other processes
+may run the agents meanwhile. To decide requests with a mayDecide rule, name its file with --agents.
+Press Ctrl-C to stop.
 `;
 
 export const exporting = `
@@ -224,7 +224,7 @@ Examples:
   $ npx troupe export ask-mibodu --html run.html
   $ npx troupe export ask-mibodu --trace trace.json --names-only
 
-The file of --html is the inspector's page with the run in it: it opens by itself and needs no network. Without
---names-only it holds all that people, models and tools wrote. The file of --json is shown by \`inspect run.json\`; that
-of --trace by chrome://tracing and https://ui.perfetto.dev.
+The file of --html is the inspector's page with the run in it; it needs no network. Without
+--names-only it contains all texts of people, models and tools. Open the file of --json with \`inspect run.json\`, that
+of --trace with chrome://tracing or https://ui.perfetto.dev.
 `;

@@ -8,22 +8,19 @@ import { addStoreOptions, agentsOption, nonEmpty, wholeNumber } from "./options.
 
 type Done = (exitCode: ExitCode) => void;
 
-const namesHelp = "show names, ids and numbers alone: nothing that a person, a model or a tool wrote";
+const namesHelp = "show only names, ids and numbers, no texts of people, models or tools";
 
 /** `inspect` and `export`: runs in a browser and in files. */
 export function addInspectCommands(program: Command, context: CliContext, done: Done): void {
   const inspect = program
     .command("inspect")
-    .description("Show the runs of a store in a browser, live or long over; or one run from a file.")
-    .argument(
-      "[id]",
-      "an agent's id or the start of it, or a file that `export --json` has written (default: all runs)",
-    )
-    .option("--port <number>", "port on 127.0.0.1 (default: any that is free)", wholeNumber(0, 65_535))
+    .description("Show the live and past runs of a store in a browser, or one run from a file.")
+    .argument("[id]", "an agent's id or its prefix, or a file written by `export --json` (default: all runs)")
+    .option("--port <number>", "port on 127.0.0.1 (default: any free port)", wholeNumber(0, 65_535))
     .option("--open", "open the page in the browser")
-    .option("--read-only", "nothing can be decided, paused or aborted from the page")
+    .option("--read-only", "disable deciding, pausing and aborting on the page")
     .option("--names-only", namesHelp)
-    .option("--by <name>", "who decides (default: the user of this machine)", nonEmpty)
+    .option("--by <name>", "name stored with decisions (default: the user of this machine)", nonEmpty)
     .addOption(agentsOption());
   addStoreOptions(inspect)
     .addHelpText("after", helpTexts.inspect)
@@ -33,13 +30,13 @@ export function addInspectCommands(program: Command, context: CliContext, done: 
     });
   const exporting = program
     .command("export")
-    .description("Write a run into a file, to look at it elsewhere.")
-    .argument("<id>", "an agent of the run: its id, or the start of it")
+    .description("Write a run to a file.")
+    .argument("<id>", "an agent of the run: its id or its prefix")
     .option("--json <file>", "the whole run, for `inspect`", nonEmpty)
-    .option("--html <file>", "the page with the run in it, which opens by itself in any browser", nonEmpty)
+    .option("--html <file>", "a self-contained page with the run, for any browser", nonEmpty)
     .option("--trace <file>", "turns, calls and requests in Chrome's trace format", nonEmpty)
     .option("--names-only", namesHelp)
-    .option("--force", "write over files that exist");
+    .option("--force", "overwrite existing files");
   addStoreOptions(exporting)
     .addHelpText("after", helpTexts.exporting)
     .action(async (id: string, options: ExportOptions) => {

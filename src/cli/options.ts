@@ -4,19 +4,19 @@ import type { JsonObject } from "../state/index.ts";
 /** The default store, below the working directory. */
 export const defaultStorePath = "./.troupe/ask.db";
 
-/** The port of `serve` where none is named. */
+/** Default port of `serve`. */
 export const usualPort = 8_080;
 
 /** `--inspect`, or `--inspect=9000` for a port. */
 export function inspectOption(): Option {
-  const help = "show the agents at work on a page on this machine; --inspect=9000 for that port";
+  const help = "show the running agents on a page on this machine; --inspect=9000 sets the port";
   return new Option("--inspect [port]", help).argParser(wholeNumber(0, 65_535));
 }
 
-/** `--stately`, which asks for the page too. */
+/** `--stately`, which implies `--inspect`. */
 export function statelyOption(): Option {
   const help =
-    "the state machines in Stately's inspector too, which is loaded from https://stately.ai; implies --inspect";
+    "also show the state machines in Stately's inspector, which is loaded from https://stately.ai; implies --inspect";
   return new Option("--stately", help).implies({ inspect: true });
 }
 
@@ -25,8 +25,8 @@ export const pageSize = { usual: 50, most: 1_000 } as const;
 
 /** The options that name the store: a file, or Redis. */
 export function addStoreOptions(command: Command): Command {
-  const store = new Option("--store <path>", `SQLite file in which jobs are kept (default: ${defaultStorePath})`);
-  return addRedisOptions(command.addOption(store.argParser(nonEmpty)), "in which jobs are kept, in place of a file");
+  const store = new Option("--store <path>", `SQLite file with the jobs (default: ${defaultStorePath})`);
+  return addRedisOptions(command.addOption(store.argParser(nonEmpty)), "with the jobs, instead of a file");
 }
 
 /** The options that name a Redis. */
@@ -36,11 +36,15 @@ export function addRedisOptions(command: Command, what: string): Command {
     .addOption(new Option("--prefix <name>", "prefix of all keys in Redis (default: troupe:)").argParser(nonEmpty));
 }
 
-/** The options for the begin and the length of a page. */
+/** The options for the start and the length of a page. */
 export function addPageOptions(command: Command, what: string): Command {
   return command
-    .option("--limit <number>", `most ${what} on a page (default: ${pageSize.usual})`, wholeNumber(1, pageSize.most))
-    .option("--after <cursor>", "continue after this cursor, which the page before shows", nonEmpty);
+    .option(
+      "--limit <number>",
+      `maximum number of ${what} on a page (default: ${pageSize.usual})`,
+      wholeNumber(1, pageSize.most),
+    )
+    .option("--after <cursor>", "continue after this cursor of the previous page", nonEmpty);
 }
 
 export function jsonOption(): Option {
@@ -48,7 +52,7 @@ export function jsonOption(): Option {
 }
 
 export function quietOption(): Option {
-  return new Option("--quiet", "print the answer alone");
+  return new Option("--quiet", "print only the answer");
 }
 
 export function agentsOption(
@@ -60,33 +64,33 @@ export function agentsOption(
 export function onOption(): Option {
   return new Option(
     "--on <place>",
-    "where turns run: on workers, or here in this process (default: on workers of that Redis if there are some, else here)",
+    "where turns run: on workers, or here in this process (default: on workers of that Redis if there are any, else here)",
   ).choices(["workers", "here"]);
 }
 
-/** A whole number within bounds, for an option's value. Throws commander's `InvalidArgumentError`. */
+/** Parses a whole number within bounds. Throws commander's `InvalidArgumentError`. */
 export function wholeNumber(from: number, to: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (/^\d{1,9}$/.test(text) && value >= from && value <= to) return value;
-    throw new InvalidArgumentError(`It takes a whole number from ${from} to ${to}.`);
+    throw new InvalidArgumentError(`Expected a whole number from ${from} to ${to}.`);
   };
 }
 
-/** A port, for an option's value. Throws commander's `InvalidArgumentError`. */
+/** Parses a port. Throws commander's `InvalidArgumentError`. */
 export function portNumber(text: string): number {
   const value = Number(text);
   if (/^\d{1,5}$/.test(text) && value <= 65_535) return value;
-  throw new InvalidArgumentError("It takes a port from 1 to 65535, or 0 for any that is free.");
+  throw new InvalidArgumentError("Expected a port from 1 to 65535, or 0 for any free port.");
 }
 
-/** Text that is not only white space, for an option's value. Throws commander's `InvalidArgumentError`. */
+/** Parses text that is not only white space. Throws commander's `InvalidArgumentError`. */
 export function nonEmpty(text: string): string {
   if (text.trim() !== "") return text;
   throw new InvalidArgumentError("It must not be empty.");
 }
 
-/** A JSON object, for an option's value. Throws commander's `InvalidArgumentError`. */
+/** Parses a JSON object. Throws commander's `InvalidArgumentError`. */
 export function jsonObject(text: string): JsonObject {
   let value: unknown;
   try {
@@ -104,5 +108,5 @@ function isJsonObject(value: unknown): value is JsonObject {
 }
 
 function noJsonObject(why: string): InvalidArgumentError {
-  return new InvalidArgumentError(`It takes a JSON object, for instance '{"amount":5}'; ${why}.`);
+  return new InvalidArgumentError(`Expected a JSON object, for instance '{"amount":5}'; ${why}.`);
 }

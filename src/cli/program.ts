@@ -47,7 +47,7 @@ export async function runProgram(words: readonly string[], context: CliContext):
   }
 }
 
-/** `--inspect` takes a port only as `--inspect=9000`, so that the word behind it is never taken for one. */
+/** `--inspect` accepts a port only as `--inspect=9000`, so that the following word is never read as one. */
 function withPorts(words: readonly string[]): string[] {
   const end = words.indexOf("--");
   return words.map((word, index) => (word === "--inspect" && (end < 0 || index < end) ? "--inspect=0" : word));
@@ -71,17 +71,21 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .description("Ask a team of agents a question about the text files of a folder; each answer has its sources.")
     .option(
       "--question <text>",
-      "what to ask; - reads it from standard input (default: a question about this project)",
+      "the question; - reads it from standard input (default: a question about this project)",
       nonEmpty,
     )
     .option("--files <folder>", "the folder of text files (default: this project's own documents)", nonEmpty)
-    .option("--resume", "carry on the newest question that is not finished; of a finished one, print its answer again")
+    .option("--resume", "continue the newest unfinished question; if it is finished, print its answer again")
     .option(
       "--model <name>",
       "model of the server, or offline (default: gpt-5-mini with OPENAI_API_KEY, else offline)",
       nonEmpty,
     )
-    .option("--max-readers <number>", "most files to read, each by its own reader (default: 6)", wholeNumber(1, 50))
+    .option(
+      "--max-readers <number>",
+      "maximum number of files to read, each by its own reader (default: 6)",
+      wholeNumber(1, 50),
+    )
     .option("--serve", "serve the team over HTTP; callers ask the questions");
   addStoreOptions(addBudgetOptions(addListenOptions(ask)))
     .addOption(jsonOption())
@@ -96,11 +100,11 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     });
   const run = program
     .command("run")
-    .description("Run one turn of an agent that a file defines.")
+    .description("Run one turn of an agent from a file.")
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
-    .argument("<input>", "what to tell the agent; - reads it from standard input", nonEmpty)
-    .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "which agent, where the file exports several", nonEmpty);
+    .argument("<input>", "the message for the agent; - reads it from standard input", nonEmpty)
+    .option("--agent-id <id>", "continue the conversation of this agent, or give a new one this id", nonEmpty)
+    .option("--agent <name>", "the agent, if the file exports several", nonEmpty);
   addStoreOptions(addBudgetOptions(run))
     .addOption(jsonOption())
     .addOption(quietOption())
@@ -118,7 +122,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   addInspectCommands(program, context, done);
-  // Commander copies the settings of the program to its commands only on request.
+  // Commander inherits settings to commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
   return program;
@@ -127,10 +131,10 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
 function addChatCommand(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
   const chat = program
     .command("chat")
-    .description("Talk with an agent that a file defines, over as many turns as you like.")
+    .description("Talk with an agent from a file, over any number of turns.")
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
-    .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "which agent, where the file exports several", nonEmpty);
+    .option("--agent-id <id>", "continue the conversation of this agent, or give a new one this id", nonEmpty)
+    .option("--agent <name>", "the agent, if the file exports several", nonEmpty);
   addStoreOptions(addBudgetOptions(chat))
     .addOption(inspectOption())
     .addOption(statelyOption())
@@ -141,7 +145,7 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     });
 }
 
-/** Commander's message in the form of all other errors: one line. */
+/** Commander's message in the form of all other errors: on one line. */
 function usageLine(text: string): string {
   const line = text
     .trim()
@@ -162,12 +166,15 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
   const show = program
     .command("show")
     .description("Show an agent: its tree, accounts, trace and history. Another process may run it meanwhile.")
-    .argument("[agentId]", "its id, or the start of it (default, with --budget: the newest)");
+    .argument("[agentId]", "its id or its prefix (default, with --budget: the newest)");
   addStoreOptions(show)
-    .option("--json", "print all of it as one line of JSON")
-    .option("--full", "cut nothing")
-    .option("--budget", "only the accounts: each limit with the used, reserved and unconfirmed amounts")
-    .option("--summary", "only the run in short: why it stopped, who spent it, what was slow, costs by model and agent")
+    .option("--json", "print everything as one line of JSON")
+    .option("--full", "do not cut long texts")
+    .option("--budget", "show only the accounts: each limit with the used, reserved and unconfirmed amounts")
+    .option(
+      "--summary",
+      "show only a summary of the run: why it stopped, who spent it, what was slow, costs by model and agent",
+    )
     .addHelpText("after", helpTexts.show)
     .action(async (agentId: string | undefined, options: ShowOptions) => {
       const { showCommand } = await import("./commands/show.ts");
@@ -176,9 +183,9 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
   const resume = program
     .command("resume")
     .description(
-      "Carry on an agent, or all unfinished ones that no process runs; with a new budget also one that a limit stopped.",
+      "Continue an agent, or all unfinished ones that no process runs; with a new budget also one that a limit stopped.",
     )
-    .argument("[agentId]", "its id, or the start of it (default: all)")
+    .argument("[agentId]", "its id or its prefix (default: all)")
     .addOption(agentsOption());
   addStoreOptions(addBudgetOptions(resume))
     .addOption(jsonOption())
@@ -193,8 +200,8 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     });
   const budget = program
     .command("budget")
-    .description("Change limits of an agent's whole life, from now on and whichever process runs it.")
-    .argument("<agentId>", "its id, or the start of it");
+    .description("Change limits of an agent's whole lifetime, whichever process runs it.")
+    .argument("<agentId>", "its id or its prefix");
   addStoreOptions(addBudgetChangeOptions(budget))
     .addHelpText("after", helpTexts.budget)
     .action(async (agentId: string, options: SetBudgetOptions) => {
@@ -203,10 +210,10 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     });
   const abort = program
     .command("abort")
-    .description("End an agent's open turn and all below it, whichever process runs it.")
-    .argument("<agentId>", "its id, or the start of it");
+    .description("End an agent's open turn and its subagents, whichever process runs it.")
+    .argument("<agentId>", "its id or its prefix");
   addStoreOptions(abort)
-    .option("--reason <text>", "kept with the turn", nonEmpty)
+    .option("--reason <text>", "reason, stored with the turn", nonEmpty)
     .addHelpText("after", helpTexts.abort)
     .action(async (agentId: string, options: AbortOptions) => {
       const { abortCommand } = await import("./commands/abort.ts");
@@ -214,7 +221,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     });
 }
 
-/** The version of this package, whose root is two folders above this file: in `src/cli` as in `dist/chunks`. */
+/** The version of this package, whose root is two folders above this file, in `src/cli` and in `dist/chunks`. */
 function packageVersion(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   const { version } = JSON.parse(text) as { readonly version: string };

@@ -20,8 +20,8 @@ import {
 
 type Done = (exitCode: ExitCode) => void;
 
-const requestHelp = "its id, or the start of it (default: the only one that is open)";
-const reasonHelp = "why; stored with the decision, and with `reject` given to the model";
+const requestHelp = "its id or its prefix (default: the only open one)";
+const reasonHelp = "reason, stored with the decision; with `reject` also sent to the model";
 
 /** `requests`, and the commands that decide them. */
 export function addRequestCommands(program: Command, context: CliContext, done: Done): void {
@@ -29,17 +29,17 @@ export function addRequestCommands(program: Command, context: CliContext, done: 
     .command("requests")
     .description("List the requests that wait for a decision or an answer, oldest first.");
   addStoreOptions(addPageOptions(requests, "requests"))
-    .option("--all", "include decided ones, with who decided and how")
+    .option("--all", "include decided ones, with their decisions and who decided")
     .option("--json", "print every request, with its arguments, as a line of JSON")
     .addHelpText("after", helpTexts.requests)
     .action(async (options: RequestsOptions) => {
       const { requestsCommand } = await import("./commands/requests.ts");
       done(await requestsCommand(context, options));
     });
-  deciding(program, "approve", helpTexts.approve, "Let a tool call run that waits for approval.")
+  deciding(program, "approve", helpTexts.approve, "Approve a waiting tool call.")
     .argument("[requestId]", requestHelp)
     .option("--reason <text>", reasonHelp, nonEmpty)
-    .option("--edit <json>", "run it with these arguments in place of the model's", jsonObject)
+    .option("--edit <json>", "run it with these arguments instead of the model's", jsonObject)
     .action(async (requestId: string | undefined, options: ApproveOptions) => {
       const { reason, edit } = options;
       const verdict = edit === undefined ? "approved" : "edited";
@@ -61,9 +61,9 @@ export function addRequestCommands(program: Command, context: CliContext, done: 
     .usage("[options] [requestId] <text|json>")
     .argument(
       "<words...>",
-      "the answer, in quotes, or - for standard input; before it the id or its start, where several are open",
+      "the answer, in quotes, or - for standard input; before it the id or its prefix, if several are open",
     )
-    .option("--error", "the call failed; the text says why")
+    .option("--error", "the call failed; the text is the reason")
     .action(async (words: string[], options: AnswerOptions, command: Command) => {
       const [given = "", first] = words.toReversed();
       if (words.length > 2) command.error("error: too many words for 'answer'; put the answer in quotes");
@@ -84,13 +84,13 @@ interface AnswerOptions extends DecideOptions {
   readonly error?: boolean;
 }
 
-/** The options that all commands that decide share. */
+/** The common options of all commands that decide. */
 function deciding(program: Command, name: string, help: string, description: string): Command {
   const command = program
     .command(name)
     .description(description)
-    .option("--by <name>", "who decides (default: the user of this machine)", nonEmpty)
-    .option("--no-run", "only record the decision; the process that carries the agent on sees it")
+    .option("--by <name>", "name stored with the decision (default: the user of this machine)", nonEmpty)
+    .option("--no-run", "only record the decision, for the process that continues the agent")
     .addOption(agentsOption());
   return addStoreOptions(command)
     .addOption(jsonOption())

@@ -5,18 +5,18 @@ import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
 import { addStoreOptions, nonEmpty, onOption, portNumber, usualPort, wholeNumber } from "./options.ts";
 
-/** `serve`, which puts agents behind HTTP. */
+/** `serve`, the HTTP server for agents. */
 export function addServeCommand(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
   const serve = program
     .command("serve")
-    .description("Serve the agents of files over HTTP, until a signal ends it.")
+    .description("Serve the agents of files over HTTP until a signal.")
     .argument("<files...>", "agent files: .ts or .js that export definitions, .yaml of Teal Agents")
     .option(
       "--plugins <file>",
-      "module with the plugins of a .yaml file (default: custom_plugins.ts beside it)",
+      "module with the plugins of a .yaml file (default: custom_plugins.ts next to it)",
       nonEmpty,
     )
-    .option("--catalog <file>", "catalog of the plugins (default: catalog.json beside the file)", nonEmpty);
+    .option("--catalog <file>", "catalog of the plugins (default: catalog.json next to the file)", nonEmpty);
   addStoreOptions(addListenOptions(serve))
     .addOption(onOption())
     .addHelpText("after", helpTexts.serve)
@@ -26,50 +26,58 @@ export function addServeCommand(program: Command, context: CliContext, done: (ex
     });
 }
 
-/** The options that say where a server listens, and to whom. */
+/** The options for a server's address and its access. */
 export function addListenOptions(command: Command): Command {
   return command
     .option("--port <number>", `port; 0: any free port (default: ${usualPort})`, portNumber)
-    .option("--host <address>", "address of that port (default: 127.0.0.1, this machine only)", nonEmpty)
+    .option("--host <address>", "address to bind (default: 127.0.0.1, this machine only)", nonEmpty)
     .addOption(
       new Option(
         "--auth <way>",
         "who may call: clients with the token, users of Entra ID, or all programs on this machine (default: token)",
       ).choices(["token", "entra", "none"]),
     )
-    .option("--surfaces <list>", "protocols to serve, with commas (default: all whose packages are there)", nonEmpty)
+    .option(
+      "--surfaces <list>",
+      "protocols to serve, separated by commas (default: all whose packages are installed)",
+      nonEmpty,
+    )
     .option(
       "--chats <header>",
-      "header in which front ends of OpenAI's protocol name their chats; may be repeated",
+      "header with the chat id of front ends with OpenAI's protocol; may be repeated",
       (text: string, known: readonly string[] | undefined) => repeated(headerName(text), known),
     )
-    .option("--cors <origin>", "origin of pages that may call; may be repeated", repeated)
+    .option("--cors <origin>", "origin of web pages that may call; may be repeated", repeated)
     .option(
       "--hosts <name>",
-      "value that the header Host may have, with its port; may be repeated (default: any; on 127.0.0.1 its own names)",
+      "allowed value of the header Host, with its port; may be repeated (default: any; on 127.0.0.1 its own names)",
       repeated,
     )
-    .option("--proxies <number>", "proxies in front that add to X-Forwarded-For (default: 0)", wholeNumber(0, 10))
+    .option(
+      "--proxies <number>",
+      "number of proxies in front that append to X-Forwarded-For (default: 0)",
+      wholeNumber(0, 10),
+    )
     .addOption(
       new Option(
         "--metrics <who>",
-        "who sees /metrics: clients on this machine, all clients, or none (default: local)",
+        "access to /metrics: clients on this machine, all clients, or none (default: local)",
       ).choices(["local", "open", "off"]),
     )
-    .option("--webhook-keys <file>", "keys that encrypt what receivers are sent, one a line", nonEmpty)
+    .option("--webhook-keys <file>", "keys that encrypt receivers' credentials, one per line", nonEmpty)
     .option(
       "--webhook-origin <origin>",
-      "receiver that may be without TLS and in a private network; may be repeated",
+      "origin of receivers that may be without TLS and in a private network; may be repeated",
       repeated,
     )
-    .option("--no-page", "no page at / (it is there only on this machine, without a proxy and without Entra ID)")
+    .option("--no-page", "disable the page at / (served only on this machine, without a proxy and without Entra ID)")
     .option("--log", "print a line of JSON on stderr for each answered request")
-    .option("--drain-seconds <number>", "most seconds for leaving (default: 25)", wholeNumber(1, 86_400));
+    .option("--drain-seconds <number>", "maximum number of seconds to stop (default: 25)", wholeNumber(1, 86_400));
 }
 
 function headerName(text: string): string {
   if (/^[\w!#$%&'*+.^`|~-]{1,100}$/.test(text)) return text;
-  throw new InvalidArgumentError("A name of a header, as X-OpenWebUI-Chat-Id.");
+  throw new InvalidArgumentError("Expected the name of a header, such as X-OpenWebUI-Chat-Id.");
 }
 
 function repeated(text: string, known: readonly string[] | undefined): readonly string[] {

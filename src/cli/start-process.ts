@@ -4,9 +4,9 @@ import { processContext } from "./cli-context.ts";
 import { failureOf, tellWarnings } from "./failure.ts";
 import { runProgram } from "./program.ts";
 
-/** Runs the command line as the whole of this process. `main`: the file that the process was started with. */
+/** Runs the command line as this process's only task. `main`: path of the process's entry file. */
 export async function startProcess(main: string, words: readonly string[]): Promise<void> {
-  // When a reader such as `head` closes the pipe, the process has succeeded.
+  // If a reader such as `head` closes the pipe, the process has succeeded.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EPIPE") process.exit(0);
@@ -20,7 +20,7 @@ export async function startProcess(main: string, words: readonly string[]): Prom
   );
   process.on("uncaughtException", fail);
   process.on("unhandledRejection", fail);
-  // Not process.exit, which would drop output that a pipe has not taken yet.
+  // `process.exit` would drop output that a pipe has not read yet.
   process.exitCode = await runProgram(words, processContext(main));
 }
 

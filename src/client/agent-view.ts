@@ -4,27 +4,28 @@ import type { AgentHandle, ExecuteTurnOptions, TroupeClient } from "./client.ts"
 import { TroupeClientError } from "./client-error.ts";
 import { assertObject, assertText } from "./input-checks.ts";
 
-/** The agent that a page shows: one that is there, or one that is created under a name, if there is none of that name. */
+/** The agent of a page: an existing one, or the one with a name, which is created if it does not exist. */
 export type ShownAgent = { readonly agentId: string } | (NewAgent & { readonly key: string });
 
-/** A conversation with an agent as a page shows it. Each change is a new object; parts that did not change are the same. */
+/** A conversation with an agent for display. Each change creates a new object; unchanged fields keep their objects. */
 export interface AgentSnapshot {
   /**
-   * `connecting`: nothing is known yet. `ready`: the agent takes a message. `working`: a turn is under way. `waiting`: a turn
-   * waits for a decision on one of `requests`, or is paused. `broken`: `error` ended the view; `retry()` begins it again.
+   * `connecting`: nothing is known yet. `ready`: the agent accepts a message. `working`: a turn is running. `waiting`:
+   * a turn waits for a decision on one of `requests`, or is paused. `broken`: `error` ended the view; `retry()` starts
+   * it again.
    */
   readonly status: "connecting" | "ready" | "working" | "waiting" | "broken";
-  /** Null until the agent is there. */
+  /** `null` until the agent is known. */
   readonly agentId: string | null;
-  /** The conversation as it is stored, oldest first. */
+  /** The stored conversation, oldest first. */
   readonly messages: readonly Message[];
-  /** The answer that is being written; empty when there is none. It is in `messages` when it is complete. */
+  /** The streaming answer; empty without one. The complete answer is in `messages`. */
   readonly text: string;
-  /** What the open turn waits for, in the agent itself and its subagents. */
+  /** Open requests of the open turn, of the agent itself and its subagents. */
   readonly requests: readonly TurnRequest[];
-  /** The newest turn that this view knows, or `null` if it knows none. `result` says how the turn ended. */
+  /** The newest known turn, or `null`. `result` describes how the turn ended. */
   readonly turn: TurnInfo | null;
-  /** Why the view has ended; null while it goes on. Refused calls reject and are not in here. */
+  /** The error that ended the view; `null` while it is active. Failed calls reject and are not reported here. */
   readonly error: TroupeClientError | null;
 }
 
@@ -38,7 +39,7 @@ const beginning: AgentSnapshot = {
   error: null,
 };
 
-/** Events after which the messages or the turn are other ones than before. */
+/** Events after which the messages or the turn have changed. */
 const changing: ReadonlySet<TroupeEvent["type"]> = new Set([
   "turn.started",
   "turn.waiting",
@@ -54,16 +55,16 @@ const changing: ReadonlySet<TroupeEvent["type"]> = new Set([
   "lifecycle.changed",
 ]);
 
-/** The newest messages that are read after a change. */
+/** Number of the newest messages that are read after a change. */
 const WINDOW = 100;
 
 /**
- * Follows one agent for a page: its conversation, its turn, what that waits for, and the answer while it is written.
+ * Follows one agent for a page: its conversation, its turn with open requests, and the streaming answer.
  *
  * Invariants
- * 1. What is stored is read from the server, never computed from events: an event only says that there is something to
- *    read. So a page that was reloaded, and one that was offline, show what every other page shows.
- * 2. At most one reading is under way; an event during it causes one more.
+ * 1. Stored state is read from the server, never computed from events: an event only triggers a read. So a page that
+ *    was reloaded or offline shows the same as every other page.
+ * 2. At most one read is running; an event meanwhile triggers one more.
  * 3. After `close` nothing changes, and no request is sent.
  */
 export class AgentView {
@@ -89,7 +90,7 @@ export class AgentView {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Begins to follow, from anew if it follows already. */
+  /** Starts to follow; starts again if it already follows. */
   readonly open = (): void => {
     this.close();
     const following = new Following(this.#client, this.#agent, (change) => {
@@ -106,17 +107,17 @@ export class AgentView {
     this.#following = undefined;
   };
 
-  /** Starts a turn. Rejects with `TroupeClientError`: with the code `agent_busy` while another turn is open. */
+  /** Starts a turn. Rejects with `TroupeClientError`, with the code `agent_busy` while another turn is open. */
   readonly send = async (input: Content | null, options?: ExecuteTurnOptions): Promise<void> => {
     await this.#open().send(input, options);
   };
 
-  /** Decides a request of `requests`, as it is shown. Rejects with `TroupeClientError`. */
+  /** Decides one of `requests`. Rejects with `TroupeClientError`. */
   readonly decide = async (request: TurnRequest, decision: RequestDecision): Promise<void> => {
     await this.#open().decide(request, decision);
   };
 
-  /** Ends the open turn and those that are queued behind it. Rejects with `TroupeClientError`. */
+  /** Ends the open turn and the queued ones. Rejects with `TroupeClientError`. */
   readonly abort = async (reason?: string): Promise<void> => {
     await this.#open().abort(reason);
   };
@@ -127,7 +128,7 @@ export class AgentView {
   }
 }
 
-/** One time that a view is open. */
+/** One session of an open view. */
 class Following {
   readonly #client: TroupeClient;
   readonly #change: (change: Partial<AgentSnapshot>) => void;
@@ -137,7 +138,7 @@ class Following {
   #turn: number | null = null;
   #isOpenTurn = false;
   #text = "";
-  /** The step whose text is shown. */
+  /** The step of the streaming text. */
   #step = "";
   #reading: Promise<void> | undefined;
   #isStale = false;
@@ -148,7 +149,7 @@ class Following {
     this.#change = change;
     this.#agent =
       "agentId" in agent ? Promise.resolve(client.agent(agent.agentId)) : client.createAgent(agent, { signal });
-    // Callers that await it get the error; so does `begin`.
+    // Callers that await it get the error, and so does `begin`.
     this.#agent.catch(() => undefined);
   }
 
@@ -181,7 +182,7 @@ class Following {
     const { signal } = this.#left;
     const agent = await this.#agent;
     const { agentId } = agent;
-    // First the place in the journal, then what is stored: what happens in between comes as an event as well.
+    // The cursor is read before the stored state, so that changes in between arrive as events.
     const { cursor } = await this.#client.tree(agentId, { signal });
     const { items } = await agent.turns({ limit: 1, signal });
     this.#turn = items[0]?.number ?? null;
@@ -198,7 +199,7 @@ class Following {
     if (event.type === "turn.started") this.#turn = event.number;
     if (event.type === "step.started" || event.type === "step.restarted") this.#show("", step);
     if (event.type === "text.snapshot") this.#show(event.text, step);
-    // A piece behind a gap is not shown: a snapshot follows.
+    // A delta after a gap is ignored: a snapshot follows.
     if (event.type === "text.delta" && event.offset <= this.#text.length) {
       this.#show(this.#text.slice(0, event.offset) + event.text, step);
     }
@@ -211,12 +212,12 @@ class Following {
     this.#change({ text });
   }
 
-  /** Whether the answer of the step whose text is shown is among the messages. */
+  /** Whether the messages contain the answer of the streaming step. */
   #isAnswered(): boolean {
     return this.#messages.findLast(({ role }) => role === "assistant")?.metadata?.step_id === this.#step;
   }
 
-  /** Reads what is stored. Resolves when everything is shown that was stored at the time of the call. */
+  /** Reads the stored state. Resolves once everything stored at the time of the call is shown. */
   async #read(): Promise<void> {
     if (this.#reading !== undefined) {
       this.#isStale = true;
@@ -243,13 +244,13 @@ class Following {
       ]);
       this.#messages = messages;
       this.#isOpenTurn = turn !== null && turn.result === null;
-      // Events and messages are read apart: an answer that is among the messages is not shown twice.
+      // Events and messages arrive independently: an answer that is among the messages is not shown twice.
       if (!this.#isOpenTurn || this.#isAnswered()) this.#text = "";
       this.#change({ turn, requests: requests.items, messages, text: this.#text, status: statusOf(turn) });
     } while (this.#isStale);
   }
 
-  /** The conversation, of which only the newest part is read where the rest is known. */
+  /** Reads the conversation; if the older messages are known, reads only the newest. */
   async #newMessages(agent: AgentHandle): Promise<readonly Message[]> {
     const { signal } = this.#left;
     const { items } = await agent.messages({ last: WINDOW, limit: WINDOW, signal });

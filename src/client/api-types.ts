@@ -1,19 +1,19 @@
 import type { LimitStop, TurnResult } from "../runtime/index.ts";
 import type { AgentRequest, Content, Json, JsonObject, Lifecycle, StopReason, StoredError } from "../state/index.ts";
 
-/* What troupe's own API takes and gives, as plain types. A test compares them with the schemas of the server. */
+/* The inputs and outputs of troupe's own API as plain types. A test compares them with the server's schemas. */
 
-/** Limits of an agent's life or of one turn. An absent one is unlimited, 0 allows nothing. */
+/** Limits of an agent's lifetime or of one turn. Absent means unlimited; 0 allows nothing. */
 export interface BudgetInput {
   /** Model calls that open a step. */
   readonly maxSteps?: number | undefined;
-  /** Input and output tokens together, subagents included. */
+  /** Input and output tokens, including subagents. */
   readonly maxTokens?: number | undefined;
   /** Seconds of work; waiting for people does not count. */
   readonly maxSeconds?: number | undefined;
-  /** Dollars, subagents included. */
+  /** Dollars, including subagents. */
   readonly maxCost?: number | undefined;
-  /** The moment at which all work ends: an ISO text, or milliseconds since the epoch. */
+  /** The time at which all work ends: ISO 8601, or milliseconds since the epoch. */
   readonly deadline?: string | number | undefined;
   /** Tool calls of this agent. */
   readonly maxToolCalls?: number | undefined;
@@ -21,17 +21,17 @@ export interface BudgetInput {
   readonly maxTreeSteps?: number | undefined;
   /** Tool calls of this agent and all its subagents. */
   readonly maxTreeToolCalls?: number | undefined;
-  /** Reserves each prompt at a bound that no tokenizer exceeds. */
+  /** Reserves for each prompt an upper bound of its tokens. */
   readonly strict?: boolean | undefined;
-  /** The last call that fits gives an answer. */
+  /** The last call within the budget must give an answer. */
   readonly finalAnswer?: boolean | undefined;
 }
 
 /** A kind of agent that can be created. */
 export interface DefinitionInfo {
-  /** What `definition` of a new agent takes. */
+  /** Value for `definition` of a new agent. */
   readonly name: string;
-  /** A hash of the parts that shape its behaviour. */
+  /** A hash of the definition's settings that affect its behaviour. */
   readonly version: string;
   /** Name of its model. */
   readonly model: string;
@@ -39,45 +39,45 @@ export interface DefinitionInfo {
   readonly tools: readonly { readonly name: string; readonly description: string }[];
 }
 
-/** An agent as it is now. Times are milliseconds since the epoch. */
+/** The current state of an agent. Times are milliseconds since the epoch. */
 export interface AgentInfo {
   /** Its id. */
   readonly agentId: string;
   /** Name and version of its definition. */
   readonly definition: { readonly name: string; readonly version: string };
-  /** The agent at the top of its tree: the agent itself, unless it is a subagent. */
+  /** The root agent of its tree; the agent itself unless it is a subagent. */
   readonly rootAgentId: string;
-  /** The group that it was created in, or `null` if it was created in none. */
+  /** The group that it was created in, or `null`. */
   readonly sessionId: string | null;
-  /** `ready` takes a turn; `busy` has one; `paused` and `shutdown` take none. */
+  /** `ready` accepts a turn; `busy` has one; `paused` and `shutdown` accept none. */
   readonly status: Lifecycle;
   /** Turns that have ended. */
   readonly turnCount: number;
-  /** The turn that has not ended yet, or `null` if all have ended. */
+  /** The open turn, or `null` if all have ended. */
   readonly openTurnId: string | null;
-  /** When it was created. */
+  /** Time of its creation. */
   readonly createdAt: number;
-  /** When it last did something. */
+  /** Time of its last activity. */
   readonly lastActivity: number;
-  /** Why its last turn failed; null if it did not. */
+  /** The error of its last turn; `null` unless that turn failed. */
   readonly error: StoredError | null;
-  /** What it was created with. */
+  /** The metadata that it was created with. */
   readonly metadata: JsonObject;
 }
 
 /** An agent to create. */
 export interface NewAgent {
-  /** Name of a definition that the server has. */
+  /** Name of one of the server's definitions. */
   readonly definition: string;
-  /** A name of the caller's choice, 1 to 255 characters: the same name is the same agent. */
+  /** The caller's name of the agent, 1 to 255 characters: the same name is the same agent. */
   readonly key?: string | undefined;
   /** Groups agents. */
   readonly sessionId?: string | undefined;
-  /** Kept with the agent, and shown by `info()`. */
+  /** Stored with the agent, and returned by `info()`. */
   readonly metadata?: JsonObject | undefined;
-  /** Limits of the agent's whole life. */
+  /** Limits of the agent's whole lifetime. */
   readonly budget?: BudgetInput | undefined;
-  /** The conversation that a new agent begins with; an agent that exists keeps its own. */
+  /** The initial conversation of a new agent; ignored for an existing agent. */
   readonly messages?: readonly { readonly role: "user" | "assistant"; readonly content: Content }[] | undefined;
 }
 
@@ -89,7 +89,7 @@ export interface ClientTool {
   readonly parameters: JsonObject;
 }
 
-/** What a turn waits for: an approval, an answer, a client's tool, credentials. */
+/** A request that a turn waits for: an approval, an answer, a client's tool, credentials. */
 export type TurnRequest = Omit<AgentRequest, "tenant" | "ownerId" | "isGuarded" | "decidedWith">;
 
 /** The outcome of an ended turn. */
@@ -98,29 +98,29 @@ export interface TurnOutcome
     TurnResult,
     "text" | "stopReason" | "finalAnswer" | "steps" | "toolCalls" | "usage" | "cost" | "spent" | "error" | "errors"
   > {
-  /** The limit that stopped it; null if none did. */
+  /** The limit that stopped it, or `null`. */
   readonly stop: LimitStop | null;
-  /** The checked answer, if the definition has an `output` schema. */
+  /** The validated answer, if the definition has an `output` schema. */
   readonly output?: Json | undefined;
 }
 
-/** A turn as it is now. */
+/** The current state of a turn. */
 export interface TurnInfo {
   /** Its id. */
   readonly turnId: string;
   /** The agent whose turn it is. */
   readonly agentId: string;
-  /** Its number among the agent's turns, from 1. */
+  /** Number of the turn within its agent, from 1. */
   readonly number: number;
-  /** `completed`, `stopped` and `failed` are ends. */
+  /** Ended turns are `completed`, `stopped` or `failed`. */
   readonly status: "queued" | "running" | "waiting" | "completed" | "stopped" | "failed";
-  /** The step it is in; null unless it runs. */
+  /** The current step; `null` unless the turn runs. */
   readonly step: number | null;
-  /** Null unless it waits. */
+  /** `null` unless the turn waits. */
   readonly waitingFor: "paused" | "request" | null;
-  /** What it waits for: open requests of it and its subagents. */
+  /** Open requests of the turn and its subagents that it waits for. */
   readonly requests: readonly TurnRequest[];
-  /** Null until it has ended. */
+  /** `null` until the turn has ended. */
   readonly result: TurnOutcome | null;
 }
 
@@ -130,17 +130,17 @@ export interface TurnSummary {
   readonly turnId: string;
   /** The agent whose turn it is. */
   readonly agentId: string;
-  /** Its number among the agent's turns, from 1. */
+  /** Number of the turn within its agent, from 1. */
   readonly number: number;
-  /** The group of its agent, or `null` if the agent is in none. */
+  /** The group of its agent, or `null`. */
   readonly sessionId: string | null;
-  /** `open`: it runs or waits; ask for the turn itself. */
+  /** `open`: the turn runs or waits; read the turn for details. */
   readonly status: "queued" | "open" | "completed" | "stopped" | "failed";
-  /** Why it ended; null until then. */
+  /** The reason of its end; `null` while it is open. */
   readonly stopReason: StopReason | null;
-  /** When it was asked for. */
+  /** Time at which it was requested. */
   readonly openedAt: number;
-  /** When its status changed last. */
+  /** Time of its last change of status. */
   readonly changedAt: number;
 }
 
@@ -148,27 +148,27 @@ export interface TurnSummary {
 export type RequestDecision =
   /** For an approval; `provided` for credentials. */
   | { readonly verdict: "approved" | "provided" }
-  /** For an approval: the call runs with these arguments in place of the model's. */
+  /** For an approval: the call runs with these arguments instead of the model's. */
   | { readonly verdict: "edited"; readonly arguments: Json }
   /** For any request; the model gets the reason. */
   | { readonly verdict: "rejected"; readonly reason?: string | undefined }
-  /** For a question or a client's tool. `isError`: the tool failed, and `result` holds the reason. */
+  /** For a question or a client's tool. `isError`: the tool failed, and `result` contains the reason. */
   | { readonly verdict: "answered"; readonly result: Json; readonly isError?: boolean | undefined };
 
 /** One page of a list. */
 export interface ListPage<Item> {
-  /** At most as many as the page was asked for. */
+  /** At most as many items as requested. */
   readonly items: readonly Item[];
-  /** What `after` takes for the next page; `null` on the last page. */
+  /** Value of `after` for the next page; `null` on the last page. */
   readonly next: string | null;
 }
 
 /** Which page of a list to read. */
 export interface ListOptions {
-  /** Items of a page, 1 to 100. Default: what the server gives, 50 or 100. */
+  /** Items of a page, 1 to 100. Default: the server's, 50 or 100. */
   readonly limit?: number | undefined;
-  /** `next` of the page before. Default: the first page. */
+  /** `next` of the previous page. Default: the first page. */
   readonly after?: string | undefined;
-  /** Ends the call; it rejects with the reason of the signal. Default: none. */
+  /** Aborts the call; it rejects with the signal's reason. Default: none. */
   readonly signal?: AbortSignal | undefined;
 }

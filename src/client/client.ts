@@ -24,61 +24,61 @@ import {
 } from "./input-checks.ts";
 import { type ClientOptions, Transport } from "./transport.ts";
 
-/** What every call takes. */
+/** Options of every call. */
 export interface CallOptions {
-  /** Ends the call; it rejects with the reason of the signal. Default: none. */
+  /** Aborts the call; it rejects with the signal's reason. Default: none. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What calls take that start or decide something. */
+/** Options of calls that start or decide something. */
 export interface KeyedOptions extends CallOptions {
   /**
-   * 1 to 255 visible ASCII characters: the same key does the same thing once, however often it is sent. Default: a new
-   * one for each call, so that only the client's own retries are the same.
+   * 1 to 255 visible ASCII characters: repeated calls with the same key take effect once. Default: a new key for each
+   * call, so that only the client's own retries share one.
    */
   readonly idempotencyKey?: string | undefined;
 }
 
-/** What `executeTurn` takes. */
+/** Options of `executeTurn`. */
 export interface ExecuteTurnOptions extends KeyedOptions {
-  /** Limits of this turn. Default: those of the definition and of the agent's life. */
+  /** Limits of this turn. Default: those of the definition and of the agent's lifetime. */
   readonly budget?: BudgetInput | undefined;
-  /** What to do while another turn is open. Default `refuse`: rejects with the code `agent_busy`. */
+  /** Behaviour while another turn is open. Default `refuse`: rejects with the code `agent_busy`. */
   readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
-  /** Tools of this turn that the caller runs, for a definition with `clientTools: true`. Default: none. */
+  /** Tools that the caller runs in this turn, for a definition with `clientTools: true`. Default: none. */
   readonly clientTools?: readonly ClientTool[] | undefined;
 }
 
-/** Where a stream of events begins, and what ends it. */
+/** Start and end of a stream of events. */
 export interface FollowOptions extends CallOptions {
-  /** The cursor of the last event that the caller has, or of `tree()`. Default: from the beginning. */
+  /** The cursor of the last event that the caller received, or of `tree()`. Default: from the beginning. */
   readonly after?: string | undefined;
 }
 
-/** A tree of agents at one moment. */
+/** A snapshot of a tree of agents. */
 export interface TreeInfo {
-  /** `follow` goes on after it, with no gap and no double. */
+  /** `follow` continues after it, without gaps and duplicates. */
   readonly cursor: string;
-  /** The root, and all subagents. */
+  /** The root and all subagents. */
   readonly agents: readonly AgentInfo[];
-  /** The open ones, oldest first. */
+  /** Open requests, oldest first. */
   readonly requests: readonly TurnRequest[];
 }
 
 /**
- * A client of troupe's own HTTP API (`apiSurface`), for browsers, Node, Bun and Deno. It imports nothing of the runtime.
- * Its functions reject with `TroupeClientError`; wrong input is refused before a request is sent.
+ * A client of troupe's own HTTP API (`apiSurface`), for browsers, Node, Bun and Deno. It imports nothing from the
+ * runtime. Its functions reject with `TroupeClientError`; invalid input is refused before a request is sent.
  */
 export interface TroupeClient {
   /** The agents that can be created. */
   definitions(options?: CallOptions): Promise<readonly DefinitionInfo[]>;
-  /** Creates and starts an agent. With a `key` it is the agent of that name, if there is one. */
+  /** Creates and starts an agent. With a `key`, returns the existing agent of that name. */
   createAgent(agent: NewAgent, options?: KeyedOptions): Promise<AgentHandle>;
   /** The caller's agents, newest first. */
   agents(options?: ListOptions & { readonly session?: string | undefined }): Promise<ListPage<AgentInfo>>;
   /** A handle on an agent; sends nothing. */
   agent(agentId: string): AgentHandle;
-  /** Requests of the caller's agents, oldest first. `root`: only those of one tree. Default: open ones. */
+  /** Requests of the caller's agents, oldest first. `root`: only requests of one tree. Default: open ones. */
   requests(
     options?: ListOptions & {
       readonly root?: string | undefined;
@@ -86,75 +86,79 @@ export interface TroupeClient {
     },
   ): Promise<ListPage<TurnRequest>>;
   /**
-   * Decides a request, as it was shown: an approval counts for the arguments of this request alone. Rejects with
-   * `request_conflict` when it was decided before. A call of a client's tool is decided with `answered` and its result.
+   * Decides a request as passed in: an approval only applies to the arguments in this request. Rejects with
+   * `request_conflict` if the request was already decided. A call of a client's tool is decided with `answered` and its
+   * result.
    */
   decide(
     request: Pick<TurnRequest, "requestId" | "argumentsHash">,
     decision: RequestDecision,
     options?: KeyedOptions,
   ): Promise<TurnRequest>;
-  /** An agent and its subagents at one moment. */
+  /** A snapshot of an agent and its subagents. */
   tree(rootAgentId: string, options?: CallOptions): Promise<TreeInfo>;
   /**
-   * The events of an agent and its subagents. Goes on after a lost connection with no gap and no double, and ends with the
-   * signal or with `break`.
+   * The events of an agent and its subagents. Resumes after a lost connection without gaps and duplicates, and ends
+   * with the signal or with `break`.
    */
   follow(rootAgentId: string, options?: FollowOptions): AsyncGenerator<TroupeEvent, void, undefined>;
 }
 
-/** An agent of the server. */
+/** An agent on the server. */
 export interface AgentHandle {
   /** Its id. */
   readonly agentId: string;
-  /** The agent as it is now. */
+  /** The agent's current state. */
   info(options?: CallOptions): Promise<AgentInfo>;
-  /** Starts a turn. Null continues without a new message. Resolves when it is accepted; it goes on if the client leaves. */
+  /**
+   * Starts a turn. `null` continues without a new message. Resolves when the turn is accepted; it continues if the
+   * client disconnects.
+   */
   executeTurn(input: Content | null, options?: ExecuteTurnOptions): Promise<TurnHandle>;
   /** A handle on a turn by its number, from 1; sends nothing. */
   turn(number: number): TurnHandle;
-  /** The agent's turns, the last changed first. */
+  /** The agent's turns, the most recently changed first. */
   turns(
     options?: ListOptions & { readonly status?: TurnSummary["status"] | undefined },
   ): Promise<ListPage<TurnSummary>>;
-  /** The conversation, oldest first. `last`: only the newest so many, 1 to 200. */
+  /** The conversation, oldest first. `last`: only this many of the newest messages, 1 to 200. */
   messages(options?: ListOptions & { readonly last?: number | undefined }): Promise<ListPage<Message>>;
-  /** Makes an agent ready again that was shut down, and carries on its open turn. */
+  /** Restarts an agent that was shut down, and continues its open turn. */
   start(options?: CallOptions): Promise<AgentInfo>;
-  /** Holds the agent and its subagents at the next safe point. `now`: drops model calls in flight. */
+  /** Pauses the agent and its subagents at the next safe point. `now`: drops model calls in flight. */
   pause(options?: CallOptions & { readonly now?: boolean | undefined }): Promise<AgentInfo>;
   /** Ends a pause. */
   resume(options?: CallOptions): Promise<AgentInfo>;
-  /** Ends the open turn, those that are queued behind it, and its subagents. */
+  /** Ends the open turn, the queued turns and the subagents. */
   abort(reason?: string, options?: CallOptions): Promise<AgentInfo>;
-  /** Deletes the conversation, and the artifacts unless they are kept; refused while a turn is open. */
+  /** Deletes the conversation, and the artifacts unless `keepArtifacts` is set; refused while a turn is open. */
   clear(options?: CallOptions & { readonly keepArtifacts?: boolean | undefined }): Promise<AgentInfo>;
-  /** Saves the agent and frees the server's memory; it takes no turns until it is started again. */
+  /** Saves the agent and frees the server's memory; it accepts no turns until it is started again. */
   shutdown(options?: CallOptions): Promise<AgentInfo>;
 }
 
-/** A turn of the server. */
+/** A turn on the server. */
 export interface TurnHandle {
-  /** Its id: that of the agent, `#`, and the number. */
+  /** Its id: the agent's id, `#`, and the number. */
   readonly turnId: string;
   /** The agent whose turn it is. */
   readonly agentId: string;
-  /** Its number among the agent's turns, from 1. */
+  /** Number of the turn within its agent, from 1. */
   readonly number: number;
-  /** The turn as it is now. */
+  /** The turn's current state. */
   current(options?: CallOptions): Promise<TurnInfo>;
-  /** Resolves when the turn has ended or waits: for a decision on its `requests`, or for the end of a pause. */
+  /** Resolves when the turn has ended, or waits for a decision on its `requests` or for the end of a pause. */
   settled(options?: CallOptions): Promise<TurnInfo>;
   /**
-   * The events of the turn and of everything below it, up to its end. Goes on after a lost connection with no gap and no
-   * double; `after` continues where another one stopped, also after a reload of the page.
+   * The events of the turn and its subagents, up to the turn's end. Resumes after a lost connection without gaps and
+   * duplicates; `after` continues an earlier stream, even after the page was reloaded.
    */
   follow(options?: FollowOptions): AsyncGenerator<TroupeEvent, void, undefined>;
-  /** Ends the turn; one that has ended stays as it is. */
+  /** Ends the turn; an ended turn is unchanged. */
   abort(reason?: string, options?: CallOptions): Promise<TurnInfo>;
 }
 
-/** Makes a client. Throws `TroupeClientError` (`invalid_input`) for wrong options; sends nothing. */
+/** Creates a client; sends nothing. Throws `TroupeClientError` (`invalid_input`) for invalid options. */
 export function createClient(options: ClientOptions): TroupeClient {
   assertObject("the options of createClient()", options);
   assertKnown("createClient()", options, ["url", "headers", "credentials", "fetch", "retries"]);
@@ -238,7 +242,7 @@ function agentHandle(transport: Transport, agentId: string): AgentHandle {
   };
 }
 
-/** How long one request waits for the end of a turn, in seconds: proxies cut longer ones. */
+/** Maximum time that one request waits for the end of a turn, in seconds: proxies cut longer ones. */
 const WAIT_SECONDS = 25;
 
 function turnHandle(transport: Transport, place: Pick<TurnHandle, "agentId" | "number">): TurnHandle {
@@ -295,7 +299,7 @@ function keyHeaders({ idempotencyKey = newKey() }: KeyedOptions): { readonly "id
   return { "idempotency-key": idempotencyKey };
 }
 
-/** `crypto.randomUUID` is missing on pages without TLS. */
+/** Without TLS, pages have no `crypto.randomUUID`. */
 function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,12 +1,12 @@
 import { TroupeClientError } from "./client-error.ts";
 
-/* Checks of what callers hand in. Each throws `TroupeClientError` (`invalid_input`) before anything is sent. */
+/* Checks of callers' inputs. Each throws `TroupeClientError` (`invalid_input`) before anything is sent. */
 
 export function invalidInput(message: string): TroupeClientError {
   return new TroupeClientError("invalid_input", message);
 }
 
-/** A text that is not empty, of at most `longest` characters. */
+/** Throws unless the value is a non-empty text of at most `longest` characters. */
 export function assertText(what: string, value: unknown, longest = 1_000): asserts value is string {
   if (typeof value === "string" && value !== "" && value.length <= longest) return;
   throw invalidInput(`${what} is ${shown(value)}; pass a text of 1 to ${longest} characters`);
@@ -27,11 +27,11 @@ export function assertObject(what: string, value: unknown): asserts value is obj
   throw invalidInput(`${what} is ${shown(value)}; pass an object`);
 }
 
-/** Refuses members that are misspelt, which the server would only find later or not at all. */
+/** Refuses unknown members, such as misspelt ones, which the server would detect only later or not at all. */
 export function assertKnown(what: string, value: object, known: readonly string[]): void {
   const unknown = Object.keys(value).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  throw invalidInput(`${what} has no "${unknown}"; it takes ${known.join(", ")}`);
+  throw invalidInput(`${what} has no "${unknown}"; it accepts ${known.join(", ")}`);
 }
 
 export function assertIdempotencyKey(value: unknown): void {
@@ -39,7 +39,7 @@ export function assertIdempotencyKey(value: unknown): void {
   throw invalidInput(`idempotencyKey is ${shown(value)}; pass 1 to 255 visible ASCII characters`);
 }
 
-/** A text, a list of parts of text and images, or null. */
+/** Throws unless the value is a text, a list of text and image parts, or null. */
 export function assertInput(value: unknown): void {
   if (typeof value === "string" || value === null) return;
   if (Array.isArray(value) && value.length > 0 && value.every(isPart)) return;
@@ -54,7 +54,7 @@ function isPart(part: unknown): boolean {
   return part.type === "image" && "url" in part && typeof part.url === "string";
 }
 
-/** A value as an error message shows it: short, and of objects the kind alone. */
+/** A value in short form for an error message; objects only by their kind. */
 function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
   if (Array.isArray(value)) return `a list of ${value.length}`;

@@ -3,23 +3,23 @@ import type { Json, TroupeEvent } from "../state/index.ts";
 import { TroupeClientError } from "./client-error.ts";
 import { invalidInput } from "./input-checks.ts";
 
-/** What `createClient` takes. */
+/** Options of `createClient`. */
 export interface ClientOptions {
   /** Address of the server, with the path that it is mounted at: `https://app.example.com/troupe`. */
   readonly url: string | URL;
   /**
-   * Headers of each request, as `authorization`. A function is called for each request, so that it can renew a token. Default:
-   * none.
+   * Headers of each request, such as `authorization`. A function is called for each request, so that it can renew a
+   * token. Default: none.
    */
   readonly headers?: ClientHeaders | (() => ClientHeaders | Promise<ClientHeaders>) | undefined;
-  /** Whether cookies go along, as for `fetch`. Default `same-origin`. */
+  /** Whether cookies are sent, as for `fetch`. Default `same-origin`. */
   readonly credentials?: "omit" | "same-origin" | "include" | undefined;
-  /** Default: the platform's `fetch`. */
+  /** The `fetch` to use. Default: the platform's. */
   readonly fetch?: typeof fetch | undefined;
   /**
-   * How often in succession a request that got no answer, or was refused for the moment (429, 502, 503, 504), is sent again;
-   * of a stream, since it last brought anything. Waits 0.25 seconds, then twice as long each time, up to 10 seconds. Default 8, about
-   * half a minute.
+   * Number of consecutive retries of a request that got no answer, or a temporary refusal (429, 502, 503, 504). For a
+   * stream, counted since its last data. The first wait is 0.25 seconds; each further one doubles, up to 10 seconds.
+   * Default 8, about half a minute.
    */
   readonly retries?: number | undefined;
 }
@@ -29,11 +29,11 @@ export type ClientHeaders = Readonly<Record<string, string>>;
 /** One request of the API. */
 export interface ApiRequest {
   readonly method?: "GET" | "POST" | undefined;
-  /** Below the address of the server: `/api/agents`. */
+  /** Path below the server's address: `/api/agents`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | undefined>> | undefined;
   readonly headers?: ClientHeaders | undefined;
-  /** Sent as JSON. */
+  /** Body, sent as JSON. */
   readonly body?: object | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -41,7 +41,7 @@ export interface ApiRequest {
 /** A stream of events. */
 export interface EventsRequest {
   readonly path: string;
-  /** The cursor of the last event that the caller has. */
+  /** The cursor of the last event that the caller received. */
   readonly after: string | undefined;
   readonly signal: AbortSignal | undefined;
   readonly isLast: (event: TroupeEvent) => boolean;
@@ -49,11 +49,11 @@ export interface EventsRequest {
 
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
-/** Silence after which a stream is taken for dead: a few of the server's keep-alive comments (15 seconds each). */
+/** Silence after which a stream counts as dead: a few of the server's keep-alive comments (15 seconds each). */
 const SILENCE_MS = 60_000;
 const momentary: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** Sends requests to one server, and again where that helps and does no harm. Owns no connection. */
+/** Sends requests to one server, and retries them if that is useful and safe. Owns no connection. */
 export class Transport {
   readonly #base: string;
   readonly #options: ClientOptions;
@@ -86,18 +86,18 @@ export class Transport {
   }
 
   /**
-   * The events of a stream. One that breaks is opened again after the last stored event, so none is missing and none comes
-   * twice; a frame that was cut off is read then. Ends after the event that is the last one. Rejects with
-   * `TroupeClientError` when the server refuses the stream or cannot be reached.
+   * The events of a stream. A broken stream is opened again after the last stored event, so that no event is missing or
+   * duplicated; a frame that was cut off is then read again. Ends after the last event. Rejects with
+   * `TroupeClientError` if the server refuses the stream or is unreachable.
    */
   async *events({ path, after, signal, isLast }: EventsRequest): AsyncGenerator<TroupeEvent, void, undefined> {
     let last = after;
     for (let tried = 0; ; tried += 1) {
-      let fault: unknown = new TroupeClientError("unreachable", "the server ends the stream again and again", {
+      let fault: unknown = new TroupeClientError("unreachable", "the server repeatedly ends the stream", {
         retryable: true,
       });
       try {
-        // A stream in which nothing happens has comments, so a proxy that cuts it now and then does not use up the retries.
+        // An idle stream has comments, so a proxy that occasionally cuts it does not use up the retries.
         const onBytes = (): void => void (tried = 0);
         for await (const event of this.#eventsOnce({ path, after: last, signal, onBytes })) {
           last = event.cursor ?? last;
@@ -113,7 +113,7 @@ export class Transport {
     }
   }
 
-  /** What comes over one connection, which ends with the iteration. */
+  /** The events of one connection, which ends with the iteration. */
   async *#eventsOnce({
     path,
     after,
@@ -190,7 +190,7 @@ async function jsonOf(response: Response): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
-    // A cut body means a broken connection; a complete body that does not parse as JSON comes from another program.
+    // A truncated body means a broken connection; a complete body that is not JSON comes from another program.
     throw error instanceof SyntaxError ? unexpected(response) : unreachable(error);
   }
 }
@@ -222,16 +222,17 @@ async function refusalOf(response: Response): Promise<TroupeClientError> {
   return error;
 }
 
-/** The milliseconds that a server asks for before the next try, by its refusal. */
+/** Milliseconds until the next attempt that a server requested in its refusal. */
 const retryPauses = new WeakMap<object, number>();
 
 function unreachable(cause: unknown): TroupeClientError {
-  const message = "the server does not answer; check the url, the network, and whether its `cors` has this page";
+  const message =
+    "the server does not answer; check the url, the network, and whether the server's `cors` allows this page";
   return new TroupeClientError("unreachable", message, { retryable: true, cause });
 }
 
 function silent(): TroupeClientError {
-  return new TroupeClientError("unreachable", `the stream is silent for ${SILENCE_MS / 1_000} seconds`, {
+  return new TroupeClientError("unreachable", `the stream has been silent for ${SILENCE_MS / 1_000} seconds`, {
     retryable: true,
   });
 }
@@ -247,11 +248,11 @@ function isWorthRetrying(error: unknown): error is TroupeClientError {
   return error.status === null ? error.code === "unreachable" : momentary.has(error.status);
 }
 
-/** Waits before the next try. Rejects with the signal's reason. */
+/** Waits before the next attempt. Rejects with the signal's reason. */
 async function pause(tried: number, fault: unknown, signal: AbortSignal | undefined): Promise<void> {
   const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tried);
   const asked = typeof fault === "object" && fault !== null ? (retryPauses.get(fault) ?? 0) : 0;
-  // Clients that lost the same server do not all come back in the same moment.
+  // Spreads the retries of clients that lost the same server.
   const ms = Math.max(asked, longest * (0.5 + Math.random() / 2));
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const leave = (): void => reject(signal?.reason as Error);

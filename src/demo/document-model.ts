@@ -8,19 +8,19 @@ import {
   termsOf,
 } from "../model/index.ts";
 
-/** The tools of the team by the names that its model knows. */
+/** The team's tools, by the names in the model's prompts. */
 export const toolNames = { list: "list_files", search: "search_files", read: "read_file", reader: "reader" } as const;
 
 const most = { hits: 40, files: 6, inReport: 6, ofReport: 4, inAnswer: 9 };
 
-/** A statement with its source, as search results and reports have them. */
+/** A statement with its source, as in search results and reports. */
 type Finding = Readonly<Record<"path" | "line" | "text" | "headings", string>>;
 const findings = /^(?:- )?(?<path>\S[^:\n]{0,300}):(?<line>\d{1,9}): (?<text>.*?)(?<headings>(?: \[under: .*\])?)$/gm;
 
 /**
- * The rule-based engine of `troupe ask`, behind the port of a language model. It plays the two parts of the team over a
- * folder: the lead lists and searches the files, sends a reader to each that matters and merges the reports; a reader
- * searches one file and quotes the statements that speak to the question. Same limits as `offlineModel`.
+ * The rule-based engine of `troupe ask`, implemented as a language model. It plays both roles of the team for a folder:
+ * the lead lists and searches the files, sends a reader to each relevant file and merges the reports; a reader searches
+ * one file and quotes the statements relevant to the question. Same limits as `offlineModel`.
  */
 export function documentModel(options: OfflineModelOptions = {}): LanguageModel {
   return plannedModel(planNext, options);
@@ -44,7 +44,7 @@ async function planNext(assignment: Assignment): Promise<Plan> {
   });
   const reports = results.filter(({ name }) => name === toolNames.reader);
   if (reports.length === 0 && hits.length > 0 && isOffered(toolNames.reader)) {
-    // A hit counts less, the lower it ranks; files that the question names come first.
+    // A lower-ranked hit counts less; files named in the question come first.
     const scores = new Map(hits.map(({ path }) => [path, prompt.includes(path) ? hits.length : 0]));
     for (const [at, { path }] of hits.entries()) scores.set(path, (scores.get(path) ?? 0) + 1 / (at + 2));
     const files = [...scores].sort(([, one], [, other]) => other - one);
@@ -74,7 +74,7 @@ function findingsIn({ isError, text }: Assignment["results"][number]): Finding[]
   return Array.from(isError ? [] : text.matchAll(findings), ({ groups }) => groups as Finding);
 }
 
-/** The statements with their sources, by files. */
+/** The statements with their sources, grouped by file. */
 function sourced(question: string, found: readonly Finding[]): string[] {
   const byPath = Map.groupBy(found, ({ path }) => path);
   const who = byPath.size === 1 ? `${found[0]?.path} says` : `${byPath.size} files say`;

@@ -12,7 +12,7 @@ const codeFileWeight = 0.3;
 
 /**
  * Tools that let an agent read the text files of one folder, and nothing else. `root` may be relative to the working
- * directory; it is opened at each call. `only` limits them to these entries of the root, by name.
+ * directory; it is resolved at each call. `only` limits the tools to these entries of the root.
  */
 export function fileTools(root: string, only?: readonly string[]) {
   const folder = new TextFolder(root, only);
@@ -67,7 +67,7 @@ export function fileTools(root: string, only?: readonly string[]) {
     }),
     effect: "none",
     execute: async ({ path, startLine = 1, endLine = Number.POSITIVE_INFINITY }, { signal }) => {
-      if (endLine < startLine) throw new InvalidInputError(`endLine ${endLine} lies before startLine ${startLine}.`);
+      if (endLine < startLine) throw new InvalidInputError(`endLine ${endLine} is before startLine ${startLine}.`);
       const file = await folder.read(path, signal);
       const total = file.lines.length;
       if (total === 0) return `${file.path} is empty.`;

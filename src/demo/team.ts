@@ -5,30 +5,29 @@ import type { LanguageModel } from "../model/index.ts";
 import { toolNames } from "./document-model.ts";
 import { fileTools } from "./file-tools.ts";
 
-/** Limits of the whole question, its readers included, and of one reader. */
+/** Limits of the whole question including its readers, and of one reader. */
 const leadBudget = { maxSteps: 12, maxTokens: 600_000, maxSeconds: 600 };
 const readerBudget = { maxSteps: 8, maxTokens: 120_000, maxSeconds: 180 };
 
-/** The settings of a team, independent of the question; `root` is its folder, absolute. */
+/** The settings of a team, independent of the question. `root`: the folder's absolute path. */
 interface TeamJob {
   readonly root: string;
-  /** Entries of the folder to which it is limited. Default: all. */
+  /** Entries of the folder that the team may read. Default: all. */
   readonly only?: readonly string[];
   readonly model: LanguageModel;
-  /** How many readers the lead may send out at once. */
+  /** Maximum number of concurrent readers. */
   readonly maxReaders: number;
 }
 
 /**
- * Defines the lead of a team over one folder. The same job always gives the same definitions. The names of agents that
- * may run in any process differ from job to job, so that a process never runs an agent that is meant for another folder,
- * model or number of readers.
+ * Defines the lead of a team for one folder. Equal jobs produce equal definitions. If agents may run in any process,
+ * their names differ between jobs, so that no process runs an agent for another folder, model or number of readers.
  */
 export function askTeam({ root, only, model, maxReaders }: TeamJob, reach: "here" | "anywhere"): AgentDefinition {
   const job = shortHash(stableStringify({ files: only === undefined ? root : null, model: model.name, maxReaders }));
   const suffix = reach === "here" ? "" : `-${job.slice(0, 6)}`;
   const tools = fileTools(root, only);
-  // Without a price here, the runtime looks the model up in its price table.
+  // Without a price, the runtime looks the model up in its price table.
   const price = model.provider === "offline" ? { inputPerMillion: 0, outputPerMillion: 0 } : undefined;
   const reader = defineAgent({
     name: `reader${suffix}`,
@@ -80,7 +79,7 @@ When the file says nothing about the question, answer that in one sentence.`;
 export const readerToolDescription =
   "Delegates to a reader, a subagent with its own budget, that looks into one file and gives back the sentences that speak to the question, each as path:line: sentence. Call it once per file, all files in the same step.";
 
-/** The reader's prompt, from the arguments of that tool. */
+/** The reader's prompt, built from the tool's arguments. */
 export function readerPrompt({ file, question }: { readonly file: string; readonly question: string }): string {
   return `File: ${file}\nQuestion: ${question.replace(/\s+/g, " ").trim()}`;
 }

@@ -5,7 +5,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import { isProse } from "../model/index.ts";
 
 export interface TextFile {
-  /** Below the root, with `/`. */
+  /** Path below the root, with `/`. */
   readonly path: string;
   readonly lines: readonly string[];
 }
@@ -16,13 +16,13 @@ const mostFiles = 5_000;
 const machineWritten = /(?:\.min\.[cm]?js|\.map|\.lock|(?:^|\/)package-lock\.json)$/;
 
 /**
- * The part of a folder that a model may see.
- * Owns: access to it. Does not own: the use of the text.
+ * The files of a folder that a model may read.
+ * Owns: access to the folder. Does not own: the use of the text.
  * 1. No path leaves the root: not by `..`, not as an absolute path, not through a symbolic link.
- * 2. Below the root, hidden entries (`.git`, `.env`) and `node_modules` are invisible; the root itself may be in such a
- *    place.
- * 3. Only text is given: no file above 2 MB, none with a NUL byte, only regular files.
- * 4. If it is limited to some entries of the root, `only`, the others are invisible.
+ * 2. Below the root, hidden entries (`.git`, `.env`) and `node_modules` are invisible; the root itself may be inside
+ *    one.
+ * 3. Only text is returned: regular files of at most 2 MB without NUL bytes.
+ * 4. If `only` is given, the root's other entries are invisible.
  * 5. No message contains the root's own path.
  */
 export class TextFolder {
@@ -34,14 +34,14 @@ export class TextFolder {
     this.#only = only;
   }
 
-  /** Paths below the root with `/`, documents before code, each in alphabetical order; at most `mostFiles`. */
+  /** Paths below the root with `/`, documents before code, each group in alphabetical order; at most `mostFiles`. */
   async files(signal: AbortSignal): Promise<readonly string[]> {
     const base = await this.#base();
     const found: string[] = [];
     const folders = [""];
     for (let folder = folders.shift(); folder !== undefined && found.length < mostFiles; folder = folders.shift()) {
       signal.throwIfAborted();
-      // A folder that may not be listed has no entries; links are listed at their own place.
+      // An unreadable folder has no entries; links are listed under their own path.
       for (const entry of await readdir(join(base, folder), { withFileTypes: true }).catch(() => [])) {
         const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
         if (this.#isHidden(path)) continue;
@@ -53,7 +53,7 @@ export class TextFolder {
     return [...sorted.filter(isProse), ...sorted.filter((path) => !isProse(path))].slice(0, mostFiles);
   }
 
-  /** The lines of a file. Throws `InvalidInputError` that says what is wrong with the path or file. */
+  /** Reads the lines of a file. Throws `InvalidInputError` that describes the problem with the path or file. */
   async read(path: string, signal: AbortSignal): Promise<TextFile> {
     signal.throwIfAborted();
     const base = await this.#base();
@@ -63,9 +63,9 @@ export class TextFolder {
       throw refusal(path, "there is no such file");
     });
     const shown = relative(base, real).split(sep).join("/");
-    if (shown.startsWith("../")) throw refusal(path, "it is a link that leaves the folder");
-    if (this.#isHidden(shown)) throw refusal(path, "it does not belong to the files that may be read");
-    // Without following a link that appeared since, and without waiting for a pipe's other end.
+    if (shown.startsWith("../")) throw refusal(path, "it is a link to a file outside the folder");
+    if (this.#isHidden(shown)) throw refusal(path, "it is not one of the readable files");
+    // Does not follow a link created meanwhile, and does not block on a pipe without a writer.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const file = await open(real, flags).catch((error: unknown) => {
       throw refusal(path, "it cannot be opened", error);
@@ -83,7 +83,7 @@ export class TextFolder {
     }
   }
 
-  /** The files of these paths that are text, not too large and still there. */
+  /** Reads those of these files that still exist, are text and not too large. */
   async readEach(paths: readonly string[], signal: AbortSignal): Promise<TextFile[]> {
     const files: TextFile[] = [];
     for (let at = 0; at < paths.length; at += readAtATime) {

@@ -143,7 +143,7 @@ const routeRules = {
     (value) => typeof value === "function" || (Array.isArray(value) && value.every((one) => typeof one === "string")),
   ),
   basePath: ruleOf(
-    'a path like "/inspector", without a slash at its end',
+    'a path like "/inspector", without a trailing slash',
     (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
   ),
   token: ruleOf("a text of at least 16 letters, digits, - and _", isPageToken),

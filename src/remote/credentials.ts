@@ -3,10 +3,10 @@ import type { RunContext } from "../tools/index.ts";
 import type { RemoteAgentOptions } from "./remote-options.ts";
 import { RemoteAgentError } from "./remote-error.ts";
 
-/** Shorter texts are left alone: they come up by accident. */
+/** Shorter texts are not hidden, because they occur by accident. */
 const SHORTEST_SECRET = 8;
 
-/** The headers of one call's requests, and what keeps their values out of everything that comes back. */
+/** The headers of one call's requests; hides their values in everything that is received. */
 export class Credentials {
   readonly #auth: RemoteAgentOptions["auth"];
   readonly #run: RunContext;
@@ -17,7 +17,7 @@ export class Credentials {
     this.#run = run;
   }
 
-  /** Rejects with `RemoteAgentError`, which never holds a value. */
+  /** Rejects with `RemoteAgentError`, whose message never contains a value. */
   async headers(): Promise<Readonly<Record<string, string>>> {
     if (this.#auth === undefined) return {};
     let headers: Headers;
@@ -25,8 +25,11 @@ export class Credentials {
       const given = typeof this.#auth === "function" ? await this.#auth(this.#run) : this.#auth;
       headers = new Headers(typeof given === "string" ? { authorization: `Bearer ${given}` } : given);
     } catch {
-      // What was thrown may hold the value.
-      throw new RemoteAgentError("remote_unauthorized", "its auth gave no token and no headers that can be sent");
+      // The thrown error may contain the value.
+      throw new RemoteAgentError(
+        "remote_unauthorized",
+        "the option auth returned neither a valid token nor valid headers",
+      );
     }
     for (const value of headers.values()) {
       for (const secret of [value, ...value.split(" ")])
@@ -35,7 +38,7 @@ export class Credentials {
     return Object.fromEntries(headers);
   }
 
-  /** A text from outside without the values that were sent there. */
+  /** Removes the sent values from a received text. */
   hide(text: string): string {
     let hidden = text;
     for (const secret of this.#secrets) hidden = hidden.replaceAll(secret, "[secret:auth]");

@@ -1,17 +1,17 @@
 import { RemoteAgentError } from "./remote-error.ts";
 
 export interface FetchRules {
-  /** Where requests may go, as `https://host:port`. */
+  /** Allowed origins of requests, as `https://host:port`. */
   readonly origins: ReadonlySet<string>;
-  /** Bytes of one answer, streams included. */
+  /** Maximum bytes of one answer, including streams. */
   readonly maxBytes: number;
-  /** Headers of the caller's own, asked before each request. */
+  /** The caller's own headers, requested before each request. */
   headers(): Promise<Readonly<Record<string, string>>>;
 }
 
 /**
- * The way to a remote agent: only to the origins that are allowed, without following redirects, and no more bytes than may come.
- * Rejects with `RemoteAgentError`; answers of other statuses come through for the protocol to read.
+ * A `fetch` for remote agents: only to allowed origins, without following redirects, and with a limit on received
+ * bytes. Rejects with `RemoteAgentError`; answers with other statuses are returned for the protocol to handle.
  */
 export function guardedFetch(rules: FetchRules): typeof fetch {
   return async (input, init) => {
@@ -19,7 +19,7 @@ export function guardedFetch(rules: FetchRules): typeof fetch {
     if (!rules.origins.has(url.origin)) {
       throw new RemoteAgentError(
         "remote_card",
-        `${url.origin} is not allowed: requests go to ${[...rules.origins].join(", ")}`,
+        `${url.origin} is not allowed; allowed are ${[...rules.origins].join(", ")}`,
       );
     }
     const headers = new Headers(init?.headers);
@@ -40,10 +40,10 @@ export function guardedFetch(rules: FetchRules): typeof fetch {
   };
 }
 
-/** No connection came about, so that nothing was sent. */
+/** Codes of errors before a connection was established, so that nothing was sent. */
 const notSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
-/** The words of Node's fetch are in the cause. */
+/** Node's fetch puts the reason into the cause. */
 function errorText(error: unknown): string {
   return codeOf(error) || (error instanceof Error ? error.message : "the request failed");
 }
@@ -56,10 +56,13 @@ function codeOf(error: unknown): string {
 function assertStatus({ status, type }: Response, { origin, pathname }: URL): void {
   const where = `${origin}${pathname}`;
   if (type === "opaqueredirect" || (status >= 300 && status < 400)) {
-    throw new RemoteAgentError("remote_protocol", `${where} redirects elsewhere, which is not followed`);
+    throw new RemoteAgentError(
+      "remote_protocol",
+      `${where} redirects to another address, and redirects are not followed`,
+    );
   }
   if (status === 401 || status === 403) {
-    const why = status === 401 ? "wants other credentials" : "refuses these credentials";
+    const why = status === 401 ? "requires other credentials" : "refuses these credentials";
     throw new RemoteAgentError("remote_unauthorized", `${where} ${why} (${status})`, { details: { status } });
   }
   if (status === 408 || status === 429 || status >= 500) {
@@ -68,7 +71,7 @@ function assertStatus({ status, type }: Response, { origin, pathname }: URL): vo
   }
 }
 
-/** The same answer, whose body fails after so many bytes. A break in it is told as such. */
+/** The same answer with a size limit, after which its body fails. A broken connection becomes a `RemoteAgentError`. */
 function bounded(response: Response, maxBytes: number): Response {
   const { body, status, headers } = response;
   if (!body) return response;
@@ -81,7 +84,10 @@ function bounded(response: Response, maxBytes: number): Response {
         if (done) return controller.close();
         seen += value.byteLength;
         if (seen <= maxBytes) return controller.enqueue(value);
-        const error = new RemoteAgentError("remote_protocol", `it sent more than ${maxBytes} bytes in one answer`);
+        const error = new RemoteAgentError(
+          "remote_protocol",
+          `the remote agent sent more than ${maxBytes} bytes in one answer`,
+        );
         controller.error(error);
         await reader.cancel(error);
       } catch (error) {
@@ -89,7 +95,7 @@ function bounded(response: Response, maxBytes: number): Response {
         controller.error(
           isOurs
             ? error
-            : new RemoteAgentError("remote_unreachable", `the line broke: ${errorText(error)}`, { cause: error }),
+            : new RemoteAgentError("remote_unreachable", `the connection broke: ${errorText(error)}`, { cause: error }),
         );
       }
     },
@@ -100,7 +106,7 @@ function bounded(response: Response, maxBytes: number): Response {
   return new Response(counted, { status, headers });
 }
 
-/** The answer's JSON. */
+/** Parses the answer as JSON. */
 export async function jsonOf(response: Response, what: string): Promise<unknown> {
   try {
     return await response.json();

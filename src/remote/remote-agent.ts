@@ -6,7 +6,7 @@ import { type RemoteAgentOptions, remoteOptionsOf } from "./remote-options.ts";
 
 const DEFAULT_TIMEOUT_MS = 600_000;
 const DEFAULT_MAX_BYTES = 8_000_000;
-/** Added to the tool's own time limit, so that the call cancels its task itself. */
+/** Added to the tool's own time limit, so that the call itself cancels its task. */
 const CANCELLING_MS = 15_000;
 
 const parameters = z.object({
@@ -14,8 +14,9 @@ const parameters = z.object({
 });
 
 /**
- * A tool that hands a task to an agent of another program over A2A, and waits for it. Needs the package `@a2a-js/sdk`, which is
- * loaded by the first call; where it is absent, calls fail and say so. Throws `InvalidInputError` for wrong options.
+ * A tool that sends a task to an agent of another program over A2A, and waits for it. Needs the package `@a2a-js/sdk`,
+ * which the first call loads; without it, calls fail with an error that names it. Throws `InvalidInputError` for
+ * invalid options.
  */
 export function remoteAgent(options: RemoteAgentOptions): Tool<{ input: string }> {
   const given = remoteOptionsOf(options);
@@ -40,7 +41,7 @@ export function remoteAgent(options: RemoteAgentOptions): Tool<{ input: string }
     name,
     description,
     parameters,
-    // What was sent is noted, so that it is not sent again where that would begin another task.
+    // The sent message is noted, so that it is not sent again if that would start another task.
     effect: "keyed",
     timeoutMs: timeoutMs + CANCELLING_MS,
     needsApproval,

@@ -31,34 +31,34 @@ export interface RemoteSettings extends Pick<RemoteAgentOptions, "name" | "auth"
   readonly places: CallContexts;
 }
 
-/** Tries to send a first message that has certainly not arrived. */
+/** Attempts to send a first message that certainly has not arrived. */
 const FIRST_TRIES = 3;
-/** Tries to send a message whose repetition does no harm. */
+/** Attempts to send a message that may safely be repeated. */
 const SEND_TRIES = 8;
-/** Longest time to cancel a task whose time is over, in milliseconds. */
+/** Maximum time to cancel a task after its timeout, in milliseconds. */
 const CANCEL_MS = 5_000;
-/** Files of one task that are saved. */
+/** Maximum number of files of one task that are saved. */
 const MOST_FILES = 100;
 
-/** What a message has brought at once. */
+/** The immediate result of a message. */
 type Sent =
   | { readonly message: Message }
   | { readonly ids: RemoteIds; readonly first: StreamResponse; readonly stream: OpenStream };
 
-/** One call, from its first message to the end of its task; or a later part of it, after a restart or an answer. */
+/** One call, from its first message to the end of its task; or a later section of it, after a restart or an answer. */
 export class RemoteCall {
   readonly #settings: RemoteSettings;
   readonly #run: RunContext;
-  /** The run is over when the turn has ended, and a message may still be in flight. */
+  /** Stored, because the run is over when the turn has ended, and a message may still be in flight. */
   readonly #callId: string;
   readonly #ending: AbortSignal;
   readonly #late = new AbortController();
-  /** Ended by the turn, and when the agent has taken too long. */
+  /** Aborts with the turn, and at the agent's timeout. */
   readonly #signal: AbortSignal;
   readonly #message: Pick<Message, "messageId" | "parts" | "extensions">;
   readonly #credentials: Credentials;
   #note: Note | null;
-  /** The answer to the last message, which may still be coming. */
+  /** The answer to the last message, which may still be streaming. */
   #stream: OpenStream | undefined;
 
   constructor(settings: RemoteSettings, run: RunContext, input: string) {
@@ -72,7 +72,10 @@ export class RemoteCall {
     this.#note = noteOf(run.noted);
   }
 
-  /** The answer for the model, or a question. Rejects with `RemoteAgentError`, `OutcomeUnknownError`, `UnsupportedError`. */
+  /**
+   * Returns the answer for the model, or a question. Rejects with `RemoteAgentError`, `OutcomeUnknownError`,
+   * `UnsupportedError`.
+   */
   async perform(): Promise<string | AskedRequest> {
     const { places, name, timeoutMs } = this.#settings;
     const before = this.#note;
@@ -87,7 +90,7 @@ export class RemoteCall {
       files: {},
     };
     this.#note = before ?? fresh;
-    // The wait for a person is over: the agent has its whole time again.
+    // After the wait for a person, the agent gets its full time again.
     if (this.#unpassed() !== null) this.#note = { ...this.#note, deadlineAt: fresh.deadlineAt };
     const timer = setTimeout(() => this.#late.abort(), Math.max(0, this.#note.deadlineAt - Date.now()));
     let isAsking = false;
@@ -104,7 +107,7 @@ export class RemoteCall {
     }
   }
 
-  /** Cancels the task of a call whose turn ends. */
+  /** Cancels the task of a call whose turn is ending. */
   async cancel(): Promise<void> {
     const { places } = this.#settings;
     try {
@@ -139,7 +142,7 @@ export class RemoteCall {
     }
   }
 
-  /** The client; one that was told of a task before is waited for. */
+  /** Opens the client; for a call that has already started, waits until the remote agent is reachable. */
   async #reached(isBegun: boolean): Promise<RemoteClient> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -157,7 +160,7 @@ export class RemoteCall {
     return taskId === null ? undefined : { taskId, contextId };
   }
 
-  /** The decision here that was not passed on to the task. */
+  /** The local decision that was not forwarded to the task yet. */
   #unpassed(): ToolAnswer | null {
     const { answer } = this.#run;
     return answer === null || answer.requestId === this.#note?.passedOn?.requestId ? null : answer;
@@ -169,17 +172,17 @@ export class RemoteCall {
     this.#note = note;
   }
 
-  /** Whether a message that is sent again finds its task. The server has to be told the context for that. */
+  /** Whether a repeated message finds its task. The server must know the context for that. */
   #isKeyed(client: RemoteClient): boolean {
     const isHonoured = this.#settings.honoursMessageIds ?? client.extensions.has(MESSAGE_KEYS);
     return isHonoured && this.#note?.contextId !== "";
   }
 
-  /** Sends the task, and notes that before, and its id as soon as it is told. */
+  /** Sends the task. Stores that before, and stores the task's id as soon as it is known. */
   async #begin(client: RemoteClient, wasSent: boolean): Promise<Sent> {
     const isKeyed = this.#isKeyed(client);
     if (wasSent && !isKeyed) {
-      throw new OutcomeUnknownError("the process ended before the remote agent had told the id of its task");
+      throw new OutcomeUnknownError("the process ended before the remote agent had returned the id of its task");
     }
     if (!wasSent) await this.#keep({});
     let mayBeTaken = wasSent;
@@ -199,7 +202,7 @@ export class RemoteCall {
     }
   }
 
-  /** Sends a message, and waits for the first thing that comes of it. */
+  /** Sends a message, and waits for its first result. */
   async #send(client: RemoteClient, said: Pick<Message, "messageId" | "parts" | "extensions">): Promise<Sent> {
     const { contextId = "" } = this.#note ?? {};
     const { taskId = "" } = this.#ids() ?? {};
@@ -227,7 +230,7 @@ export class RemoteCall {
     }
   }
 
-  /** Watches the task to its end, or until it asks something. */
+  /** Watches the task until it ends or asks something. */
   async #watched(client: RemoteClient, ids: RemoteIds, sent?: Sent): Promise<string | AskedRequest> {
     const { name } = this.#settings;
     const watching: Watching = {
@@ -263,13 +266,13 @@ export class RemoteCall {
     try {
       return this.#run.ask({ kind, prompt: words, arguments: about });
     } catch (error) {
-      // What it is about is the remote agent's own, and may be too large or too deep.
+      // The details come from the remote agent, and may be too large or nested too deeply.
       if (!(error instanceof InvalidInputError)) throw error;
       return this.#run.ask({ kind, prompt: words });
     }
   }
 
-  /** Passes the decision on what the task had asked on to it, unless it has gone on already. */
+  /** Forwards the decision to the waiting task, unless the task has already continued. */
   async #passOn(client: RemoteClient, ids: RemoteIds): Promise<Sent | undefined> {
     const answer = this.#unpassed();
     const asked = this.#note?.asked;
@@ -285,9 +288,9 @@ export class RemoteCall {
         await cancelTask(client, ids.taskId, this.#signal);
         const why =
           answer.verdict === "expired" ? "no decision came in time" : (answer.reason ?? "no reason was given");
-        throw new RemoteAgentError("remote_denied", `what the remote agent asked for was refused here: ${why}`);
+        throw new RemoteAgentError("remote_denied", `the remote agent's request was refused: ${why}`);
       }
-      // Credentials go with the next requests; there is nothing to say.
+      // The next requests contain the credentials; no message is needed.
       if (task && answer.verdict === "provided") break;
       try {
         if (task) {
@@ -309,7 +312,7 @@ export class RemoteCall {
     return undefined;
   }
 
-  /** What became of a task that is not waited for any more: its time is over, or it cannot be followed. */
+  /** The result of a task that is no longer watched: it timed out, or cannot be followed. */
   async #leave(client: RemoteClient, ids: RemoteIds, error: unknown): Promise<string> {
     if (isTaskLost(error)) throw unknownOf(error);
     const isLate = this.#late.signal.aborted;
@@ -323,7 +326,7 @@ export class RemoteCall {
     if (!isLate) throw error;
     const task = await taskNow(client, ids, limit).catch(() => undefined);
     const state = task && client.stateOf(task);
-    // It may have ended at the last moment.
+    // The task may have ended at the last moment.
     if (task && state === "TASK_STATE_COMPLETED") return await this.#finished(task, state);
     if (task && state !== undefined && isEnded(state)) await this.#bill(task);
     throw this.#tooLate(true, isCancelled);
@@ -331,7 +334,7 @@ export class RemoteCall {
 
   #tooLate(isKnown: boolean, isCancelled: boolean): Error {
     const time = `within ${this.#settings.timeoutMs / 1_000} s`;
-    if (!isKnown) return new OutcomeUnknownError(`the remote agent did not tell the id of its task ${time}`);
+    if (!isKnown) return new OutcomeUnknownError(`the remote agent did not return the id of its task ${time}`);
     const end = isCancelled ? "was cancelled" : "could not be cancelled";
     return new RemoteAgentError("remote_timeout", `the remote agent did not end ${time}; its task ${end}`);
   }
@@ -355,7 +358,7 @@ export class RemoteCall {
     await this.#run.bill({ key: task.id, model: `a2a:${name}`, inputTokens, outputTokens, cost });
   }
 
-  /** The pieces as one text. Files are saved as artifacts of the call. */
+  /** Joins the pieces to one text. Files are saved as artifacts of the call. */
   async #rendered(pieces: readonly RemotePiece[]): Promise<string> {
     const texts: string[] = [];
     let files = 0;
@@ -382,16 +385,16 @@ export class RemoteCall {
     return texts.join("\n\n") || "(The remote agent gave no answer.)";
   }
 
-  /** The id of a task whose message has been sent, or was about to be, when the process ended. */
+  /** The id of a task whose message was sent, or was about to be, when the process ended. */
   async #idAgain(client: RemoteClient): Promise<string> {
     const sent = this.#isKeyed(client) ? await this.#send(client, this.#message) : undefined;
     if (sent && "ids" in sent) return sent.ids.taskId;
-    throw new RemoteAgentError("remote_lost", "the id of its task is not known here");
+    throw new RemoteAgentError("remote_lost", "the id of the remote agent's task is unknown");
   }
 }
 
-/** The error for a message that the remote agent may or may not have taken. */
+/** The error for a message that the remote agent may have received. */
 function unknownOf(error: unknown): Error {
   const words = error instanceof Error ? error.message : String(error);
-  return new OutcomeUnknownError(`the remote agent was given the task, and then: ${words}`, { cause: error });
+  return new OutcomeUnknownError(`the remote agent may have received the task, but then: ${words}`, { cause: error });
 }

@@ -7,7 +7,7 @@ import { UnsupportedError } from "../errors/index.ts";
 import { guardedFetch, jsonOf } from "./guarded-fetch.ts";
 import { RemoteAgentError, remoteErrorOf } from "./remote-error.ts";
 
-/** The parts of the official package that a caller of remote agents uses. */
+/** The used exports of the official package. */
 export interface ClientSdk {
   readonly codecs: typeof Core;
   readonly client: typeof ClientSide;
@@ -36,7 +36,7 @@ async function importSdk(): Promise<ClientSdk> {
   return { codecs, client, errors };
 }
 
-/** The fields of a card that are used here; a card may have any others. */
+/** The used fields of a card; a card may have others. */
 const cardSchema = z.object({
   name: z.string().min(1).max(1_000),
   supportedInterfaces: z
@@ -58,25 +58,27 @@ const cardSchema = z.object({
 });
 type Card = z.output<typeof cardSchema>;
 
-/** Where a remote agent is, and what is let through. */
+/** The address of a remote agent, and the limits of its answers. */
 export interface RemoteEndpoint {
-  /** URL of the card, or of the agent, whose card is then at the well-known path below it. `undefined` if `card` is given. */
+  /**
+   * URL of the card, or of the agent; the card is then at the well-known path below it. `undefined` if `card` is given.
+   */
   readonly url: string | undefined;
   readonly card: unknown;
-  /** Further origins at which the card may place the agent. */
+  /** Further origins where the card may locate the agent. */
   readonly allowedOrigins: readonly string[];
-  /** Bytes of one answer, streams included. */
+  /** Maximum bytes of one answer, including streams. */
   readonly maxBytes: number;
 }
 
 const WELL_KNOWN = ".well-known/agent-card.json";
-/** Bindings that are spoken here, the preferred one first. */
+/** Supported bindings, the preferred one first. */
 const bindings = ["JSONRPC", "HTTP+JSON"];
 const spokenVersion = /^(?:1(?:\.\d+)*|0\.3(?:\.\d+)*)$/;
-/** Longest time for an answer that is not streamed, in milliseconds. */
+/** Timeout of an answer that is not streamed, in milliseconds. */
 const ANSWER_MS = 60_000;
 
-/** One remote agent as a call talks to it. Every method rejects with `RemoteAgentError`. */
+/** A remote agent, as used by one call. All methods reject with `RemoteAgentError`. */
 export class RemoteClient {
   readonly card: Card;
   readonly isStreaming: boolean;
@@ -84,7 +86,7 @@ export class RemoteClient {
   readonly #sdk: ClientSdk;
   readonly #client: ClientSide.Client;
 
-  /** `headers` are asked before each request. Rejects with `UnsupportedError` where the package is not installed. */
+  /** `headers` is called before each request. Rejects with `UnsupportedError` if the package is not installed. */
   static async open(
     place: RemoteEndpoint,
     headers: () => Promise<Readonly<Record<string, string>>>,
@@ -96,7 +98,7 @@ export class RemoteClient {
     const rules = { maxBytes: place.maxBytes, headers };
     const given = cardUrl ? await fetchedCard(guardedFetch({ ...rules, origins }), cardUrl, signal) : place.card;
     const card = cardOf(sdk, given);
-    // A card that the program itself gives says where its agent is.
+    // A card from the program itself may name any address.
     if (!cardUrl) for (const { url } of card.supportedInterfaces) origins.add(new URL(url).origin);
     const usable = usableInterfaces(card, origins);
     const fetchImpl = guardedFetch({ ...rules, origins });
@@ -119,7 +121,7 @@ export class RemoteClient {
     this.extensions = new Set(card.capabilities?.extensions?.map(({ uri }) => uri));
   }
 
-  /** Sends a message, and gives what comes of it: a stream where the agent streams, else the task as it is at once. */
+  /** Sends a message and yields its results: a stream if the agent streams, else the task in its current state. */
   async *send(message: Message, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
     const request: SendMessageRequest = { tenant: "", metadata: undefined, configuration: undefined, message };
     const options = optionsOf(signal, message.extensions);
@@ -131,7 +133,7 @@ export class RemoteClient {
     yield { payload: "messageId" in result ? { $case: "message", value: result } : { $case: "task", value: result } };
   }
 
-  /** The task as it is, then its changes. */
+  /** The current task, then its changes. */
   async *subscribe(taskId: string, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
     yield* this.#stream("subscribing", signal, () =>
       this.#client.resubscribeTask({ tenant: "", id: taskId }, optionsOf(signal)),
@@ -150,12 +152,12 @@ export class RemoteClient {
     return await this.#answer("cancelling", signal, (limited) => this.#client.cancelTask(request, optionsOf(limited)));
   }
 
-  /** A message of text or data in the protocol's form. */
+  /** Builds a message of text or data in the protocol's form. */
   message(fields: Pick<Message, "messageId" | "contextId" | "taskId" | "parts" | "extensions">): Message {
     return { ...fields, role: this.#sdk.codecs.Role.ROLE_USER, metadata: undefined, referenceTaskIds: [] };
   }
 
-  /** The name of a state, as the protocol writes it. */
+  /** The protocol's name of a state. */
   stateOf(task: Pick<Task, "status">): string {
     return this.#sdk.codecs.TaskState[task.status?.state ?? 0] ?? "TASK_STATE_UNSPECIFIED";
   }
@@ -196,7 +198,7 @@ export class RemoteClient {
     return remoteErrorOf(error, what, (one) => this.#reasonOf(one));
   }
 
-  /** The name of an error of the protocol; of JSON-RPC's own, whether the request was at fault. */
+  /** The name of a protocol error; for an error of JSON-RPC itself, whether the request was at fault. */
   #reasonOf(error: unknown): string | undefined {
     if (!(error instanceof this.#sdk.errors.A2AError)) return undefined;
     const { code } = error as { readonly code?: unknown };
@@ -211,7 +213,7 @@ function optionsOf(signal: AbortSignal, extensions: readonly string[] = []): Cli
     : { signal, serviceParameters: { "A2A-Extensions": extensions.join(",") } };
 }
 
-/** The address of a card, or that of an agent, whose card is at the well-known place below it. */
+/** The URL of a card: the given one, or the well-known path below an agent's URL. */
 function addressOfCard(url: string): URL {
   const given = new URL(url);
   if (given.pathname.endsWith(".json")) return given;
@@ -231,18 +233,18 @@ function cardOf({ client }: ClientSdk, given: unknown): Card {
   try {
     normal = new client.DefaultAgentCardResolver({ legacyCompat: { enabled: true } }).normalizeAgentCard(given);
   } catch (cause) {
-    throw new RemoteAgentError("remote_card", "its card cannot be read", { cause });
+    throw new RemoteAgentError("remote_card", "the card cannot be read", { cause });
   }
   const { data, error } = cardSchema.safeParse(normal);
   if (data) return data;
   const [issue] = error.issues;
   throw new RemoteAgentError(
     "remote_card",
-    `its card cannot be used: ${issue?.path.map(String).join(".")}: ${issue?.message}`,
+    `the card is invalid: ${issue?.path.map(String).join(".")}: ${issue?.message}`,
   );
 }
 
-/** The interfaces that may be used: a card of one host must not send messages, and credentials, to another. */
+/** The permitted interfaces: a card from one host must not send messages and credentials to another. */
 function usableInterfaces({ supportedInterfaces }: Card, origins: ReadonlySet<string>): Card["supportedInterfaces"] {
   const known = supportedInterfaces.filter(
     ({ protocolBinding, protocolVersion }) =>
@@ -254,7 +256,7 @@ function usableInterfaces({ supportedInterfaces }: Card, origins: ReadonlySet<st
     );
     throw new RemoteAgentError(
       "remote_version",
-      `it speaks ${told.slice(0, 10).join(", ").slice(0, 500)}; spoken here are JSONRPC and HTTP+JSON of the versions 1.0 and 0.3`,
+      `the remote agent supports ${told.slice(0, 10).join(", ").slice(0, 500)}; troupe supports JSONRPC and HTTP+JSON, versions 1.0 and 0.3`,
     );
   }
   const allowed = known.filter(({ url }) => origins.has(new URL(url).origin));
@@ -262,6 +264,6 @@ function usableInterfaces({ supportedInterfaces }: Card, origins: ReadonlySet<st
   const elsewhere = known.map(({ url }) => new URL(url).origin).join(", ");
   throw new RemoteAgentError(
     "remote_card",
-    `its card places it at ${elsewhere}, not at ${[...origins].join(", ")}; allow that with allowedOrigins`,
+    `the card locates the agent at ${elsewhere}, not at ${[...origins].join(", ")}; allow that with allowedOrigins`,
   );
 }

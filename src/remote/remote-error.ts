@@ -1,28 +1,28 @@
 import { type ErrorDetails, InvalidInputError, TroupeError } from "../errors/index.ts";
 
-/** What went wrong with a remote agent. */
+/** Kinds of faults of a remote agent. */
 export type RemoteFault =
-  /** It cannot be reached, or broke off. */
+  /** It is unreachable, or the connection broke. */
   | "remote_unreachable"
-  /** It does not take the credentials. */
+  /** It refused the credentials. */
   | "remote_unauthorized"
-  /** There is no card, or no card that can be used. */
+  /** The card is missing or unusable. */
   | "remote_card"
-  /** It speaks no version or binding that is known here. */
+  /** It supports none of our versions and bindings. */
   | "remote_version"
-  /** Its answers are not those of the protocol, are too large, or are about something else. */
+  /** Its answers violate the protocol, are too large, or belong to another task. */
   | "remote_protocol"
-  /** It refused the message, by an error of the protocol. */
+  /** It refused the message with a protocol error. */
   | "remote_refused"
-  /** It takes no more requests now, or has a fault of its own. */
+  /** It accepts no more requests at the moment, or has an internal fault. */
   | "remote_unavailable"
-  /** Its task failed, was rejected or cancelled there. */
+  /** Its task failed, was rejected or was cancelled there. */
   | "remote_failed"
   /** It did not end in time; the task was cancelled. */
   | "remote_timeout"
-  /** What it asked for was refused here; the task was cancelled. */
+  /** Its request was refused by the caller; the task was cancelled. */
   | "remote_denied"
-  /** It does not know the task any more. */
+  /** The task no longer exists there. */
   | "remote_lost";
 
 const passing: ReadonlySet<RemoteFault> = new Set(["remote_unreachable", "remote_unavailable", "remote_timeout"]);
@@ -45,16 +45,16 @@ export class RemoteAgentError extends TroupeError {
   }
 }
 
-/** Longest text of a remote agent in an error, in UTF-16 units. */
+/** Maximum length of a remote agent's text in an error, in UTF-16 units. */
 const LONGEST_WORDS = 2_000;
 
-/** A remote agent's own words, for an error. */
+/** A remote agent's text, shortened for an error. */
 export function shortened(text: string): string {
   const plain = text.toWellFormed();
   return plain.length <= LONGEST_WORDS ? plain : `${plain.slice(0, LONGEST_WORDS)}…`;
 }
 
-/** Codes of the protocol's errors that are told apart, and those of JSON-RPC. */
+/** Our code for each protocol error that has one of its own, and for errors of JSON-RPC. */
 const reasons: Readonly<Record<string, RemoteFault>> = {
   TASK_NOT_FOUND: "remote_lost",
   VERSION_NOT_SUPPORTED: "remote_version",
@@ -62,12 +62,12 @@ const reasons: Readonly<Record<string, RemoteFault>> = {
   INTERNAL_ERROR: "remote_unavailable",
 };
 
-/** Whether the error says that the remote agent does not know the task. */
+/** Whether the error means that the task no longer exists at the remote agent. */
 export function isTaskLost(error: unknown): boolean {
   return error instanceof RemoteAgentError && error.code === "remote_lost";
 }
 
-/** Whether asking again may help: the line broke, or the agent is busy. */
+/** Whether a retry may help: the connection broke, or the agent is busy. */
 export function isPassing(error: unknown): boolean {
   return (
     error instanceof RemoteAgentError && (error.code === "remote_unreachable" || error.code === "remote_unavailable")
@@ -75,8 +75,8 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * What the client of the protocol threw, as an error of ours. `reasonOf` gives the name of the protocol's own errors; everything
- * else that is thrown while an answer is read means that it is not one of the protocol.
+ * Converts an error of the protocol's client. `reasonOf` returns the name of a protocol error; any other error while an
+ * answer is read means that the answer violates the protocol.
  */
 export function remoteErrorOf(thrown: unknown, what: string, reasonOf: (error: unknown) => string | undefined): Error {
   const known = rootOf(thrown);
@@ -92,7 +92,7 @@ export function remoteErrorOf(thrown: unknown, what: string, reasonOf: (error: u
   return new RemoteAgentError("remote_protocol", `${what}: its answer cannot be read: ${words}`, { cause: thrown });
 }
 
-/** The error of ours at the root of one that a library has wrapped. */
+/** Finds our own error among the causes of an error that a library has wrapped. */
 function rootOf(thrown: unknown): unknown {
   let error = thrown;
   for (let depth = 0; depth < 5 && error instanceof Error; depth += 1) {
@@ -102,7 +102,7 @@ function rootOf(thrown: unknown): unknown {
   return thrown;
 }
 
-/** Codes of requests that the remote agent refused before it did anything, for every kind of request. */
+/** Codes of errors with which the remote agent refuses any kind of request before it has an effect. */
 const refusals: ReadonlySet<RemoteFault> = new Set([
   "remote_card",
   "remote_refused",
@@ -110,7 +110,7 @@ const refusals: ReadonlySet<RemoteFault> = new Set([
   "remote_version",
 ]);
 
-/** Whether the remote agent has certainly not taken a message. */
+/** Whether the remote agent certainly did not accept a message. */
 export function wasNotTaken(error: unknown): boolean {
   return error instanceof RemoteAgentError && (refusals.has(error.code) || error.details["isSent"] === false);
 }

@@ -7,10 +7,10 @@ import { isTaskLost, RemoteAgentError } from "./remote-error.ts";
 import { DECISIONS, idsOf, type RemoteIds, type RemoteQuestion } from "./remote-task.ts";
 import { nextEvent, type OpenStream } from "./remote-watch.ts";
 
-/** How long a message in flight may take to tell its task's id when the turn has ended meanwhile, in milliseconds. */
+/** Maximum wait for the task's id of a message in flight after the turn has ended, in milliseconds. */
 const LINGER_MS = 4_000;
 
-/** A signal that outlasts the end of the turn a little, until the first answer to a message has come. */
+/** A signal that aborts slightly after the end of the turn, to allow the first answer to a message to arrive. */
 export class Lingering {
   readonly signal: AbortSignal;
   readonly #controller = new AbortController();
@@ -30,7 +30,7 @@ export class Lingering {
     else ending.addEventListener("abort", this.#onEnd, { once: true });
   }
 
-  /** The answer has come, or will not. */
+  /** Must be called when the answer has come, or will not come. */
   isOver(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
@@ -48,12 +48,12 @@ export async function firstOf(
   mayTakeLong: boolean,
 ): Promise<{ readonly ids: RemoteIds | undefined; readonly event: StreamResponse }> {
   const event = await nextEvent(stream, mayTakeLong);
-  if (event === "silent") throw new RemoteAgentError("remote_unreachable", "nothing came for too long");
-  if (event?.payload === undefined) throw new RemoteAgentError("remote_protocol", "it answered nothing");
+  if (event === "silent") throw new RemoteAgentError("remote_unreachable", "no answer arrived in time");
+  if (event?.payload === undefined) throw new RemoteAgentError("remote_protocol", "the answer is empty");
   return { ids: idsOf(event), event };
 }
 
-/** Cancels a task. Resolves as well if the task has ended, or if the remote agent does not know it. */
+/** Cancels a task. Also resolves if the task has ended, or no longer exists at the remote agent. */
 export async function cancelTask(client: RemoteClient, taskId: string, signal: AbortSignal): Promise<void> {
   try {
     await client.cancel(taskId, signal);
@@ -63,7 +63,7 @@ export async function cancelTask(client: RemoteClient, taskId: string, signal: A
   }
 }
 
-/** The message that passes a decision made here on to the task. */
+/** The message that forwards a local decision to the task. */
 export function answerOf(
   run: RunContext,
   { requestId, verdict, text, reason }: ToolAnswer,
@@ -81,7 +81,10 @@ export function answerOf(
   return { messageId, parts: [textPart(verdict === "answered" ? text : words)], extensions: [] };
 }
 
-/** A refused approval is an answer, which the remote agent takes; what else is refused leaves its task without a way on. */
+/**
+ * Whether the task is cancelled because of a refusal. A refused approval is sent as an answer; other refusals leave the
+ * task without one.
+ */
 export function isDenial({ kind, verdict }: ToolAnswer): boolean {
   return verdict === "expired" || (verdict === "rejected" && kind !== "approval");
 }

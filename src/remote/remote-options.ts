@@ -13,64 +13,70 @@ import type { RunContext } from "../tools/index.ts";
 /** The headers of requests to a remote agent; a text is a bearer token. */
 export type RemoteAuth = string | Readonly<Record<string, string>>;
 
-/** Tokens and dollars, as a remote agent tells them. */
+/** Tokens and dollars, as reported by a remote agent. */
 export interface RemoteUsage {
   /** Tokens of its prompts. */
   readonly inputTokens: number;
   /** Tokens of its answers. */
   readonly outputTokens: number;
-  /** In dollars; absent if the remote agent does not tell it. */
+  /** Cost in dollars; absent if the remote agent does not report it. */
   readonly cost?: number | undefined;
 }
 
-/** An ended task, as `usage` gets it: with these fields of the protocol, and its others. */
+/** An ended task, the argument of `usage`: with these fields of the protocol, and its others. */
 export interface RemoteTask {
-  /** Id of the task, as the remote agent gave it. */
+  /** The remote agent's id of the task. */
   readonly id: string;
   /** Id of the context that the task belongs to. */
   readonly contextId: string;
-  /** What the remote agent added; `undefined` if it added nothing. */
+  /** The remote agent's metadata, or `undefined`. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What `remoteAgent()` takes. */
+/** Options of `remoteAgent()`. */
 export interface RemoteAgentOptions {
   /** The tool's name for the model: letters, digits, `_` and `-`; 1 to 64 characters. */
   readonly name: string;
-  /** For the model: what the agent is good for. Default: that it is a remote agent of this name. */
+  /** Description for the model of what the agent is good for. Default: that it is a remote agent of this name. */
   readonly description?: string | undefined;
   /**
-   * Address of its card, or of the agent, below which its card is at `.well-known/agent-card.json`. Default: none; one
-   * of `url` and `card` is needed.
+   * URL of its card, or of the agent, whose card is then below it at `.well-known/agent-card.json`. Default: none; one
+   * of `url` and `card` is required.
    */
   readonly url?: string | undefined;
-  /** Its card, in place of `url`: it is taken as it is, and the agent is where it says. Default: none. */
+  /** Its card, instead of `url`. It is used unchanged and may name any address. Default: none. */
   readonly card?: unknown;
-  /** Sent with every request. A function is called before each of them, with the run of the call. Default: nothing. */
+  /** Headers of every request. A function is called before each request, with the run of the call. Default: none. */
   readonly auth?: RemoteAuth | ((run: RunContext) => RemoteAuth | Promise<RemoteAuth>) | undefined;
-  /** Further origins (`https://host:port`) at which the card of `url` may place the agent. Default: none. */
+  /** Further origins (`https://host:port`) where the card of `url` may locate the agent. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
   /**
-   * `agent`: all calls of one calling agent share a context, so that the remote agent knows what was said before. `call`:
-   * each call has its own. `server`: the server gives each call its own; it then honours no message ids. Default `agent`.
+   * `agent`: all calls of one calling agent share a context, so that the remote agent knows the earlier messages.
+   * `call`: each call has its own. `server`: the server chooses a context for each call; message ids are then not
+   * honoured. Default `agent`.
    */
   readonly context?: "agent" | "call" | "server" | undefined;
   /**
-   * Whether a message that is sent again finds the task that it has begun. Default: what the card says by the extension
-   * `urn:troupe:a2a:message-keys:v1`, as servers of this package do.
+   * Whether a repeated message finds the task that it started. Default: whether the card lists the extension
+   * `urn:troupe:a2a:message-keys:v1`, as those of this package's servers do.
    */
   readonly honoursMessageIds?: boolean | undefined;
-  /** Milliseconds that it may work on a task, waits for people not counted; then the task is cancelled. Default 600,000. */
+  /**
+   * Milliseconds that the agent may work on a task, without waits for people; then the task is cancelled. Default
+   * 600,000.
+   */
   readonly timeoutMs?: number | undefined;
-  /** Bytes of one answer, streams included. Default 8,000,000. */
+  /** Maximum bytes of one answer, including streams. Default 8,000,000. */
   readonly maxBytes?: number | undefined;
-  /** What an ended task has used. Default: what servers of this package tell in the task's metadata. */
+  /**
+   * Returns the usage of an ended task. Default: the usage that servers of this package put into the task's metadata.
+   */
   readonly usage?: ((task: RemoteTask) => RemoteUsage | undefined) | undefined;
-  /** Whether a person has to approve each call before it is sent. Default false. */
+  /** Whether a person must approve each call before it is sent. Default false. */
   readonly needsApproval?: boolean | undefined;
 }
 
-/** The checked options. Throws `InvalidInputError` with what is wrong. */
+/** Validates the options. Throws `InvalidInputError` that describes the problem. */
 export function remoteOptionsOf(options: RemoteAgentOptions): RemoteAgentOptions {
   const given = optionsOf<RemoteAgentOptions>(options, "remoteAgent()", door);
   if ((given.url === undefined) === (given.card === undefined)) {
@@ -113,8 +119,6 @@ function addressRule(value: unknown, where: string): string {
   if (url && (url.protocol === "https:" || url.protocol === "http:") && url.username === "" && url.password === "") {
     return String(value);
   }
-  // It may hold a password.
-  throw new InvalidInputError(
-    `${where} must be an address such as "https://agents.example.com/desk", without a password`,
-  );
+  // The address may contain a password.
+  throw new InvalidInputError(`${where} must be a URL such as "https://agents.example.com/desk", without a password`);
 }

@@ -4,9 +4,9 @@ import type { Json, JsonObject } from "../state/index.ts";
 import { RemoteAgentError } from "./remote-error.ts";
 import type { RemoteUsage } from "./remote-options.ts";
 
-/** The extension by which requests of a task are decided one by one; approvals only by it (docs/a2a.md). */
+/** The extension for deciding a task's requests one by one; approvals require it (docs/a2a.md). */
 export const DECISIONS = "urn:troupe:a2a:decisions:v1";
-/** The extension that says: a message that is sent again finds the task that it has begun. */
+/** The extension for repeated messages: they find the task that they started. */
 export const MESSAGE_KEYS = "urn:troupe:a2a:message-keys:v1";
 
 const endStates: ReadonlySet<string> = new Set([
@@ -21,12 +21,12 @@ export function isEnded(state: string): boolean {
   return endStates.has(state);
 }
 
-/** Whether the task waits for a decision or credentials from here. */
+/** Whether the task waits for a decision or credentials from the caller. */
 export function isWaiting(state: string): boolean {
   return waitingStates.has(state);
 }
 
-/** The ids by which a task is known; a context that a server does not tell is empty. */
+/** The ids of a task; the context is empty if the server does not report it. */
 export interface RemoteIds {
   readonly taskId: string;
   readonly contextId: string;
@@ -34,28 +34,27 @@ export interface RemoteIds {
 
 const LONGEST_ID = 1_000;
 
-/** The task that an event is about; undefined for a message outside any task. Throws `RemoteAgentError` for one without an id. */
+/**
+ * The task of an event; `undefined` for a message outside any task. Throws `RemoteAgentError` for a task without an id.
+ */
 export function idsOf({ payload }: StreamResponse): RemoteIds | undefined {
   if (payload?.$case === undefined || payload.$case === "message") return undefined;
   const { value } = payload;
   const taskId = payload.$case === "task" ? payload.value.id : (value as { readonly taskId: string }).taskId;
   if (taskId === "" || taskId.length > LONGEST_ID || value.contextId.length > LONGEST_ID) {
-    throw new RemoteAgentError("remote_protocol", "it told no usable id of its task");
+    throw new RemoteAgentError("remote_protocol", "the remote agent returned no valid task id");
   }
   return { taskId, contextId: value.contextId };
 }
 
-/** Throws `RemoteAgentError` where something is about another task than the one that was begun. */
+/** Throws `RemoteAgentError` if the ids belong to another task than the started one. */
 export function assertSame(known: RemoteIds, told: RemoteIds): void {
   const isSame = told.taskId === known.taskId && (told.contextId === known.contextId || told.contextId === "");
   if (isSame) return;
-  throw new RemoteAgentError(
-    "remote_protocol",
-    "it answered for another task or another context than it was asked about",
-  );
+  throw new RemoteAgentError("remote_protocol", "the answer belongs to another task or another context");
 }
 
-/** What followers are shown of an event: the state, or a piece of text. `undefined` if they are shown nothing. */
+/** The progress update for an event: the state, or a text delta. `undefined` if there is none. */
 export function progressOf(
   event: StreamResponse,
   stateOf: (task: Pick<Task, "status">) => string,
@@ -72,7 +71,7 @@ export function progressOf(
   return text === "" ? { state } : { state, message: text };
 }
 
-/** Longest text in one update of progress, in UTF-16 units. */
+/** Maximum length of the text in one progress update, in UTF-16 units. */
 const LONGEST_PIECE = 64_000;
 
 function shown(text: string): string {
@@ -83,20 +82,20 @@ export function partsText(parts: readonly Part[]): string {
   return parts.flatMap(({ content }) => (content?.$case === "text" ? [content.value] : [])).join("");
 }
 
-/** A file that came with a task. */
+/** A file of a task. */
 export interface RemoteFile {
   /** Unique within its task. */
   readonly key: string;
   readonly name: string;
   readonly contentType: string;
-  /** Text as it is; other content in base64, which the content type says. */
+  /** Text unchanged; other content in base64, which the content type states. */
   readonly content: string;
 }
 
-/** What came of a task or a message, in order: texts for the model, and files to be saved. */
+/** The output of a task or a message, in order: texts for the model, and files to save. */
 export type RemotePiece = { readonly text: string } | { readonly file: RemoteFile };
 
-/** The artifacts of a task; where it has none, what it said last. */
+/** The artifacts of a task; without any, its last message. */
 export function piecesOfTask({ artifacts, status, history }: Task): readonly RemotePiece[] {
   const pieces = artifacts.flatMap((artifact) => piecesOf(artifact, artifact.artifactId, artifact.name));
   if (pieces.length > 0) return pieces;
@@ -118,7 +117,7 @@ function piecesOf({ parts }: Pick<Artifact, "parts">, id: string, name: string):
         return content.value === "" ? [] : [{ text: content.value.toWellFormed() }];
       case "data": {
         const text = JSON.stringify(content.value ?? null).toWellFormed();
-        // Some agents say their data as text too.
+        // Some agents repeat their data as text.
         return texts.includes(text) ? [] : [{ text }];
       }
       case "url":
@@ -144,7 +143,7 @@ function normalJson(text: string): string {
   }
 }
 
-/** An artifact is a text, so that other content becomes one. */
+/** Artifacts contain text, so other content is encoded. */
 function fileContent(bytes: Buffer, mediaType: string): Pick<RemoteFile, "content" | "contentType"> {
   const isText = /^(?:text\/|application\/(?:json|xml|yaml|[\w.-]+\+(?:json|xml)))/i.test(mediaType);
   const text = isText ? bytes.toString("utf8") : "";
@@ -152,26 +151,28 @@ function fileContent(bytes: Buffer, mediaType: string): Pick<RemoteFile, "conten
   return { content: bytes.toString("base64"), contentType: `${mediaType};base64` };
 }
 
-/** What a waiting task wants to know. */
+/** A question of a waiting task. */
 export interface RemoteQuestion {
-  /** The same question has the same key. */
+  /** Equal for equal questions. */
   readonly key: string;
   readonly kind: "question" | "approval" | "auth";
   readonly prompt: string;
-  /** For programs that show or decide it. */
+  /** Details for programs that show or decide the question. */
   readonly about: Json;
-  /** The request at a server that lets requests be decided one by one; `null` if the server does not tell it. */
+  /** The request's id, if the server supports deciding requests one by one; else `null`. */
   readonly request: { readonly requestId: string; readonly argumentsHash: string | null } | null;
 }
 
-/** The first thing that a waiting task asks. */
+/** The first question of a waiting task. */
 export function questionOf(task: Task, state: string): RemoteQuestion {
   const message = task.status?.message;
   const parts = message?.parts ?? [];
   const part = parts.find(({ metadata }) => typeof metadata?.["requestId"] === "string");
   const { requestId, kind, argumentsHash } = part?.metadata ?? {};
   const said = part ? partsText([part]) : partsText(parts);
-  const prompt = (said.trim() || "(it does not say what it wants)").slice(0, LONGEST_PROMPT).toWellFormed();
+  const prompt = (said.trim() || "(the remote agent did not describe its request)")
+    .slice(0, LONGEST_PROMPT)
+    .toWellFormed();
   const data = parts.flatMap(({ content }) => (content?.$case === "data" ? [content.value as Json] : []));
   return {
     key: shortHash(JSON.stringify([state, message?.messageId ?? "", requestId ?? "", prompt])),
@@ -187,19 +188,21 @@ export function questionOf(task: Task, state: string): RemoteQuestion {
 
 const LONGEST_PROMPT = 8_000;
 
-/** The call that an approval is about, as the remote agent tells it. */
+/** The call that an approval is for, as the remote agent reports it. */
 function aboutOf({ metadata }: Part): JsonObject {
   const { name, arguments: args } = metadata ?? {};
   return typeof name === "string" ? { name, arguments: (args ?? null) as Json } : {};
 }
 
-/** Servers that do not tell the kind of a request want credentials when they want authority. */
+/** Without a reported kind, a task that requires authority needs credentials. */
 function kindOf(state: string, told: unknown): RemoteQuestion["kind"] {
   if (state === "TASK_STATE_INPUT_REQUIRED") return "question";
   return told === "approval" ? "approval" : "auth";
 }
 
-/** The usage of an ended task of a server of this package, in the task's metadata. Others tell none, or elsewhere. */
+/**
+ * The usage in an ended task's metadata, as this package's servers report it; other servers report none, or elsewhere.
+ */
 export function usageOf({ metadata }: Pick<Task, "metadata">): RemoteUsage | undefined {
   const told: unknown = metadata?.["usage"];
   if (typeof told !== "object" || told === null) return undefined;
@@ -209,7 +212,7 @@ export function usageOf({ metadata }: Pick<Task, "metadata">): RemoteUsage | und
   return { inputTokens, outputTokens, ...(isCost ? { cost } : {}) };
 }
 
-/** A remote agent may tell anything; what no task can have used is not believed. */
+/** Upper bound for reported tokens: larger numbers are implausible and ignored. */
 const MOST_TOKENS = 1_000_000_000;
 const MOST_DOLLARS = 1_000_000;
 

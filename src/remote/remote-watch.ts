@@ -5,14 +5,14 @@ import type { RemoteClient } from "./remote-client.ts";
 import { isPassing, RemoteAgentError } from "./remote-error.ts";
 import { assertSame, idsOf, progressOf, type RemoteIds } from "./remote-task.ts";
 
-/** A stream without an event for so many milliseconds is taken for broken. */
+/** Milliseconds without an event after which a stream counts as broken. */
 const SILENCE_MS = 60_000;
-/** Longest wait between two looks at a task, in milliseconds. */
+/** Maximum wait between two reads of a task, in milliseconds. */
 const LONGEST_WAIT_MS = 5_000;
-/** A stream that lasted so long was a good one: the next look comes soon. */
+/** After a stream of at least this duration, the next read follows soon. */
 const GOOD_STREAM_MS = 5_000;
 
-/** An answer in pieces, which its reader ends. */
+/** A streamed answer, which its reader must end. */
 export interface OpenStream {
   readonly events: AsyncGenerator<StreamResponse, void, undefined>;
   stop(): void;
@@ -22,15 +22,15 @@ export interface Watching {
   readonly client: RemoteClient;
   readonly ids: RemoteIds;
   readonly signal: AbortSignal;
-  /** Whether the task does nothing more until a decision from here. */
+  /** Whether the task rests until a local decision. */
   readonly isRest: (task: Task) => boolean;
   readonly show: (update: JsonObject) => void;
 }
 
 /**
- * Watches a task until it rests, and gives it as it then is: by its stream while there is one, else by asking again and again.
- * The task that was asked for is what counts; a stream only tells that it is worth asking. Passing faults are waited out: the
- * signal ends the wait. Rejects with its reason, and with `RemoteAgentError`.
+ * Watches a task until it rests, and returns it: through its stream while there is one, else by polling. Only the
+ * polled task counts; a stream only indicates when to poll. Passing faults are waited out until the signal aborts.
+ * Rejects with the signal's reason, and with `RemoteAgentError`.
  */
 export async function watchTask(watching: Watching, begun?: OpenStream): Promise<Task> {
   const { client, ids, signal } = watching;
@@ -48,7 +48,7 @@ export async function watchTask(watching: Watching, begun?: OpenStream): Promise
   }
 }
 
-/** The task as it is now; undefined while it cannot be asked for. */
+/** The task in its current state; `undefined` while the remote agent is unavailable. */
 export async function taskNow(client: RemoteClient, ids: RemoteIds, signal: AbortSignal): Promise<Task | undefined> {
   try {
     const task = await client.task(ids.taskId, signal);
@@ -60,7 +60,7 @@ export async function taskNow(client: RemoteClient, ids: RemoteIds, signal: Abor
   }
 }
 
-/** Waits before the n-th try, from 1; the signal ends the wait, and rejects. */
+/** Waits before the n-th attempt, from 1. Rejects when the signal aborts. */
 export async function pause(tries: number, signal: AbortSignal): Promise<void> {
   const ms = Math.min(LONGEST_WAIT_MS, backoffDelay(tries, Math.random()));
   await new Promise<void>((resolve, reject) => {
@@ -89,13 +89,13 @@ export function streamOf(
   };
 }
 
-/** The next event; undefined at the end. `silent`: none has come for too long. */
+/** The next event; `undefined` at the end. `silent`: none arrived in time. */
 export async function nextEvent(
   { events }: OpenStream,
   mayBeSilent = false,
 ): Promise<StreamResponse | "silent" | undefined> {
   const next = events.next();
-  // It rejects when the stream is stopped; by then no caller awaits it.
+  // It rejects when the stream is stopped; by then it has no awaiting caller.
   next.catch(() => undefined);
   const { promise: silence, resolve } = Promise.withResolvers<"silent">();
   const timer = mayBeSilent ? undefined : setTimeout(() => resolve("silent"), SILENCE_MS);
@@ -108,7 +108,9 @@ export async function nextEvent(
   }
 }
 
-/** Reads a stream to its end and shows its events. Returns as usual if the stream breaks or does not exist any more. */
+/**
+ * Reads a stream to its end and reports its events as progress. Also returns if the stream breaks or no longer exists.
+ */
 async function drained(watching: Watching, stream: OpenStream): Promise<void> {
   try {
     for (;;) {
@@ -126,13 +128,14 @@ async function drained(watching: Watching, stream: OpenStream): Promise<void> {
 /** Throws `RemoteAgentError` for an event of another task. */
 export function takeEvent({ client, ids, show }: Watching, event: StreamResponse): void {
   const told = idsOf(event);
-  if (told === undefined) throw new RemoteAgentError("remote_protocol", "it sent a message into the stream of a task");
+  if (told === undefined)
+    throw new RemoteAgentError("remote_protocol", "the stream of a task contains a message outside the task");
   assertSame(ids, told);
   const update = progressOf(event, (task) => client.stateOf(task));
   if (update) show({ taskId: ids.taskId, ...update });
 }
 
-/** A server refuses to stream a task that has ended. */
+/** Whether polling can continue: a server refuses to stream an ended task. */
 function mayGoOn(error: unknown): boolean {
   return isPassing(error) || (error instanceof RemoteAgentError && error.code === "remote_refused");
 }

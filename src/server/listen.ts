@@ -12,30 +12,29 @@ import { type Authenticate, isOpenAuth } from "./core/identity.ts";
 import { isLoopbackName } from "./core/origins.ts";
 import type { ServeOptions } from "./serve-options.ts";
 
-/** What `server.listen()` takes. */
+/** Options of `server.listen()`. */
 export interface ListenOptions {
-  /** Default 0: any that is free. */
+  /** Port to listen on. Default 0: any free port. */
   readonly port?: number | undefined;
-  /** Default `127.0.0.1`. */
+  /** Host name or address to bind. Default `127.0.0.1`. */
   readonly host?: string | undefined;
-  /** Longest time that the head of a request may take to arrive, in milliseconds. Default 10,000. */
+  /** Timeout for the head of a request, in milliseconds. Default 10,000. */
   readonly headMs?: number | undefined;
-  /** Longest time that a whole request may take to arrive, in milliseconds. Default 30,000. */
+  /** Timeout for a whole request, in milliseconds. Default 30,000. */
   readonly requestMs?: number | undefined;
   /**
-   * Answers some addresses of the port itself, with rules of its own on who may ask. Close it before the server.
-   * Default: none.
+   * Handlers for further URLs of the port, with their own access rules. Close them before the server. Default: none.
    */
   readonly mounted?: MountedHandlers | undefined;
 }
 
-/** Handlers of `node:http` beside a server's own, as `inspectorRoutes()` of `troupe/inspector` makes them. */
+/** Handlers of `node:http` next to a server's own; `inspectorRoutes()` of `troupe/inspector` creates them. */
 export interface MountedHandlers {
-  /** Whether an address belongs to these handlers. */
+  /** Whether these handlers answer a URL. */
   owns(url: string | undefined): boolean;
-  /** Answers requests whose address it owns. */
+  /** Answers requests whose URL it owns. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Gets every request to change the protocol. */
+  /** Receives every upgrade request. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
@@ -49,25 +48,25 @@ export const listenOptionsSchema: OptionsSchema<ListenOptions> = {
     host: nameRule,
     headMs: wholeNumberRule(1, 2 ** 31 - 1),
     requestMs: wholeNumberRule(1, 2 ** 31 - 1),
-    mounted: portRule("handlers, as inspectorRoutes() makes them", ["owns", "handle", "upgrade"]),
+    mounted: portRule("handlers, such as the result of inspectorRoutes()", ["owns", "handle", "upgrade"]),
   },
 };
 
 /** An open port. */
 export interface Listening {
-  /** The address that it is bound to. */
+  /** The bound address. */
   readonly host: string;
-  /** The port that it listens on. */
+  /** The bound port. */
   readonly port: number;
-  /** Where it can be reached: `http://127.0.0.1:8080`. */
+  /** Its base URL: `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Takes no connection any more, waits for open requests for at most `timeoutMs`, and then cuts them off. */
+  /** Accepts no further connections, waits at most `timeoutMs` for open requests, and then closes their connections. */
   close(timeoutMs: number, clock: Clock): Promise<void>;
 }
 
 /**
- * The handler of a server as a listener of `node:http`, Express and Fastify. It reads the body itself, so it goes before
- * any body parser.
+ * The handler of a server as a listener of `node:http`, Express and Fastify. Mount it before any body parser, because
+ * it reads the body itself.
  */
 export function nodeListener({
   fetch,
@@ -81,7 +80,7 @@ export function nodeListener({
   };
 }
 
-/** Serves a fetch handler with the HTTP server of Node. Rejects with `InvalidInputError` when the port cannot be had. */
+/** Serves a fetch handler with Node's HTTP server. Rejects with `InvalidInputError` if the port is unavailable. */
 export async function listenOn(
   fetch: (request: Request, env: unknown) => Promise<Response>,
   { port = 0, host = "127.0.0.1", headMs = DEFAULT_HEAD_MS, requestMs = DEFAULT_REQUEST_MS, mounted }: ListenOptions,
@@ -91,7 +90,7 @@ export async function listenOn(
   const serverOptions: ServerOptions = {
     headersTimeout,
     requestTimeout: requestMs,
-    // By default Node looks for clients that are late only each 30 s.
+    // By default Node checks for late clients only every 30 s.
     connectionsCheckingInterval: Math.min(LONGEST_CHECK_MS, Math.ceil(headersTimeout / 2)),
     maxHeaderSize: 16_384,
     keepAliveTimeout: 5_000,
@@ -104,7 +103,7 @@ export async function listenOn(
   if (mounted) server.on("upgrade", mounted.upgrade);
   let isClosing = false;
   server.on("request", (_, response) => {
-    // A connection whose last answer ended is idle a moment later.
+    // A connection becomes idle only after its last answer has ended.
     response.once("close", () => isClosing && setImmediate(() => server.closeIdleConnections()));
   });
   await bound(server, port, host);
@@ -126,8 +125,8 @@ export async function listenOn(
 }
 
 /**
- * Rejects with `InvalidInputError` when `serveRuntime(…, { authenticate }).listen({ port, host })` would now: for a program
- * that wants to know before it opens stores and makes a runtime.
+ * Rejects with `InvalidInputError` if `serveRuntime(…, { authenticate }).listen({ port, host })` would reject now. Lets
+ * a program check before it opens stores and creates a runtime.
  */
 export async function assertCanListen({
   authenticate,
@@ -140,10 +139,10 @@ export async function assertCanListen({
   await new Promise<void>((resolve) => void probe.close(() => resolve()));
 }
 
-/** Throws `InvalidInputError` for a server that asks for no token and listens for other machines. */
+/** Throws `InvalidInputError` for a server without tokens that listens for other machines. */
 export function assertOpenToLoopback(authenticate: Authenticate, host: string): void {
   if (!isOpenAuth(authenticate) || isLoopbackName(host)) return;
-  throw new InvalidInputError(`openAuth() asks for no token, so the server listens on loopback only, not on ${host}`);
+  throw new InvalidInputError(`openAuth() requires no token, so the server listens only on loopback, not on ${host}`);
 }
 
 async function bound(server: NetServer, port: number, host: string): Promise<void> {

@@ -13,34 +13,35 @@ import type { Stores } from "../stores/index.ts";
 import type { IssuedTicket, TicketStore } from "./api/tickets.ts";
 import type { RateRedis } from "./core/limits.ts";
 
-/** What `redisSharing()` takes. */
+/** Options of `redisSharing()`. */
 export interface RedisSharingOptions extends RedisLocationOptions {
   /**
-   * Stores of `redisStores()`: their connection and their prefix are used. In place of `url`, `client` or `cluster`.
-   * Default: none.
+   * Stores of `redisStores()` whose connection and prefix are used, instead of `url`, `client` or `cluster`. Default:
+   * none.
    */
   readonly stores?: Stores | undefined;
-  /** Prefix of the keys. Default `troupe:`, or that of the stores. */
+  /** Prefix of the keys. Default: the stores' prefix, or `troupe:`. */
   readonly prefix?: string | undefined;
 }
 
-/** What the servers of one Redis share; as `limits.redis` it counts the rates for all servers together. */
+/** State that the servers of one Redis share. As `limits.redis` it counts the rates for all servers together. */
 export interface RedisSharing extends RateRedis {
-  /** The client that is shared, or that was made for `url`. */
+  /** The given client, or the client created for `url`. */
   readonly client: RedisClient;
   /** Prefix of all keys. */
   readonly prefix: string;
-  /** For `apiSurface({ tickets })`: a ticket that one server gave opens a stream at any. */
+  /** For `apiSurface({ tickets })`: a ticket from one server opens a stream on any server. */
   readonly tickets: TicketStore;
-  /** Closes the connection, unless it is that of the stores. */
+  /** Closes the connection, unless it belongs to the stores. */
   close(): Promise<void>;
 }
 
 const TIMEOUT_MS = 5_000;
 
 /**
- * Connects several servers by a Redis, which must be 6.2 or later: that of their stores, or another one. Rejects with
- * `InvalidInputError` for a wrong place, and with `StoreUnavailableError` when it does not answer within 5 seconds.
+ * Connects several servers through a Redis 6.2 or later: that of their stores, or another one. Rejects with
+ * `InvalidInputError` for an invalid location, and with `StoreUnavailableError` if Redis does not respond within 5
+ * seconds.
  */
 export async function redisSharing(given: RedisSharingOptions): Promise<RedisSharing> {
   const options = optionsOf<RedisSharingOptions>(given, "redisSharing()", {
@@ -59,7 +60,7 @@ export async function redisSharing(given: RedisSharingOptions): Promise<RedisSha
       put: async (hash, issued, now) => {
         await link.run((redis) => redis.set(ticketKey(hash), JSON.stringify(issued), "PX", issued.expiresAt - now));
       },
-      // Sent twice it may find nothing; then the client asks for another ticket.
+      // A repeated command may find nothing; the client then requests another ticket.
       take: async (hash) => {
         const found = await link.run((redis) => redis.getdel(ticketKey(hash)));
         return found === null ? undefined : (JSON.parse(found) as IssuedTicket);
@@ -80,10 +81,10 @@ function linkOf({ stores, prefix, ...place }: RedisSharingOptions): {
 } {
   if (stores !== undefined) {
     if (Object.values(place).some((one) => one !== undefined)) {
-      throw new InvalidInputError("redisSharing() takes stores, or a place of its own; give one of them");
+      throw new InvalidInputError("redisSharing(): give either stores or a location of Redis");
     }
     const shared = sharedLinkOf(stores);
-    if (shared === undefined) throw new InvalidInputError("redisSharing(): stores are not kept in Redis; give a url");
+    if (shared === undefined) throw new InvalidInputError("redisSharing(): these stores are not in Redis; give a url");
     return { link: shared.link, isOwn: false, prefix: prefix ?? shared.prefix };
   }
   const name = "servers that share a Redis";

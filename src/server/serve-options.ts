@@ -20,46 +20,46 @@ import type { MetricsAccess } from "./core/probes.ts";
 import type { Surface } from "./core/surface.ts";
 import { type WebhookOptions, webhooksOptionsSchema } from "./webhooks/webhooks.ts";
 
-/** Runtimes by the tenant of the identities that they serve. */
+/** Runtimes, keyed by the tenant that they serve. */
 export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
 
-/** What `serveRuntime()` takes beside the runtime. */
+/** Options of `serveRuntime()`. */
 export interface ServeOptions {
-  /** Says who sends a request: `tokenAuth`, `entraAuth`, `openAuth`, or a function of your own. */
+  /** Authenticates requests: `tokenAuth`, `entraAuth`, `openAuth`, or your own function. */
   readonly authenticate: Authenticate;
-  /** Default: troupe's own API, `apiSurface()`. */
+  /** Protocols to serve. Default: troupe's own API, `apiSurface()`. */
   readonly surfaces?: readonly Surface[] | undefined;
-  /** Origins of web pages that may call, as `https://app.example.com`. Default: none but the server's own. */
+  /** Origins of web pages that may call, such as `https://app.example.com`. Default: only the server's own. */
   readonly cors?: readonly string[] | undefined;
   /**
-   * Values that `Host` may have, with ports, besides the loopback names of a server that listens. Default: any; those
-   * names alone as soon as it listens on loopback alone.
+   * Allowed values of `Host`, with ports, in addition to the loopback names of a listening server. Default: any; only
+   * the loopback names once the server listens only on loopback.
    */
   readonly hosts?: readonly string[] | undefined;
-  /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
+  /** The tenant of the only runtime, as identities name it. Default: the runtime's own. */
   readonly tenant?: string | undefined;
-  /** How much callers may send and start. Default: see `ServeLimits`. */
+  /** Limits of callers. Default: see `ServeLimits`. */
   readonly limits?: ServeLimits | undefined;
-  /** Lets callers name receivers that are told what happens in their turns. Default: none are told. */
+  /** Lets callers add webhooks for their turns. Default: no webhooks. */
   readonly webhooks?: WebhookOptions | undefined;
   /**
-   * Proxies in front of the server, each of which adds the address it sees to `X-Forwarded-For`. Default 0: the header is
-   * not read, and limits by address count the other side of the connection.
+   * Number of proxies in front of the server, each of which appends the address of its client to `X-Forwarded-For`.
+   * Default 0: the header is not read, and limits by address count the remote address of the connection.
    */
   readonly proxies?: number | undefined;
-  /** The clients that see `/metrics`. Default `local`: those on this machine that came through no proxy. */
+  /** Access to `/metrics`. Default `local`: clients on this machine without a proxy. */
   readonly metrics?: MetricsAccess | undefined;
-  /** The path that the handler is mounted at, as `/troupe`. Default: none, its routes are at the root. */
+  /** The path that the handler is mounted at, such as `/troupe`. Default: none, its routes are at the root. */
   readonly basePath?: string | undefined;
   /** Longest wait of a blocking call, in milliseconds. Default 600,000. */
   readonly waitMs?: number | undefined;
-  /** Silence in a stream until a comment is sent, in milliseconds. Default 15,000. */
+  /** Silence in a stream before a keep-alive comment is sent, in milliseconds. Default 15,000. */
   readonly keepAliveMs?: number | undefined;
-  /** Time after which a client that does not read its stream is dropped, in milliseconds. Default 60,000. */
+  /** Time before a client that does not read its stream is dropped, in milliseconds. Default 60,000. */
   readonly stallMs?: number | undefined;
-  /** Default: the system's clock. */
+  /** Source of time. Default: the system's clock. */
   readonly clock?: Clock | undefined;
-  /** Called with each answered request, and with each one that was sent to a receiver. Default: nothing is logged. */
+  /** Called for each answered request and for each webhook request. Default: no logging. */
   readonly onLog?: ((line: LogLine) => void) | undefined;
 }
 
@@ -69,7 +69,7 @@ const metricsRule = ruleOf('"local", "open", "off" or { scope }', (value) => {
 });
 
 const basePathRule = ruleOf(
-  'a path like "/troupe", without a slash at its end',
+  'a path like "/troupe", without a trailing slash',
   (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
 );
 
@@ -102,7 +102,7 @@ export interface ServedRuntimes {
   readonly runtimeOf: RuntimeOf;
 }
 
-/** The runtime of each identity. Throws `InvalidInputError` for anything but runtimes. */
+/** Resolves the runtime of each identity. Throws `InvalidInputError` for other values. */
 export function runtimesOf(given: Runtime | RuntimesByTenant, tenant: string | undefined): ServedRuntimes {
   if (hasMethods(given, ["agent", "find", "follow", "decide"])) {
     const runtime = given as Runtime;
@@ -112,7 +112,7 @@ export function runtimesOf(given: Runtime | RuntimesByTenant, tenant: string | u
     return { runtimes: { [runtime.tenant]: runtime }, runtimeOf };
   }
   if (typeof given !== "object" || given === null || Object.keys(given).length === 0) {
-    throw new InvalidInputError("serveRuntime() takes a runtime, or an object with a runtime for each tenant");
+    throw new InvalidInputError("serveRuntime() accepts a runtime, or an object with a runtime for each tenant");
   }
   const runtimes = new Map<string, Runtime>(Object.entries(given as RuntimesByTenant));
   return { runtimes: given as RuntimesByTenant, runtimeOf: (identity) => runtimes.get(identity.tenant ?? "") };

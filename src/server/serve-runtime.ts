@@ -36,15 +36,17 @@ import { Webhooks } from "./webhooks/webhooks.ts";
 /** A runtime behind a fetch handler. */
 export interface RuntimeServer {
   /**
-   * Answers one request; it never rejects. It needs no `this`, so it can be mounted as it is. `env`: what Node's adapter
-   * of Hono passes (`{ outgoing }`), by which streams of clients that do not read are cut.
+   * Answers one request; never rejects. It does not use `this`, so it can be mounted directly. `env`: the bindings of
+   * Hono's Node adapter (`{ outgoing }`), which let the server cut streams of clients that do not read.
    */
   readonly fetch: (request: Request, env?: unknown) => Promise<Response>;
-  /** Listens on a port of this machine. Rejects with `InvalidInputError` when it is taken, or for wrong options. */
+  /**
+   * Listens on a port of this machine. Rejects with `InvalidInputError` if the port is taken or an option is invalid.
+   */
   listen(options?: ListenOptions): Promise<Listening>;
   /**
-   * Takes nothing new, ends all streams (clients go on elsewhere after their last id), waits for the other requests, and
-   * closes the ports. The runtime goes on.
+   * Refuses new requests, ends all streams (clients continue on another server after their last id), waits for the
+   * other requests, and closes the ports. The runtime keeps running.
    */
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 }
@@ -52,13 +54,13 @@ export interface RuntimeServer {
 const DEFAULT_WAIT_MS = 600_000;
 const DEFAULT_KEEP_ALIVE_MS = 15_000;
 const DEFAULT_STALL_MS = 60_000;
-/** How long a stream may wait for its first frame before its headers are sent, in milliseconds. */
+/** Time to wait for the first frame before the headers are sent, in milliseconds. */
 const FIRST_FRAME_MS = 250;
 const DEFAULT_CLOSE_MS = 5_000;
 
 /**
- * Serves a runtime over HTTP, or one runtime per tenant: a fetch handler that can be mounted, or can listen itself.
- * Throws `InvalidInputError` for surfaces whose routes clash.
+ * Serves a runtime over HTTP, or one runtime per tenant: as a fetch handler to mount, or on a port of its own. Throws
+ * `InvalidInputError` for surfaces with conflicting routes.
  */
 export function serveRuntime(runtime: Runtime | RuntimesByTenant, given: ServeOptions): RuntimeServer {
   const options = optionsOf<ServeOptions>(given, "serveRuntime()", serveOptionsSchema);
@@ -112,7 +114,7 @@ class Serving {
     this.#surfaces = [probeSurface({ runtimes, metrics: this.#metrics, openStreams, access }), ...surfaces];
     assertNoClash(this.#surfaces);
     for (const surface of this.#surfaces) this.#mount(surface);
-    // After all routes: the pattern of one path may match the path of another.
+    // Registered after all routes, because the pattern of one path may match the path of another.
     for (const surface of this.#surfaces) this.#refuseOtherMethods(surface);
     this.#app.notFound(({ env }) => this.#failUncalled(new NotFoundError("there is no such route"), env.passage));
     this.#app.onError((error, { env }) => this.#fail(error, env.passage));
@@ -188,7 +190,7 @@ class Serving {
     const { request } = passage;
     try {
       if (this.#isClosing)
-        throw new ServerError("unavailable", "this server is leaving", { headers: { "retry-after": "1" } });
+        throw new ServerError("unavailable", "this server is shutting down", { headers: { "retry-after": "1" } });
       assertWelcome(request, this.#origins);
       if (this.#origins.loopbackOnly) assertNear(passage.peer);
       return preflight(request, this.#origins) ?? (await this.#app.fetch(request, { passage }));
@@ -214,7 +216,7 @@ class Serving {
     }
   }
 
-  /** The refusal of a request that is for no route, which counts like one without a caller. */
+  /** Refuses a request without a route, and counts it like one without a caller. */
   async #failUncalled(error: Error, passage: RequestContext, surface?: Surface): Promise<Response> {
     try {
       await this.#admission.assertFewAnonymous(passage);
@@ -224,7 +226,7 @@ class Serving {
     return await this.#fail(error, passage, surface);
   }
 
-  /** The answer to an error, in the form of the surface that the request belongs to. */
+  /** The answer to an error, in the form of the request's surface. */
   async #fail(error: unknown, passage: RequestContext, surface = this.#surfaceAt(passage.request)): Promise<Response> {
     const failure = failureOf(error);
     passage.code = failure.code;
@@ -248,10 +250,9 @@ class Serving {
     const error = reason === null ? null : `${turnId} at ${host}: ${reason}`;
     this.#log({ ...who, at, requestId: randomUUID(), status, durationMs, code, error });
     if (outcome !== "given_up") return;
-    process.emitWarning(
-      `a webhook of ${turnId} at ${host} was given up, because it could not be told for too long: ${reason}`,
-      { code: "TROUPE_WEBHOOK_GIVEN_UP" },
-    );
+    process.emitWarning(`a webhook of ${turnId} at ${host} was given up after repeated failures: ${reason}`, {
+      code: "TROUPE_WEBHOOK_GIVEN_UP",
+    });
   }
 
   #noteStreamError(passage: RequestContext, error: unknown): void {
@@ -298,7 +299,7 @@ class Serving {
   }
 }
 
-/** Adds headers; those of an answer that a handler fetched elsewhere cannot be changed. */
+/** Adds headers; the headers of a fetched response are immutable, so it is copied. */
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
   try {
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
@@ -313,13 +314,13 @@ function withHeaders(response: Response, headers: Readonly<Record<string, string
   }
 }
 
-/** How to cut the connection of a request that came through Node's adapter of Hono. */
+/** The function that cuts the connection of a request from Hono's Node adapter, if any. */
 function cutOf(env: unknown): (() => void) | undefined {
   const outgoing: unknown = typeof env === "object" && env !== null && "outgoing" in env ? env.outgoing : undefined;
   return hasMethods(outgoing, ["destroy"]) ? () => (outgoing as { destroy(): void }).destroy() : undefined;
 }
 
-/** `/api/agents/{agentId}` as the router writes it. */
+/** Converts `/api/agents/{agentId}` to the router's syntax. */
 function patternOf(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1");
 }
@@ -336,12 +337,12 @@ function assertNoClash(surfaces: readonly Surface[]): void {
   }
 }
 
-/** The address from which a request came through Node's adapter of Hono. */
+/** The remote address of a request from Hono's Node adapter. */
 function peerOf(env: unknown): string | undefined {
   return (env as { incoming?: { socket?: { remoteAddress?: string } } } | undefined)?.incoming?.socket?.remoteAddress;
 }
 
-/** The id that a client or a proxy gave, if it can be written into a log as it is. */
+/** The request id from a client or proxy if it is safe for logs, else a new one. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id") ?? "";
   return /^[\w.-]{1,128}$/.test(given) ? given : randomUUID();

@@ -10,19 +10,19 @@ interface KnownAgent {
 interface Narration {
   readonly at: number;
   readonly rootAgentId: string;
-  /** The agent's path and what happened, on one line. */
+  /** The agent's path and a description of the event, on one line. */
   readonly text: string;
 }
 
-/** Frequent events without a line. */
+/** Frequent events that are not logged. */
 const silentTypes: ReadonlySet<TroupeEvent["type"]> = new Set(["text.delta", "text.snapshot", "reasoning.delta"]);
 
-/** More than the deepest tree has. */
+/** Longer than the path in the deepest tree. */
 const longestPath = 64;
 
 /**
- * Turns events into lines.
- * Owns: the known agents, and when their open turns began. Forgets both at their end.
+ * Formats events as lines.
+ * Owns: the known agents, and the start times of their open turns. Removes both at their end.
  */
 export class EventNarrator {
   readonly #redactor: Redactor;
@@ -50,7 +50,7 @@ export class EventNarrator {
   #learn({ agentId, agentName, parentAgentId }: TroupeEvent): void {
     if (this.#agents.has(agentId)) return;
     const name = oneLine(this.#redactor.text(agentName), 80);
-    // The beginning of the hash distinguishes subagents of one definition.
+    // The start of the hash distinguishes subagents of one definition.
     const id = parentAgentId === null ? `@${agentId}` : `~${agentId.slice(agentId.indexOf("~") + 1).slice(0, 4)}`;
     this.#agents.set(agentId, { label: name + this.#redactor.text(id), parentAgentId });
   }
@@ -65,7 +65,7 @@ export class EventNarrator {
     return startedAt === undefined ? undefined : event.at - startedAt;
   }
 
-  /** `lead@desk-7/reader~3f2a`; `…/reader~3f2a` if no event of its parent has come. */
+  /** `lead@desk-7/reader~3f2a`; `…/reader~3f2a` if no event of its parent was received. */
   #pathOf(agentId: string): string {
     const labels: string[] = [];
     for (let id: string | null = agentId; id !== null && labels.length < longestPath; ) {
@@ -78,16 +78,16 @@ export class EventNarrator {
 }
 
 interface EventTextOptions {
-  /** Shows prompts, answers, questions and progress, cut to a line. Default false. */
+  /** Includes prompts, answers, questions and progress, cut to one line. Default false. */
   readonly content?: boolean | undefined;
-  /** How long the turn that ends took, in milliseconds, where that is known. */
+  /** Duration of the ending turn in milliseconds, if known. */
   readonly durationMs?: number | undefined;
 }
 
 const longestText = 200;
 const longestName = 80;
 
-/** An event in words for a log; undefined for events without a line. Redact the event first. */
+/** The text of an event for a log; `undefined` for events that are not logged. Redact the event first. */
 export function eventText(event: TroupeEvent, options: EventTextOptions = {}): string | undefined {
   const said = (text: string): string =>
     options.content === true && text !== "" ? `: “${oneLine(text, longestText)}”` : "";
@@ -188,7 +188,7 @@ function tokensText({ inputTokens, outputTokens, estimated }: Usage): string {
   return `${estimated === true ? "about " : ""}${inputTokens + outputTokens} tokens (${inputTokens} in, ${outputTokens} out)`;
 }
 
-/** The name of a tool may come from a model. */
+/** A model may have made up the name of a tool. */
 function named(event: { readonly name: string }): string {
   return oneLine(event.name, longestName);
 }

@@ -6,15 +6,17 @@ import type { Stores } from "../stores/index.ts";
 /** The part of a runtime that logs and traces use. */
 export type EventFeed = Pick<Runtime, "subscribe">;
 
-/** Throws `InvalidInputError` for anything but a runtime. */
+/** Throws `InvalidInputError` unless the value is a runtime. */
 export function assertRuntime(runtime: unknown, of: string, methods: readonly string[] = ["subscribe"]): void {
-  reading(of, () => portRule("a runtime, as createRuntime() makes it", methods)(runtime, `${of}: its runtime`));
+  reading(of, () =>
+    portRule("a runtime, such as the result of createRuntime()", methods)(runtime, `${of}: its runtime`),
+  );
 }
 
-/** The rule of an option that takes a redactor. */
+/** The rule for a redactor option. */
 export const redactorRule = portRule("a redactor, for instance createRedactor()", ["text", "value", "message"]);
 
-/** Something that listens to a runtime until it is closed. */
+/** A listener of a runtime, until it is closed. */
 export interface Telemetry {
   /** Resolves when all events so far are written. */
   flush(): Promise<void>;
@@ -22,7 +24,7 @@ export interface Telemetry {
   close(): Promise<void>;
 }
 
-/** Warns of the first fault only, because a lasting one would repeat with every event. */
+/** Warns only of the first fault, because a lasting fault would repeat with every event. */
 export function warnOnce(what: string): (error: unknown) => void {
   let isTold = false;
   return (error) => {
@@ -34,9 +36,9 @@ export function warnOnce(what: string): (error: unknown) => void {
   };
 }
 
-/** Subscribes a listener whose errors become a warning. The returned function ends it. */
+/** Subscribes a listener whose errors become a warning. The returned function unsubscribes it. */
 export function listen(feed: EventFeed, what: string, listener: (event: TroupeEvent) => void): () => void {
-  const warn = warnOnce(`${what} could not take an event`);
+  const warn = warnOnce(`${what} could not process an event`);
   const tell = (event: TroupeEvent): void => {
     try {
       listener(event);
@@ -44,19 +46,19 @@ export function listen(feed: EventFeed, what: string, listener: (event: TroupeEv
       warn(error);
     }
   };
-  // What is asked of models must not depend on telemetry.
+  // Telemetry must not change how models are called.
   const subscription = feed.subscribe(tell, { streams: false });
   return () => subscription.unsubscribe();
 }
 
 interface TreeFeedOptions {
-  /** For warnings: "the session file". */
+  /** Name for warnings: "the session file". */
   readonly what: string;
-  /** True for durable events to take. */
+  /** Whether a durable event is relevant. */
   readonly isConcerned: (event: TroupeEvent) => boolean;
-  /** Called with the first event of an unknown tree: true if the events before it are needed. */
+  /** Called with the first event of an unknown tree; returns whether the earlier events are needed. */
   readonly needsPast: (event: TroupeEvent) => boolean;
-  /** Takes all events that the journal has before the first one. */
+  /** Receives all events that the journal has before the first one. */
   readonly onPast: (rootAgentId: string, events: readonly TroupeEvent[]) => Promise<void> | void;
   readonly onEvent: (event: TroupeEvent) => Promise<void> | undefined;
 }
@@ -67,8 +69,8 @@ interface Tree {
 }
 
 /**
- * Delivers the durable events of each tree one after the other, if needed after those that its journal holds from before.
- * Owns: the events that wait while a journal is read or an earlier event is handled. Other events are delivered in the
+ * Delivers the durable events of each tree one after the other, if needed after the earlier ones from its journal.
+ * Owns: the queue of events while a journal is read or an earlier event is processed. Other events are delivered in the
  * call that publishes them.
  */
 export class TreeFeed {
@@ -82,11 +84,11 @@ export class TreeFeed {
   constructor(source: JournalSource & EventFeed, options: TreeFeedOptions) {
     this.#source = source;
     this.#options = options;
-    this.#warn = warnOnce(`${options.what} could not take an event`);
+    this.#warn = warnOnce(`${options.what} could not process an event`);
     this.#stop = listen(source, options.what, (event) => this.#push(event));
   }
 
-  /** Forgets a tree; its next event starts it again. False while events of it wait or are handled. */
+  /** Removes a tree; its next event adds it again. Returns false while its events are queued or processed. */
   forget(rootAgentId: string): boolean {
     const tree = this.#trees.get(rootAgentId);
     return tree !== undefined && !tree.isRunning && tree.queue.length === 0 && this.#trees.delete(rootAgentId);
@@ -138,7 +140,7 @@ export class TreeFeed {
     }
   }
 
-  /** Queues new events until the work is done, whether or not it succeeded. */
+  /** Queues new events until the work has settled. */
   #track(tree: Tree, work: Promise<void>): void {
     tree.isRunning = true;
     const settled = this.#settle(tree, work);
@@ -157,9 +159,9 @@ export class TreeFeed {
   }
 }
 
-/** Stores with a tenant; a `Runtime` is one. */
+/** Stores with a tenant, such as a `Runtime`. */
 export interface JournalSource {
-  /** The stores that hold the journal. */
+  /** The stores with the journal. */
   readonly stores: Stores;
   /** The tenant of the agents. */
   readonly tenant: string;
@@ -167,7 +169,7 @@ export interface JournalSource {
 
 const ROWS_AT_A_TIME = 200;
 
-/** The durable events of a tree from its journal, in order, up to but not including the one at `before`. */
+/** The durable events of a tree from its journal, in order, before the one at `before`. */
 export async function* eventsInJournal(
   { stores, tenant }: JournalSource,
   rootAgentId: string,

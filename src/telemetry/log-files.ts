@@ -6,17 +6,17 @@ import { describeFileError } from "../base/index.ts";
 import { warnOnce } from "./listen.ts";
 
 interface FileAppenderOptions {
-  /** Refuses files that are symbolic links, for folders that others can write to. */
+  /** Refuses symbolic links, for folders that other users can write to. */
   readonly refusesLinks: boolean;
 }
 
-/** Most characters that wait for a slow disk; more is dropped with a warning. */
+/** Maximum number of characters queued for a slow disk; more is dropped with a warning. */
 const mostWaiting = 16 * 1024 * 1024;
 
 /**
- * Appends text to files, in order, without making its caller wait.
- * Owns: the text that waits to be written. Does not keep handles open between writes, so the number of files is not limited.
- * If the disk fails, it warns once and that text is lost.
+ * Appends text to files, in order, without blocking its caller.
+ * Owns: the queued text. Keeps no handles open between writes, so the number of files is unlimited.
+ * If the disk fails, it warns once, and the text is lost.
  */
 export class FileAppender {
   readonly #flags: number;
@@ -27,14 +27,14 @@ export class FileAppender {
 
   constructor({ refusesLinks }: FileAppenderOptions) {
     const { O_APPEND, O_CREAT, O_WRONLY } = constants;
-    // Windows has no such flag, and lets only privileged users create links.
+    // Windows lacks this flag, and lets only privileged users create links.
     const noLinks: number | undefined = constants.O_NOFOLLOW;
     this.#flags = O_APPEND | O_CREAT | O_WRONLY | (refusesLinks ? (noLinks ?? 0) : 0);
   }
 
   append(path: string, text: string): void {
     if (this.#size + text.length > mostWaiting) {
-      this.#warn(new Error("the disk is too slow for what is to be written; lines are left out"));
+      this.#warn(new Error("the disk is too slow; lines are dropped"));
       return;
     }
     this.#waiting.set(path, (this.#waiting.get(path) ?? "") + text);
@@ -48,7 +48,7 @@ export class FileAppender {
   }
 
   async #drain(): Promise<void> {
-    // Collects all text of this turn of the event loop into one write.
+    // Collects all text of this event loop turn into one write.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.size > 0) {
       const batch = this.#waiting;
@@ -75,8 +75,8 @@ export class FileAppender {
 }
 
 /**
- * Writes a whole file atomically: into a new file beside it, which is then renamed. A symbolic link in its place is
- * replaced, not followed. Creates folders; only the owner of the process may read them.
+ * Writes a whole file atomically: to a new file next to it, which is then renamed. An existing symbolic link is
+ * replaced, not followed. Creates folders that only the process's owner may read.
  */
 export async function writeWholeFile(path: string, text: string): Promise<void> {
   const beside = `${path}.${randomUUID()}.tmp`;
@@ -95,7 +95,7 @@ const longestName = 180;
 const device = /^(?:con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/;
 
 /**
- * A file name for an id: never a path, and different for different ids, also on file systems that ignore
+ * A file name for an id: never a path, and unique for each id, even on file systems that ignore
  * case. Keeps lower-case letters, digits, `_` and, except at the start, `-`, `~`, `@` and dots. Everything else becomes `%`
  * and the hexadecimal digits of its UTF-8 bytes. Ids that are too long or not well-formed text end in their SHA-256.
  */

@@ -9,10 +9,10 @@ import { FileAppender, fileNameOf } from "./log-files.ts";
 export type TextLogLocation = string | { readonly directory: string };
 
 /**
- * Appends what all live agents of a runtime do to plain-text files: the time in ISO 8601, the agent's path, what happened.
- * Folders are made, only the owner of the process may read them. If the disk fails, it warns once by
- * `process.emitWarning`; no turn ends because of it.
- * @throws InvalidInputError when no place is given.
+ * Appends the events of all live agents of a runtime to plain-text files: the time in ISO 8601, the agent's path, the
+ * event. Creates folders that only the process's owner may read. If the disk fails, it warns once with
+ * `process.emitWarning`; turns are not affected.
+ * @throws InvalidInputError without a location.
  */
 export function textLog(runtime: EventFeed, place: TextLogLocation, options?: LogOptions): Telemetry {
   assertRuntime(runtime, "textLog()");
@@ -38,35 +38,35 @@ function pathsIn(place: TextLogLocation): (rootAgentId: string) => string {
   if (typeof place === "string" && place !== "") return () => place;
   const directory = reading("textLog()", () => folderOf(place));
   if (directory !== undefined) return (rootAgentId) => join(directory, `${fileNameOf(rootAgentId)}.log`);
-  throw new InvalidInputError('a text log needs a place: a path, or { directory: "logs" }');
+  throw new InvalidInputError('a text log needs a location: a path, or { directory: "logs" }');
 }
 
 function folderOf(place: unknown): string | undefined {
   if (typeof place !== "object" || place === null) return undefined;
   const rules = { directory: textRule };
-  const { directory } = optionsOf<{ readonly directory: string }>(place, "textLog(): its place", { rules });
+  const { directory } = optionsOf<{ readonly directory: string }>(place, "textLog(): its location", { rules });
   return directory === "" ? undefined : directory;
 }
 
-/** What every log takes. */
+/** Options of all logs. */
 export interface LogOptions {
-  /** Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
-  /** Shows prompts, answers, questions and progress too, cut to a line. Default false. */
+  /** Includes prompts, answers, questions and progress, cut to one line. Default false. */
   readonly content?: boolean | undefined;
 }
 
-/** What `terminalLog()` takes beside the runtime. */
+/** Options of `terminalLog()`. */
 export interface TerminalLogOptions extends LogOptions {
-  /** Gets each line with its line break. Default: standard error, which keeps the output of the program apart. */
+  /** Receives each line with its line break. Default: standard error, which keeps standard output for the program. */
   readonly write?: ((line: string) => void) | undefined;
-  /** Shows nothing; does not affect traces and files. Default false. */
+  /** Writes nothing; traces and files are unaffected. Default false. */
   readonly quiet?: boolean | undefined;
 }
 
 const logRules = { redactor: redactorRule, content: flagRule } as const;
 
-/** Shows what all live agents of a runtime do, a line for each notable event. */
+/** Writes the notable events of all live agents of a runtime, one per line. */
 export function terminalLog(runtime: EventFeed, given?: TerminalLogOptions): { close(): void } {
   assertRuntime(runtime, "terminalLog()");
   const options = optionsOf<TerminalLogOptions>(given, "terminalLog()", {

@@ -25,23 +25,23 @@ import { type SpanOptions, contentAttributes, hasContent } from "./span-attribut
 import { type SpanOperation, SpanPlan } from "./span-plan.ts";
 import { contextUnder, headersOf, SpanWriter } from "./span-writer.ts";
 
-/** What `traceToOpenTelemetry()` takes beside the runtime. */
+/** Options of `traceToOpenTelemetry()`. */
 export interface OpenTelemetryOptions {
-  /** Makes the spans: `trace.getTracerProvider()`, or the one of your SDK. */
+  /** Creates the spans: `trace.getTracerProvider()`, or your SDK's provider. */
   readonly tracerProvider: TracerProvider;
   /** Puts prompts, answers, arguments, results and error texts on spans, as JSON text. Default false. */
   readonly captureContent?: boolean | undefined;
-  /** The `gen_ai.provider.name` of all models, for instance `openai`. Default: it is left out. */
+  /** The `gen_ai.provider.name` of all models, for instance `openai`. Default: omitted. */
   readonly providerName?: string | undefined;
-  /** Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
 }
 
 /**
- * Makes spans of what all live agents of a runtime do, with the names of OpenTelemetry's conventions for generative AI:
- * `invoke_agent` for each turn, under it `chat` for each model call and `execute_tool` for each tool call, and subagents
- * under the calls that spawned them. Times are those of the events. The span of a turn that
- * another process began starts when the turn did, by its journal; parts that were over by then get no span here.
+ * Creates spans for all live agents of a runtime, with the names of OpenTelemetry's conventions for generative AI:
+ * `invoke_agent` for each turn, below it `chat` for each model call and `execute_tool` for each tool call, and
+ * subagents below the calls that spawned them. Times are those of the events. The span of a turn that another process
+ * started begins at the turn's start in its journal; calls that had ended by then get no span.
  * @throws InvalidInputError without a tracer provider.
  */
 export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, given: OpenTelemetryOptions): Telemetry {
@@ -76,7 +76,10 @@ interface TreeTrace {
   readonly writer: SpanWriter;
 }
 
-/** Owns: the traces of trees with an open turn. Spans that are open at `close` are ended by the process that goes on. */
+/**
+ * Owns: the traces of trees with an open turn. Spans that are open at `close` are ended by the process that continues
+ * the turn.
+ */
 class TreeSpans implements TraceCarrier {
   readonly #source: JournalSource;
   readonly #redactor: Redactor;
@@ -84,7 +87,7 @@ class TreeSpans implements TraceCarrier {
   readonly #newWriter: () => SpanWriter;
   readonly #traces = new Map<string, TreeTrace>();
   readonly #feed: TreeFeed;
-  readonly #warn = warnOnce("what a span tells could not be read");
+  readonly #warn = warnOnce("the content of a span could not be read");
 
   constructor(source: JournalSource & EventFeed, options: OpenTelemetryOptions) {
     const { tracerProvider, captureContent = false, providerName, redactor = createRedactor() } = options;

@@ -1,11 +1,11 @@
 import { stripVTControlCharacters } from "node:util";
 
-/** Only this many characters of a text are processed for an excerpt. */
+/** Maximum number of characters of a text that are processed for an excerpt. */
 const mostLookedAt = 10_000;
 
 /**
- * Foreign text on one line, safe to print: models and files may hold escape sequences that move the cursor or
- * rename the window. At most `longest` characters; what was cut off is shown as `…`.
+ * Makes foreign text safe to print on one line: texts of models and files may contain escape sequences that move the
+ * cursor or rename the window. At most `longest` characters; a cut is shown as `…`.
  */
 export function oneLine(text: string, longest: number): string {
   const line = stripVTControlCharacters(text.slice(0, Math.max(mostLookedAt, longest)))
@@ -13,7 +13,7 @@ export function oneLine(text: string, longest: number): string {
     .replaceAll(/[\u200B-\u200F\u202A-\u202E\u2066-\u2069]/gu, "")
     .trim();
   if (line.length <= longest && text.length <= mostLookedAt) return line;
-  // Not half a character at the cut.
+  // Removes half a surrogate pair at the cut.
   const kept = line.slice(0, Math.max(0, longest - 1)).replace(/[\uD800-\uDBFF]$/, "");
   return `${kept.trimEnd()}…`;
 }
@@ -32,7 +32,7 @@ function twoDigits(value: number): string {
   return String(value).padStart(2, "0");
 }
 
-/** Millionths of a dollar as dollars: `$0`, `$0.000042`, `$1.25`; `unknown cost` when a price is not known. */
+/** Millionths of a dollar as dollars: `$0`, `$0.000042`, `$1.25`; `unknown cost` for an unknown price. */
 export function costText(micros: number | null): string {
   if (micros === null) return "unknown cost";
   if (micros === 0) return "$0";

@@ -3,11 +3,11 @@ import type { TraceEntry } from "../state/index.ts";
 import { redactorRule } from "./listen.ts";
 import { costText, countText, durationText, oneLine } from "./plain-text.ts";
 
-/** What `renderTrace()` takes beside the trace. */
+/** Options of `renderTrace()`. */
 export interface RenderTraceOptions {
-  /** Shows prompts, arguments and results, cut to a line. Default true. */
+  /** Includes prompts, arguments and results, cut to one line. Default true. */
   readonly content?: boolean | undefined;
-  /** Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
 }
 
@@ -15,7 +15,7 @@ const titles = ["step", "what", "name", "status", "time", "tokens", "cost", "con
 const isNumber = [true, false, false, false, true, true, true, false] as const;
 
 /**
- * A turn's trace (`agent.getTrace()`) as a table for a terminal: a line for each entry, in order, and one with
+ * Formats a turn's trace (`agent.getTrace()`) as a table for a terminal: a line for each entry, in order, and one with
  * the sums of the model calls.
  */
 export function renderTrace(entries: readonly TraceEntry[], given?: RenderTraceOptions): string {

@@ -11,49 +11,49 @@ import {
 } from "../state/index.ts";
 import { redactorRule, eventsInJournal, type JournalSource } from "./listen.ts";
 
-/** One turn as the record of a session shows it; the names are those of the file. */
+/** One turn in the record of a session; field names are those of the file. */
 export interface SessionTurn {
-  /** Name of the agent's definition; for subagents only. */
+  /** Name of the agent's definition; only for subagents. */
   readonly agent?: string;
   /** The turn. */
   readonly turn_id: string;
   /** Its input, as text. */
   readonly input: string;
-  /** The model that was asked first; null when none was. */
+  /** The first model that was called; null if none was. */
   readonly model: string | null;
   /** Milliseconds from its start to its end. */
   readonly duration_ms: number;
-  /** Of the turn's own model calls, in and out; subagents list their own. */
+  /** Input and output tokens of the turn's own model calls; subagents list their own. */
   readonly tokens: number;
-  /** Dollars of the turn's own model calls; null when a price is not known. */
+  /** Dollars of the turn's own model calls; null for an unknown price. */
   readonly cost: number | null;
-  /** Names in the order in which the model asked, those that failed or were refused too. */
+  /** Names in the order of the model's calls, including failed and refused ones. */
   readonly tools_called: readonly string[];
   /** Its text. */
   readonly result: string;
-  /** How it ended. */
+  /** Outcome of the turn. */
   readonly status: "completed" | "stopped" | "failed";
-  /** Why it ended. */
+  /** Reason of its end. */
   readonly stop_reason: string;
   /** Code and message of its error; absent without one. */
   readonly error?: string;
-  /** Turns that it spawned and that have ended. */
+  /** Ended turns of its subagents. */
   readonly subagents?: readonly SessionTurn[];
-  /** The messages that it added, if they were asked for. */
+  /** The messages that it added, if requested. */
   readonly messages?: readonly SessionMessage[];
 }
 
-/** The turns of one agent from the first on. */
+/** All turns of one agent. */
 export interface SessionRecord {
   /** Name of the agent's definition. */
   readonly agent: string;
-  /** The agent. */
+  /** Id of the agent. */
   readonly agent_id: string;
-  /** Its session; absent if it is in none. */
+  /** Its session; absent without one. */
   readonly session_id?: string;
-  /** The model that was asked first; null when none was. */
+  /** The first model that was called; null if none was. */
   readonly model: string | null;
-  /** ISO 8601: when its first turn began. */
+  /** Time of its first turn's start, in ISO 8601. */
   readonly started: string;
   /** Its ended turns, in order. */
   readonly turns: readonly SessionTurn[];
@@ -74,9 +74,9 @@ type EndEvent = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">
 export class SessionFold {
   readonly #agentId: string;
   readonly #open = new Map<string, OpenTurn>();
-  /** Turns under which the agents below were spawned. */
+  /** The turns that spawned each subagent. */
   readonly #spawnedBy = new Map<string, string>();
-  /** Ended turns of the agents below, by the turn that spawned them: one that has ended may have subagents that go on. */
+  /** Ended turns of the subagents, by the turn that spawned them: subagents may continue after it has ended. */
   readonly #subagents = new Map<string, SessionTurn[]>();
   readonly #turns: SessionTurn[] = [];
   #head: Omit<SessionRecord, "turns" | "model"> | undefined;
@@ -114,7 +114,7 @@ export class SessionFold {
     }
   }
 
-  /** Undefined until the agent's first turn has begun. */
+  /** `undefined` until the agent's first turn has started. */
   get record(): SessionRecord | undefined {
     if (!this.#head) return undefined;
     const turns = this.#turns.map((turn) => this.#withSubagents(turn));
@@ -170,23 +170,23 @@ function endedTurn(event: EndEvent, open: OpenTurn): SessionTurn {
 
 const statuses = { "turn.completed": "completed", "turn.stopped": "stopped", "turn.failed": "failed" } as const;
 
-/** Calls of one round end in any order. */
+/** Calls of one round may end in any order. */
 function byPosition(one: { readonly callId: string }, other: { readonly callId: string }): number {
   const [a, b] = [partsOfCall(one.callId), partsOfCall(other.callId)];
   return a.step - b.step || a.index - b.index;
 }
 
-/** One message as the record of a session shows it; the names are those of the file. */
+/** One message in the record of a session; field names are those of the file. */
 export interface SessionMessage {
   /** The author of the message. */
   readonly role: Message["role"];
   /** Its text. */
   readonly content: string;
-  /** Addresses of images; those that hold the image itself are cut. */
+  /** URLs of images; data URLs are cut. */
   readonly images?: readonly string[];
-  /** Calls that the model asked for; absent if it asked for none. */
+  /** Tool calls of the model; absent without any. */
   readonly tool_calls?: readonly { readonly id: string; readonly name: string; readonly arguments: Json }[];
-  /** The call whose result the message is; absent for other messages. */
+  /** The call whose result the message contains; absent for other messages. */
   readonly tool_call_id?: string;
   /** `true` if the call failed, else absent. */
   readonly is_error?: true;
@@ -224,7 +224,7 @@ function shortAddress(url: string): string {
   return url.startsWith("data:") && url.length > 60 ? `${url.slice(0, 40)}… (${url.length} characters)` : url;
 }
 
-/** As a value if it is JSON, so that the redactor sees the names of secret fields. */
+/** Parses JSON, so that the redactor sees the names of secret fields. */
 function parsed(text: string): Json {
   try {
     return JSON.parse(text) as Json;
@@ -233,17 +233,17 @@ function parsed(text: string): Json {
   }
 }
 
-/** What `sessionRecord()` takes beside the agent. */
+/** Options of `sessionRecord()`. */
 export interface SessionRecordOptions {
-  /** Each turn with the messages that it added. Default false. */
+  /** Includes the messages that each turn added. Default false. */
   readonly messages?: boolean | undefined;
-  /** Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
 }
 
 /**
- * The record of an agent from its journal: the same that `yamlSession` writes while it runs. Works for agents that ended
- * long ago, and for subagents. Throws `NotFoundError` for one that never had a turn.
+ * The record of an agent from its journal, equal to the one that `yamlSession` writes. Also works for agents that ended
+ * long ago, and for subagents. Throws `NotFoundError` for an agent without turns.
  */
 export async function sessionRecord(
   source: JournalSource,
@@ -258,13 +258,13 @@ export async function sessionRecord(
   const fold = new SessionFold(agentId);
   for await (const event of eventsInJournal(source, rootOf(agentId))) fold.note(event);
   const { record } = fold;
-  if (!record) throw new NotFoundError(`agent "${agentId}" has had no turn`);
+  if (!record) throw new NotFoundError(`agent "${agentId}" has no turns`);
   const turns = options.messages === true ? await withMessages(source, agentId, record.turns) : record.turns;
   const { redactor = createRedactor() } = options;
   return redactor.value({ ...record, turns }) as SessionRecord;
 }
 
-/** The turns with their messages. */
+/** Adds the messages of each turn. */
 async function withMessages(
   { stores, tenant }: JournalSource,
   agentId: string,

@@ -4,17 +4,17 @@ import type { JournalSource } from "./listen.ts";
 import { oneLine } from "./plain-text.ts";
 
 /*
- * Names are those of OpenTelemetry's semantic conventions for generative AI, which are still under development; what
- * those have no name for begins with `troupe.`.
+ * Names are those of OpenTelemetry's semantic conventions for generative AI, which are still under development; names
+ * outside these conventions start with `troupe.`.
  */
 
-/** Values that a span may carry. */
+/** Attribute values of a span. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 export interface SpanError {
-  /** One of few words: a code, never a text. */
+  /** One of few values: a code, never a text. */
   readonly type: string;
-  /** The text; shown where contents are. */
+  /** The text; only recorded with contents. */
   readonly message: string;
 }
 
@@ -22,7 +22,7 @@ export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.fa
 export type ToolEnd = TroupeEventOf<"tool.completed" | "tool.failed">;
 
 export interface SpanOptions {
-  /** Shows prompts, answers, arguments, results and error texts. */
+  /** Includes prompts, answers, arguments, results and error texts. */
   readonly captureContent: boolean;
   /** `gen_ai.provider.name`, for instance `openai`. */
   readonly providerName?: string | undefined;
@@ -30,7 +30,7 @@ export interface SpanOptions {
 
 const longestName = 100;
 
-/** Part of a span's name: of agents, models and tools, which a model may have made up. */
+/** Shortens a name for a span: a model may have made up the names of agents, models and tools. */
 export function shortName(name: string): string {
   return oneLine(name, longestName);
 }
@@ -40,13 +40,13 @@ function agentAttributes(event: TroupeEvent, operation: string): SpanAttributes 
     "gen_ai.operation.name": operation,
     "gen_ai.agent.id": event.agentId,
     "gen_ai.agent.name": event.agentName,
-    // One for the whole tree: what was said in a session, by whichever agent.
+    // One id for the whole tree: all messages of a session, by any agent.
     "gen_ai.conversation.id": event.sessionId ?? event.rootAgentId,
     ...(event.turnId === null ? {} : { "troupe.turn.id": event.turnId }),
   };
 }
 
-/** The same for what is asked of a model's provider. */
+/** Attributes of a request to a model's provider. */
 export function modelAttributes(event: TroupeEvent, operation: string, { providerName }: SpanOptions): SpanAttributes {
   const provider = providerName === undefined ? {} : { "gen_ai.provider.name": providerName };
   return { ...agentAttributes(event, operation), ...provider };
@@ -71,7 +71,7 @@ export function turnEndAttributes(event: TurnEnd, options: SpanOptions): SpanAtt
   };
 }
 
-/** Only a failed turn is an error: a stopped one was stopped on purpose. */
+/** Only a failed turn is an error; a stopped turn was stopped on purpose. */
 export function turnError(event: TurnEnd): SpanError | null {
   if (event.type !== "turn.failed") return null;
   return { type: event.error?.code ?? event.stopReason, message: event.error?.message ?? event.message ?? "" };
@@ -103,7 +103,7 @@ export function toolAttributes(event: TroupeEvent, callId: string, name: string,
   };
 }
 
-/** Attributes that an event without a span adds to the span of its turn; undefined for none. */
+/** Attributes that an event without a span adds to its turn's span; `undefined` for none. */
 export function noteAttributes(event: TroupeEvent): SpanAttributes | undefined {
   switch (event.type) {
     case "turn.waiting":
@@ -131,17 +131,17 @@ export function noteAttributes(event: TroupeEvent): SpanAttributes | undefined {
   }
 }
 
-/** One message in the form that the conventions give: JSON text, since spans take no structured values. */
+/** A message in the form of the conventions: JSON text, because spans have no structured values. */
 function messages(role: "user" | "assistant", text: string): string {
   return JSON.stringify([{ role, parts: [{ type: "text", content: text }] }]);
 }
 
-/** True if the messages of this event hold content for its span. */
+/** Whether the messages of this event contain content for its span. */
 export function hasContent({ type }: TroupeEvent): boolean {
   return type === "model.responded" || type === "tool.completed" || type === "tool.failed";
 }
 
-/** Answers, arguments and results, which events do not carry: from the messages that were stored with them. */
+/** Answers, arguments and results, which events do not contain: read from the stored messages. */
 export async function contentAttributes(
   { stores, tenant }: JournalSource,
   event: TroupeEvent,
@@ -161,7 +161,7 @@ export async function contentAttributes(
   );
 }
 
-/** The message of a model's answer has the id of its calls without their index. */
+/** The id of an answer's message equals the ids of its calls without their index. */
 function answerIdOf(turnId: string, step: number): string {
   return callIdOf(turnId, step, 0).replace(/:0$/, "");
 }

@@ -18,30 +18,31 @@ import {
 } from "./span-attributes.ts";
 
 interface OpenTurn {
-  /** The model call under way, or that comes next: its span is made when it is over. */
+  /** The running or next model call; its span is created when the call has ended. */
   chat: { readonly model: string; readonly startedAt: number } | null;
   chats: number;
   model: string | null;
-  /** Calls whose span is open. */
+  /** Calls with an open span. */
   readonly calls: Set<string>;
 }
 
 /**
- * Turns the events of one tree into spans: `invoke_agent` for a turn, below it `chat` for each model call and `execute_tool`
- * for each tool call; a subagent's turn is below the call that spawned it. Keys are the ids of turns and calls. Knows
- * nothing of tracers, and never fails: an event that refers to something unknown is left out, or gets no parent.
+ * Maps the events of one tree to spans: `invoke_agent` for a turn, below it `chat` for each model call and
+ * `execute_tool` for each tool call; a subagent's turn is below the call that spawned it. Keys are the ids of turns and
+ * calls. Independent of tracers, and never fails: an event that refers to an unknown object is omitted or has no
+ * parent.
  */
 export class SpanPlan {
   readonly #options: SpanOptions;
   readonly #turns = new Map<string, OpenTurn>();
-  /** The span under which a subagent's turns stand. */
+  /** The parent span of each subagent's turns. */
   readonly #above = new Map<string, string>();
 
   constructor(options: SpanOptions) {
     this.#options = options;
   }
 
-  /** No turn of the tree is open. */
+  /** Whether no turn of the tree is open. */
   get isAtRest(): boolean {
     return this.#turns.size === 0;
   }
@@ -130,7 +131,7 @@ export class SpanPlan {
     return operations;
   }
 
-  /** The whole span of a model call that is over. */
+  /** The complete span of an ended model call. */
   #chat(
     event: TroupeEvent,
     call: {
@@ -144,7 +145,7 @@ export class SpanPlan {
     const { turn, turnId, error } = call;
     const model = turn.chat?.model ?? "";
     turn.chat = null;
-    // The turn ended before its next attempt began.
+    // The turn ended before the call's next attempt started.
     if (call.startedAt > event.at) return [];
     turn.chats += 1;
     const key = `${turnId}/${turn.chats}`;
@@ -218,14 +219,14 @@ export class SpanPlan {
   }
 }
 
-/** One call on a tracer as plain data; spans are named by keys. */
+/** An operation on a tracer as plain data; spans are identified by keys. */
 export type SpanOperation =
   | {
       readonly type: "start";
       readonly key: string;
       /** Key of the parent span, which may be unknown; `null` for a span without a parent. */
       readonly parent: string | null;
-      /** The parent span, if another process made it. */
+      /** The parent span, if another process created it. */
       readonly under?: TraceHeaders | undefined;
       readonly name: string;
       /** `client`: a call to another system. */
@@ -245,9 +246,9 @@ export type SpanOperation =
       readonly type: "end";
       readonly key: string;
       readonly at: number;
-      /** Replaces the first name. */
+      /** Replaces the initial name. */
       readonly name?: string | undefined;
       readonly attributes: SpanAttributes;
-      /** `null` if the operation did not fail. */
+      /** `null` unless the operation failed. */
       readonly error: SpanError | null;
     };

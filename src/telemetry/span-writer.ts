@@ -21,21 +21,21 @@ import type { SpanOperation } from "./span-plan.ts";
 interface SpanWriterOptions {
   readonly tracer: Tracer;
   readonly redactor: Redactor;
-  /** Shows the texts of errors. */
+  /** Includes the texts of errors. */
   readonly captureContent: boolean;
 }
 
 const kinds = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 
 /**
- * Carries operations out on a tracer.
- * Owns: the open spans of one tree, and where ended ones stand, as long as spans may still be put under them.
+ * Applies operations to a tracer.
+ * Owns: the open spans of one tree, and the contexts of ended ones, as long as they may still get children.
  */
 export class SpanWriter {
   readonly #options: SpanWriterOptions;
   readonly #open = new Map<string, Span>();
   readonly #contexts = new Map<string, SpanContext>();
-  /** Spans that others began: what they tell of them by headers counts, where they do. */
+  /** Spans started by other processes: their trace headers take precedence, if present. */
   readonly #takenUp = new Set<string>();
 
   constructor(options: SpanWriterOptions) {
@@ -46,7 +46,7 @@ export class SpanWriter {
     return this.#open.size === 0;
   }
 
-  /** The context of a span while it can still get children. */
+  /** The context of a span while it may still get children. */
   contextOf(key: string): SpanContext | undefined {
     return this.#contexts.get(key);
   }
@@ -57,7 +57,10 @@ export class SpanWriter {
     else this.#end(operation);
   }
 
-  /** Takes up what others began: opens the spans that are still open, and makes none of those that are over. */
+  /**
+   * Continues the spans of another process: opens those that are still open, and creates none for those that have
+   * ended.
+   */
   takeUp(operations: readonly SpanOperation[]): void {
     const over = new Set(operations.flatMap((operation) => (operation.type === "end" ? [operation.key] : [])));
     for (const operation of operations) {
@@ -110,12 +113,15 @@ export class SpanWriter {
   }
 }
 
-/** Seconds and nanoseconds: plain numbers would be taken for times since the process began when they are small. */
+/** Seconds and nanoseconds: small plain numbers would be interpreted as times since the process started. */
 function timeOf(at: number): HrTime {
   return [Math.floor(at / 1_000), (at % 1_000) * 1_000_000];
 }
 
-/** A span as headers of W3C Trace Context; undefined if its context is not valid. Leaves out a state that is too long. */
+/**
+ * Formats a span as headers of W3C Trace Context; `undefined` if its context is invalid. Omits a state that is too
+ * long.
+ */
 export function headersOf(span: SpanContext): TraceHeaders | undefined {
   if (!isSpanContextValid(span)) return undefined;
   const { traceId, spanId, traceFlags, traceState } = span;
@@ -126,7 +132,7 @@ export function headersOf(span: SpanContext): TraceHeaders | undefined {
   return tracestate && whole.success ? whole.data : { traceparent };
 }
 
-/** The span that headers name, in another process; undefined for headers that name none. */
+/** The span of another process that headers identify; `undefined` if they identify none. */
 function spanIn({ traceparent, tracestate }: TraceHeaders): SpanContext | undefined {
   const [, traceId = "", spanId = "", flags = ""] = traceparent.split("-");
   const span: SpanContext = {
@@ -139,7 +145,7 @@ function spanIn({ traceparent, tracestate }: TraceHeaders): SpanContext | undefi
   return isSpanContextValid(span) ? span : undefined;
 }
 
-/** The context with the span that headers name on top. */
+/** The context with the span from the headers as the current one. */
 export function contextUnder(context: Context, headers: TraceHeaders | undefined): Context {
   const span = headers && spanIn(headers);
   return span ? trace.setSpanContext(context, span) : context;

@@ -14,22 +14,22 @@ import {
 import { fileNameOf, writeWholeFile } from "./log-files.ts";
 import { SessionFold, type SessionRecord, messagesOfTurn, type SessionMessage } from "./session-record.ts";
 
-/** What `yamlSession()` takes beside the runtime and the file. */
+/** Options of `yamlSession()`. */
 export interface YamlSessionOptions {
-  /** The folder of the files; created if it is absent. */
+  /** The folder of the files; created if it does not exist. */
   readonly directory: string;
-  /** Each turn with the messages that it added; they are read from the store as it ends. Default false. */
+  /** Includes the messages that each turn added, which are read from the store when the turn ends. Default false. */
   readonly messages?: boolean | undefined;
-  /** Default: `createRedactor()`, which knows the secrets of the environment. */
+  /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;
 }
 
-/** Most sessions in memory; others are read from the journal again when they go on. */
+/** Maximum number of sessions in memory; others are read from the journal again when they continue. */
 const mostSessions = 200;
 
 /**
- * Keeps a YAML file for each root agent, `<agent id>_<start>.yaml`, written again whenever one of its turns has ended (row
- * H8). It includes earlier turns and turns in other processes, which are read from the journal.
+ * Writes a YAML file for each root agent, `<agent id>_<start>.yaml`, and rewrites it whenever one of its turns has ended. The
+ * file includes earlier turns and turns of other processes, which are read from the journal.
  * @throws InvalidInputError without a directory.
  */
 export function yamlSession(runtime: JournalSource & EventFeed, given: YamlSessionOptions): Telemetry {
@@ -55,27 +55,27 @@ const yamlOptionsSchema: OptionsSchema<YamlSessionOptions> = {
   instead: { path: "directory", folder: "directory", dir: "directory", content: "messages" },
 };
 
-/** The text of a session's file. */
+/** Formats a session's record as YAML. */
 export function sessionYaml(record: SessionRecord): string {
   return stringify(record, { lineWidth: 0, aliasDuplicateObjects: false });
 }
 
 interface Session {
   readonly fold: SessionFold;
-  /** Messages of the turns that have ended. */
+  /** Messages of the ended turns. */
   readonly messages: Map<string, readonly SessionMessage[]>;
 }
 
 /**
- * Owns: the records of sessions, and the writing of their files, one write per file at a time. All of it can be read from
- * the journal again.
+ * Owns: the records of sessions, and the writing of their files, one write per file at a time. All records can be read
+ * from the journal again.
  */
 class SessionFiles {
   readonly #source: JournalSource;
   readonly #options: YamlSessionOptions;
   readonly #redactor: Redactor;
   readonly #feed: TreeFeed;
-  /** In the order of their last use. */
+  /** Ordered by last use. */
   readonly #sessions = new Map<string, Session>();
   readonly #writes = new Map<string, Promise<void>>();
   readonly #changed = new Set<string>();

@@ -10,34 +10,34 @@ import {
 import { InvalidInputError, InvariantError } from "../errors/index.ts";
 
 /**
- * A clock that moves only when a test moves it. Timers run inside the call that moves it, each in the async context in which it
- * was set, as real timers do.
+ * A clock that only tests advance. Timers run inside the call that advances it, each in the async context in which it
+ * was set, like real timers.
  */
 export interface FakeClock extends Clock {
-  /** How many timers and delays wait. */
+  /** Number of pending timers and delays. */
   readonly pendingTimers: number;
-  /** When the next of them is due if the test does not set the clock; `undefined` when none waits. */
+  /** Time when the next timer is due unless the clock is set; `undefined` without timers. */
   nextTimerAt(): number | undefined;
   /**
-   * Lets time pass, in milliseconds (0 or more). Timers run in the order of their times, and each sees its own time as
-   * `now()`; those that are set on the way run as well, if they are due before the end.
+   * Advances the time by this many milliseconds (0 or more). Timers run in the order of their times, and each reads its
+   * own time from `now()`; timers that are set meanwhile also run if they are due in time.
    */
   advance(ms: number): void;
   /**
-   * Sets the clock forward or back by `ms`, as a person or a time server does, without letting time pass: `elapsed()`
-   * stays. Timers that are overdue then run, and see the new time.
+   * Sets the clock forward or back by `ms`, like a person or a time server, without passing time: `elapsed()` is
+   * unchanged. Overdue timers then run, and read the new time.
    */
   jump(ms: number): void;
 }
 
-/** One call may run at most this many timers: a timer that sets itself again for the same time would run for ever. */
+/** Maximum number of timers that one call runs: a timer that sets itself again for the same time would run forever. */
 const maxTimersPerCall = 100_000;
 
 /** @param start Milliseconds since the epoch. Default: the beginning of 2026, UTC. */
 export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock {
   if (typeof start !== "number" || !Number.isFinite(start)) {
     throw new InvalidInputError(
-      `createFakeClock() starts at ${describeValue(start)}; it takes milliseconds since the epoch`,
+      `createFakeClock() starts at ${describeValue(start)}; expected milliseconds since the epoch`,
     );
   }
   const timers = createTimerQueue();
@@ -45,21 +45,21 @@ export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock
   let time = start;
   let passed = start;
 
-  /** How long it takes until the next one is due; not below 0. */
+  /** Milliseconds until the next timer is due; at least 0. */
   function nextIn(): number | undefined {
     const [at, end] = [timers.nextAt(), delays.nextAt()];
     const waits = [at === undefined ? [] : at - time, end === undefined ? [] : end - passed].flat();
     return waits.length === 0 ? undefined : Math.max(0, Math.min(...waits));
   }
 
-  /** Lets at most `ms` pass, timer by timer; gives what is left. */
+  /** Advances at most `ms`, timer by timer; returns the rest. */
   function runDue(ms: number): number {
     let left = ms;
     for (let count = 0; ; count += 1) {
       const wait = nextIn();
       if (wait === undefined || wait > left) return left;
       if (count >= maxTimersPerCall) {
-        throw new InvariantError(`more than ${maxTimersPerCall} timers ran until ${time}: one sets itself for ever`);
+        throw new InvariantError(`more than ${maxTimersPerCall} timers ran until ${time}: one sets itself forever`);
       }
       time += wait;
       passed += wait;
@@ -93,7 +93,7 @@ export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock
     advance(ms) {
       if (!(ms >= 0) || !Number.isFinite(ms)) {
         throw new InvalidInputError(
-          `advance(${describeValue(ms)}): time passes by a finite number of milliseconds from 0; use jump()`,
+          `advance(${describeValue(ms)}): expected a finite number of milliseconds from 0; to set the clock back, use jump()`,
         );
       }
       const left = runDue(ms);
@@ -102,7 +102,7 @@ export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock
     },
     jump(ms) {
       if (!Number.isFinite(ms))
-        throw new InvalidInputError(`jump(${describeValue(ms)}): a finite number of milliseconds is needed`);
+        throw new InvalidInputError(`jump(${describeValue(ms)}): expected a finite number of milliseconds`);
       time += ms;
       runDue(0);
     },

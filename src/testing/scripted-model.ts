@@ -10,60 +10,62 @@ import {
   type Usage,
 } from "../state/index.ts";
 
-/** One tool call in an answer of a scripted model. */
+/** A tool call in a scripted answer. */
 export interface ScriptedToolCall {
   /** Name of the tool. */
   readonly name: string;
-  /** An object, or the text the model is to have written, broken if you like. Default `{}`. */
+  /** An object, or the raw text of the model, which may be invalid JSON. Default `{}`. */
   readonly arguments?: object | string | undefined;
-  /** Default: made from the numbers of the model's call and of this one. */
+  /** Id of the call. Default: made from the numbers of the model's call and of this one. */
   readonly id?: string | undefined;
 }
 
-/** One answer of a scripted model. */
+/** An answer of a scripted model. */
 export interface ScriptedReply {
   /** The text of the answer. Default: the joined `deltas`, else none. */
   readonly text?: string | undefined;
   /** Tools that the answer calls. Default: none. */
   readonly toolCalls?: readonly ScriptedToolCall[] | undefined;
-  /** Replaces parts of the default, which is a token for every four characters, rounded up. */
+  /** Overrides fields of the default usage, which is one token for every four characters, rounded up. */
   readonly usage?: Partial<Usage> | undefined;
-  /** Default: `tool_calls` with calls, else `stop`. */
+  /** Reason for the end of the answer. Default: `tool_calls` with calls, else `stop`. */
   readonly finishReason?: FinishReason | undefined;
   /** The model's thoughts, reported before the text. Default: none. */
   readonly reasoning?: string | undefined;
-  /** The answer waits for this, or for the signal. */
+  /** The answer waits for this promise, or for the signal. */
   readonly delayUntil?: Promise<unknown> | undefined;
-  /** Thrown in place of the answer, after the deltas. */
+  /** Thrown instead of the answer, after the deltas. */
   readonly error?: Error | undefined;
-  /** The pieces in which the text is reported. Default: all of it at once. Without `text` they are the text. */
+  /** The deltas in which the text is streamed. Default: a single one. Without `text` they form the text. */
   readonly deltas?: readonly string[] | undefined;
 }
 
-/** A text, or more. */
+/** A text, or an answer with further fields. */
 export type ScriptedAnswer = string | ScriptedReply;
 
-/** What a script that is a function gets beside the request. */
+/** Further arguments of a script function. */
 export interface ScriptedCall {
   /** 0 for the model's first call. */
   readonly index: number;
-  /** Aborted when the call is to end. */
+  /** Aborts when the call must end. */
   readonly signal: AbortSignal;
 }
 
-/** The answers of the model: a function, one answer for every call, or a list that is used in order and must suffice. */
+/**
+ * The model's answers: a function, one answer for every call, or a list that is used in order and must be long enough.
+ */
 export type ModelScript =
   | ScriptedAnswer
   | readonly ScriptedAnswer[]
   | ((request: ModelRequest, call: ScriptedCall) => ScriptedAnswer | Promise<ScriptedAnswer>);
 
-/** What `scriptedModel()` takes beside the script. */
+/** Options of `scriptedModel()`. */
 export interface ScriptedModelOptions {
-  /** Default `scripted`. */
+  /** Name of the model. Default `scripted`. */
   readonly name?: string | undefined;
-  /** Default `scripted`. */
+  /** Provider of the model. Default `scripted`. */
   readonly provider?: string | undefined;
-  /** Tokens that prompt and answer may have together. Default: not known. */
+  /** Maximum number of tokens of prompt and answer together. Default: unknown. */
   readonly contextWindow?: number | undefined;
 }
 
@@ -73,12 +75,12 @@ export interface ScriptedModel extends LanguageModel {
   readonly calls: readonly ModelRequest[];
 }
 
-/** A model for tests that says what its script says: no network, no time, the same answers each time. */
+/** A model for tests that returns its script's answers: no network, no delays, the same answers each time. */
 export function scriptedModel(script: ModelScript, given?: ScriptedModelOptions): ScriptedModel {
   const options = optionsOf<ScriptedModelOptions>(given, "scriptedModel()", scriptedOptionsSchema);
   if (!reading("scriptedModel()", () => isScript(script))) {
     throw new InvalidInputError(
-      `scriptedModel() takes an answer, a list of answers or a function that gives them, not ${describeValue(script)}`,
+      `scriptedModel() accepts an answer, a list of answers or a function that returns them, not ${describeValue(script)}`,
     );
   }
   const name = options.name ?? "scripted";
@@ -135,13 +137,13 @@ function isList(script: ScriptedAnswer | readonly ScriptedAnswer[]): script is r
   return Array.isArray(script);
 }
 
-/** Awaits `work`, and rejects with the reason of the signal as soon as it is aborted. */
+/** Awaits `work`, and rejects with the signal's reason as soon as it aborts. */
 async function unlessAborted<Value>(work: Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => reject(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    // An abort that came before this listener is seen here.
+    // An abort may have come before this listener was added.
     signal.throwIfAborted();
     return await Promise.race([work, aborted]);
   } finally {

@@ -42,7 +42,7 @@ describe("errors", () => {
   test("say what to do where that is known", () => {
     expect(
       failureOf(new StoreUnavailableError("locked", { details: { path: "a.db", code: "SQLITE_BUSY" } }), {}).text,
-    ).toMatch(/locked \(another process holds the file/);
+    ).toMatch(/locked \(another process has locked the file/);
   });
 
   test("name a full disk once, with what to do about it", () => {
@@ -51,7 +51,7 @@ describe("errors", () => {
   });
 
   test.each([
-    ["ECONNREFUSED", "nothing listens there: start Redis"],
+    ["ECONNREFUSED", "nothing listens at this address: start Redis"],
     ["NOAUTH", "give the password in the address"],
     ["OOM", "try again in a moment"],
   ])("of Redis tell by its answer %s what to do", (code, hint) => {
@@ -234,6 +234,6 @@ test("a list marks what is unfinished, and who runs it", () => {
     "finished, paused",
     "no turn yet",
   ]);
-  expect(lines.at(-1)).toBe("2 agents to carry on: see `resume --help`.");
+  expect(lines.at(-1)).toBe("2 agents to resume: see `resume --help`.");
   expect(listLines([{ ...agent, isUnfinished: false }], 80)).toHaveLength(2);
 });

@@ -88,17 +88,17 @@ describe("file tools", () => {
     ["src\\..\\..\\secret.md", "there is no such file"],
     ["/etc/passwd", "the path must be below the folder"],
     ["C:\\secret.md", "the path must be below the folder"],
-    ["link-out.md", "it is a link that leaves the folder"],
-    ["folder-out/secret.md", "it is a link that leaves the folder"],
+    ["link-out.md", "it is a link to a file outside the folder"],
+    ["folder-out/secret.md", "it is a link to a file outside the folder"],
     ["guide.md\0.png", "the path must be below the folder"],
     ["", "the path must be below the folder"],
     ["nowhere.md", "there is no such file"],
     ["src", "it is not a regular file"],
     ["image.png", "the file is not text"],
     ["huge.txt", "the file has 2400000 bytes, at most 2000000 are read"],
-    [".env", "it does not belong to the files that may be read"],
-    [".git/config.md", "it does not belong to the files that may be read"],
-    ["node_modules/other/README.md", "it does not belong to the files that may be read"],
+    [".env", "it is not one of the readable files"],
+    [".git/config.md", "it is not one of the readable files"],
+    ["node_modules/other/README.md", "it is not one of the readable files"],
   ])("refuses to read or search %j and says why, without telling where the folder is", async (path, why) => {
     for (const [tool, args] of [
       ["read", { path }],
@@ -128,7 +128,7 @@ describe("file tools", () => {
   test("tells the model what is wrong with its arguments", async () => {
     await expect(call("read", { path: "guide.md", startLine: 0 })).rejects.toThrow(/startLine/);
     await expect(call("read", { path: "guide.md", startLine: 9, endLine: 3 })).rejects.toThrow(
-      "endLine 3 lies before startLine 9",
+      "endLine 3 is before startLine 9",
     );
     await expect(call("read", { path: "guide.md", startLine: 99 })).rejects.toThrow(
       "guide.md has only 11 lines; startLine was 99.",
@@ -141,8 +141,8 @@ describe("file tools", () => {
     const limited = loopTools(root, undefined, ["windows.md", "src"]);
     expect(await limited.list.run("{}")).toBe("windows.md  3 lines  # Windows\nsrc/river.ts  1 lines");
     expect(await limited.search.run('{"query":"longest river"}')).not.toContain("guide.md");
-    await expect(limited.read.run('{"path":"guide.md"}')).rejects.toThrow("does not belong to the files");
-    await expect(limited.read.run('{"path":"link-in.md"}')).rejects.toThrow("does not belong to the files");
+    await expect(limited.read.run('{"path":"guide.md"}')).rejects.toThrow("is not one of the readable files");
+    await expect(limited.read.run('{"path":"link-in.md"}')).rejects.toThrow("is not one of the readable files");
   });
 
   test("stops when the run is aborted", async () => {

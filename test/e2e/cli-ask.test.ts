@@ -151,7 +151,7 @@ describe("Ctrl-C", () => {
     process.signal("SIGINT");
     const { code, stderr, stdout } = await process.ended;
     expect(code, stderr).toBe(130);
-    expect(stderr).toMatch(/Paused\. Go on with: node .*main\.ts ask --resume\n/);
+    expect(stderr).toMatch(/Paused\. Resume with: node .*main\.ts ask --resume\n/);
     const paused = eventsIn(stdout);
     // The calls under way came to their end: nothing is paid for that is thrown away.
     expect(paused.filter((event) => event.type === "turn.failed" || event.type === "step.restarted")).toEqual([]);
@@ -171,7 +171,7 @@ describe("Ctrl-C", () => {
       process.onOutput(() => process.signal("SIGINT"));
       const { code, stderr } = await process.ended;
       expect(code, stderr).toBe(130);
-      expect(stderr).toMatch(/Left at once; go on with: node .*main\.ts ask --resume\n$/);
+      expect(stderr).toMatch(/Left at once; resume with: node .*main\.ts ask --resume\n$/);
       const resumed = await runCli(folder.path, ["resume", "--quiet"]);
       expect(resumed.code, resumed.stderr).toBe(0);
       expect(resumed.stdout).toMatch(answer);

@@ -45,7 +45,7 @@ describe("a budget on the command line", () => {
       const stopped = await cli("run", "walker.mjs", "Walk", "--agent-id", "walk-1", "--max-steps", "2");
       expect(stopped.code).toBe(3);
       expect(stopped.stdout).toContain("Stopped: steps_limit, walker, this turn: 2 of 2 steps.");
-      expect(stopped.stdout).toMatch(/Go on from here with a new budget: .* resume walk-1 --max-steps 2\n/);
+      expect(stopped.stdout).toMatch(/Continue with a new budget: .* resume walk-1 --max-steps 2\n/);
       const again = await cli("resume", "walk-1");
       expect(again.code).toBe(3);
       expect(again.stdout).toContain("resume walk-1 --max-steps 2\n");
@@ -53,7 +53,7 @@ describe("a budget on the command line", () => {
       expect(gone).toMatchObject({ code: 0, stdout: "there after 3 steps\n" });
       const completed = await cli("resume", "walk-1", "--max-steps", "2");
       expect(completed.code).toBe(2);
-      expect(completed.stderr).toContain("the last turn of walk-1 is completed, there is nothing to go on with");
+      expect(completed.stderr).toContain("the last turn of walk-1 is completed, so there is nothing to resume");
     });
   });
 
@@ -67,11 +67,11 @@ describe("a budget on the command line", () => {
   test.each(
     rows(
       [
-        [["--max-steps", "0"], "It takes a whole number of at least 1, in digits."],
-        [["--max-tokens", "many"], "It takes a whole number of at least 1, in digits."],
-        [["--max-cost", "-1"], "It takes a number above 0, in digits: 30, or 0.25."],
-        [["--max-seconds", "1e3"], "It takes a number above 0, in digits: 30, or 0.25."],
-        [["--deadline", "tomorrow"], "It takes a time: 2026-11-21T18:00, or 90s, 15m, 2h from now."],
+        [["--max-steps", "0"], "Expected a whole number of at least 1, in digits."],
+        [["--max-tokens", "many"], "Expected a whole number of at least 1, in digits."],
+        [["--max-cost", "-1"], "Expected a number above 0, in digits: 30, or 0.25."],
+        [["--max-seconds", "1e3"], "Expected a number above 0, in digits: 30, or 0.25."],
+        [["--deadline", "tomorrow"], "Expected a time: 2026-11-21T18:00, or 90s, 15m, 2h from now."],
         [["--deadline", "2020-01-01T00:00Z"], "That is 2020-01-01T00:00:00.000Z, which has passed."],
       ],
       first,
@@ -87,7 +87,7 @@ describe("a budget on the command line", () => {
     test("is for one agent", async () => {
       const { code, stderr } = await cli("resume", "--max-steps", "2");
       expect(code).toBe(2);
-      expect(stderr).toContain("a budget is for one turn: name the agent that it is for");
+      expect(stderr).toContain("a budget applies to one turn: name the agent");
     });
   });
 });
@@ -106,7 +106,7 @@ inFull(() => {
       expect(resumed.stdout).toMatch(answer);
       const again = await cli("ask", "--resume", "--max-steps", "9", "--store", "asked.db");
       expect(again.code).toBe(2);
-      expect(again.stderr).toMatch(/the last turn of ask-\w+ is completed, there is nothing to go on with/);
+      expect(again.stderr).toMatch(/the last turn of ask-\w+ is completed, so there is nothing to resume/);
     });
   });
 });

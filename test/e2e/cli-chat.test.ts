@@ -34,7 +34,7 @@ describe("troupe chat", () => {
     expect(stdout).toContain("paid 5 to Ann; on Friday\n");
     expect(stdout).toContain("Rejected by user: too much\n");
     expect(stdout).toContain("Nothing waits for a decision or an answer.\n");
-    expect(stdout).toMatch(/Carry on with: .*main\.ts chat till\.mjs --agent-id till\n$/);
+    expect(stdout).toMatch(/Resume with: .*main\.ts chat till\.mjs --agent-id till\n$/);
     expect(paidIn(folder.path)).toEqual(["Ann 5"]);
   });
 
@@ -74,7 +74,7 @@ describe("troupe chat", () => {
       const later = await talk("l", "Hello", "/requests", "e", '{"to":"Cy","amount":1}');
       expect(later.code).toBe(0);
       expect(later.stdout).toContain("1 request left open. /requests asks again, /abort ends the turn.\n");
-      expect(later.stdout).toContain("Not sent: the last turn is still open");
+      expect(later.stdout).toContain("Not sent: the last turn is still ");
       expect(paidIn(folder.path)).toEqual(["Cy 1"]);
     });
 
@@ -107,7 +107,7 @@ describe("troupe chat", () => {
     const { code, stderr } = await talking.ended;
     clearInterval(leave);
     expect(code).toBe(130);
-    expect(stderr).toMatch(/Left at once; carry on with: .*chat till\.mjs --agent-id till\n$/);
+    expect(stderr).toMatch(/Left at once; resume with: .*chat till\.mjs --agent-id till\n$/);
   });
 
   test.each(

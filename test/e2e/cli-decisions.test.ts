@@ -25,7 +25,7 @@ async function openRequests(): Promise<AgentRequest[]> {
 async function expectRefusals(): Promise<void> {
   const several = await cli("answer", "Friday");
   expect(several.code).toBe(2);
-  expect(several.stderr).toContain("3 requests fit; name one of them: till#1:1:0:1, till#1:1:1:1, till#1:1:2:1");
+  expect(several.stderr).toContain("3 requests match; name one of them: till#1:1:0:1, till#1:1:1:1, till#1:1:2:1");
   const wrong = await cli("approve", "till#1:1:0");
   expect(wrong).toMatchObject({ code: 2 });
   expect(wrong.stderr).toContain('of kind "question" and cannot be approved; it can be answered, rejected');
@@ -46,8 +46,8 @@ describe("other decisions", () => {
       await cli(...run);
       for (const [edit, message] of [
         ['{"to":5}', "must have required property 'amount'"],
-        ["{to:1}", "It takes a JSON object"],
-        ["[1]", "It takes a JSON object"],
+        ["{to:1}", "Expected a JSON object"],
+        ["[1]", "Expected a JSON object"],
       ] as const) {
         const { code, stderr } = await cli("approve", "--edit", edit);
         expect(code, edit).toBe(2);
@@ -69,7 +69,7 @@ describe("other decisions", () => {
     expect((await cli("answer", "till#1:1:1", '{"rows": 3}', "--quiet")).code).toBe(4);
     const last = await cli("answer", "no paper", "--error", "--quiet");
     expect(last).toMatchObject({ code: 0, stdout: 'on Friday; {"rows":3}; no paper\n' });
-    expect(last.stderr).toContain("Takes till#1:1:2:1, the only one that is open");
+    expect(last.stderr).toContain("Deciding till#1:1:2:1, the only open request");
   });
 
   inFull(() => {
@@ -103,12 +103,12 @@ describe("nothing to decide", () => {
         code: 0,
         stdout: "Nothing in ./.troupe/ask.db waits for a decision or an answer.\n",
       });
-      expect((await cli("requests", "--all")).stdout).toBe("Nothing was ever asked in ./.troupe/ask.db.\n");
+      expect((await cli("requests", "--all")).stdout).toBe("There are no requests in ./.troupe/ask.db.\n");
       expect(await cli("requests", "--json")).toMatchObject({ code: 0, stdout: "" });
       for (const words of [["approve"], ["reject", "x"], ["answer", "x", "y"]]) {
         const { code, stderr } = await cli(...words);
         expect(code).toBe(2);
-        expect(stderr).toMatch(/^troupe: not_found: .*`requests` shows those.*\n$/);
+        expect(stderr).toMatch(/^troupe: not_found: .*`requests` lists the open requests.*\n$/);
       }
       const { code, stderr } = await cli("answer", "three", "words", "here");
       expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining("put the answer in quotes") });

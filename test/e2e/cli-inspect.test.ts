@@ -140,8 +140,8 @@ test("--stately serves the page of Stately's inspector too, at the run, and the 
   writeFileSync(file, greeter);
   const words = ["run", file, "Hello.", "--agent-id", "hello", "--stately", "--store", join(folder, "stately.db")];
   const job = startOnTerminal(folder, words);
-  await job.said(/The page stays until Ctrl-C\./);
-  const [, url = ""] = await job.said(/^Stately's inspector, which gets names, ids and states: (\S+)$/m);
+  await job.said(/The page stays open until Ctrl-C\./);
+  const [, url = ""] = await job.said(/^Stately's inspector, which receives names, ids and states: (\S+)$/m);
   expect(url).toMatch(/&run=hello$/);
   expect(await (await fetch(url)).text()).toContain("https://stately.ai/inspect");
   const [, page = ""] = await job.said(/^Inspect the agents at (\S+)$/m);
@@ -154,7 +154,7 @@ test("--inspect keeps the page and its agents on a terminal after the job, until
   const file = join(folder, "agent.ts");
   writeFileSync(file, greeter);
   const job = startOnTerminal(folder, ["run", file, "Hello.", "--inspect", "--store", join(folder, "jobs.db")]);
-  await job.said(/The page stays until Ctrl-C\./);
+  await job.said(/The page stays open until Ctrl-C\./);
   const [, url = ""] = await job.said(/^Inspect the agents at (\S+)$/m);
   const runs = await askAt(url)("/runs");
   expect(runs).toMatchObject({ items: [{ name: "greeter", stopReason: "completed", task: "Hello.", agents: 1 }] });

@@ -50,7 +50,7 @@ inFull(() => {
       for (const { code, stdout, stderr } of ended) {
         expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
         expect(stderr).toMatch(
-          /^troupe: store_unavailable: redis:\/\/app@127\.0\.0\.1:\d+: Redis does not answer .*\(nothing listens there: start Redis, or give another address\)\n$/,
+          /^troupe: store_unavailable: redis:\/\/app@127\.0\.0\.1:\d+: Redis does not answer .*\(nothing listens at this address: start Redis, or give another address\)\n$/,
         );
       }
     });
@@ -113,11 +113,13 @@ describe.skipIf(!redisProgram)("a Redis that is there", () => {
         expect(run.stdout).toContain("(The password is left out of these commands: ");
         const refused = await cli(["approve", "till#1:1:0:1", "--redis", plain]);
         expect(refused).toMatchObject({ code: 1, stdout: "" });
-        expect(refused.stderr).toMatch(/NOAUTH.*\(give the password in the address, best in TROUPE_REDIS\)\n$/);
+        expect(refused.stderr).toMatch(/NOAUTH.*\(give the password in the address, preferably in TROUPE_REDIS\)\n$/);
         const requests = await cli(["requests"], { TROUPE_REDIS: secret });
         expect(requests.stdout).toMatch(/^till#1:1:0:1 /m);
         expect(requests.stdout).toMatch(/^Decide with node \S+ approve ID, or/m);
-        expect(requests.stdout).toContain(`(These commands find ${plain} by TROUPE_REDIS, which holds its password.)`);
+        expect(requests.stdout).toContain(
+          `(These commands find ${plain} through TROUPE_REDIS, which contains its password.)`,
+        );
         const approved = await cli(["approve"], { TROUPE_REDIS: secret });
         expect(approved.code, approved.stderr).toBe(0);
         const file = await cli(["list", "--store", "none.db"], { TROUPE_REDIS: secret });

@@ -54,7 +54,7 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
       chat.type("pay Ann 5");
       await chat.line((line) => line.includes("asks for approval of pay"));
       const approved = await cli("approve");
-      expect(approved.stdout).toContain(`Process ${chat.pid} runs it and carries on.`);
+      expect(approved.stdout).toContain(`Process ${chat.pid} runs it and continues it.`);
       await chat.line((line) => line.includes("paid 5 to Ann"));
       chat.endInput();
       expect((await chat.ended).code).toBe(0);

@@ -112,7 +112,7 @@ inFull(() => {
       await chat.line((line) => line.includes("asks for approval of pay"));
       const approved = await cli("approve", "--by", "anna");
       expect(approved).toMatchObject({ code: 0 });
-      expect(approved.stdout).toContain(`Process ${chat.pid} runs it and carries on.\n`);
+      expect(approved.stdout).toContain(`Process ${chat.pid} runs it and continues it.\n`);
       await chat.line((line) => line === "paid 5 to Ann");
       chat.endInput();
       const { code, stdout } = await chat.ended;
@@ -152,7 +152,7 @@ inFull(() => {
       expect(await openRequests()).toHaveLength(1);
       const recorded = await cli("approve", "--no-run");
       expect(recorded.code, recorded.stderr).toBe(0);
-      expect(recorded.stdout).toMatch(/Recorded; no process runs it now\. Carry it on with: .*main\.ts resume till\n$/);
+      expect(recorded.stdout).toMatch(/Recorded; no process runs it\. Resume it with: .*main\.ts resume till\n$/);
       expect(await openRequests()).toEqual([]);
     });
 
@@ -163,7 +163,7 @@ inFull(() => {
       chat.type("/pause", "l", "/exit");
       expect((await chat.ended).code).toBe(130);
       const approved = await cli("approve");
-      expect(approved.stdout).toMatch(/Recorded\. till is paused; carry it on with: .*resume till\n$/);
+      expect(approved.stdout).toMatch(/Recorded\. till is paused; resume it with: .*resume till\n$/);
       expect(paidIn(folder.path)).toEqual([]);
       expect((await cli("resume", "till", "--quiet")).stdout).toBe("paid 5 to Ann\n");
     });

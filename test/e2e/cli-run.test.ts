@@ -90,7 +90,7 @@ describe("troupe run", () => {
     const words = ["run", "interrupted.mjs", "Hello", "--agent-id", "desk-9"];
     const left = await runCli(folder.path, words, { PRESSED: "SIGINT,SIGINT" });
     expect(left.code).toBe(130);
-    expect(left.stderr).toMatch(/^Left at once; go on with: .*resume desk-9$/m);
+    expect(left.stderr).toMatch(/^Left at once; resume with: .*resume desk-9$/m);
     expect(await runCli(folder.path, ["resume", "desk-9", "--quiet"])).toMatchObject({ code: 0 });
   });
 
@@ -135,11 +135,11 @@ describe("wrong command lines", () => {
         [["ask", "--qestion", "x"], "unknown option '--qestion' (Did you mean --question?)"],
         [["ask", "extra"], "too many arguments for 'ask'"],
         [["ask", "--json", "--quiet"], "cannot be used with"],
-        [["ask", "--max-readers", "0"], "It takes a whole number from 1 to 50."],
+        [["ask", "--max-readers", "0"], "Expected a whole number from 1 to 50."],
         [["ask", "--question", " "], "It must not be empty."],
         [["ask", "--files", "none"], "--files none: there is no such folder"],
         [["ask", "--model", "gpt-5-mini"], "set OPENAI_API_KEY"],
-        [["ask", "--resume", "--question", "x"], "--resume carries a question on as it was asked"],
+        [["ask", "--resume", "--question", "x"], "--resume continues an earlier question"],
         [["show"], "missing required argument 'agentId'"],
       ],
       first,

@@ -37,7 +37,7 @@ describe("while a job runs in another process", () => {
     const { code, stdout } = await job.ended;
     expect(code).toBe(130);
     expect(stdout).toMatch(/"type":"turn.stopped".*"stopReason":"user_requested"/);
-    expect((await runCli(folder.path, ["abort", rootAgentId])).stdout).toContain("nothing to abort");
+    expect((await runCli(folder.path, ["abort", rootAgentId])).stdout).toContain("no open turn to abort");
   });
 });
 
@@ -46,7 +46,7 @@ inFull(() => {
     test("can be aborted; the process that resumes it finds the abort", async () => {
       await runCli(folder.path, ask, { TROUPE_FAULT: "model.effect:4" });
       const aborted = await runCli(folder.path, ["abort", "ask-"]);
-      expect(aborted.stdout).toContain("No process runs it now");
+      expect(aborted.stdout).toContain("No process runs it: ");
       const resumed = await runCli(folder.path, ["resume", "ask-", "--quiet"]);
       expect(resumed.code).toBe(130);
       expect(resumed.stderr).toContain("user_requested");

@@ -72,7 +72,9 @@ inFull(() => {
         expect(paidIn(place.path)).toEqual(["Ann 5"]);
         expect((await place.start(["run", "till.mjs", "pay Bo 6", "--agent-id", "till"]).ended).code).toBe(4);
         const aborted = await place.start(["abort", "till"]).ended;
-        expect(aborted.stdout).toMatch(/^Aborted: till\.\n(No process ran it: a worker takes it|Process \d+ runs it)/);
+        expect(aborted.stdout).toMatch(
+          /^Aborted: till\.\n(No process ran it: a worker will end its turn|Process \d+ runs it)/,
+        );
         const ended = async () => (await place.start(["list"]).ended).stdout.includes(" finished ");
         await vi.waitUntil(ended, { timeout: 30_000 });
         process.signal("SIGTERM");
@@ -82,7 +84,7 @@ inFull(() => {
     test("a turn waits for a worker where it is told to, and goes on without its client", () =>
       atPlace(async (place) => {
         const client = place.start([...run, "--agent-id", "office", "--on", "workers"]);
-        await client.line((line) => line.startsWith("No worker is there yet. One that knows these agents: "));
+        await client.line((line) => line.startsWith("No worker is running yet. To start one for these agents: "));
         await vi.waitUntil(async () => (await place.start(["list"]).ended).stdout.includes("unfinished"), {
           timeout: 60_000,
         });
@@ -115,7 +117,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
       process.signal("SIGTERM");
       const left = await process.ended;
       expect({ code: left.code, stderr: left.stderr }).toEqual({ code: 0, stderr: "" });
-      expect(left.stdout).toMatch(/Leaving on SIGTERM: no new work; what is at work has 25 s\./);
+      expect(left.stdout).toMatch(/Leaving on SIGTERM: no new work; running work has 25 s\./);
       expect(left.stdout).toMatch(
         /^Left after [\d.]+ m?s: 4 turns ended, \d+ parked, \d+ tool jobs run; nothing was cut off\.$/m,
       );
@@ -158,7 +160,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
         client.signal("SIGINT");
         const paused = await client.ended;
         expect(paused.code, paused.stderr).toBe(130);
-        expect(paused.stdout).toMatch(/^Paused\. Go on with: .* resume office --redis /m);
+        expect(paused.stdout).toMatch(/^Paused\. Resume with: .* resume office --redis /m);
         const resumed = await place.start(["resume", "office", "--quiet"]).ended;
         const { code, stdout, stderr } = resumed;
         expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `${stamped}\n`, stderr: "" });
@@ -170,7 +172,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
         const { line, process } = await place.worker([...office, "--queues", "stamps=2@20/s", "--metrics-port", "0"], {
           STAMP_MS: "3000",
         });
-        expect(line).toContain("queues stamps (2 at a time, at most 20 begun in 1 s); metrics at http://127.0.0.1:");
+        expect(line).toContain("queues stamps (2 at a time, at most 20 started in 1 s); metrics at http://127.0.0.1:");
         const url = /http:\S+:\d+/.exec(line)?.[0] ?? "";
         expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ status: "ok", problems: [] });
         const health = await fetch(`${url}/healthz`);
@@ -195,7 +197,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
       atPlace(async (place) => {
         const { code, stdout, stderr } = await place.start(run).ended;
         expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-        expect(stdout).toContain("No worker is there: the turn runs in this process.\n");
+        expect(stdout).toContain("No worker is running: the turn runs in this process.\n");
         expect(stdout).toContain(`\n${stamped}\n`);
       }));
   });

@@ -286,7 +286,7 @@ describe("a hostile remote agent", () => {
 
 describe("options", () => {
   test.each([
-    [{ url: "ftp://x" }, /url must be an address/],
+    [{ url: "ftp://x" }, /url must be a URL/],
     [{ url: "http://ann:secret@x" }, /without a password/],
     [{}, /either url or card/],
     [{ url: "http://x", card: {} }, /either url or card/],

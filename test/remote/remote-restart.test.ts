@@ -131,7 +131,7 @@ describeRuntimes("a caller that ends before it knows its task", (stage) => {
     const agent = await cut(remote.url, false);
     expect((await agent.turn("caller#1").result).status).toBe("completed");
     const [text] = await toolTextsOf(agent);
-    expect(text).toMatch(/outcome of this call of "desk" is not known.*before the remote agent had told the id/);
+    expect(text).toMatch(/outcome of this call of "desk" is not known.*before the remote agent had returned the id/);
     await expect.poll(async () => (await remote.tasks()).length, polling).toBe(1);
   });
 });

@@ -166,7 +166,7 @@ describe("the name of the server", () => {
     // Mounted without Node's connection, nothing says that the client is near.
     const { error } = (await (await ask("/elsewhere")).json()) as { error: { code: string; message: string } };
     expect(error).toMatchObject({ code: "forbidden", message: expect.stringContaining("nodeListener()") });
-    await expect(server.listen({ host: "0.0.0.0" })).rejects.toThrow("listens on loopback only");
+    await expect(server.listen({ host: "0.0.0.0" })).rejects.toThrow("listens only on loopback");
   });
 });
 

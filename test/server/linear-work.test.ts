@@ -119,11 +119,11 @@ describe("answers of one request", () => {
     const definition = defineAgent({ name: "desk", model: scriptedModel(() => "done") });
     const chat = chatBodySchema.parse({ model: "desk", messages: results });
     expect(() => readChat(chat, { definition, takesSystem: true })).toThrow(
-      "a request takes at most 1000 results of tools; it has 1001",
+      "a request accepts at most 1000 results of tools; it has 1001",
     );
     const outputs = results.map(({ tool_call_id: call_id }) => ({ type: "function_call_output", call_id, output: "" }));
     expect(() => readInput(createBodySchema.parse({ model: "desk", input: outputs }))).toThrow(
-      "input takes at most 1000 answers; it has 1001",
+      "input accepts at most 1000 answers; it has 1001",
     );
     const resume = results.map(({ tool_call_id: interruptId }) => ({ interruptId, status: "cancelled" }));
     expect(runInputSchema.safeParse({ threadId: "t", runId: "r", messages: [], resume }).error?.issues).toMatchObject([

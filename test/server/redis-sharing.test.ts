@@ -68,7 +68,7 @@ describe.skipIf(!redisProgram)("servers over the stores of their runtime", () =>
 });
 
 test("stores of a file are refused", async () => {
-  await expect(redisSharing({ stores: memoryStores() })).rejects.toThrow("stores are not kept in Redis; give a url");
+  await expect(redisSharing({ stores: memoryStores() })).rejects.toThrow("these stores are not in Redis; give a url");
 });
 
 test("a missing or invalid address is refused", async () => {

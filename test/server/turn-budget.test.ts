@@ -29,7 +29,7 @@ describe("a caller may lower the limits of a turn, and not raise them", () => {
     [{ maxSeconds: 61 }, "budget.maxSeconds"],
     [{ strict: false }, "budget.strict"],
   ])("%j is refused", (budget, field) => {
-    expect(() => assertNotRaised(agent, budget, 0)).toThrow(`${field} goes beyond the agent's own limit`);
+    expect(() => assertNotRaised(agent, budget, 0)).toThrow(`${field} exceeds the agent's own limit`);
   });
 });
 

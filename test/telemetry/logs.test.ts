@@ -50,7 +50,7 @@ it("a terminal that fails is told of once, and the turn does not notice", async 
   const runtime = await runtimeWith((it) => terminalLog(it, { write }));
   expect(await turnOf(runtime, "desk")).toBe("completed");
   await runtime.shutdown();
-  expect(warned.mock.calls.map(([message]) => message)).toEqual(["the terminal log could not take an event: EPIPE"]);
+  expect(warned.mock.calls.map(([message]) => message)).toEqual(["the terminal log could not process an event: EPIPE"]);
   warned.mockRestore();
 });
 
@@ -118,6 +118,6 @@ it("a disk that fails is told of once and breaks no turn; the next file is writt
 
 it("a text log without a place is refused", async () => {
   const runtime = await runtimeWith(() => undefined);
-  expect(() => textLog(runtime, "")).toThrow('a text log needs a place: a path, or { directory: "logs" }');
+  expect(() => textLog(runtime, "")).toThrow('a text log needs a location: a path, or { directory: "logs" }');
   await runtime.shutdown();
 });

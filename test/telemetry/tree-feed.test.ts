@@ -82,6 +82,6 @@ it("goes on after an event that could not be taken, and says so once", async () 
   for (const event of [started, step, ended]) publish(event);
   await feed.flush();
   expect(heard).toEqual(["turn.started", "step.started", "turn.completed"]);
-  expect(warned.mock.calls.map(([message]) => message)).toEqual(["the test could not take an event: broken"]);
+  expect(warned.mock.calls.map(([message]) => message)).toEqual(["the test could not process an event: broken"]);
   warned.mockRestore();
 });

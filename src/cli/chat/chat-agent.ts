@@ -9,7 +9,7 @@ import { formatNumberOf } from "../view/format.ts";
 import { oneLine } from "../view/terminal-text.ts";
 import { truncate } from "../view/text-width.ts";
 
-/** The open turn: it runs, is paused, or waits for a request that was put off. */
+/** The open turn: running, paused, or waiting for a request that was postponed. */
 type OpenTurn =
   | { readonly turnId: string; readonly state: "running" | "paused" }
   | { readonly turnId: string; readonly state: "waiting"; readonly requests: readonly AgentRequest[] };
@@ -22,7 +22,7 @@ export class ChatAgent {
   #agent: Agent | undefined;
   #open: OpenTurn | undefined;
   #lastCode: ExitCode = exitCodes.success;
-  /** The pause that the person asked for, until it is ended. */
+  /** The pause that the person requested, until it ends. */
   #pausing: Promise<void> | undefined;
 
   constructor(setup: Pick<ChatSetup, "runtime" | "job">, desk: TerminalRequests, say: (line: string) => void) {
@@ -31,7 +31,7 @@ export class ChatAgent {
     this.#say = say;
   }
 
-  /** False until the first message: before it, leaving stores nothing. */
+  /** False until the first message: if the person leaves before it, nothing is stored. */
   get isThere(): boolean {
     return this.#agent !== undefined;
   }
@@ -40,7 +40,7 @@ export class ChatAgent {
     return this.#open;
   }
 
-  /** Exit code of the last turn that ended here. */
+  /** Exit code of the last turn that ended in this process. */
   get lastCode(): ExitCode {
     return this.#lastCode;
   }
@@ -52,12 +52,12 @@ export class ChatAgent {
     const { openTurnId } = agent.state;
     await agent.start();
     if (openTurnId !== null) await this.#follow(agent, openTurnId);
-    else if (agent.state.status === "paused") this.#say("Paused. The next message ends that.");
+    else if (agent.state.status === "paused") this.#say("Paused. The next message ends the pause.");
   }
 
   async send(text: string): Promise<void> {
     if (this.#open !== undefined) {
-      this.#say(`Not sent: the last turn is still open, it is ${this.#open.state}. ${wayOut(this.#open)}`);
+      this.#say(`Not sent: the last turn is still ${this.#open.state}. ${wayOut(this.#open)}`);
       return;
     }
     const agent = await this.#theAgent();
@@ -87,11 +87,11 @@ export class ChatAgent {
     const turn = agent.turn(open.turnId);
     await turn.abort(`aborted in the chat by ${userName()}`);
     const result = await turn.result;
-    // The end of a running turn is handled where it is followed.
+    // `#follow` handles the end of a running turn.
     if (open.state !== "running") await this.#ended(agent, result);
   }
 
-  /** Asks the person again about the requests that were put off. */
+  /** Asks the person again about postponed requests. */
   async askAgain(): Promise<void> {
     if (this.#agent === undefined || this.#open?.state !== "waiting") return;
     this.#desk.askAgain();
@@ -112,7 +112,7 @@ export class ChatAgent {
   }
 
   async #ended(agent: Agent, result: TurnResult): Promise<void> {
-    // The pause was for this turn, which has ended in spite of it.
+    // The pause was meant for this turn, which has ended anyway.
     await this.#pausing?.catch(() => {});
     if (this.#pausing !== undefined) await agent.resume();
     this.#pausing = undefined;
@@ -124,7 +124,7 @@ export class ChatAgent {
   async #waits(rest: Extract<TurnRest, { status: "waiting" }>): Promise<void> {
     const { runtime, job } = this.#setup;
     const { turnId } = rest;
-    // Requests that were open at the pause stay open, and are asked again after it.
+    // Requests that were open at the pause remain open, and are asked again after it.
     if (rest.reason === "paused" || this.#agent?.state.status === "paused") {
       await treeAtRest(runtime.stores, { runtime, rootAgentId: job.rootAgentId, isElsewhere: false });
       this.#open = { turnId, state: "paused" };
@@ -136,20 +136,20 @@ export class ChatAgent {
   }
 }
 
-/** The next message begins a turn with a new budget; a lifetime budget stays used up. */
+/** What to do after a stop: the next message starts a turn with a new budget; a lifetime budget remains exhausted. */
 function wayOnText({ accountId }: LimitStop): string {
-  if (accountId.startsWith("turn:")) return "Type a message to go on: the next turn has a new budget.";
+  if (accountId.startsWith("turn:")) return "Type a message to continue: the next turn has a new budget.";
   return "The lifetime budget of this agent is used up, so no further turn can run. /budget shows it.";
 }
 
 function wayOut({ state }: OpenTurn): string {
-  return `${state === "waiting" ? "/requests asks again" : "/resume goes on"}, /abort ends the turn.`;
+  return `${state === "waiting" ? "/requests asks again" : "/resume continues"}, /abort ends the turn.`;
 }
 
 const messagesShown = 6;
 const longestText = 160;
 
-/** The last messages of a conversation, one line each, without those of tools and hooks. */
+/** The last messages of a conversation on one line each, without those of tools and hooks. */
 export function recentLines(messages: readonly Message[]): string[] {
   const said = messages.flatMap((message) => {
     const text = oneLine(textOf(message.content));
@@ -168,12 +168,12 @@ export interface ChatSetup {
   readonly context: CliContext;
   readonly runtime: Runtime;
   readonly job: Job;
-  /** True if the agent exists. */
+  /** Whether the agent exists. */
   readonly isKnown: boolean;
-  /** Command line that resumes this conversation. */
+  /** Command line to resume this conversation. */
   readonly comeBack: string;
-  /** Ctrl-C as a key. */
+  /** Handles Ctrl-C on a terminal that reports it as a key. */
   readonly onInterrupt: () => void;
-  /** A line was typed. */
+  /** Called for each typed line. */
   readonly onTyped: () => void;
 }

@@ -15,11 +15,12 @@ import { ChatAgent, type ChatSetup } from "./chat-agent.ts";
 import { ChatView } from "./chat-view.ts";
 
 /**
- * A conversation between one agent and the person at a terminal, or a pipe.
- * Owns: the meaning of a typed line. Does not own: the agent, the runtime, the process.
+ * A conversation between one agent and a person at a terminal, or a pipe.
+ * Owns: the interpretation of a typed line. Does not own: the agent, the runtime, the process.
  *
  * Invariants
- * 1. A line is a message only while no turn is open. While something is asked, it is the reply. Commands work at any time.
+ * 1. A line is a message only while no turn is open. While a request is asked, it is the reply. Commands work at any
+ *    time.
  * 2. Only typed messages are sent to the agent.
  */
 export class ChatSession {
@@ -63,7 +64,7 @@ export class ChatSession {
     this.#agent = new ChatAgent(setup, this.#desk, (line) => this.say(line));
   }
 
-  /** Runs until the person leaves or the pipe ends, and returns the exit code. */
+  /** Runs until the person leaves or the pipe ends. Returns the exit code. */
   async run(): Promise<ExitCode> {
     const { runtime, job, isKnown, onTyped } = this.#setup;
     const subscription = runtime.subscribe((event) => {
@@ -88,7 +89,7 @@ export class ChatSession {
     }
   }
 
-  /** Ends the open turn; false when there is none. */
+  /** Aborts the open turn; returns false without one. */
   abort(): boolean {
     if (this.#agent.open === undefined) return false;
     void this.#guarded(() => this.#agent.abort());
@@ -103,7 +104,7 @@ export class ChatSession {
     for (const line of lines) this.say(line);
   }
 
-  /** Shows an error; the conversation goes on. */
+  /** Shows an error; the conversation continues. */
   async #guarded(work: () => Promise<void>): Promise<void> {
     try {
       this.#failure = undefined;
@@ -118,14 +119,14 @@ export class ChatSession {
   async #take(line: string): Promise<void> {
     const typed = chatLineOf(line);
     if (typed.type === "command") await this.#command(typed.command);
-    if (typed.type === "unknown") this.say(`There is no command /${typed.name}; /help shows those there are.`);
+    if (typed.type === "unknown") this.say(`There is no command /${typed.name}; /help lists the commands.`);
     if (typed.type === "message") await this.#agent.send(typed.text);
   }
 
-  /** Handles a line that was typed while a turn runs. False for a message, which is kept until the turn ends. */
+  /** Handles a line typed while a turn runs. Returns false for a message, which is kept until the turn ends. */
   #takeMeanwhile(line: string): boolean {
     const typed = chatLineOf(line);
-    if (typed.type === "message") this.say("(sent when this turn has ended)");
+    if (typed.type === "message") this.say("(will be sent when this turn has ended)");
     if (typed.type === "message") return false;
     void this.#guarded(() => this.#take(line));
     return true;
@@ -149,7 +150,7 @@ export class ChatSession {
         return await this.#agent.abort();
       case "exit":
         this.#isLeaving = true;
-        // Work in flight is paused at a safe point first. A turn that only waits for this person is left as it is.
+        // Running work is first paused at a safe point. A turn that only waits for this person is left unchanged.
         return this.#agent.open?.state === "running" && !this.#isAsking ? await this.#agent.pause() : undefined;
       default:
         command satisfies never;
@@ -177,7 +178,7 @@ export class ChatSession {
     };
   }
 
-  /** The next line that is not a command of the chat. */
+  /** Reads the next line that is not a command of the chat. */
   async #reply(prompt: string, options: NextOptions = {}): Promise<LineRead> {
     for (;;) {
       const read = this.#isLeaving ? "ended" : await this.#input.next(prompt, options);
@@ -193,21 +194,21 @@ export class ChatSession {
     const { context, job, comeBack } = this.#setup;
     const { open, isThere, lastCode } = this.#agent;
     if (open?.state === "waiting") this.#sayAll(waitingLines(open.requests, context.invocation, job.store.words));
-    if (isThere) this.#sayAll([`Carry on with: ${comeBack}`, ...job.store.remarks]);
+    if (isThere) this.#sayAll([`Resume with: ${comeBack}`, ...job.store.remarks]);
     if (open?.state === "waiting") return exitCodes.waiting;
     if (open !== undefined) return exitCodes.interrupted;
     return this.#isTerminal ? exitCodes.success : (this.#failure ?? lastCode);
   }
 }
 
-/** The commands of the chat, typed after a `/`, with their help. */
+/** The chat's commands, typed after a `/`, with their help. */
 const chatCommands = {
-  pause: "hold the agent and all below it at the next safe point",
+  pause: "pause the agent and its subagents at the next safe point",
   resume: "end the pause",
   abort: "end the open turn",
-  budget: "the accounts with their limits",
-  tree: "the agents, with their figures",
-  requests: "open requests; asks again about those that were put off",
+  budget: "show the accounts with their limits",
+  tree: "show the agents with their figures",
+  requests: "show open requests; asks again about postponed ones",
   help: "show this list",
   exit: "leave; nothing is lost",
 } as const;
@@ -220,7 +221,7 @@ type ChatLine =
   | { readonly type: "unknown"; readonly name: string }
   | { readonly type: "blank" };
 
-/** Parses a typed line. `//` at its start is a `/` of the message. */
+/** Parses a typed line. `//` at the start stands for a `/` of the message. */
 export function chatLineOf(line: string): ChatLine {
   const text = line.trim();
   if (text === "") return { type: "blank" };
@@ -239,7 +240,7 @@ export function helpLines(): string[] {
   return [...lines, "Anything else is a message; one that begins with / is typed with //."];
 }
 
-/** The output of /tree, /budget and /requests, from the store. */
+/** The output of /tree, /budget and /requests, read from the store. */
 const chatReports = {
   async tree(runtime: Runtime, rootAgentId: string, width: number): Promise<string[]> {
     const { agents, accounts } = await readStory(runtime.stores, rootAgentId, { hasTexts: false });

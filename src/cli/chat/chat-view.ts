@@ -8,21 +8,21 @@ interface ChatViewOptions {
   readonly write: (text: string) => void;
   readonly paint: Paint;
   readonly rootAgentId: string;
-  /** Maximum width of a line at this moment. */
+  /** Current maximum width of a line. */
   readonly columns: () => number;
 }
 
-/** Events that the chat shows in another form: as a question, as the answer, or by its prompt. */
+/** Events that the chat shows in another form: as a question, an answer, or a prompt. */
 const untold: readonly TroupeEvent["type"][] = ["request.opened", "model.responded", "lifecycle.changed"];
 
 /**
- * Writes a conversation to a terminal or a pipe: the text of the agent as it streams, and a line for each notable event of
+ * Writes a conversation to a terminal or a pipe: the agent's text as it streams, and a line for each notable event of
  * the tree.
- * Owns: whether a line is begun, and how much of the answer was written. Does not own: the stream, the typed input.
+ * Owns: whether a line is open, and how much of the answer was written. Does not own: the stream, the typed input.
  */
 export class ChatView {
   readonly #options: ChatViewOptions;
-  /** The written text of this step. */
+  /** Text of this step that was written. */
   #streamed = "";
   #isLineBegun = false;
   #heldBack: TroupeEvent[] | undefined;
@@ -43,7 +43,7 @@ export class ChatView {
     this.#options.write(`${line}\n`);
   }
 
-  /** Holds events back while a person is asked something; the returned function releases them. */
+  /** Delays events while a person is asked a question; the returned function releases them. */
   hold(): () => void {
     this.#endLine();
     this.#heldBack ??= [];
@@ -83,14 +83,14 @@ export class ChatView {
   #stream(delta: string): void {
     const text = printable(delta);
     this.#streamed += text;
-    // Leaves out empty lines at the start of an answer.
+    // Skips empty lines at the start of an answer.
     const shown = this.#streamed === text ? text.trimStart() : text;
     if (shown === "") return;
     this.#options.write(shown);
     this.#isLineBegun = !shown.endsWith("\n");
   }
 
-  /** Takes the whole answer so far: adds what is missing, or starts again if something else was written. */
+  /** Writes the missing rest of the answer so far, or the whole answer again if the written text differs. */
   #replace(whole: string): void {
     const text = printable(whole);
     if (!text.startsWith(this.#streamed)) {

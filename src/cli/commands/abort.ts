@@ -9,7 +9,10 @@ export interface AbortOptions extends StoreOptions {
   readonly reason?: string | undefined;
 }
 
-/** Aborts an agent's open turn and all below it through the store. The process that runs it sees the mark, now or later. */
+/**
+ * Aborts an agent's open turn and its subagents through the store. The process that runs the agent reads the abort, now
+ * or later.
+ */
 export async function abortCommand(context: CliContext, text: string, options: AbortOptions): Promise<ExitCode> {
   const { out, invocation } = context;
   const place = storeLocation(context, options);
@@ -25,7 +28,7 @@ export async function abortCommand(context: CliContext, text: string, options: A
             { turnId: openTurnId, by: userName(), reason, stopReason: "user_requested" },
             Date.now(),
           );
-    if (openTurnId === null) out(`${agentId} has no open turn; there is nothing to abort.`);
+    if (openTurnId === null) out(`${agentId} has no open turn to abort.`);
     else if (outcome?.type === "unchanged" && earlier === null) out(`${agentId} has just ended by itself.`);
     else {
       const resume = commandLine(invocation, "resume", [agentId, ...place.words]);
@@ -33,23 +36,23 @@ export async function abortCommand(context: CliContext, text: string, options: A
       const owner = await ownerOf(stores, key);
       const posted = outcome?.type === "marked" ? outcome.posted : [];
       const isWoken = owner === undefined && (await wakeWorkers(place, [agentId, ...posted]));
-      out(isWoken ? "No process ran it: a worker takes it and ends its turn." : heardText(owner, resume));
+      out(isWoken ? "No process ran it: a worker will end its turn." : heardText(owner, resume));
       if (owner === undefined && !isWoken) place.remarks.forEach(out);
     }
     return exitCodes.success;
   });
 }
 
-/** Says which process ends the turn. */
+/** The message about which process ends the turn. */
 export function heardText(owner: Owner | undefined, resumeCommand: string): string {
-  if (owner === undefined) return `No process runs it now: its turn ends when it is resumed (${resumeCommand}).`;
+  if (owner === undefined) return `No process runs it: its turn ends when it is resumed (${resumeCommand}).`;
   if (owner.isAlive === true) return `Process ${owner.pid} runs it and ends its turn.`;
-  return `Process ${owner.pid} of another machine holds it and ends its turn if it is still alive.`;
+  return `Process ${owner.pid} of another machine owns it and ends its turn if it is still alive.`;
 }
 
 /**
- * Wakes workers for agents that no process runs and that have a new command; `false` if there are no workers. Without a
- * wake a worker finds them somewhat later.
+ * Wakes workers for agents without a process that have a new command; returns `false` without workers. Otherwise a
+ * worker finds the agents somewhat later.
  */
 export async function wakeWorkers({ openQueues }: StoreLocation, agentIds: readonly string[]): Promise<boolean> {
   if (openQueues === undefined) return false;

@@ -49,7 +49,7 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
   });
 }
 
-/** Throws `InvalidInputError` for options that mean something only with --serve, or nothing with it. */
+/** Throws `InvalidInputError` for options that require --serve, or conflict with it. */
 function assertServeAlone({ serve, ...options }: AskOptions): void {
   const { port, host, auth, surfaces, chats, cors, hosts, log, metrics, proxies, drainSeconds } = options;
   const { resume, json, quiet, stately, inspect } = options;
@@ -74,20 +74,18 @@ function assertServeAlone({ serve, ...options }: AskOptions): void {
   const given = serve === true ? { resume, json, quiet, stately, inspect } : ofServer;
   const [strange] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (serve === true && budgetOf(options) !== undefined) {
-    throw new InvalidInputError("limits do not go with --serve: each turn has those of the team; leave them out");
+    throw new InvalidInputError("limits cannot be combined with --serve: each turn has the team's limits");
   }
   if (strange === undefined) return;
   const flag = `--${strange.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  throw new InvalidInputError(
-    serve === true ? `${flag} does not go with --serve` : `${flag} is for --serve; give that too, or leave it out`,
-  );
+  throw new InvalidInputError(serve === true ? `${flag} cannot be combined with --serve` : `${flag} requires --serve`);
 }
 
 async function resumeQuestion(context: CliContext, store: StoreLocation, options: AskOptions): Promise<ExitCode> {
   const { question, files, maxReaders } = options;
   if (question !== undefined || files !== undefined || maxReaders !== undefined) {
     throw new InvalidInputError(
-      "--resume carries a question on as it was asked; leave out --question, --files and --max-readers",
+      "--resume continues an earlier question; leave out --question, --files and --max-readers",
     );
   }
   return await withStore(store, "openExisting", async (stores) => {

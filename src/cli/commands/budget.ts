@@ -10,7 +10,10 @@ import { wakeWorkers } from "./abort.ts";
 
 export type SetBudgetOptions = StoreOptions & BudgetChangeOptions;
 
-/** Changes limits of an agent's life through the store. The process that runs the agent journals the change, now or later. */
+/**
+ * Changes limits of an agent's lifetime through the store. The process that runs the agent journals the change, now or
+ * later.
+ */
 export async function budgetCommand(context: CliContext, text: string, options: SetBudgetOptions): Promise<ExitCode> {
   const now = Date.now();
   const change = limitsChangeOf(budgetChangeOf(options), now);
@@ -22,7 +25,7 @@ export async function budgetCommand(context: CliContext, text: string, options: 
     assertBudgetSet(agentId, outcome);
     const { id: accountId, limits } = outcome.account;
     if (outcome.type === "unchanged") {
-      context.out(`${agentId} has these limits already.`);
+      context.out(`${agentId} already has these limits.`);
       return exitCodes.success;
     }
     context.out(`Changed: ${limitsChangeText({ accountId, limits, before: outcome.before })}`);

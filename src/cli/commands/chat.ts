@@ -15,18 +15,18 @@ import { keptOpen, type StoreOptions, storeLocation, withStore } from "../job/st
 
 export interface ChatOptions extends BudgetOptions, StoreOptions {
   readonly agentId?: string | undefined;
-  /** Name of the definition, where the file exports several. */
+  /** Name of the definition, if the file exports several. */
   readonly agent?: string | undefined;
   readonly inspect?: boolean | number | undefined;
   readonly stately?: boolean | undefined;
 }
 
-/** Runs a conversation with an agent that a file defines: a new agent, or the named one. */
+/** Runs a conversation with an agent from a file: a new agent, or the named one. */
 export async function chatCommand(context: CliContext, file: string, options: ChatOptions): Promise<ExitCode> {
   const store = storeLocation(context, options);
   const agentFile = await loadAgentFile(file, context.directory);
   const { agentId, agent: name } = options;
-  // For a new agent a missing name is found before a store is made.
+  // Checks the name before a store is created.
   if (agentId === undefined) chosenFirst(agentFile, file, { name });
   return await withStore(store, "open", async (stores) => {
     const rootAgentId = agentId ?? (await freshId(stores, "chat"));
@@ -55,23 +55,26 @@ interface Chat {
 
 async function runChat(context: CliContext, stores: Stores, chat: Chat, options: ChatOptions): Promise<ExitCode> {
   const { note } = context;
-  // A new chat is stored with its first message.
+  // A new chat is stored only with its first message.
   const inspector = await startInspection(options, chat.isKnown ? chat.job.rootAgentId : undefined);
   if (inspector) pageLines(inspector).forEach(note);
   const runtime = await createRuntime({
     agents: chat.job.agents,
     stores: keptOpen(stores),
     mayDecide: chat.job.mayDecide,
-    // Other jobs of the store may have been left on purpose.
+    // Other jobs of the store may have been left unfinished on purpose.
     recovers: "own",
     showCosts: true,
     streaming: inspector ? "always" : undefined,
   });
   inspector?.watch(runtime);
   const interrupts = new ChatInterrupts({
-    abort: () => session.say(session.abort() ? "Aborting; Ctrl-C again leaves." : "Ctrl-C again, or Ctrl-D, leaves."),
+    abort: () =>
+      session.say(
+        session.abort() ? "Aborting; press Ctrl-C again to leave." : "Press Ctrl-C again, or Ctrl-D, to leave.",
+      ),
     leave(exitCode) {
-      for (const line of [`Left at once; carry on with: ${chat.comeBack}`, ...chat.job.store.remarks]) note(line);
+      for (const line of [`Left at once; resume with: ${chat.comeBack}`, ...chat.job.store.remarks]) note(line);
       process.exit(exitCode);
     },
   });
@@ -83,7 +86,7 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, options:
     onTyped: () => interrupts.typed(),
   });
   const stopWatching = interrupts.watch(process, timingOf(context));
-  // Neither the timers of the runtime nor a pipe that has ended keep the process alive.
+  // Neither the runtime's timers nor an ended pipe keep the process alive.
   const alive = setInterval(() => {}, 60_000);
   try {
     return await session.run();

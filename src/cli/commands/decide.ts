@@ -18,25 +18,25 @@ import { type StoreOptions, type StoreLocation, storeLocation, withStore } from 
 import { stateText } from "../view/request-lines.ts";
 
 export interface DecideOptions extends JobOptions, StoreOptions, AgentsOption {
-  /** Name of the person who decides. Default: the user of the operating system. */
+  /** Name of the deciding person. Default: the user of the operating system. */
   readonly by?: string | undefined;
-  /** Whether to carry the agent on; `false` only records the decision. */
+  /** Whether to continue the agent; `false` only records the decision. */
   readonly run: boolean;
 }
 
 /** A decision from the command line. */
 export interface Wish {
-  /** The request's id or its start; `undefined` means the only open one that takes the verdict. */
+  /** The request's id or its prefix; `undefined` for the only open request that accepts the verdict. */
   readonly requestId: string | undefined;
   readonly verdict: Decide["verdict"];
   readonly reason?: string | undefined;
-  /** In place of the model's. */
+  /** Replaces the model's arguments. */
   readonly arguments?: JsonObject | undefined;
-  /** The answer as it was typed, and whether it tells of a failure. */
+  /** The answer as typed, and whether it reports a failure. */
   readonly answer?: { readonly text: string; readonly isError: boolean };
 }
 
-/** Decides a request, and carries its agent on unless a live process does. */
+/** Decides a request, and continues its agent unless a live process does. */
 export async function decideCommand(context: CliContext, wish: Wish, options: DecideOptions): Promise<ExitCode> {
   const store = storeLocation(context, options);
   return await withStore(store, "openExisting", (stores) => decideIn(context, { stores, store }, wish, options));
@@ -58,13 +58,13 @@ async function decideIn(
   const request = await findRequest(stores, text, verdict);
   const { requestId, rootAgentId } = request;
   const decide: Decide = { verdict, by: options.by ?? userName(), ...detailsOf(wish, request) };
-  // The error of the store says who decided it.
+  // The store's error contains the earlier decision.
   if (request.status !== "open") return await refuse(stores, requestId, decide);
-  if (text === undefined) say(`Takes ${requestId}, the only one that is open: ${request.prompt.split("\n")[0] ?? ""}`);
+  if (text === undefined) say(`Deciding ${requestId}, the only open request: ${request.prompt.split("\n")[0] ?? ""}`);
   const root = await findAgent(stores, rootAgentId);
   const owner = await ownerOfTree(stores, request);
   const isCarriedOn = options.run && owner === undefined && root.pause === null;
-  // Loaded first, so that an agent that cannot be carried on fails before the decision.
+  // Loaded first, so that an agent that cannot be continued fails before the decision.
   const job = isCarriedOn
     ? await jobToResume(context, stores, { root, store }, options)
     : verdict === "edited"
@@ -86,13 +86,13 @@ function detailsOf({ reason, arguments: edited, answer }: Wish, request: AgentRe
   return { result: resultOf(request, answer.text), isError: answer.isError };
 }
 
-/** Always throws: the request was decided before, and the error says how. */
+/** Always throws: the request was already decided, and the error contains the decision. */
 async function refuse(stores: Stores, requestId: string, decide: Decide): Promise<ExitCode> {
   await decideStored(stores, requestId, decide);
   return exitCodes.success;
 }
 
-/** The process that runs the agent that asks, or its root. */
+/** The process that runs the requesting agent, or its root. */
 async function ownerOfTree(
   stores: Stores,
   { agentId, rootAgentId }: Pick<AgentRequest, "agentId" | "rootAgentId">,
@@ -101,13 +101,13 @@ async function ownerOfTree(
   return own ?? (await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: rootAgentId }));
 }
 
-/** The job whose tool checks edited arguments; `undefined` if the process that carries on checks them. */
+/** The job whose tool validates edited arguments; `undefined` if the process that continues the agent validates them. */
 async function jobToCheck(context: CliContext, job: () => Promise<Job>): Promise<Job | undefined> {
   try {
     return await job();
   } catch (error) {
     const { text } = failureOf(error, context.environment);
-    context.note(`The arguments are not checked here but by the process that carries the agent on: ${text}`);
+    context.note(`The process that continues the agent will validate the arguments: ${text}`);
     return undefined;
   }
 }
@@ -122,27 +122,27 @@ async function carryOn(context: CliContext, stores: Stores, { job, options, say 
   try {
     return await runJob(context, stores, job, options);
   } catch (error) {
-    // Another process has taken the agent meanwhile, and finds the decision in its inbox.
+    // Another process has taken over the agent, and finds the decision in its inbox.
     if (!(error instanceof AlreadyOwnedError)) throw error;
-    say(`Another process carries it on: ${error.message}.`);
+    say(`Another process continues it: ${error.message}.`);
     return exitCodes.success;
   }
 }
 
-/** Says which process carries on. */
+/** The message about which process continues the agent. */
 export function restText(
   owner: Owner | undefined,
   { agentId, pause }: Pick<AgentRecord, "agentId" | "pause">,
   resumeCommand: string,
 ): string {
-  if (owner?.isAlive === true) return `Process ${owner.pid} runs it and carries on.`;
+  if (owner?.isAlive === true) return `Process ${owner.pid} runs it and continues it.`;
   if (owner !== undefined)
-    return `Process ${owner.pid} of another machine holds it and carries on if it is still alive.`;
-  if (pause !== null) return `Recorded. ${agentId} is paused; carry it on with: ${resumeCommand}`;
-  return `Recorded; no process runs it now. Carry it on with: ${resumeCommand}`;
+    return `Process ${owner.pid} of another machine owns it and continues it if it is still alive.`;
+  if (pause !== null) return `Recorded. ${agentId} is paused; resume it with: ${resumeCommand}`;
+  return `Recorded; no process runs it. Resume it with: ${resumeCommand}`;
 }
 
-/** The part of the program behind the request that is known here. */
+/** The program behind the request, as far as this process knows it. */
 export interface KnownProgram {
   readonly definitions?: readonly AgentDefinition[] | undefined;
   /** Its rule on who may decide. */
@@ -150,8 +150,10 @@ export interface KnownProgram {
 }
 
 /**
- * Decides a request in the store without running its agent. The process that runs it sees the decision, now or later. Edited arguments are checked where their tool is among `definitions`. Throws `RequestConflictError` when it was decided
- * before, `InvalidInputError` where the verdict or the arguments do not fit, or the rule says no.
+ * Decides a request in the store without running its agent. The process that runs the agent reads the decision, now or
+ * later. Edited arguments are validated if their tool is among `definitions`. Throws `RequestConflictError` if the
+ * request was already decided, and `InvalidInputError` if the verdict or the arguments are invalid, or the rule
+ * refuses.
  */
 export async function decideStored(
   stores: Stores,
@@ -170,18 +172,18 @@ export async function decideStored(
   return await desk.decide(requestId, decide);
 }
 
-/** What a person wants to decide. */
+/** A request to decide. */
 export interface Decidable {
   readonly request: AgentRequest;
   readonly root: AgentRecord;
-  /** The job that carries the agent on, if it is known. */
+  /** The job that continues the agent, if known. */
   readonly job: Job | undefined;
 }
 
 /**
- * Who may decide a request: the rule of the agent file, from `--agents` or, where the store knows it, the one that the agent
- * was started with. Throws `InvalidInputError` if the runtime that opened the request had a rule and none is found: without
- * the rule, the command decides nothing.
+ * The rule on who may decide a request: from the agent file in `--agents`, or from the file that the store names.
+ * Throws `InvalidInputError` if the runtime that opened the request had a rule and none is found: without the rule, the
+ * command decides nothing.
  */
 export async function ruleFor(
   context: CliContext,

@@ -15,11 +15,11 @@ export interface ExportOptions extends StoreOptions {
   readonly html?: string | undefined;
   readonly trace?: string | undefined;
   readonly namesOnly?: boolean | undefined;
-  /** Files that exist are written over. */
+  /** Overwrites existing files. */
   readonly force?: boolean | undefined;
 }
 
-/** Writes a run into files: whole, as a page, or as a trace. */
+/** Writes a run to files: in full, as a page, or as a trace. */
 export async function exportCommand(context: CliContext, text: string, options: ExportOptions): Promise<ExitCode> {
   const { json, html, trace, namesOnly, force = false } = options;
   const paths = [json, html, trace].filter((path) => path !== undefined);
@@ -27,7 +27,7 @@ export async function exportCommand(context: CliContext, text: string, options: 
     throw new InvalidInputError("give the file to write: --json FILE, --html FILE or --trace FILE");
   }
   if (new Set(paths.map((path) => resolve(context.directory, path))).size < paths.length) {
-    throw new InvalidInputError("two formats go to the same file; give each its own");
+    throw new InvalidInputError("two formats have the same file; give each its own");
   }
   for (const path of paths) await assertWritable(context, path, force);
   return await withStore(storeLocation(context, options), "openExisting", async (stores) => {
@@ -41,20 +41,20 @@ export async function exportCommand(context: CliContext, text: string, options: 
   });
 }
 
-/** Throws `InvalidInputError` before the run is read, which may take long. */
+/** Checks the files before the run is read, which may take long. Throws `InvalidInputError`. */
 async function assertWritable({ directory }: CliContext, path: string, force: boolean): Promise<void> {
   const target = resolve(directory, path);
   const known = await lstat(target).catch(() => undefined);
   if (known?.isDirectory() === true) throw new InvalidInputError(`${path} is a folder; give the path of a file`);
-  if (known && !force) throw new InvalidInputError(`${path} exists; give another file, or --force to write over it`);
+  if (known && !force) throw new InvalidInputError(`${path} exists; give another file, or --force to overwrite it`);
   await access(dirname(target), constants.W_OK).catch((cause: unknown) => {
     throw new InvalidInputError(describeFileError(path, cause), { cause });
   });
 }
 
 /**
- * The file has all of it or is as it was: a run may be larger than the disk. What agents have written is for the owner of the process
- * only.
+ * Writes the file atomically: a run may be larger than the disk. Only the process's owner may read it, because it
+ * contains the agents' texts.
  */
 async function write({ directory, out }: CliContext, path: string, content: string): Promise<void> {
   const target = resolve(directory, path);

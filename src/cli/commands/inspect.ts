@@ -20,7 +20,7 @@ export interface InspectOptions extends StoreOptions, AgentsOption {
   readonly by?: string | undefined;
 }
 
-/** Serves the page over a store, or over a run in a file, until Ctrl-C. */
+/** Serves the page for a store, or for a run in a file, until Ctrl-C. */
 export async function inspectCommand(
   context: CliContext,
   what: string | undefined,
@@ -35,8 +35,8 @@ export async function inspectCommand(
     feed.add(source);
     const server = await serveFeed(feed, { port, mayAct: source.actor !== undefined });
     context.out(`Inspect ${name} at ${server.url}`);
-    if (source.actor !== undefined) context.out(`To look on only: ${server.watchUrl}`);
-    context.note("Ctrl-C ends it.");
+    if (source.actor !== undefined) context.out(`Read-only: ${server.watchUrl}`);
+    context.note("Press Ctrl-C to stop.");
     if (open === true) openBrowser(server.url);
     await interrupted();
     await server.close();
@@ -48,7 +48,7 @@ export async function inspectCommand(
 
 interface Opened {
   readonly source: FeedSource;
-  /** The run to show first. */
+  /** The run that the page shows first. */
   readonly run: string | undefined;
   readonly name: string;
   close(): Promise<void>;
@@ -56,7 +56,7 @@ interface Opened {
 
 async function openFile({ directory }: CliContext, path: string): Promise<Opened> {
   const text = await readFile(resolve(directory, path), "utf8").catch((cause: unknown) => {
-    throw new InvalidInputError(`${path} cannot be read; give a file that \`export --json\` has written`, { cause });
+    throw new InvalidInputError(`${path} cannot be read; give a file written by \`export --json\``, { cause });
   });
   const { runId, ...source } = await importRun(text);
   return { source: { ...source, isFile: true }, run: runId, name: path, close: () => source.stores.close() };
@@ -89,7 +89,7 @@ async function openStore(context: CliContext, what: string | undefined, options:
   }
 }
 
-/** Resolves at Ctrl-C, or when the process is told to end. */
+/** Resolves at Ctrl-C or SIGTERM. */
 export async function interrupted(): Promise<void> {
   const { promise, resolve: end } = Promise.withResolvers<void>();
   // The server does not keep the process alive.
@@ -102,7 +102,7 @@ export async function interrupted(): Promise<void> {
   clearInterval(alive);
 }
 
-/** Opens the address, which is printed anyway: on a machine without a browser it does nothing. */
+/** Opens the address in a browser. Fails silently without one, because the address is also printed. */
 function openBrowser(url: string): void {
   const command = process.platform === "darwin" ? "open" : process.platform === "win32" ? "explorer" : "xdg-open";
   const child = spawn(command, [url], { stdio: "ignore", detached: true });

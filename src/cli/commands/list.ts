@@ -25,9 +25,9 @@ export interface ListedAgent extends AgentStatus {
   readonly subagents: number;
   readonly createdAt: number;
   readonly lastActivity: number;
-  /** The question or input it was started with. */
+  /** The question or input that started it. */
   readonly task: string;
-  /** For `--after`: the next page begins behind it. */
+  /** For `--after`: the next page starts after this row. */
   readonly cursor: string;
 }
 
@@ -54,7 +54,7 @@ export interface AgentPage {
   readonly hasMore: boolean;
 }
 
-/** A page of root agents, newest first. Reads only the agents of the page, their trees, and the one behind it. */
+/** A page of root agents, newest first. Reads only the agents of the page, their trees, and one further agent. */
 export async function agentPage(stores: Stores, limit: number, after: string | undefined): Promise<AgentPage> {
   const filter = { tenant: DEFAULT_TENANT, rootsOnly: true, order: "newest", limit: limit + 1, after } as const;
   const roots = await stores.listAgents(filter);
@@ -102,7 +102,7 @@ const columns: readonly Column[] = [
   { title: "TASK", maxWidth: 60, minWidth: 16 },
 ];
 
-/** The table of `list`, and below it the number of unfinished agents and open requests. */
+/** The table of `list`, followed by the number of unfinished agents and open requests. */
 export function listLines(listed: readonly ListedAgent[], width: number): string[] {
   const rows = listed.map((agent) => [
     agent.agentId,
@@ -118,7 +118,7 @@ export function listLines(listed: readonly ListedAgent[], width: number): string
   ).length;
   const asking = listed.reduce((total, agent) => total + agent.openRequests, 0);
   const remarks = [
-    ...(unfinished > 0 ? [`${formatNumberOf(unfinished, "agent")} to carry on: see \`resume --help\`.`] : []),
+    ...(unfinished > 0 ? [`${formatNumberOf(unfinished, "agent")} to resume: see \`resume --help\`.`] : []),
     ...(asking > 0 ? [`${formatNumberOf(asking, "request")} to decide: see \`requests\`.`] : []),
   ];
   return [...tableLines(columns, rows, width), ...(remarks.length > 0 ? ["", ...remarks] : [])];

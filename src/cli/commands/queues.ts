@@ -6,7 +6,7 @@ import { formatTime } from "../view/format.ts";
 import { type Column, tableLines } from "../view/table.ts";
 
 export interface QueuesOptions extends StoreOptions {
-  /** Most dead letters to show of each queue. */
+  /** Maximum number of dead letters to show for each queue. */
   readonly limit?: number | undefined;
   readonly json?: boolean | undefined;
 }
@@ -15,9 +15,9 @@ type DeadLetter = Awaited<ReturnType<Queues["deadLetters"]>>[number];
 
 /** A row of `queues`. */
 export interface ShownQueue extends Omit<QueueCount, "deaths" | "refused"> {
-  /** Live processes that work on it. */
+  /** Live processes that serve the queue. */
   readonly workers: number;
-  /** The newest first. */
+  /** Newest first. */
   readonly deadLetters: readonly DeadLetter[];
 }
 
@@ -90,7 +90,7 @@ const letterColumns: readonly Column[] = [
   { title: "WHY", maxWidth: 160 },
 ];
 
-/** The jobs that were given up, and why. */
+/** The jobs that were given up, with their reasons. */
 export function deadLetterTable(letters: readonly DeadLetter[]): string[] {
   const rows = letters.map(({ queue, job, jobId, cause, at }) => [
     formatTime(at),
@@ -103,7 +103,7 @@ export function deadLetterTable(letters: readonly DeadLetter[]): string[] {
   return tableLines(letterColumns, rows);
 }
 
-/** `agent ask-mibodu`, `call ask-mibodu#1:1:0, attempt 2`; undefined if the content is not known. */
+/** `agent ask-mibodu`, `call ask-mibodu#1:1:0, attempt 2`; `undefined` if the content is unknown. */
 function jobText(job: DeadLetter["job"]): string | undefined {
   if (job === null) return undefined;
   if (job.kind === "wake") return `agent ${job.agentId}`;

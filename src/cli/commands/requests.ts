@@ -10,13 +10,13 @@ import { columnsOf } from "../view/table.ts";
 
 export interface RequestsOptions extends StoreOptions {
   readonly json?: boolean | undefined;
-  /** Includes decided and closed ones. */
+  /** Includes decided and closed requests. */
   readonly all?: boolean | undefined;
   readonly limit?: number | undefined;
   readonly after?: string | undefined;
 }
 
-/** Lists the open requests of a store, over all its trees, oldest first. */
+/** Lists the open requests of a store in all its trees, oldest first. */
 export async function requestsCommand(context: CliContext, options: RequestsOptions): Promise<ExitCode> {
   const { out, note } = context;
   const place = storeLocation(context, options);
@@ -52,7 +52,7 @@ export async function requestPage(
 
 function nothingText({ name }: StoreLocation, { all, after }: RequestsOptions): string {
   if (after !== undefined) return `There are no more requests in ${name}.`;
-  return all === true ? `Nothing was ever asked in ${name}.` : `Nothing in ${name} waits for a decision or an answer.`;
+  return all === true ? `There are no requests in ${name}.` : `Nothing in ${name} waits for a decision or an answer.`;
 }
 
 function moreWords({ all, limit }: RequestsOptions, placed: readonly PlacedRequest[]): readonly string[] {
@@ -65,7 +65,7 @@ function moreLine({ invocation }: CliContext, place: StoreLocation, words: reado
   return `More: ${commandLine(invocation, "requests", [...words, ...place.words])}`;
 }
 
-/** Commands to type next. */
+/** Commands to run next. */
 function wayOnLines(
   context: CliContext,
   place: StoreLocation,

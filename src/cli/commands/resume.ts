@@ -12,14 +12,14 @@ import { type StoreOptions, type StoreLocation, storeLocation, withStore } from 
 
 export type ResumeOptions = JobOptions & StoreOptions & AgentsOption & BudgetOptions;
 
-/** Carries on one agent, or one after the other all unfinished ones that no process runs. */
+/** Continues one agent, or one after the other all unfinished agents without a process. */
 export async function resumeCommand(
   context: CliContext,
   text: string | undefined,
   options: ResumeOptions,
 ): Promise<ExitCode> {
   if (text === undefined && budgetOf(options) !== undefined) {
-    throw new InvalidInputError("a budget is for one turn: name the agent that it is for");
+    throw new InvalidInputError("a budget applies to one turn: name the agent");
   }
   const store = storeLocation(context, options);
   return await withStore(store, "openExisting", async (stores) => {
@@ -44,7 +44,7 @@ async function resumeAll(
   for (const root of unfinished) {
     const owner = await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: root.agentId });
     if (owner?.isAlive === true) {
-      context.note(`${root.agentId} is left alone: process ${owner.pid} runs it.`);
+      context.note(`${root.agentId} is skipped: process ${owner.pid} runs it.`);
       continue;
     }
     const code = await resumeQuietly(context, root, async () => {
@@ -57,7 +57,7 @@ async function resumeAll(
   return exitCode;
 }
 
-/** Reports an agent that cannot be carried on, so that the others still are. */
+/** Reports an agent that cannot be continued, so that the others still are. */
 async function resumeQuietly(
   context: CliContext,
   { agentId }: AgentRecord,

@@ -12,11 +12,11 @@ import { type StoreOptions, storeLocation, withStore } from "../job/store-locati
 
 export interface RunOptions extends JobOptions, BudgetOptions, StoreOptions {
   readonly agentId?: string | undefined;
-  /** Name of the definition, where the file exports several. */
+  /** Name of the definition, if the file exports several. */
   readonly agent?: string | undefined;
 }
 
-/** Runs one turn of an agent that a file defines: a new agent, or the named one. */
+/** Runs one turn of an agent from a file: a new agent, or the named one. */
 export async function runCommand(
   context: CliContext,
   file: string,
@@ -26,7 +26,7 @@ export async function runCommand(
   const store = storeLocation(context, options);
   const agentFile = await loadAgentFile(file, context.directory);
   const { agentId, agent: name } = options;
-  // For a new agent a missing name is found before a store is made.
+  // Checks the name before a store is created.
   if (agentId === undefined) chosenFirst(agentFile, file, { name });
   const input = await readArgument(context, given);
   return await withStore(store, "open", async (stores) => {

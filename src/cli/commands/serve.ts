@@ -24,28 +24,28 @@ import { type FileOptions, type ServedFiles, servedFiles } from "../serve/served
 import { serveWebhooks, type WebhookWords } from "../serve/serve-webhooks.ts";
 import { type LoadedSurfaces, loadSurfaces } from "../serve/surfaces.ts";
 
-/** Where a server listens, and to whom. */
+/** Address of the server, and who may call it. */
 export interface ListenOptions extends WebhookWords {
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port?: number | undefined;
   readonly host?: string | undefined;
   readonly auth?: AuthWay | undefined;
-  /** Names of surfaces, with commas. Default: all whose packages are there. */
+  /** Comma-separated names of surfaces. Default: all whose packages are installed. */
   readonly surfaces?: string | undefined;
-  /** Headers in which front ends name their chats. */
+  /** Headers with the front end's chat id. */
   readonly chats?: readonly string[] | undefined;
-  /** Origins of pages in browsers. */
+  /** Allowed origins of web pages. */
   readonly cors?: readonly string[] | undefined;
-  /** Values that `Host` may have. */
+  /** Allowed values of `Host`. */
   readonly hosts?: readonly string[] | undefined;
   /** Prints a line for each answered request. */
   readonly log?: boolean | undefined;
-  /** The clients that see `/metrics`. */
+  /** Access to `/metrics`. */
   readonly metrics?: MetricsWay | undefined;
-  /** Proxies in front of the server. */
+  /** Number of proxies in front of the server. */
   readonly proxies?: number | undefined;
   readonly drainSeconds?: number | undefined;
-  /** With `false` the server has no page. */
+  /** `false` disables the page. */
   readonly page?: boolean | undefined;
 }
 
@@ -53,14 +53,14 @@ export interface ListenOptions extends WebhookWords {
 export type MetricsWay = "local" | "open" | "off";
 
 type PlaceOptions = ListenOptions & StoreOptions & Pick<WhereOptions, "on">;
-/** What `serveRuntime()` takes beside the runtime. */
+/** Options of `serveRuntime()`. */
 export type ServeOptions = PlaceOptions & FileOptions;
 
-/** Apart from the jobs of other commands, so that a server carries on its own agents alone. */
+/** Separate from the jobs of other commands, so that a server continues only its own agents. */
 const serveStorePath = "./.troupe/serve.db";
-/** The part of the time to leave that the server's open requests have, before turns come to rest. */
+/** Share of the drain time for the server's open requests, before turns are stopped. */
 const closingShare = 1 / 5;
-/** The version under which an agent of a module is served in the form of Teal Agents. */
+/** Version of a module's agent in URLs of Teal Agents. */
 const moduleVersion = "1.0";
 
 /** Serves the agents of these files over HTTP until a signal ends it. */
@@ -75,7 +75,7 @@ export async function serveCommand(
   return await serve(context, { served, workerWords, store, input: "Hello, what can you do?" }, options);
 }
 
-/** Serves the team of `ask`: callers ask the questions. */
+/** Serves the team of `ask`; callers send the questions. */
 export async function serveAsk(context: CliContext, job: AskJob, options: PlaceOptions): Promise<ExitCode> {
   const store = servedStore(context, options);
   const pace = { reach: reachOf(store), tokensPerSecond: offlineSpeedOf(context.environment) };
@@ -85,10 +85,10 @@ export async function serveAsk(context: CliContext, job: AskJob, options: PlaceO
 
 interface Serving {
   readonly served: ServedFiles;
-  /** The options of a `worker` that knows these agents. */
+  /** Options of a `worker` for these agents. */
   readonly workerWords: readonly string[];
   readonly store: StoreLocation;
-  /** What the printed command asks. */
+  /** Input of the printed example command. */
   readonly input: string;
 }
 
@@ -96,7 +96,7 @@ async function serve(context: CliContext, serving: Serving, options: PlaceOption
   const { store } = serving;
   const { port = usualPort, host = "127.0.0.1", on, auth = "token" } = options;
   const access = serveAuth(auth, context.environment);
-  // What can be checked without the store is checked before the store makes a file.
+  // Checks everything that needs no store before the store creates a file.
   assertWhere(store, { on });
   const surfaces = await loadSurfaces(options.surfaces);
   const webhooks = await serveWebhooks(options, context);
@@ -137,7 +137,7 @@ async function serveStores(
     stores: keptOpen(stores),
     mayDecide: served.mayDecide,
     showCosts: true,
-    // Readers come a moment after the turn that they asked for.
+    // Readers may connect shortly after the turn that they read has started.
     streaming: "always",
     ...part,
   });
@@ -166,7 +166,7 @@ async function serveStores(
       url,
       page:
         page?.listensAt(listening.url) ??
-        `  Page: none here (${noPage}); \`inspect\` shows the agents of a store on its machine`,
+        `  Page: none (${noPage}); \`inspect\` shows the agents of a store on its machine`,
       surfaces,
       access,
       place,
@@ -183,14 +183,14 @@ async function serveStores(
   }
   return await workUntilTold(context, {
     drainSeconds,
-    plan: () => "nothing new, streams end, turns come to a safe point.",
-    atOnce: "what was at work is carried on at the next start.",
-    late: "it is carried on at the next start.",
+    plan: () => "no new requests, streams end, turns stop at a safe point.",
+    atOnce: "running turns continue at the next start.",
+    late: "it continues at the next start.",
     leave: async (ms) => {
       page?.close();
       await server.close({ timeoutMs: Math.round(ms * closingShare) });
       const { left } = await runtime.drain({ timeoutMs: Math.round(ms * (1 - closingShare)) });
-      return left === 0 ? "Left; nothing was cut off." : `Left; ${left} cut off, which go on at the next start.`;
+      return left === 0 ? "Left; nothing was cut off." : `Left; ${left} cut off, which continue at the next start.`;
     },
   });
 }

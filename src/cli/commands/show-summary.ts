@@ -10,7 +10,7 @@ interface ShowSummaryOptions extends StoreOptions {
   readonly json?: boolean | undefined;
 }
 
-/** Shows the run of an agent in short, as the page of the inspector does. */
+/** Shows a summary of an agent's run, like the inspector's page. */
 export async function showSummaryCommand(
   context: CliContext,
   text: string,

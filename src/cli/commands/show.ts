@@ -33,9 +33,9 @@ import { showSummaryCommand } from "./show-summary.ts";
 export interface ShowOptions extends StoreOptions {
   readonly json?: boolean | undefined;
   readonly full?: boolean | undefined;
-  /** Only the accounts. */
+  /** Shows only the accounts. */
   readonly budget?: boolean | undefined;
-  /** Only the run in short. */
+  /** Shows only the summary of the run. */
   readonly summary?: boolean | undefined;
 }
 
@@ -45,14 +45,14 @@ interface Shown {
   readonly tree: readonly AgentOverview[];
   readonly accounts: readonly Account[];
   readonly budgets: BudgetTree;
-  /** Of the newest turn. */
+  /** Trace of the newest turn. */
   readonly trace: readonly TraceEntry[];
   readonly messages: readonly Message[];
-  /** Of it and all below it, decided ones too; oldest first. */
+  /** Requests of the agent and its subagents, including decided ones; oldest first. */
   readonly requests: readonly PlacedRequest[];
 }
 
-/** Shows all that the store holds of one agent. Another process may run it meanwhile. */
+/** Shows everything that is stored about one agent. Another process may run it meanwhile. */
 export async function showCommand(
   context: CliContext,
   text: string | undefined,
@@ -70,7 +70,7 @@ export async function showCommand(
   return exitCodes.success;
 }
 
-/** Only JSON holds the texts of the whole tree. */
+/** Only JSON output contains the texts of the whole tree. */
 async function gather(stores: Stores, text: string, hasTexts: boolean): Promise<Shown> {
   const record = await findAgent(stores, text);
   const key = { tenant: DEFAULT_TENANT, agentId: record.agentId };
@@ -100,7 +100,7 @@ async function gather(stores: Stores, text: string, hasTexts: boolean): Promise<
   };
 }
 
-/** An agent and all below it. Relies on parents coming before their children. */
+/** An agent and its subagents. Requires that parents come before their children. */
 function subtreeOf(agents: readonly AgentOverview[], agentId: string): AgentOverview[] {
   const within = new Set<string>();
   return agents.filter(({ agentId: id, parentAgentId }) => {
@@ -123,7 +123,7 @@ function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
   const now = Date.now();
   const wrapped = (lines: readonly string[]): string[] => lines.flatMap((line) => wrapText(line, width));
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
-  const state = [statusText(status), turn, ...(status.pid === null ? ["no process runs it now"] : [])].join(", ");
+  const state = [statusText(status), turn, ...(status.pid === null ? ["no process runs it"] : [])].join(", ");
   return [
     ...wrapped([`${agentId}: ${definition.name}, ${state}; made ${formatTime(createdAt)}`]),
     ...section("Tree", summaryLines(tree, { accounts, now }, width)),
@@ -158,7 +158,7 @@ function jsonOf({ record, status, tree, accounts, trace, messages, requests: pla
 const shortText = 160;
 const shortLines = 12;
 
-/** Messages for a person to read. Long ones are cut unless `isFull`. */
+/** Messages as text. Long ones are cut unless `isFull`. */
 export function historyLines(messages: readonly Message[], isFull: boolean): string[] {
   return messages.flatMap((message) => {
     const text = printable(textOf(message.content)).trim();
@@ -186,7 +186,7 @@ function clipped(text: string, isFull: boolean): string {
   return isFull ? oneLine(text) : truncate(oneLine(text), shortText);
 }
 
-/** The trace of a turn, one line for each entry, with times from its start. */
+/** The trace of a turn, a line per entry, with times from the turn's start. */
 export function traceLines(trace: readonly TraceEntry[], isFull: boolean): string[] {
   const startedAt = trace[0]?.at ?? 0;
   return trace.map((entry) => {
@@ -212,7 +212,7 @@ export interface ShowBudgetOptions extends StoreOptions {
   readonly json?: boolean | undefined;
 }
 
-/** Shows the accounts of a tree. Without an id that of the newest root agent. */
+/** Shows the accounts of a tree; without an id, those of the newest root agent. */
 export async function showBudgetCommand(
   context: CliContext,
   text: string | undefined,
@@ -229,7 +229,7 @@ export async function showBudgetCommand(
   return exitCodes.success;
 }
 
-/** Throws `InvalidInputError` without an id: only `--budget` has a default agent. */
+/** Throws `InvalidInputError` without an id, because only `--budget` has a default agent. */
 export function assertNamed(agentId: string | undefined): asserts agentId is string {
   if (agentId !== undefined) return;
   throw new InvalidInputError("missing required argument 'agentId'; with --budget it may be left out");

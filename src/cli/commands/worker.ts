@@ -17,7 +17,7 @@ import { toldOf } from "../worker/worker-metrics.ts";
 
 export interface WorkerOptions extends DefinitionOptions, Omit<StoreOptions, "store"> {
   readonly queues?: QueuePlan | undefined;
-  /** Most agents at work at the same time. */
+  /** Maximum number of agents at work at the same time. */
   readonly concurrency?: number | undefined;
   readonly drainSeconds?: number | undefined;
   readonly metricsPort?: number | undefined;
@@ -26,7 +26,7 @@ export interface WorkerOptions extends DefinitionOptions, Omit<StoreOptions, "st
 
 export const usualConcurrency = 50;
 
-/** Works on agents and tool queues for any client of the same Redis until a signal ends it. */
+/** Runs agents and tool jobs for all clients of the same Redis until a signal ends it. */
 export async function workerCommand(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { redis, prefix, concurrency = usualConcurrency, metricsPort, metricsHost } = options;
   const place = storeLocation(context, { redis, prefix });
@@ -35,7 +35,7 @@ export async function workerCommand(context: CliContext, options: WorkerOptions)
     throw new InvalidInputError("a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS");
   }
   if (metricsHost !== undefined && metricsPort === undefined) {
-    throw new InvalidInputError("--metrics-host says where --metrics-port is; give that too");
+    throw new InvalidInputError("--metrics-host requires --metrics-port");
   }
   const { agents, mayDecide } = await definitionsOf(context, options);
   const definitions = collectDefinitions(agents);
@@ -49,7 +49,7 @@ export async function workerCommand(context: CliContext, options: WorkerOptions)
       work: { agents: concurrency, queues: queuePlan },
       mayDecide,
       showCosts: true,
-      // Readers of a server come a moment after their turn.
+      // Readers of a server may connect shortly after their turn has started.
       streaming: "always",
     });
     const told = toldOf(runtime);
@@ -64,12 +64,12 @@ export async function workerCommand(context: CliContext, options: WorkerOptions)
     context.out(readyLine({ names, concurrency, queuePlan, storeName: place.name, metricsUrl: endpoint?.url }));
     return await workUntilTold(context, {
       drainSeconds: options.drainSeconds,
-      plan: (seconds) => `no new work; what is at work has ${seconds} s.`,
-      atOnce: "other workers carry on what was at work.",
-      late: "other workers carry it on.",
+      plan: (seconds) => `no new work; running work has ${seconds} s.`,
+      atOnce: "other workers continue the running work.",
+      late: "other workers continue it.",
       leave: async (timeoutMs) => {
         const from = performance.now();
-        // Makes the worker not ready.
+        // The worker is no longer ready.
         told.leave();
         try {
           const before = await runtime.metrics().catch(() => null);
@@ -94,19 +94,18 @@ export interface DefinitionOptions {
   readonly maxReaders?: number | undefined;
 }
 
-/** The definitions that a worker knows: those of a file, the team of `ask`, or both. Throws `InvalidInputError` for neither. */
+/** The definitions of a worker: those of a file, the team of `ask`, or both. Throws `InvalidInputError` for neither. */
 export async function definitionsOf(
   { directory, environment }: Pick<CliContext, "directory" | "environment">,
   { agents: file, ask, files, model, maxReaders }: DefinitionOptions,
 ): Promise<{ readonly agents: readonly AgentDefinition[]; readonly mayDecide: AgentFile["mayDecide"] }> {
   if (file === undefined && ask !== true) {
-    throw new InvalidInputError("a worker has to know agents: give --agents FILE, or --ask for questions of `ask`");
+    throw new InvalidInputError("a worker needs agents: give --agents FILE, or --ask for questions of `ask`");
   }
   const strange =
     ask === true ? [] : Object.entries({ "--files": files, "--model": model, "--max-readers": maxReaders });
   const [misplaced] = strange.filter(([, value]) => value !== undefined);
-  if (misplaced !== undefined)
-    throw new InvalidInputError(`${misplaced[0]} is for --ask; give that too, or leave it out`);
+  if (misplaced !== undefined) throw new InvalidInputError(`${misplaced[0]} requires --ask`);
   const known = file === undefined ? undefined : await loadAgentFile(file, directory);
   const agents: AgentDefinition[] = [...(known?.agents ?? [])];
   if (ask === true) {
@@ -118,7 +117,7 @@ export async function definitionsOf(
 }
 
 export interface Readiness {
-  /** Definitions that it knows. */
+  /** Names of its definitions. */
   readonly names: readonly string[];
   readonly concurrency: number;
   readonly queuePlan: QueuePlan;
@@ -127,7 +126,7 @@ export interface Readiness {
   readonly metricsUrl: string | undefined;
 }
 
-/** The line that says what a worker works on and where. Printed when it is ready. */
+/** The line about a worker's agents, queues and store. Printed when it is ready. */
 export function readyLine({ names, concurrency, queuePlan, storeName, metricsUrl }: Readiness): string {
   const queues = Object.entries(queuePlan).map(queueText);
   return [
@@ -139,12 +138,12 @@ export function readyLine({ names, concurrency, queuePlan, storeName, metricsUrl
 
 type Counted = Pick<RuntimeMetrics, "turnsEnded" | "parked" | "toolJobs" | "deaths">;
 
-/** The line that says what a worker has done. `counted` is null if Redis did not answer. */
+/** The line about a worker's finished work. `counted` is null if Redis did not respond. */
 export function summaryLine(
   counted: Counted | null,
   { left, tookMs }: { readonly left: number; readonly tookMs: number },
 ): string {
-  const rest = left === 0 ? "nothing was cut off" : `${left} cut off, which others carry on`;
+  const rest = left === 0 ? "nothing was cut off" : `${left} cut off, which other workers continue`;
   return `Left after ${formatDuration(tookMs)}: ${[...(counted === null ? [] : [doneText(counted)]), rest].join("; ")}.`;
 }
 
@@ -153,6 +152,6 @@ function doneText({ turnsEnded, parked, toolJobs, deaths }: Counted): string {
     `${formatNumberOf(turnsEnded, "turn")} ended`,
     `${parked} parked`,
     `${formatNumberOf(toolJobs, "tool job")} run`,
-    ...(deaths === 0 ? [] : [`${formatNumberOf(deaths, "death")} of workers seen`]),
+    ...(deaths === 0 ? [] : [`${formatNumberOf(deaths, "death")} of workers observed`]),
   ].join(", ");
 }

@@ -2,19 +2,19 @@ import { createInterface, type Interface } from "node:readline";
 
 const clearToEnd = "\u001B[J";
 
-/** A line, or why there is none: the input has ended, or the wait was aborted. */
+/** A line, or why none was read: the input has ended, or the wait was aborted. */
 export type LineRead = { readonly line: string } | "ended" | "aborted";
 
 export interface NextOptions {
   /** Aborts the wait. */
   readonly signal?: AbortSignal | undefined;
-  /** Text to edit; on a terminal only. */
+  /** Initial text to edit; only on a terminal. */
   readonly prefill?: string | undefined;
 }
 
-/** Lines that a person types, or that come from a pipe. */
+/** Lines from a person or a pipe. */
 export interface LineInput {
-  /** The next line. One caller at a time. */
+  /** Reads the next line. Only one caller at a time. */
   next(prompt: string, options?: NextOptions): Promise<LineRead>;
   close(): void;
 }
@@ -22,21 +22,24 @@ export interface LineInput {
 interface LineInputOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  /** False for a pipe: then prompt and line are written to the output, so that it reads as a conversation. */
+  /** False for a pipe: prompt and line are then written to the output, so that it reads like a conversation. */
   readonly isTerminal: boolean;
-  /** Ctrl-C, which comes as a key while lines are edited. */
+  /** Handles Ctrl-C, which arrives as a key while lines are edited. */
   readonly onInterrupt: () => void;
-  /** Gets a line that no caller waits for, and returns whether it has handled it. Other lines are kept for the next caller. */
+  /**
+   * Called for a line without a waiting caller; returns whether it has handled the line. Other lines are kept for the
+   * next caller.
+   */
   readonly onUnasked?: ((line: string) => boolean) | undefined;
 }
 
 /**
- * Lines of a stream, each handed out once.
- * Owns: the lines that no caller has taken. Does not own: the streams.
+ * Lines of a stream, each returned once.
+ * Owns: the lines that no caller has read. Does not own: the streams.
  *
  * Invariants
- * 1. No line is lost: lines are handed out before the end of the stream is.
- * 2. A wait that is aborted takes no line.
+ * 1. No line is lost: all lines are returned before the end of the stream.
+ * 2. An aborted wait consumes no line.
  */
 export class ReadlineInput implements LineInput {
   readonly #options: LineInputOptions;
@@ -73,7 +76,7 @@ export class ReadlineInput implements LineInput {
     return read;
   }
 
-  /** Writes whole lines above the prompt. */
+  /** Writes complete lines above the prompt. */
   write(text: string): void {
     const { output, isTerminal } = this.#options;
     const isTyping = isTerminal && this.#waiter !== undefined;

@@ -2,11 +2,11 @@ import { z } from "zod";
 import type { Decide } from "../../runtime/index.ts";
 import { type AgentRequest, type Json, jsonSchema } from "../../state/index.ts";
 
-/** A parsed reply. `unclear` has a hint on what to type. */
+/** A parsed reply. `unclear` contains a hint on what to type. */
 export type Reply =
   | { readonly type: "decide"; readonly decide: Decide }
   | { readonly type: "later" }
-  /** The arguments are still to come. */
+  /** The arguments follow. */
   | { readonly type: "edit" }
   | { readonly type: "unclear"; readonly hint: string };
 
@@ -20,7 +20,7 @@ export function replyPrompt({ kind }: Pick<AgentRequest, "kind">): string {
     case "client":
       return "Its result, as text or JSON (or /reject <why>; an empty line leaves it for later): ";
     case "auth":
-      return "Only its program can give credentials. [n]o <why>, [l]ater: ";
+      return "Only the program can provide credentials. [n]o <why>, [l]ater: ";
     default:
       return kind satisfies never;
   }
@@ -53,7 +53,7 @@ export function replyOf(request: Pick<AgentRequest, "kind" | "arguments">, line:
   return { type: "unclear", hint: isApproval ? "Type y, n, e or l." : "Type n or l." };
 }
 
-/** Parses arguments that replace those of the model. */
+/** Parses arguments that replace the model's. */
 export function editOf(text: string): Reply {
   const value = jsonOf(text);
   if (value !== undefined) return { type: "decide", decide: { verdict: "edited", arguments: value } };
@@ -71,7 +71,9 @@ function rejected(reason: string): Reply {
   return { type: "decide", decide: { verdict: "rejected", ...(reason === "" ? {} : { reason }) } };
 }
 
-/** The result of an answer: for a client tool its JSON value, for a question the option that a number names, else the text. */
+/**
+ * The result of an answer: JSON for a client tool, the option with the typed number for a question, otherwise the text.
+ */
 export function resultOf({ kind, arguments: args }: Pick<AgentRequest, "kind" | "arguments">, text: string): Json {
   if (kind !== "client") return optionOf(args, text) ?? text;
   const value = jsonOf(text);
@@ -80,14 +82,14 @@ export function resultOf({ kind, arguments: args }: Pick<AgentRequest, "kind" | 
 
 const withOptionsSchema = z.object({ options: z.array(z.string()) });
 
-/** The option that a number names: `2` is the second one, unless an option is itself called `2`. */
+/** The option with a typed number: `2` is the second, unless an option is itself called `2`. */
 function optionOf(args: Json, text: string): string | undefined {
   const { data } = withOptionsSchema.safeParse(args);
   if (data === undefined || !/^[1-9]\d{0,2}$/.test(text) || data.options.includes(text)) return undefined;
   return data.options[Number(text) - 1];
 }
 
-/** Undefined for text that is not JSON. */
+/** `undefined` for text that is not JSON. */
 function jsonOf(text: string): Json | undefined {
   try {
     const parsed = jsonSchema.safeParse(JSON.parse(text));

@@ -1,22 +1,22 @@
 import { InvalidInputError } from "../../errors/index.ts";
 import type { CliContext } from "../cli-context.ts";
 
-/** The word of a command line in whose place standard input is read. */
+/** Argument that stands for standard input. */
 const fromStandardInput = "-";
 
-/** Most bytes that are read: more than any model takes, and little enough to hold in memory. */
+/** Maximum number of bytes read: more than any model accepts, but few enough for memory. */
 export const mostInputBytes = 10_000_000;
 
 /**
- * The text that a word of the command line stands for: the word itself, or all of standard input for `-`, without the line
- * break at its end. Throws `InvalidInputError` when the input is empty, too long or not UTF-8.
+ * The text of an argument: the argument itself, or all of standard input for `-`, without the line break at its end.
+ * Throws `InvalidInputError` if the input is empty, too long or not UTF-8.
  */
 export async function readArgument({ stdin, note }: Pick<CliContext, "stdin" | "note">, word: string): Promise<string> {
   if (word !== fromStandardInput) return word;
-  if (stdin.isTTY) note("Type the text; Ctrl-D at the start of a line ends it, Ctrl-C leaves.");
+  if (stdin.isTTY) note("Type the text; press Ctrl-D at the start of a line to end it, Ctrl-C to leave.");
   const text = decoded(await bytesOf(stdin)).replace(/\r?\n$/, "");
   if (text.trim() !== "") return text;
-  throw new InvalidInputError("standard input is empty; pipe the text in, or give it in place of -");
+  throw new InvalidInputError("standard input is empty; pipe the text in, or give it instead of -");
 }
 
 async function bytesOf(stdin: CliContext["stdin"]): Promise<Buffer> {

@@ -7,7 +7,7 @@ import { askingLines } from "../view/request-lines.ts";
 import type { LineInput } from "./line-input.ts";
 import { editOf, type Reply, replyOf, replyPrompt } from "./reply.ts";
 
-/** The terminal while a person is asked, from the first question to the last. */
+/** The terminal during the questions to a person. */
 export interface Conversation {
   ask(request: AgentRequest, signal: AbortSignal): Promise<PersonsReply>;
   say(line: string): void;
@@ -19,19 +19,20 @@ interface TerminalRequestsOptions {
   readonly rootAgentId: string;
   /** Name that is stored with the decisions. */
   readonly by: string;
-  /** The command lines with which another person decides a request. */
+  /** The command lines with which another person can decide a request. */
   readonly commandsFor: (request: AgentRequest) => readonly string[];
   readonly converse: () => Conversation;
 }
 
 /**
  * Asks the person at the terminal about the requests of one tree, one after the other, as soon as they are opened.
- * Owns: which requests were put off, and whether the input has ended. Does not own: the terminal, the turn.
+ * Owns: which requests were postponed, and whether the input has ended. Does not own: the terminal, the turn.
  *
  * Invariants
- * 1. One question at a time. It is taken back when it is decided elsewhere or when its turn ends.
- * 2. A request that was put off is not asked again until `askAgain`.
- * 3. A decision that is refused leaves the request open: it is asked again, until it is decided here or elsewhere.
+ * 1. One question at a time. A question is withdrawn when its request is decided elsewhere or its turn ends.
+ * 2. A postponed request is not asked again until `askAgain`.
+ * 3. After a refused decision the request remains open: it is asked again until it is decided in this process or
+ *    elsewhere.
  */
 export class TerminalRequests {
   readonly #options: TerminalRequestsOptions;
@@ -45,25 +46,25 @@ export class TerminalRequests {
     this.#options = options;
   }
 
-  /** Takes every event of the tree after its commit. */
+  /** Receives every event of the tree after its commit. */
   event(event: TroupeEvent): void {
     if (event.cursor === null) return;
     const isOver = (request: Pick<AgentRequest, "requestId" | "turnId">): boolean =>
       (event.type === "request.decided" && event.requestId === request.requestId) ||
       (isTurnEnd(event) && event.turnId === request.turnId);
     if (this.#asked && isOver(this.#asked.request)) this.#asked.controller.abort();
-    // A failure shows up in `rest`, which reads the store again.
+    // `rest` reads the store again, and reports a failure.
     if (event.type === "request.opened") this.#look().catch(() => {});
   }
 
-  /** Asks again about the requests that were put off. */
+  /** Asks again about postponed requests. */
   askAgain(): void {
     this.#putOff.clear();
   }
 
   /**
-   * Waits for the turn to end or to wait, while its requests are decided here. It counts as waiting only when the person
-   * put the requests off. `settled` is called again after each decision.
+   * Waits for the turn to end or to wait, while its requests are decided here. A turn counts as waiting only if the
+   * person postponed its requests. `settled` is called again after each decision.
    */
   async rest(settled: () => Promise<TurnRest>): Promise<TurnRest> {
     for (;;) {
@@ -122,7 +123,7 @@ export class TerminalRequests {
     if (reply === "later") this.#putOff.add(request.requestId);
     else if (reply === "ended") this.#isAbandoned = true;
     else if (reply === "aborted")
-      conversation.say("(not asked any more: it was decided elsewhere, or its turn has ended)");
+      conversation.say("(withdrawn: the request was decided elsewhere, or its turn has ended)");
     else await this.#decide(request, reply, conversation);
   }
 
@@ -140,13 +141,13 @@ export class TerminalRequests {
       if (!isRefused && !(error instanceof InvalidInputError || error instanceof RequestConflictError)) throw error;
       conversation.say(error.message);
       if (!isRefused) return;
-      conversation.say("This process waits. Decide as a person who may, from another terminal:");
+      conversation.say("This process waits. Decide as an authorized person from another terminal:");
       for (const line of commandsFor(request)) conversation.say(`    ${line}`);
     }
   }
 }
 
-/** The reply: a decision, or that it is put off, that the input has ended, or that the question was taken back. */
+/** The reply: a decision, postponed, the input has ended, or the question was withdrawn. */
 export type PersonsReply = Decide | "later" | "ended" | "aborted";
 
 /** Shows a request and asks until the reply is clear. */

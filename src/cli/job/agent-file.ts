@@ -13,21 +13,21 @@ const yamlEndings = [".yaml", ".yml"];
 
 type Definitions = readonly [AgentDefinition, ...AgentDefinition[]];
 
-/** The exports of an agent file that the command line uses. */
+/** The exports of an agent file that the commands use. */
 export interface AgentFile {
   /** `default`, `agent` and `agents`, in this order, each definition once. */
   readonly agents: Definitions;
-  /** Those that can be meant when no name is given: see `rootsIn`. */
+  /** Definitions that may run without a name: see `rootsIn`. */
   readonly roots: Definitions;
-  /** `mayDecide`: who may decide the requests of these agents. */
+  /** `mayDecide`: the rule on who may decide the requests of these agents. */
   readonly mayDecide: RuntimeOptions["mayDecide"];
-  /** The agent of a YAML file. */
+  /** Set for a YAML file. */
   readonly teal?: TealAgent;
 }
 
 /**
- * Loads an agent file, which runs its code: a module, or the YAML file of an agent with its plugins. Throws
- * `InvalidInputError` when there is no such file, when it has no definition, or when its `mayDecide` is not a function.
+ * Loads an agent file, which runs its code: a module, or an agent's YAML file with its plugins. Throws
+ * `InvalidInputError` if the file does not exist, has no definition, or its `mayDecide` is not a function.
  */
 export async function loadAgentFile(
   path: string,
@@ -39,7 +39,7 @@ export async function loadAgentFile(
   if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
   if (![...endings, ...yamlEndings].includes(ending)) {
     throw new InvalidInputError(
-      `${path} is not an agent file; its name must end with ${[...endings, ...yamlEndings].join(", ")}`,
+      `${path} is not an agent file; its extension must be one of ${[...endings, ...yamlEndings].join(", ")}`,
     );
   }
   findTroupe();
@@ -56,7 +56,7 @@ export async function loadAgentFile(
     return { agents, roots: rootsIn(exported) ?? agents, mayDecide: ruleIn(exported, path) };
   }
   throw new InvalidInputError(
-    `${path} exports no agent; export one made by defineAgent, as default or as "agent", or several as "agents"`,
+    `${path} exports no agent; export the result of defineAgent as default or as "agent", or several as "agents"`,
   );
 }
 
@@ -68,8 +68,8 @@ function ruleIn({ mayDecide }: Readonly<Record<string, unknown>>, path: string):
 }
 
 /**
- * The definitions with the wanted one first: the named one, else the one of the agent that goes on, else the only root.
- * Throws `NotFoundError` for an unknown name, `InvalidInputError` where a name is needed.
+ * The definitions with the chosen one first: the named one, the resumed agent's, or the only root. Throws
+ * `NotFoundError` for an unknown name, `InvalidInputError` if a name is required.
  */
 export function chosenFirst(
   { agents, roots }: AgentFile,
@@ -101,14 +101,14 @@ async function importFile(file: string, path: string): Promise<Readonly<Record<s
   }
 }
 
-/** What to do where this Node does not run TypeScript, as those before 22.18 do not by themselves; empty for other errors. */
+/** The hint for a Node version that cannot run TypeScript (before 22.18); empty for other errors. */
 export function typeScriptHint(error: unknown, version: string): string {
   const isUnknownEnding = error instanceof Error && "code" in error && error.code === "ERR_UNKNOWN_FILE_EXTENSION";
   if (!isUnknownEnding || !/"\.m?ts"/.test(error.message)) return "";
   return `. Node ${version.slice(1)} runs TypeScript only with a flag: set NODE_OPTIONS=--experimental-strip-types, or use Node 24`;
 }
 
-/** The definitions among the exports of a module, without duplicates. */
+/** The definitions among a module's exports, without duplicates. */
 export function definitionsIn(exported: Readonly<Record<string, unknown>>): AgentDefinition[] {
   const { default: main, agent, agents } = exported;
   const candidates = [main, agent, agents].flat(1);
@@ -116,8 +116,8 @@ export function definitionsIn(exported: Readonly<Record<string, unknown>>): Agen
 }
 
 /**
- * The definitions that can be meant when no name is given: the one exported as `default`, else as `agent`, else those of
- * `agents` that are not subagents of another one. `undefined` if each is below another.
+ * The definitions that may run without a name: the one exported as `default`, else as `agent`, else those of `agents`
+ * that are not subagents of another. `undefined` if each is a subagent of another.
  */
 function rootsIn({ default: main, agent, agents }: Readonly<Record<string, unknown>>): Definitions | undefined {
   const named = [main, agent].find(isDefinition);
@@ -138,11 +138,11 @@ function isDefinition(value: unknown): value is AgentDefinition {
 let isFound = false;
 
 /**
- * Resolves `import "troupe"` in agent files wherever they are: to the package of their project if it has one, else to this
- * one. In a clone, where nothing is built, it resolves to the sources.
+ * Resolves `import "troupe"` in agent files anywhere: to their project's package if it has one, else to this package;
+ * in a clone without a build, to the sources.
  */
 function findTroupe(): void {
-  // Absent before Node 22.15; agent files then need the package installed beside them.
+  // Missing before Node 22.15; agent files then need the package in their own project.
   if (isFound || !("registerHooks" in nodeModule)) return;
   isFound = true;
   const isSource = import.meta.url.endsWith(".ts");

@@ -10,25 +10,25 @@ import type { Stores } from "../../stores/index.ts";
 import { formatNumberOf } from "../view/format.ts";
 import { isUnfinished } from "./find-agent.ts";
 
-/** How a turn ended. */
+/** Result of a turn. */
 export interface LastTurn {
   readonly status: "completed" | "stopped" | "failed";
   readonly stopReason: StopReason;
 }
 
-/** What is known of an agent and all below it, for people. */
+/** The state of an agent and its subagents, for people. */
 export interface AgentStatus {
-  /** As `statusOf` gives it. */
+  /** As returned by `statusOf`. */
   readonly status: string;
   readonly isUnfinished: boolean;
-  /** The process that runs it; null if none does. */
+  /** The process that runs it, or null. */
   readonly pid: number | null;
   readonly openRequests: number;
-  /** The end of its newest turn; null if none has ended yet. */
+  /** The result of its newest ended turn; null if none has ended yet. */
   readonly lastTurn: LastTurn | null;
 }
 
-/** The state of an agent in words, the same in every command. */
+/** The state of an agent as text, the same in every command. */
 export function statusText({ isUnfinished, pid, status, openRequests, lastTurn }: AgentStatus): string {
   if (isUnfinished) {
     if (openRequests > 0) return `unfinished, waits for ${formatNumberOf(openRequests, "decision")}`;
@@ -45,12 +45,12 @@ function endText(lastTurn: LastTurn | null): string {
   return lastTurn.status === "failed" ? "failed" : `stopped (${lastTurn.stopReason})`;
 }
 
-/** Whether an agent has work left, or one below it: agents in the background may outlast the turn of their root. */
+/** Whether an agent or a subagent has work left; background agents may outlast their root's turn. */
 export function isTreeUnfinished(top: AgentRecord, below: readonly AgentRecord[]): boolean {
   return isUnfinished(top) || below.some(({ openTurnId }) => openTurnId !== null);
 }
 
-/** The end of an agent's newest turn; null while that is open, and before the first one. Reads that turn alone. */
+/** The result of an agent's newest turn; null while it is open, and before the first one. Reads only that turn. */
 export async function lastTurnOf(stores: Pick<Stores, "lookAtTurn">, record: AgentRecord): Promise<LastTurn | null> {
   const { agentId, openTurnId, turnCount } = record;
   if (openTurnId !== null || turnCount === 0) return null;
@@ -58,7 +58,7 @@ export async function lastTurnOf(stores: Pick<Stores, "lookAtTurn">, record: Age
   return lastTurnIn(look?.past?.entries ?? []);
 }
 
-/** The same from the entries of the agent. */
+/** Like `lastTurnOf`, from the agent's entries. */
 export function lastTurnIn(entries: readonly Entry[]): LastTurn | null {
   const end = endOfTurn(entries);
   return end === undefined ? null : { status: end.outcome, stopReason: end.stopReason };

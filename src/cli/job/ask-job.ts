@@ -13,7 +13,7 @@ interface Asked {
   readonly asked: AskJob;
 }
 
-/** The question that `--resume` carries on: the newest unfinished one, else the newest of all. */
+/** The question for `--resume`: the newest unfinished one, else the newest of all. */
 export async function questionToResume(stores: Stores): Promise<Asked | undefined> {
   let newest: Asked | undefined;
   for await (const record of rootsByAge(stores)) {
@@ -29,11 +29,11 @@ interface AskJobContext {
   readonly rootAgentId: string;
   readonly store: StoreLocation;
   readonly isResumed: boolean;
-  /** The pace of the offline engine. Default: as fast as it can. */
+  /** Speed of the offline engine. Default: unlimited. */
   readonly tokensPerSecond?: number | undefined;
 }
 
-/** A question as a job. Throws `InvalidInputError` when its model cannot be used. */
+/** Converts a question to a job. Throws `InvalidInputError` if its model is unusable. */
 export function jobOfQuestion(
   { environment, invocation }: Pick<CliContext, "environment" | "invocation">,
   asked: AskJob,
@@ -64,7 +64,7 @@ export function reachOf({ openQueues }: Pick<StoreLocation, "openQueues">): "her
   return openQueues === undefined ? "here" : "anywhere";
 }
 
-/** The options of a `worker` that has the team of this question. */
+/** The options of a `worker` with this question's team. */
 export function workerWordsOf({ files, model, maxReaders }: AskJob): string[] {
   return [
     "--ask",

@@ -5,9 +5,9 @@ import { documentsIn } from "../documents.ts";
 import { type AskJob, offlineName } from "./job.ts";
 
 interface TeamOptions {
-  /** Where it may run: in any process that knows it by name, or only in the one that asks. */
+  /** Where the team may run: in any process with its definition, or only in the asking process. */
   readonly reach: "here" | "anywhere";
-  /** The pace of the offline engine. Default: as fast as it can. */
+  /** Speed of the offline engine. Default: unlimited. */
   readonly tokensPerSecond?: number | undefined;
 }
 

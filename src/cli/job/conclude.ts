@@ -13,7 +13,7 @@ import type { Job, Following } from "./job.ts";
 import { readStory } from "./story.ts";
 import type { EventFeed } from "./tree-events.ts";
 
-/** Shows the result of a job and returns the exit code. */
+/** Shows the result of a job. Returns the exit code. */
 export async function conclude(
   context: CliContext,
   { runtime, job, reporter }: Following,
@@ -29,20 +29,22 @@ export async function conclude(
   const isPaused = records.some(({ agentId, pause }) => agentId === job.rootAgentId && pause !== null);
   const remarks =
     end !== null
-      ? [...wayOnLines(context, job, entries), `Look at it again: ${job.showCommand}`]
+      ? [...wayOnLines(context, job, entries), `Show it again: ${job.showCommand}`]
       : isAsking
         ? [
             `Waits for a decision or an answer: ${formatNumberOf(rest.requests.length, "open request")}.`,
             ...waitingLines(rest.requests, context.invocation, job.store.words),
-            ...(isPaused ? [`It is paused as well; when all is decided, go on with: ${job.resumeCommand}`] : []),
+            ...(isPaused
+              ? [`It is also paused; when all requests are decided, resume with: ${job.resumeCommand}`]
+              : []),
           ]
-        : [`Paused. Go on with: ${job.resumeCommand}`];
+        : [`Paused. Resume with: ${job.resumeCommand}`];
   reporter.end({ end, agents, accounts, now: Date.now(), remarks: [...remarks, ...job.store.remarks] });
   if (end !== null) return exitCodeOfEnd(end);
   return isAsking ? exitCodes.waiting : exitCodes.interrupted;
 }
 
-/** Shows a job that ended earlier in the same form. */
+/** Shows an earlier job in the same form. */
 export async function showEnded(
   context: CliContext,
   stores: Stores,
@@ -60,7 +62,7 @@ export async function showEnded(
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts: async () => accounts });
   reporter.begin(job.header);
   reporter.past(past);
-  const remarks = [...wayOnLines(context, job, entries), `Look at it again: ${job.showCommand}`, ...job.store.remarks];
+  const remarks = [...wayOnLines(context, job, entries), `Show it again: ${job.showCommand}`, ...job.store.remarks];
   reporter.end({ end, agents, accounts, now: end.at, remarks });
   return exitCodeOfEnd(end);
 }
@@ -70,7 +72,7 @@ function exitCodeOfEnd({ type, stopReason }: TurnEnd): ExitCode {
   return exitCodeOf({ status, stopReason });
 }
 
-/** How to go on after a limit has stopped the agent's newest turn; empty if none did. */
+/** How to continue after a limit has stopped the agent's newest turn; empty if no limit did. */
 function wayOnLines(
   { invocation }: CliContext,
   { rootAgentId, store }: Pick<Job, "rootAgentId" | "store">,
@@ -85,7 +87,7 @@ function wayOnLines(
     ];
   }
   const words = [rootAgentId, ...limitWords(limit, max), ...store.words];
-  return [`Go on from here with a new budget: ${commandLine(invocation, "resume", words)}`];
+  return [`Continue with a new budget: ${commandLine(invocation, "resume", words)}`];
 }
 
 function isLimit({ limit, reason }: StopSignal): boolean {

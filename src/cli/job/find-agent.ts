@@ -4,18 +4,18 @@ import { currentProcess, isRunning, type Stores, formatAgentCursor } from "../..
 import { readableId } from "../view/format.ts";
 import { askJobOf, fileJobOf } from "./job.ts";
 
-/** Most ids to name in an error when a text fits several. */
+/** Maximum number of ids in an error about an ambiguous id. */
 const namedAtMost = 5;
 
-/** True if a turn is open, or if the command ended before it began the first one. */
+/** True if a turn is open, or if the command ended before it started the first one. */
 export function isUnfinished(record: Pick<AgentRecord, "openTurnId" | "turnCount" | "metadata">): boolean {
   if (record.openTurnId !== null) return true;
   if (record.turnCount > 0) return false;
-  // A chat begins with what the person types.
+  // A chat starts with the person's first message.
   return askJobOf(record.metadata) !== undefined || fileJobOf(record.metadata)?.command === "run";
 }
 
-/** An id that is free in the store. */
+/** An unused id. */
 export async function freshId(stores: Stores, prefix: string): Promise<string> {
   for (;;) {
     const agentId = readableId(prefix, Math.random);
@@ -24,8 +24,8 @@ export async function freshId(stores: Stores, prefix: string): Promise<string> {
 }
 
 /**
- * Finds an agent by its id or by the start of it, subagents included (`ask-mibodu~3fa9c1`). Throws `NotFoundError` when
- * none or several fit.
+ * Finds an agent, including subagents (`ask-mibodu~3fa9c1`), by its id or a prefix of it. Throws `NotFoundError` if no
+ * agent or several match.
  */
 export async function findAgent(stores: Stores, text: string): Promise<AgentRecord> {
   const exact = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: text });
@@ -33,18 +33,18 @@ export async function findAgent(stores: Stores, text: string): Promise<AgentReco
   const [first, ...others] = text === "" ? [] : await startingWith(stores, text);
   if (first !== undefined && others.length === 0) return first;
   if (first === undefined) {
-    throw new NotFoundError(`there is no agent "${text}" in this store; \`list\` shows those there are`);
+    throw new NotFoundError(`there is no agent "${text}" in this store; \`list\` lists the agents`);
   }
   const ids = [first, ...others].map(({ agentId }) => agentId);
   const some = ids.slice(0, namedAtMost).join(", ");
   throw new NotFoundError(
     ids.length > namedAtMost
-      ? `"${text}" fits more than ${namedAtMost} agents; give more of the id: ${some}, …`
-      : `"${text}" fits ${ids.length} agents; give more of the id: ${some}`,
+      ? `"${text}" matches more than ${namedAtMost} agents; give a longer prefix: ${some}, …`
+      : `"${text}" matches ${ids.length} agents; give a longer prefix: ${some}`,
   );
 }
 
-/** Reads just the agents after the text in the order of ids, where all that start with it are; one more than is named. */
+/** Reads only agents whose id starts with the text, at most one more than an error names. */
 async function startingWith(stores: Stores, text: string): Promise<AgentRecord[]> {
   const rootsOnly = text.includes("~") ? undefined : true;
   const filter = { tenant: DEFAULT_TENANT, rootsOnly, limit: namedAtMost + 1, after: text };
@@ -54,7 +54,7 @@ async function startingWith(stores: Stores, text: string): Promise<AgentRecord[]
 
 const agentsAtATime = 200;
 
-/** All agents that pass the filter, ordered by id, page by page. */
+/** All agents that match the filter, ordered by id, page by page. */
 export async function allAgents(
   stores: Stores,
   filter: Omit<Parameters<Stores["listAgents"]>[0], "order" | "limit" | "after">,
@@ -68,7 +68,7 @@ export async function allAgents(
   }
 }
 
-/** The root agents of a store, newest first. Reads a page at a time, as far as the caller iterates. */
+/** The root agents of a store, newest first. Reads pages only as the caller iterates. */
 export async function* rootsByAge(stores: Stores, pageSize: number = agentsAtATime): AsyncGenerator<AgentRecord> {
   for (let after: string | undefined; ; ) {
     const filter = { tenant: DEFAULT_TENANT, rootsOnly: true, order: "newest", limit: pageSize, after } as const;
@@ -80,13 +80,13 @@ export async function* rootsByAge(stores: Stores, pageSize: number = agentsAtATi
   }
 }
 
-/** The process that holds an agent. `unknown`: it is on another machine, which cannot be checked from here. */
+/** The process that owns an agent. `unknown`: it is on another machine, so its state cannot be checked. */
 export interface Owner {
   readonly pid: number;
   readonly isAlive: boolean | "unknown";
 }
 
-/** The process that runs an agent; undefined if there is none, or if it has ended. */
+/** The process that runs an agent; `undefined` without one, or if it has ended. */
 export async function ownerOf(stores: Stores, key: Parameters<Stores["holder"]>[0]): Promise<Owner | undefined> {
   const holder = await stores.holder(key);
   if (holder === undefined) return undefined;

@@ -12,12 +12,12 @@ import type { Stores } from "../../stores/index.ts";
 import { shortAgentId } from "../view/format.ts";
 import type { PlacedRequest } from "../view/request-lines.ts";
 
-/** Most ids to name in an error when a text fits several. */
+/** Maximum number of ids in an error about an ambiguous id. */
 const namedAtMost = 5;
 
 /**
- * Finds a request by its id or by the start of it; without a text, the only open one that takes the verdict. Open requests
- * come before decided ones. Throws `NotFoundError` when none or several fit.
+ * Finds a request by its id or a prefix of it; without a text, the only open one that accepts the verdict. Open
+ * requests have precedence over decided ones. Throws `NotFoundError` if no request or several match.
  */
 export async function findRequest(
   stores: Stores,
@@ -26,9 +26,9 @@ export async function findRequest(
 ): Promise<AgentRequest> {
   if (text === undefined) {
     const fitting = await some(stores, { status: "open" }, ({ kind }) => verdictsOf[kind].includes(verdict));
-    return theOnly(fitting, `no open request of this store can be ${verdict}; \`requests\` shows those there are`);
+    return theOnly(fitting, `no open request of this store can be ${verdict}; \`requests\` lists the open requests`);
   }
-  const none = `there is no request "${text}" in this store; \`requests\` shows those that are open`;
+  const none = `there is no request "${text}" in this store; \`requests\` lists the open requests`;
   if (text === "") throw new NotFoundError(none);
   const exact = text.includes("#")
     ? await stores.request({ tenant: DEFAULT_TENANT, agentId: agentOfTurn(text) }, text)
@@ -40,18 +40,18 @@ export async function findRequest(
   return theOnly(open.length > 0 ? open : await some(stores, place, starts), none);
 }
 
-/** Limits the search to one tree if the text names its root by the whole id. */
+/** Limits the search to one tree if the text contains the whole id of its root. */
 async function treeIn(stores: Stores, text: string): Promise<Pick<RequestFilter, "rootAgentId">> {
   const rootAgentId = rootOf(agentOfTurn(text));
   if (rootAgentId !== text) return { rootAgentId };
-  // A whole id may also be the start of another one.
+  // A whole id may also be the prefix of another.
   const [next] = await stores.listAgents({ tenant: DEFAULT_TENANT, rootsOnly: true, limit: 1, after: text });
   const isOnly = next === undefined || !next.agentId.startsWith(text);
   const isThere = isOnly && (await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: text })) !== undefined;
   return isThere ? { rootAgentId } : {};
 }
 
-/** As many as an error names, and one more. */
+/** At most one more than an error names. */
 async function some(
   stores: Stores,
   filter: Pick<RequestFilter, "rootAgentId" | "status">,
@@ -71,8 +71,8 @@ function theOnly([first, ...others]: readonly AgentRequest[], none: string): Age
   const ids = [first, ...others].slice(0, namedAtMost).map(({ requestId }) => requestId);
   throw new NotFoundError(
     others.length >= namedAtMost
-      ? `more than ${namedAtMost} requests fit; name one of them: ${ids.join(", ")}, …`
-      : `${others.length + 1} requests fit; name one of them: ${ids.join(", ")}`,
+      ? `more than ${namedAtMost} requests match; name one of them: ${ids.join(", ")}, …`
+      : `${others.length + 1} requests match; name one of them: ${ids.join(", ")}`,
   );
 }
 
@@ -81,14 +81,14 @@ const requestsAtATime = 200;
 type RequestFilter = Parameters<Stores["requests"]>[0];
 type Filter = Omit<RequestFilter, "tenant" | "limit" | "after">;
 
-/** All requests that pass the filter, oldest first, page by page. */
+/** All requests that match the filter, oldest first, page by page. */
 export async function allRequests(stores: Stores, filter: Filter = {}): Promise<AgentRequest[]> {
   const requests: AgentRequest[] = [];
   for await (const request of requestsOf(stores, filter)) requests.push(request);
   return requests;
 }
 
-/** The same as an iterator, which reads a page at a time as far as the caller iterates. */
+/** Like `allRequests`, as an iterator that reads pages only as the caller iterates. */
 async function* requestsOf(stores: Stores, filter: Filter): AsyncGenerator<AgentRequest> {
   for (let after: string | undefined; ; ) {
     const page = await stores.requests({ ...filter, tenant: DEFAULT_TENANT, limit: requestsAtATime, after });
@@ -98,7 +98,7 @@ async function* requestsOf(stores: Stores, filter: Filter): AsyncGenerator<Agent
   }
 }
 
-/** Each request with the path of agents from the root to the one that asks. */
+/** Each request with the path of agents from the root to its agent. */
 export async function placedRequests(stores: Stores, requests: readonly AgentRequest[]): Promise<PlacedRequest[]> {
   const agents = new Map<string, Promise<AgentRecord | undefined>>();
   const agentOf = (agentId: string): Promise<AgentRecord | undefined> => {

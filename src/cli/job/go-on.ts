@@ -16,19 +16,19 @@ import { runJob } from "./run-job.ts";
 import type { StoreLocation } from "./store-location.ts";
 import { newestInput } from "./turn-input.ts";
 
-/** A root agent to carry on, and how. */
+/** A root agent to continue, and how. */
 interface GoingOn {
   readonly root: AgentRecord;
   readonly store: StoreLocation;
-  /** Called only when there is something to run. */
+  /** Called only if there is something to run. */
   readonly job: () => Job | Promise<Job>;
-  /** Budget of a new turn, after a limit has stopped the last one. */
+  /** Budget of a new turn after a limit stopped the last one. */
   readonly budget: Budget | undefined;
 }
 
 /**
- * Carries on an open turn. With a budget, continues in a new turn where a limit stopped the last one. Else shows how the
- * agent ended. Throws `InvalidInputError` for a budget that no turn can take.
+ * Continues an open turn. With a budget, starts a new turn after a limit stopped the last one. Otherwise shows the
+ * agent's result. Throws `InvalidInputError` for a budget that no turn can use.
  */
 export async function goOn(
   context: CliContext,
@@ -49,22 +49,22 @@ export async function goOn(
   return await showEnded(context, stores, await endedPlace(context, stores, { root, store }), options);
 }
 
-/** An open turn keeps its limits, which were fixed when it began. */
+/** Throws if a turn is open, because its limits are fixed at its start. */
 function assertNoOpenTurn({ agentId, openTurnId }: AgentRecord, budget: Budget | undefined): void {
   if (openTurnId === null || budget === undefined) return;
   throw new InvalidInputError(
-    `turn ${openTurnId} is open and keeps the limits it began with; resume ${agentId} without a budget, or abort it first and then go on with one`,
+    `turn ${openTurnId} is open and its limits are fixed; resume ${agentId} without a budget, or abort it and then resume with one`,
   );
 }
 
 function assertStopped(agentId: string, end: EntryOf<"turn.ended"> | undefined): void {
   if (end === undefined || end.outcome !== "completed") return;
   throw new InvalidInputError(
-    `the last turn of ${agentId} is completed, there is nothing to go on with; tell it something with \`run … --agent-id ${agentId}\``,
+    `the last turn of ${agentId} is completed, so there is nothing to resume; send a message with \`run … --agent-id ${agentId}\``,
   );
 }
 
-/** Header and commands for an agent that has ended, from the store alone: its definition may be unknown. */
+/** Header and commands for an ended agent, from the store alone: its definition may be unknown. */
 async function endedPlace(
   { invocation }: CliContext,
   stores: Stores,
@@ -78,7 +78,7 @@ async function endedPlace(
     header: [
       ...(question === undefined ? [] : [`Question: ${oneLine(question)}`]),
       ...(input === "" ? [] : [`Input: ${oneLine(input)}`]),
-      `${agentId} has ended before, as kept in ${store.name}:`,
+      `${agentId} has already ended; its result from ${store.name}:`,
     ],
     showCommand: commandLine(invocation, "show", [agentId, ...store.words]),
     store,
@@ -86,7 +86,7 @@ async function endedPlace(
 }
 
 export interface AgentsOption {
-  /** File that exports the definitions, for agents that were started from code or whose file has moved. */
+  /** File with the definitions, for agents that were started from code or whose file has moved. */
   readonly agents?: string | undefined;
 }
 
@@ -95,7 +95,7 @@ interface StoredRoot {
   readonly store: StoreLocation;
 }
 
-/** A stored root agent as a job. Throws `InvalidInputError` when its definition cannot be found. */
+/** A stored root agent as a job. Throws `InvalidInputError` if its definition is not found. */
 export async function jobToResume(
   context: CliContext,
   stores: Stores,
@@ -112,11 +112,11 @@ export async function jobToResume(
   const file = given ?? work?.file;
   if (file === undefined) {
     throw new InvalidInputError(
-      `${rootAgentId} was started by a program, not by this command; name the file that exports its definition "${definition.name}" with --agents`,
+      `${rootAgentId} was started by a program; name the file that exports its definition "${definition.name}" with --agents`,
     );
   }
   const { agents, mayDecide } = await loadAgentFile(file, context.directory);
-  // Before its first turn only the command knows what it was for.
+  // Before its first turn, only the command's metadata contains its input.
   const isUnbegun = root.turnCount === 0 && root.openTurnId === null;
   const input = isUnbegun ? (work?.input ?? "") : await newestInput(stores, root);
   const job = jobOfFile(context, { file, agents: named(agents, definition.name, file), input, mayDecide }, place);
@@ -130,5 +130,5 @@ function named(
 ): readonly [AgentDefinition, ...AgentDefinition[]] {
   const wanted = agents.find((agent) => agent.name === name);
   if (wanted !== undefined) return [wanted, ...agents.filter((agent) => agent !== wanted)];
-  throw new InvalidInputError(`${file} exports no agent "${name}"; give the file that does with --agents`);
+  throw new InvalidInputError(`${file} exports no agent "${name}"; name the file that exports it with --agents`);
 }

@@ -1,19 +1,19 @@
 import type { CliContext } from "../cli-context.ts";
 
-/** The part of a process that the watchers use. */
+/** The process's events that the watchers use. */
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   off(signal: NodeJS.Signals, listener: () => void): unknown;
 }
 
 interface InterruptHandlers {
-  /** Ctrl-C for the first time. */
+  /** Called at the first Ctrl-C. */
   readonly pause: () => void;
-  /** Ctrl-C again, or a signal to end. */
+  /** Called at the second Ctrl-C, or at a signal to end. */
   readonly leave: (exitCode: number) => void;
 }
 
-/** When signals come, and how often. */
+/** How to interpret the timing of signals. */
 export interface SignalTiming {
   /** A monotonic clock in milliseconds. */
   readonly now: () => number;
@@ -26,8 +26,8 @@ export function timingOf({ invocation }: Pick<CliContext, "invocation">): Signal
 }
 
 /**
- * A signal within this time after another one is npm's copy of it, in milliseconds: npm forwards at once, and no person presses a
- * key again so soon. Each signal has at most one copy; with some shells between npm and this process it has none.
+ * Time within which a repeated signal is npm's copy, in milliseconds: npm forwards immediately, faster than a person
+ * presses a key again. Each signal has at most one copy; with some shells between npm and this process it has none.
  */
 export const copyWithinMs = 50;
 
@@ -42,13 +42,16 @@ export function watchInterrupts(source: SignalSource, handlers: InterruptHandler
 }
 
 interface ChatInterruptHandlers {
-  /** The first Ctrl-C since the last typed line. */
+  /** Called at the first Ctrl-C since the last typed line. */
   readonly abort: () => void;
-  /** Ctrl-C again, or a signal to end. */
+  /** Called at the second Ctrl-C, or at a signal to end. */
   readonly leave: (exitCode: number) => void;
 }
 
-/** Ctrl-C in a chat, as a key or as a signal: once aborts, twice leaves. A typed line in between starts the count again. */
+/**
+ * Ctrl-C in a chat, as a key or as a signal: the first aborts, the second leaves. A typed line in between resets the
+ * count.
+ */
 export class ChatInterrupts {
   readonly #handlers: ChatInterruptHandlers;
   #hasAborted = false;
@@ -77,13 +80,13 @@ export class ChatInterrupts {
 }
 
 interface LeavingHandlers {
-  /** The first signal to end. */
+  /** Called at the first signal to end. */
   readonly leave: (signal: NodeJS.Signals) => void;
-  /** A second signal: leave at once with this exit code. */
+  /** Called at the second signal: leave at once with this exit code. */
   readonly leaveAtOnce: (exitCode: number) => void;
 }
 
-/** Tells a worker to leave on a signal, and to leave at once on a second one. The returned function stops listening. */
+/** Calls `leave` at the first signal, and `leaveAtOnce` at the second. The returned function stops listening. */
 export function watchLeaving(source: SignalSource, handlers: LeavingHandlers, timing: SignalTiming): () => void {
   let isLeaving = false;
   return onSignals(source, timing, (signal, exitCode) => {
@@ -93,7 +96,7 @@ export function watchLeaving(source: SignalSource, handlers: LeavingHandlers, ti
   });
 }
 
-/** Exit codes of processes that a signal ended at once: 128 and its number. */
+/** Exit codes of processes ended by a signal: 128 plus its number. */
 export const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 type EndSignal = keyof typeof signalExitCodes;
 

@@ -16,18 +16,18 @@ import type { ForWorkers, Where, WhereOptions } from "./where.ts";
 export interface Job extends ForWorkers {
   /** The root's definition, and others that can be started by name. */
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
-  /** The rule of its file on decisions, if there is one. */
+  /** Its file's rule on who may decide, if any. */
   readonly mayDecide?: RuntimeOptions["mayDecide"];
   readonly rootAgentId: string;
   readonly metadata: JsonObject;
-  /** The input of a new turn if none is open; null continues the conversation without one. */
+  /** Input of a new turn if none is open; null continues the conversation without input. */
   readonly input: string | null;
-  /** Limits of that turn; each replaces the one of the definition. */
+  /** Limits of that turn; each replaces the definition's. */
   readonly budget?: Budget | undefined;
-  /** True if the agent exists and its open turn is to be carried on. */
+  /** Whether the agent exists and its open turn is to be continued. */
   readonly isResumed: boolean;
   readonly header: readonly string[];
-  /** Command lines to show to the person. */
+  /** Command lines for the person. */
   readonly resumeCommand: string;
   readonly showCommand: string;
 }
@@ -38,11 +38,11 @@ export interface Following {
   readonly runtime: Runtime;
   readonly job: Job;
   readonly reporter: Reporter;
-  /** True if a person at the terminal can be asked. */
+  /** Whether a person at the terminal can be asked. */
   readonly isInteractive: boolean;
   /** The process that runs its turns. */
   readonly where: Where;
-  /** The page that shows it, if one was asked for. */
+  /** The inspector's page, if requested. */
   readonly inspector?: Inspection | undefined;
 }
 
@@ -56,14 +56,14 @@ const fileJobSchema = z.object({
 });
 export type FileJob = z.infer<typeof fileJobSchema>;
 
-/** The metadata of an agent that `run` or `chat` started; undefined for others. */
+/** The metadata of an agent that `run` or `chat` started; `undefined` for others. */
 export function fileJobOf(metadata: JsonObject): FileJob | undefined {
   const parsed = fileJobSchema.safeParse(metadata);
   return parsed.success ? parsed.data : undefined;
 }
 
 interface FileWork {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
   readonly input: string;
@@ -101,19 +101,19 @@ export function jobOfFile(
   };
 }
 
-/** Name of the rule-based engine where a model is named. */
+/** Name of the rule-based engine, in place of a model's. */
 export const offlineName = "offline";
 const defaultModel = "gpt-5-mini";
-/** The question of `troupe ask` without --question, about the folder of this project's own documents. */
+/** The question of `troupe ask` without --question, about this project's own documents. */
 export const defaultQuestion = "How does troupe make sure that a team of agents never spends more than its budget?";
-/** How many readers a lead may send out at once, unless --max-readers says otherwise. */
+/** Maximum number of concurrent readers of a lead without --max-readers. */
 export const defaultMaxReaders = 6;
 
-/** Metadata that `ask` stores with the root agent, so that the question can be resumed without any flag. */
+/** Metadata that `ask` stores with the root agent, so that the question can be resumed without options. */
 const askJobSchema = z.object({
   command: z.literal("ask"),
   question: z.string(),
-  /** The folder, absolute; null for this project's own documents. */
+  /** Absolute path of the folder; null for this project's own documents. */
   files: z.string().nullable(),
   /** A model of the Chat Completions server, or `offline`. */
   model: z.string(),
@@ -121,7 +121,7 @@ const askJobSchema = z.object({
 });
 export type AskJob = z.infer<typeof askJobSchema>;
 
-/** The metadata of an agent that `ask` started; undefined for others. */
+/** The metadata of an agent that `ask` started; `undefined` for others. */
 export function askJobOf(metadata: JsonObject): AskJob | undefined {
   const parsed = askJobSchema.safeParse(metadata);
   return parsed.success ? parsed.data : undefined;
@@ -134,14 +134,14 @@ interface AskRequest {
   readonly maxReaders?: number | undefined;
 }
 
-/** A new question, with the given model, else the default one of OpenAI if there is a key, else the offline engine. */
+/** A new question with the given model; by default OpenAI's default model if there is a key, else the offline engine. */
 export function newAskJob(request: AskRequest, environment: Readonly<Record<string, string | undefined>>): AskJob {
   const { question, files, maxReaders = defaultMaxReaders } = request;
   const model = request.model ?? (hasKey(environment) ? defaultModel : offlineName);
   return withUsableModel({ command: "ask", question, files, model, maxReaders }, environment);
 }
 
-/** Throws `InvalidInputError` when the model needs a key and there is none. */
+/** Throws `InvalidInputError` if the model needs a key and none is set. */
 export function withUsableModel(job: AskJob, environment: Readonly<Record<string, string | undefined>>): AskJob {
   if (job.model === offlineName || hasKey(environment)) return job;
   throw new InvalidInputError(

@@ -5,23 +5,23 @@ import { timingOf, watchLeaving } from "./interrupts.ts";
 /** Below the 30 seconds after which Kubernetes and others kill. */
 export const usualDrainSeconds = 25;
 
-/** Time kept for the end of the process, in milliseconds; a fifth of all time if that is less. */
+/** Time reserved for ending the process, in milliseconds; at most a fifth of the total. */
 const mostPartingMs = 1_000;
 
 interface Leaving {
-  /** All time to leave. */
+  /** Total time to leave. */
   readonly drainSeconds: number | undefined;
-  /** Said on the first signal, after "Leaving on SIGTERM: ". */
+  /** Printed at the first signal, after "Leaving on SIGTERM: ". */
   readonly plan: (seconds: number) => string;
-  /** Said after "Left at once; ". */
+  /** Printed after "Left at once; ". */
   readonly atOnce: string;
-  /** Said when the time is over, after "before all work had stopped; ". */
+  /** Printed on timeout, after "before all work had stopped; ". */
   readonly late: string;
-  /** Brings all work to rest within so many milliseconds; returns the last line. */
+  /** Stops all work within this many milliseconds; returns the last line. */
   readonly leave: (ms: number) => Promise<string>;
 }
 
-/** Works until a signal, then leaves within its time; a second signal leaves at once. */
+/** Works until a signal, then leaves within its time; leaves at once at a second signal. */
 export async function workUntilTold(context: CliContext, leaving: Leaving): Promise<ExitCode> {
   const { out, note } = context;
   const { drainSeconds = usualDrainSeconds, plan, atOnce, late, leave } = leaving;
@@ -37,7 +37,7 @@ export async function workUntilTold(context: CliContext, leaving: Leaving): Prom
     },
     timingOf(context),
   );
-  // Waiting for work does not keep the process alive by itself.
+  // Waiting for work alone would not keep the process alive.
   const alive = setInterval(() => {}, 60_000);
   const signal = await told.promise;
   out(`Leaving on ${signal}: ${plan(drainSeconds)} A second signal leaves at once.`);
@@ -52,7 +52,7 @@ export async function workUntilTold(context: CliContext, leaving: Leaving): Prom
   } finally {
     clearInterval(alive);
     stopWatching();
-    // If something else keeps the process alive, this timer still ends it.
+    // Unref'd, so that it ends the process only if something else keeps it alive.
     end.unref();
   }
 }

@@ -16,7 +16,7 @@ import { readStory } from "./story.ts";
 import { EventFeed, listenToTree, treeAtRest } from "./tree-events.ts";
 import { workerLine, WorkerWatch, whereOf } from "./where.ts";
 
-/** Runs or carries on one job, shows it, and returns the exit code. The stores stay open. */
+/** Runs or continues one job, shows it, and returns the exit code. The stores remain open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
   const where = await whereOf(context, job, options);
   const inspector = await startInspection(options, job.rootAgentId);
@@ -24,7 +24,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     agents: job.agents,
     stores: keptOpen(stores),
     mayDecide: job.mayDecide,
-    // Other jobs of the store may have been left on purpose.
+    // Other jobs of the store may have been left unfinished on purpose.
     recovers: "own",
     // The tables and a later `show` need the costs.
     showCosts: true,
@@ -44,7 +44,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     return await followJob(context, { ...following, isInteractive: isInteractive(context, options) });
   } finally {
     reporter.close();
-    // The runtime works on, so that everything on the page does.
+    // The runtime keeps running, so that the page remains fully usable.
     await keepPage(inspector, context);
     process.off("exit", restore);
     await runtime.shutdown();
@@ -53,7 +53,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
   }
 }
 
-/** True if a person can type at both ends of this process, and more than the answer is shown. */
+/** Whether a person can type in this process, and more than the answer is shown. */
 export function isInteractive(
   { stdin, stdout }: Pick<CliContext, "stdin" | "stdout">,
   { json, quiet }: ViewOptions,
@@ -61,7 +61,7 @@ export function isInteractive(
   return stdin.isTTY && !stdin.readableEnded && stdout.isTTY && json !== true && quiet !== true;
 }
 
-/** Starts or carries on the turn of a job and shows it until it ends or waits. */
+/** Starts or continues a job's turn, and shows it until it ends or waits. */
 async function followJob(context: CliContext, following: Following): Promise<ExitCode> {
   const { runtime, job, reporter, where } = following;
   const { rootAgentId } = job;
@@ -92,7 +92,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   const stopLooking = watchWorkers(context, following, () => isTakenUp);
   try {
     if (!job.isResumed && agent.state.status === "paused") {
-      reporter.notice(`${rootAgentId} is paused; what it is told now ends the pause.`);
+      reporter.notice(`${rootAgentId} is paused; this turn ends the pause.`);
     }
     const turn = await turnOf(agent, job);
     const turnId = await turn.id;
@@ -109,7 +109,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   }
 }
 
-/** Warns when no worker takes the job. Does nothing when this process runs it. */
+/** Warns when no worker starts the job. Does nothing if this process runs it. */
 function watchWorkers(context: CliContext, following: Following, isTakenUp: () => boolean): () => void {
   const { job, reporter, where } = following;
   if (where.queues === undefined) return () => {};
@@ -123,14 +123,14 @@ function watchWorkers(context: CliContext, following: Following, isTakenUp: () =
   return watch.start();
 }
 
-/** The turn to follow. Reads the open turn before the agent starts, because the rest of it may take no time at all. */
+/** The turn to follow. Reads the open turn before the agent starts, because the turn may end immediately. */
 async function turnOf(agent: Agent, { isResumed, rootAgentId, input, budget }: Job): Promise<Turn> {
   const { openTurnId, turnCount, status } = agent.state;
   await agent.start();
-  // A person who asks for a turn wants it to run, so a new one ends a pause too.
+  // A requested turn must run, so a new one ends a pause too.
   if (isResumed || status === "paused") await agent.resume();
   const isNew = !isResumed || input === null || (openTurnId === null && turnCount === 0);
-  // Another process may have ended the turn that was to be carried on.
+  // Another process may have ended the turn that was to be continued.
   return isNew ? agent.executeTurn(input, { budget }) : agent.turn(openTurnId ?? turnIdOf(rootAgentId, turnCount));
 }
 
@@ -144,9 +144,9 @@ function terminalRequests(
       input: stdin,
       output: stdout,
       isTerminal: true,
-      // Does not pause: a decision from elsewhere must not find the agent paused.
+      // Does not pause the agent, so that a decision from another process can take effect.
       onInterrupt() {
-        reporter.notice("Nothing more is asked here; Ctrl-C pauses what still works.");
+        reporter.notice("No further questions are asked here; press Ctrl-C to pause the running work.");
         input.close();
       },
     });
@@ -173,7 +173,7 @@ function terminalRequests(
 
 interface JobInterrupts {
   stop(): void;
-  /** The turn has ended: from now on Ctrl-C leaves. Ends a pause that was asked for and that the turn did not come to. */
+  /** Called when the turn has ended: from now on Ctrl-C leaves. Ends a requested pause that the turn did not reach. */
   turnEnded(): Promise<void>;
 }
 
@@ -182,14 +182,14 @@ function watchJobInterrupts(context: CliContext, { job, reporter }: Following, a
   let isOver = false;
   const leave = (exitCode: number): never => {
     reporter.close();
-    const lines = [`Left at once; go on with: ${job.resumeCommand}`, ...job.store.remarks];
+    const lines = [`Left at once; resume with: ${job.resumeCommand}`, ...job.store.remarks];
     lines.forEach(context.note);
     process.exit(exitCode);
   };
   const pause = (): void => {
     if (isOver) leave(exitCodes.interrupted);
-    reporter.notice("Pausing at the next safe point; Ctrl-C again leaves at once.");
-    // If the pause fails, so does the awaited turn, which reports it.
+    reporter.notice("Pausing at the next safe point; press Ctrl-C again to leave at once.");
+    // A failing pause also fails the awaited turn, which reports it.
     pausing = agent.pause().catch(() => {});
   };
   return {

@@ -16,25 +16,25 @@ export interface StoreOptions {
   readonly prefix?: string | undefined;
 }
 
-/** The store of a command: the named one, or the default. */
+/** The store of a command: the given one, or the default. */
 export interface StoreLocation {
-  /** Name to show to people, without a password. */
+  /** Name for people, without a password. */
   readonly name: string;
-  /** The options that name it on a command line; none for the default store. */
+  /** Options for a command line with this store; empty for the default store. */
   readonly words: readonly string[];
-  /** What a person must know to use a command line with these words. */
+  /** Remarks on command lines with these options. */
   readonly remarks: readonly string[];
-  /** Opens the store, and creates it if it is absent. */
+  /** Opens the store; creates it if it does not exist. */
   readonly open: () => Promise<Stores>;
-  /** Opens the store without creating it. Throws `InvalidInputError` when there is none. */
+  /** Opens an existing store. Throws `InvalidInputError` if it does not exist. */
   readonly openExisting: () => Promise<Stores>;
-  /** Opens the queues of the same Redis; undefined for a file. Throws `InvalidInputError` for wrong signing keys. */
+  /** Opens the queues of the same Redis; `undefined` for a file. Throws `InvalidInputError` for invalid signing keys. */
   readonly openQueues: (() => Promise<Queues>) | undefined;
-  /** Connects servers by the same Redis, over the connection of these stores; undefined for a file. */
+  /** Connects servers through the same Redis, over these stores' connection; `undefined` for a file. */
   readonly openSharing: ((stores: Stores) => Promise<RedisSharing>) | undefined;
 }
 
-/** Throws `InvalidInputError` when the options name two stores, or a wrong address. */
+/** Throws `InvalidInputError` if the options name two stores, or an invalid address. */
 export function storeLocation(context: Pick<CliContext, "environment">, options: StoreOptions): StoreLocation {
   const { environment } = context;
   const { store, redis, prefix } = options;
@@ -42,7 +42,7 @@ export function storeLocation(context: Pick<CliContext, "environment">, options:
     throw new InvalidInputError("--store and --redis name two stores; give one of them");
   }
   if (store !== undefined && prefix !== undefined) {
-    throw new InvalidInputError("--prefix is for --redis; it does not go with --store, which names a file");
+    throw new InvalidInputError("--prefix requires --redis; it cannot be combined with --store");
   }
   const fromEnvironment = environment["TROUPE_REDIS"]?.trim() ?? "";
   if (redis !== undefined) return redisPlace(context, redisAddress(redis, "--redis"), "flag", prefix);
@@ -50,14 +50,14 @@ export function storeLocation(context: Pick<CliContext, "environment">, options:
     return redisPlace(context, redisAddress(fromEnvironment, "TROUPE_REDIS"), "environment", prefix);
   }
   if (prefix !== undefined) {
-    throw new InvalidInputError("--prefix is for Redis; give --redis too, or set TROUPE_REDIS");
+    throw new InvalidInputError("--prefix requires Redis; give --redis, or set TROUPE_REDIS");
   }
   return filePlace(store ?? defaultStorePath, fromEnvironment !== "");
 }
 
 /**
- * `isNeeded`: `TROUPE_REDIS` is set, so a command without `--store` would mean Redis.
- * Throws `InvalidInputError` for a text that cannot be the path of a file.
+ * `isNeeded`: `TROUPE_REDIS` is set, so a command line without `--store` would use Redis.
+ * Throws `InvalidInputError` for a text that is an invalid file path.
  */
 function filePlace(given: string, isNeeded: boolean): StoreLocation {
   const path = databasePath(given);
@@ -87,12 +87,12 @@ function redisPlace(
   };
   return {
     name: prefix === undefined ? shown : `${shown} (prefix ${prefix})`,
-    // With --redis, the address without its password would override the variable that has it.
+    // With --redis, the address without its password would override the variable that contains it.
     words: isSecret ? ofPrefix : ["--redis", shown, ...ofPrefix],
     remarks: isSecret
-      ? [`(These commands find ${shown} by TROUPE_REDIS, which holds its password.)`]
+      ? [`(These commands find ${shown} through TROUPE_REDIS, which contains its password.)`]
       : hasPassword
-        ? ["(The password is left out of these commands: add it to the address, or set TROUPE_REDIS in its place.)"]
+        ? ["(The password is left out of these commands: add it to the address, or set TROUPE_REDIS instead.)"]
         : [],
     open,
     openExisting: open,
@@ -113,7 +113,7 @@ async function sqliteAt(path: string): Promise<Stores> {
   return sqliteStores(path);
 }
 
-/** Opens the store for `work` and closes it. An error of Redis gets the name of the store. */
+/** Opens the store for `work` and closes it. Adds the store's name to errors of Redis. */
 export async function withStore<T>(
   place: StoreLocation,
   how: "open" | "openExisting",
@@ -129,10 +129,10 @@ export async function withStore<T>(
   }
 }
 
-/** The same for the queues. Throws `InvalidInputError` for a file, which has none. */
+/** Like `withStore` for queues. Throws `InvalidInputError` for a file, which has none. */
 export async function withQueues<T>(place: StoreLocation, work: (queues: Queues) => Promise<T>): Promise<T> {
   if (place.openQueues === undefined) {
-    throw new InvalidInputError("queues that outlive a process are in Redis: give --redis URL, or set TROUPE_REDIS");
+    throw new InvalidInputError("queues require Redis: give --redis URL, or set TROUPE_REDIS");
   }
   const queues = await place.openQueues();
   try {
@@ -149,36 +149,36 @@ function named({ name }: StoreLocation, error: unknown): unknown {
   return new StoreUnavailableError(`${name}: ${error.message}`, { details: error.details, cause: error });
 }
 
-/** The same stores with a `close` that does nothing, for a runtime that closes its stores while they are still needed. */
+/** The same stores with a `close` without effect, for a runtime that closes its stores while they are still needed. */
 export function keptOpen(stores: Stores): Stores {
   return { ...stores, close: async () => {} };
 }
 
-/** Creates the folder of the file, which only the owner of the process may read. `path`: as `databasePath` returns it. */
+/** Creates the file's folder, readable only by the process's owner. `path`: as returned by `databasePath`. */
 function fileToWorkIn(path: string): string {
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   return path;
 }
 
-/** Throws `InvalidInputError` when there is no such file. `shown`: the path as it was given. */
+/** Throws `InvalidInputError` if the file does not exist. `shown`: the path as given. */
 function existingFile(path: string, shown: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isFile() === true) return path;
   throw new InvalidInputError(
     stats === undefined
-      ? `there is no store at ${shown}; give the path of one with --store, or start a job first`
+      ? `there is no store at ${shown}; give the path of an existing store with --store, or start a job first`
       : `${shown} is not a file; give the path of a store with --store`,
   );
 }
 
 const secretsVariable = "TROUPE_QUEUE_SECRETS";
 
-/** The minimum of the queues, checked here so that the error can name the variable. */
+/** The queues' minimum, checked here so that the error can name the variable. */
 const shortest = 16;
 
 /**
- * The keys that sign jobs, from `id:secret,id:secret`; the first one signs, all of them verify. Undefined without the
- * variable. Throws `InvalidInputError`, whose text shows no secret.
+ * The keys that sign jobs, from `id:secret,id:secret`: the first signs, all verify. `undefined` without the variable.
+ * Throws `InvalidInputError`, whose message contains no secret.
  */
 export function queueSecrets(environment: Readonly<Record<string, string | undefined>>): SigningKey[] | undefined {
   const text = environment[secretsVariable]?.trim() ?? "";
@@ -193,7 +193,7 @@ export function queueSecrets(environment: Readonly<Record<string, string | undef
 
 function fault(index: number, what: string): InvalidInputError {
   return new InvalidInputError(
-    `${secretsVariable}: key ${index + 1} ${what}; it takes ID:SECRET, several with commas between them, for instance from \`openssl rand -hex 32\``,
+    `${secretsVariable}: key ${index + 1} ${what}; expected ID:SECRET, several separated by commas, for instance from \`openssl rand -hex 32\``,
   );
 }
 
@@ -202,15 +202,15 @@ const DEFAULT_PORT = 6379;
 /** The address of a Redis: one server, or several nodes of a cluster. */
 interface RedisAddress {
   readonly urls: readonly [URL, ...URL[]];
-  /** The same without secrets. */
+  /** The address without secrets. */
   readonly shown: string;
   readonly hasPassword: boolean;
 }
 
 /**
- * Reads `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS; for a cluster two or more with commas
- * between them. `source` is the option or variable it comes from. Throws `InvalidInputError`, whose text does not show the
- * address, since it may hold a password.
+ * Parses `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS; for a cluster several, separated by
+ * commas. `source`: the option or variable with the address. Throws `InvalidInputError`, whose message does not contain
+ * the address, because it may contain a password.
  */
 export function redisAddress(text: string, source: string): RedisAddress {
   const [first, ...others] = text.split(",").map((part) => urlOf(part.trim(), source));
@@ -218,12 +218,12 @@ export function redisAddress(text: string, source: string): RedisAddress {
   const urls = [first, ...others] as const;
   if (others.some(({ protocol }) => protocol !== first.protocol)) {
     throw new InvalidInputError(
-      `${source} names nodes of a cluster with redis:// and with rediss://; all take the same`,
+      `${source} names nodes of a cluster with redis:// and with rediss://; use the same for all`,
     );
   }
   if (others.length > 0 && urls.some(({ pathname }) => !["", "/", "/0"].includes(pathname))) {
     throw new InvalidInputError(
-      `${source} names a database of a cluster, which has only one; leave out what follows the /`,
+      `${source} names a database of a cluster, which has only one; leave out the text after the /`,
     );
   }
   return {
@@ -233,7 +233,7 @@ export function redisAddress(text: string, source: string): RedisAddress {
   };
 }
 
-/** All nodes of a cluster get the user and the password of the first. */
+/** All nodes of a cluster use the first one's user and password. */
 export function redisOptions({ urls }: RedisAddress, prefix: string | undefined): RedisStoresOptions {
   const [first, ...others] = urls;
   if (others.length === 0) return { url: first.href, prefix };
@@ -265,11 +265,11 @@ function urlOf(text: string, source: string): URL {
 
 function noAddress(source: string): InvalidInputError {
   return new InvalidInputError(
-    `${source}: invalid Redis URL; expected redis://[[user]:password@]host[:port][/database] or rediss://…, of a cluster two or more nodes with commas between them`,
+    `${source}: invalid Redis URL; expected redis://[[user]:password@]host[:port][/database] or rediss://…, for a cluster two or more nodes with commas between them`,
   );
 }
 
-/** ioredis takes passwords from the query of the address as well. */
+/** Removes passwords from the query too, because ioredis accepts them there. */
 function withoutSecrets(url: URL): string {
   const shown = new URL(url.href);
   shown.password = "";

@@ -16,30 +16,33 @@ import { allAgents } from "./find-agent.ts";
 
 const rowsAtATime = 500;
 
-/** One agent and its tree, as a store holds them. Reading takes no lease, so another process may run the tree meanwhile. */
+/** One agent and its tree, as stored. Reading needs no lease, so another process may run the tree meanwhile. */
 export interface Story {
   readonly records: readonly AgentRecord[];
-  /** The agents folded from the events of the tree, in the order in which they appeared; their `prompt` and `text` are empty if no texts were read. */
+  /**
+   * The agents, folded from the tree's events, in order of appearance; `prompt` and `text` are empty if no texts were
+   * read.
+   */
   readonly agents: readonly AgentOverview[];
   readonly accounts: readonly Account[];
-  /** By agent: the use of its own calls by model. */
+  /** Usage of each agent's own calls by model, keyed by agent. */
   readonly own: ReadonlyMap<string, UseByModel>;
   /** All entries of the agent itself. */
   readonly entries: readonly Entry[];
-  /** The end of its newest turn; undefined while that is open. */
+  /** The end of its newest turn; `undefined` while the turn is open. */
   readonly end: TurnEnd | undefined;
 }
 
 export interface StoryReading {
-  /** Gets the durable events of the tree in order, a page at a time. */
+  /** Receives the tree's durable events in order, a page at a time. */
   readonly listener?: (events: readonly TroupeEvent[]) => void;
-  /** Whether input and answer of each turn are read, which costs a read for each. */
+  /** Whether to read input and answer of each turn, which costs one read per turn. */
   readonly hasTexts: boolean;
 }
 
 /**
- * Reads the journal page by page, so that a long one need not fit into memory. Throws `NotFoundError` when the store has
- * no such agent.
+ * Reads the journal page by page, so that a long journal need not fit into memory. Throws `NotFoundError` if the store
+ * has no such agent.
  */
 export async function readStory(
   stores: Stores,
@@ -91,15 +94,15 @@ function addOwnUse(own: Map<string, UseByModel>, { agentId, entries }: JournalRo
   if (Object.keys(use).length > 0) own.set(agentId, addUse(own.get(agentId) ?? {}, use));
 }
 
-/** Agents and accounts of a tree, or of the part below one agent. */
+/** Agents and accounts of a tree or subtree. */
 export interface BudgetTree {
   readonly agents: readonly AgentRecord[];
   readonly accounts: readonly Account[];
-  /** By agent: the use of its own calls by model, from its journal. */
+  /** Usage of each agent's own calls by model from its journal, keyed by agent. */
   readonly own: ReadonlyMap<string, UseByModel>;
 }
 
-/** The agent and all below it, parents first, with their accounts. */
+/** The agent and its subagents, parents first, with their accounts. */
 export function budgetsOf(top: AgentRecord, { records, accounts, own }: Pick<Story, "records" | "accounts" | "own">) {
   const within = new Set([top.agentId]);
   const agents = records
@@ -111,7 +114,7 @@ export function budgetsOf(top: AgentRecord, { records, accounts, own }: Pick<Sto
   return { agents, accounts: accounts.filter(({ agentId }) => within.has(agentId)), own } satisfies BudgetTree;
 }
 
-/** The same from the store. */
+/** Like `budgetsOf`, read from the store. */
 export async function readBudgets(stores: Stores, top: AgentRecord): Promise<BudgetTree> {
   const { rootAgentId } = top;
   const records = await allAgents(stores, { tenant: DEFAULT_TENANT, rootAgentId });

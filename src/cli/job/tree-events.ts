@@ -12,7 +12,7 @@ interface TreeSource {
 
 /**
  * Calls the listener with each new event of one tree until the returned function is called. Events of agents in other
- * processes are followed through the store, from the cursor `after` on.
+ * processes are read from the store, after the cursor `after`.
  */
 export function listenToTree(
   { runtime, rootAgentId, isElsewhere }: TreeSource,
@@ -38,10 +38,7 @@ export function listenToTree(
   return () => controller.abort();
 }
 
-/**
- * Resolves when no agent of a paused tree has a call in flight, so that leaving does not cut off an answer that is being
- * paid for.
- */
+/** Resolves when no agent of a paused tree has an open call, so that leaving does not discard a paid answer. */
 export async function treeAtRest(stores: Stores, source: TreeSource): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let hasNews = true;
@@ -81,8 +78,8 @@ function isAtRest(agent: AgentRecord): boolean {
 }
 
 /**
- * Passes events on, each durable one once and in order. They come from three sources: the journal for the past, the
- * runtime for the present, and at the end the journal again for any that were missed.
+ * Forwards events in order, each durable one once. They come from the journal for the past, from the runtime for the
+ * present, and at the end again from the journal for missed events.
  */
 export class EventFeed {
   readonly #listener: (event: TroupeEvent) => void;
@@ -92,7 +89,7 @@ export class EventFeed {
     this.#listener = listener;
   }
 
-  /** Marks events as shown. */
+  /** Marks events as already shown. */
   skip(events: readonly TroupeEvent[]): void {
     for (const event of events) this.#isNew(event);
   }

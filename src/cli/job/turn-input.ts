@@ -1,7 +1,7 @@
 import { type AgentRecord, DEFAULT_TENANT, textOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 
-/** The input of an agent's newest turn as text; empty if it has none, because it only continues the conversation. */
+/** Input of an agent's newest turn as text; empty if the turn continues the conversation without input. */
 export async function newestInput(
   stores: Pick<Stores, "inbox" | "readJournal" | "messagesById">,
   { agentId, openTurnId }: Pick<AgentRecord, "agentId" | "openTurnId">,
@@ -14,7 +14,7 @@ export async function newestInput(
     const messages = await stores.messagesById(key, begun.inputMessageIds);
     return messages.map(({ content }) => textOf(content)).join("\n");
   }
-  // An open turn that has not begun is still in the inbox.
+  // An accepted turn that has not started is still in the inbox.
   const coming = (await stores.inbox(key)).find((item) => item.kind === "turn" && item.turnId === openTurnId);
   return coming?.kind === "turn" && coming.input !== null ? textOf(coming.input) : "";
 }

@@ -4,43 +4,43 @@ import type { RuntimeOptions } from "../../runtime/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import type { StoreLocation } from "./store-location.ts";
 
-/** The value of --on: workers run the turns of a job, or this process does. */
+/** The value of --on: the turns run on workers, or in this process. */
 type On = "workers" | "here";
 
 export interface WhereOptions {
-  /** Default: on workers if some are there and nothing needs this process, else here. */
+  /** Default: on workers if there are any and nothing requires this process, else here. */
   readonly on?: On | undefined;
   readonly inspect?: boolean | number | undefined;
-  /** Whether Stately's inspector is served too. */
+  /** Whether to serve Stately's inspector too. */
   readonly stately?: boolean | undefined;
 }
 
-/** The part of a job that is needed to hand it to workers. */
+/** A job's data for workers. */
 export interface ForWorkers {
-  /** Its store. */
+  /** The job's store. */
   readonly store: StoreLocation;
-  /** The options of a `worker` that knows the agents of the job. */
+  /** The options of a `worker` with the job's agents. */
   readonly workerWords: readonly string[];
 }
 
-/** The process that runs the turns of a job, and remarks on it for the person. */
+/** The process that runs a job's turns, with remarks for the person. */
 export interface Where {
-  /** Options of the runtime of this process; empty if it runs the turns itself. */
+  /** Runtime options of this process; empty if it runs the turns itself. */
   readonly part: Pick<RuntimeOptions, "queues" | "role">;
-  /** The queues of the workers; undefined if this process runs the turns itself. */
+  /** The queues of the workers; `undefined` if this process runs the turns itself. */
   readonly queues: Queues | undefined;
   readonly remarks: readonly string[];
 }
 
 const here: Where = { part: {}, queues: undefined, remarks: [] };
 
-/** Throws `InvalidInputError` for --on workers on a store that no worker reaches. */
+/** Throws `InvalidInputError` for --on workers with a store that workers cannot reach. */
 export function assertWhere({ openQueues }: Pick<StoreLocation, "openQueues">, { on }: Pick<WhereOptions, "on">): void {
   if (on !== "workers" || openQueues !== undefined) return;
-  throw new InvalidInputError("--on workers takes agents in Redis: give --redis, or set TROUPE_REDIS");
+  throw new InvalidInputError("--on workers requires agents in Redis: give --redis, or set TROUPE_REDIS");
 }
 
-/** Throws `InvalidInputError` when --on workers cannot be done. */
+/** Throws `InvalidInputError` if --on workers is impossible. */
 export async function whereOf(
   context: Pick<CliContext, "invocation">,
   job: ForWorkers,
@@ -49,22 +49,24 @@ export async function whereOf(
   const { openQueues } = job.store;
   assertWhere(job.store, { on });
   if (on === "workers" && inspect !== undefined && inspect !== false) {
-    throw new InvalidInputError("--inspect shows agents that live in this process; it does not go with --on workers");
+    throw new InvalidInputError(
+      "--inspect shows agents that live in this process; it cannot be combined with --on workers",
+    );
   }
   if (openQueues === undefined || on === "here" || (inspect !== undefined && inspect !== false)) return here;
   const queues = await openQueues();
   try {
     const count = await queues.workers();
     if (on === "workers" || count > 0) {
-      const remark = count === 0 ? `No worker is there yet. ${workerLine(context, job)}` : countText(count);
+      const remark = count === 0 ? `No worker is running yet. ${workerLine(context, job)}` : countText(count);
       return { part: { queues, role: "client" }, queues, remarks: [remark] };
     }
     await queues.close();
-    return { ...here, remarks: ["No worker is there: the turn runs in this process."] };
+    return { ...here, remarks: ["No worker is running: the turn runs in this process."] };
   } catch (error) {
     await queues.close();
     if (on === "workers") throw error;
-    // Without --on workers the queues are not needed. If the store is away, it reports that itself.
+    // Without --on workers the queues are optional. An unavailable store reports its own error.
     if (error instanceof UnsupportedError || error instanceof StoreUnavailableError) return here;
     throw error;
   }
@@ -74,26 +76,26 @@ function countText(count: number): string {
   return `The turn runs on ${count === 1 ? "a worker" : `one of ${count} workers`}.`;
 }
 
-/** The command line of a worker that knows the agents of a job. */
+/** The command line of a worker with a job's agents. */
 export function workerLine({ invocation }: Pick<CliContext, "invocation">, job: ForWorkers): string {
-  return `One that knows these agents: ${commandLine(invocation, "worker", [...job.workerWords, ...job.store.words])}`;
+  return `To start one for these agents: ${commandLine(invocation, "worker", [...job.workerWords, ...job.store.words])}`;
 }
 
-/** Interval between two looks for workers, in milliseconds. */
+/** Interval between two checks for workers, in milliseconds. */
 export const workerLookMs = 10_000;
 
 interface WorkerWatchOptions {
   readonly queues: Pick<Queues, "workers">;
-  /** True once an event of the job has arrived since it was handed over. */
+  /** Whether an event of the job has arrived since it was sent to the workers. */
   readonly isTakenUp: () => boolean;
   /** Name of the root's definition. */
   readonly definitionName: string;
-  /** Command line of a worker that knows it. */
+  /** Command line of a worker with that definition. */
   readonly workerLine: string;
   readonly tell: (line: string) => void;
 }
 
-/** Warns when a job waits in vain: no worker is there, or none that knows its agents. */
+/** Warns about a job without progress: there is no worker, or none with its agents. */
 export class WorkerWatch {
   readonly #options: WorkerWatchOptions;
   #isNoneTold = false;
@@ -104,10 +106,10 @@ export class WorkerWatch {
     this.#options = options;
   }
 
-  /** Looks at intervals until the returned function is called. */
+  /** Checks at intervals until the returned function is called. */
   start(): () => void {
     const timer = setInterval(() => {
-      // If Redis is away, the turn itself reports that.
+      // If Redis is unavailable, the turn itself reports it.
       this.look().catch(() => {});
     }, workerLookMs);
     timer.unref();
@@ -119,7 +121,7 @@ export class WorkerWatch {
     this.#looks += 1;
     const count = await queues.workers();
     if (count === 0) {
-      if (!this.#isNoneTold) tell(`No worker is there; the turn goes on when one is. ${workerLine}`);
+      if (!this.#isNoneTold) tell(`No worker is running; the turn continues when one starts. ${workerLine}`);
       this.#isNoneTold = true;
       return;
     }
@@ -128,7 +130,7 @@ export class WorkerWatch {
     this.#isUntakenTold = true;
     const seconds = (this.#looks * workerLookMs) / 1_000;
     tell(
-      `No worker has taken it up for ${seconds} s. Those that are there are busy, or do not know "${definitionName}". ${workerLine}`,
+      `No worker has started the turn for ${seconds} s. All are busy, or do not have "${definitionName}". ${workerLine}`,
     );
   }
 }

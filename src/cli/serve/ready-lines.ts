@@ -8,19 +8,22 @@ interface Ready {
   readonly page: string;
   readonly surfaces: Pick<LoadedSurfaces, "served" | "leftOut">;
   readonly access: Pick<ServeAuth, "way" | "token" | "isGiven">;
-  /** Where agents are kept, in words. */
+  /** Description of the store. */
   readonly place: string;
   readonly tenant: string;
-  /** What the printed command asks. */
+  /** Input of the printed example command. */
   readonly input: string;
   /** Whether an agent comes from a YAML file of Teal Agents. */
   readonly isYaml: boolean;
 }
 
-/** The name of the conversation that the printed command opens. */
+/** Conversation name in the printed example command. */
 const tryName = "first";
 
-/** What a server says when it listens: what it serves, where, to whom, and a command that works when it is pasted. */
+/**
+ * The lines that a listening server prints: its agents, addresses and access, and an example command that works
+ * unchanged.
+ */
 export function readyLines(served: readonly TealServed[], ready: Ready): readonly string[] {
   const { url, page, surfaces, place, access } = ready;
   const [first] = served;
@@ -29,7 +32,7 @@ export function readyLines(served: readonly TealServed[], ready: Ready): readonl
     surface.addresses(url, { teal: served }).map((address) => `${surface.title}: ${address}`),
   );
   return [
-    `Serving ${served.map(({ definition }) => definition.name).join(", ")} at ${url}; agents are kept in ${place}.`,
+    `Serving ${served.map(({ definition }) => definition.name).join(", ")} at ${url}; agents are stored in ${place}.`,
     page,
     ...[...ofSurfaces, ...surfaces.leftOut].map((line) => `  ${line}`),
     `  Health: ${url}/healthz, ${url}/readyz, ${url}/metrics`,
@@ -45,8 +48,8 @@ function accessLine({ way, token, isGiven }: Ready["access"]): string {
 }
 
 /**
- * One line for a POSIX shell: for an agent of a YAML file a task, else an agent and the stream of its turn, else a task of
- * A2A or a completion.
+ * An example command on one line for a POSIX shell: a task for an agent of a YAML file, else an agent and the stream of
+ * its turn, else a task of A2A or a completion.
  */
 function tryLine({ definition, version }: TealServed, ready: Ready): string | undefined {
   const { url, access, tenant, input, isYaml, surfaces } = ready;
@@ -72,7 +75,7 @@ function tryLine({ definition, version }: TealServed, ready: Ready): string | un
   return `${create} && echo && ${turn}`;
 }
 
-/** JSON as a word of a POSIX shell. */
+/** JSON as an argument for a POSIX shell. */
 function word(value: unknown): string {
   return `'${JSON.stringify(value).replaceAll("'", `'\\''`)}'`;
 }

@@ -9,24 +9,24 @@ export type AuthWay = (typeof authWays)[number];
 export interface ServeAuth {
   readonly way: AuthWay;
   readonly authenticate: Authenticate;
-  /** The token of all callers; `null` if there is none, or if callers bring their own. */
+  /** The token of all callers; `null` without one, or if callers have their own tokens. */
   readonly token: string | null;
-  /** The token is in the environment, and is not printed. */
+  /** The token comes from the environment and is not printed. */
   readonly isGiven: boolean;
-  /** The tenant that identities name; `undefined` if they name none. */
+  /** The tenant in identities; `undefined` if they contain none. */
   readonly tenant?: string | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export const tokenVariable = "TROUPE_SERVE_TOKEN";
-/** The user that the token stands for. */
+/** The token's user. */
 export const developer = "developer";
 const TOKEN_BYTES = 24;
 
 /**
- * Who may call a server that the command line starts. Throws `InvalidInputError` when the environment lacks what `entra`
- * needs, or has a token that is too short.
+ * Authentication of a server that the command line starts. Throws `InvalidInputError` if the environment lacks a
+ * variable for `entra`, or its token is too short.
  */
 export function serveAuth(way: AuthWay, environment: Environment): ServeAuth {
   if (way === "none") return { way, authenticate: openAuth(), token: null, isGiven: false };
@@ -42,7 +42,7 @@ function ofEntra(environment: Environment): Pick<ServeAuth, "authenticate" | "te
   const audience = (environment["TROUPE_ENTRA_AUDIENCE"] ?? "").split(",").flatMap((part) => part.trim() || []);
   if (tenantId === "" || audience.length === 0) {
     throw new InvalidInputError(
-      "--auth entra takes the id of the directory from TROUPE_ENTRA_TENANT and the application from TROUPE_ENTRA_AUDIENCE; set both",
+      "--auth entra reads the id of the directory from TROUPE_ENTRA_TENANT and the application from TROUPE_ENTRA_AUDIENCE; set both",
     );
   }
   const scope = environment["TROUPE_ENTRA_SCOPE"]?.trim() || undefined;

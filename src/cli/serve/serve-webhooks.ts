@@ -4,9 +4,9 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { ServeOptions } from "../../server/index.ts";
 
 export interface WebhookWords {
-  /** A file with keys, one a line. */
+  /** A file with keys, one per line. */
   readonly webhookKeys?: string | undefined;
-  /** Receivers that may be without TLS and in private networks. */
+  /** Origins of receivers that may be without TLS and in private networks. */
   readonly webhookOrigin?: readonly string[] | undefined;
 }
 
@@ -19,8 +19,8 @@ const keysVariable = "TROUPE_WEBHOOK_KEY";
 const KEY_BYTES = 32;
 
 /**
- * The keys and origins of the server's webhooks; `undefined` without a key. Rejects with `InvalidInputError` for a file that
- * cannot be read, and for an invalid key, which the message does not show.
+ * The keys and origins of the server's webhooks; `undefined` without a key. Rejects with `InvalidInputError` for an
+ * unreadable file and for an invalid key, which the message does not contain.
  */
 export async function serveWebhooks(
   { webhookKeys: file, webhookOrigin: origins }: WebhookWords,
@@ -35,17 +35,17 @@ export async function serveWebhooks(
   );
   if (wrong >= 0) {
     throw new InvalidInputError(
-      `${from}: key ${wrong + 1} is invalid; give 32 random bytes in base64, as "openssl rand -base64 32" prints them`,
+      `${from}: key ${wrong + 1} is invalid; give 32 random bytes in base64, such as the output of "openssl rand -base64 32"`,
     );
   }
   const other = origins?.find((text) => !isOrigin(text));
   if (other !== undefined) {
     throw new InvalidInputError(
-      `--webhook-origin ${other.slice(0, 200)} is not an origin; give one as http://hooks.internal:8080`,
+      `--webhook-origin ${other.slice(0, 200)} is not an origin; expected for example http://hooks.internal:8080`,
     );
   }
   if (keys.length > 0) return { keys, origins };
-  if (file !== undefined) throw new InvalidInputError(`${from} holds no key; give one a line`);
+  if (file !== undefined) throw new InvalidInputError(`${from} contains no key; give one per line`);
   if (origins !== undefined)
     throw new InvalidInputError(`--webhook-origin needs a key: give --webhook-keys or ${keysVariable}`);
   return undefined;

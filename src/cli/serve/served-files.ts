@@ -12,16 +12,16 @@ export interface FileOptions {
   readonly catalog?: string | undefined;
 }
 
-/** The agents of all files that a server was given. */
+/** The agents of all files of a server. */
 export interface ServedFiles {
   readonly agents: readonly AgentDefinition[];
-  /** Those of YAML files. */
+  /** The agents of YAML files. */
   readonly teal: readonly TealAgent[];
-  /** The rules of all files together: a person may decide if no file forbids it. */
+  /** The combined rules of all files: a person may decide if no file forbids it. */
   readonly mayDecide: RuntimeOptions["mayDecide"];
 }
 
-/** Throws `InvalidInputError` that names the file and what is wrong in it. */
+/** Throws `InvalidInputError` that names the file and the problem. */
 export async function servedFiles(
   files: readonly string[],
   directory: string,
@@ -35,7 +35,7 @@ export async function servedFiles(
   for (const file of files) loaded.push(await loadAgentFile(file, directory, places));
   const teal = loaded.flatMap((file) => file.teal ?? []);
   if (teal.length === 0 && Object.keys(places).length > 0) {
-    throw new InvalidInputError("--plugins and --catalog are for an agent in YAML; give its file, or leave them out");
+    throw new InvalidInputError("--plugins and --catalog require an agent in YAML; give its file");
   }
   const rules = loaded.flatMap(({ mayDecide }) => mayDecide ?? []);
   return {

@@ -6,20 +6,20 @@ import { type ServeAuth, tokenVariable } from "./serve-auth.ts";
 interface PageContext {
   readonly host: string;
   readonly proxies: number | undefined;
-  /** False with --no-page. */
+  /** `false` with --no-page. */
   readonly page: boolean | undefined;
   readonly access: Pick<ServeAuth, "way" | "token" | "isGiven">;
 }
 
 /** The page of a server, mounted on its port. */
 export interface ServedPage extends MountedHandlers {
-  /** To be called when the address is known; returns the line that says where the page is. */
+  /** Call it once the address is known; returns the line about the page. */
   listensAt(url: string): string;
   close(): void;
 }
 
 const BASE = "/inspector";
-/** Other texts cannot be the protocol of a WebSocket. */
+/** Other characters are invalid in a WebSocket protocol name. */
 const pageToken = /^[\w-]{16,200}$/;
 const loopbackNames = ["127.0.0.1", "localhost", "[::1]"];
 
@@ -30,16 +30,16 @@ const loopbackNames = ["127.0.0.1", "localhost", "[::1]"];
  */
 export function noPageBecause({ host, proxies = 0, page, access }: PageContext): string | null {
   if (page === false) return "--no-page";
-  if (access.way === "entra") return "callers are users of Entra ID";
+  if (access.way === "entra") return "callers authenticate with Entra ID";
   if (!loopbackNames.includes(host) && host !== "::1") return "the server listens for other machines";
-  if (proxies > 0) return "there is a proxy in front";
+  if (proxies > 0) return "the server is behind a proxy";
   if (access.token !== null && !pageToken.test(access.token)) {
-    return `${tokenVariable} has other characters than letters, digits, - and _`;
+    return `${tokenVariable} contains characters other than letters, digits, - and _`;
   }
   return null;
 }
 
-/** The inspector of a runtime at `/`, with the token of the API; its other addresses are below `/inspector`. */
+/** The inspector of a runtime at `/`, with the API's token; its other routes are below `/inspector`. */
 export async function servedPage(
   runtime: Runtime,
   { access, hasApi }: Pick<PageContext, "access"> & { readonly hasApi: boolean },

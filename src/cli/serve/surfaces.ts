@@ -3,33 +3,33 @@ import { nearestName } from "../../base/index.ts";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 import type { RedisSharing, Surface, TealServed } from "../../server/index.ts";
 
-/** What the surfaces of a server are made of. */
+/** What surfaces are created from. */
 export interface SurfaceContext {
   readonly agents: readonly AgentDefinition[];
-  /** The same agents, each under a version. */
+  /** The same agents with versions. */
   readonly teal: readonly TealServed[];
-  /** What several servers share; `undefined` if this is the only one. */
+  /** Shared state of several servers; `undefined` for a single server. */
   readonly sharing: RedisSharing | undefined;
-  /** Headers in which front ends name their chats. */
+  /** Headers with the front end's chat id. */
   readonly chatIdHeaders: readonly string[];
 }
 
-/** A protocol that `serve` speaks. */
+/** A protocol of `serve`. */
 export interface ServedSurface {
-  /** The word for `--surfaces`. */
+  /** Its name in `--surfaces`. */
   readonly name: string;
-  /** How the protocol is called when its addresses are printed. */
+  /** Title of the protocol for printed addresses. */
   readonly title: string;
-  /** Its addresses on the server at `url`, each with a word on what is there. */
+  /** Its addresses on the server at `url`, each with a short description. */
   addresses(url: string, place: Pick<SurfaceContext, "teal">): readonly string[];
   /**
-   * Imports what the surface takes, and returns how it is made; called only if it is served, before anything is opened.
-   * Rejects with `UnsupportedError` that names the install line where an optional package is absent.
+   * Imports the surface's packages and returns its factory; called only if the surface is served, before anything is
+   * opened. Rejects with `UnsupportedError` that contains the install command if an optional package is missing.
    */
   load(): Promise<(place: SurfaceContext) => Surface | Promise<Surface>>;
 }
 
-/** All of them, in the order in which they are printed. */
+/** All surfaces, in the order in which they are printed. */
 const knownSurfaces: readonly ServedSurface[] = [
   {
     name: "api",
@@ -55,7 +55,7 @@ const knownSurfaces: readonly ServedSurface[] = [
     addresses: (url, { teal }) => teal.map(({ definition }) => `${url}/a2a/${definition.name}/`),
     load: async () => {
       const { a2aSurface } = await import("../../server/index.ts");
-      // Made once for nothing, since only this says whether its package is there.
+      // Created only to check that its package is installed.
       await a2aSurface();
       return ({ teal }) => a2aSurface({ agents: teal });
     },
@@ -81,17 +81,17 @@ const knownSurfaces: readonly ServedSurface[] = [
   },
 ];
 
-/** The surfaces of a server, loaded but not made. */
+/** Loaded surfaces that are not created yet. */
 export interface LoadedSurfaces {
   readonly served: readonly ServedSurface[];
-  /** A line for each one that lacks its package. */
+  /** A line for each surface whose package is missing. */
   readonly leftOut: readonly string[];
   make(place: SurfaceContext): Promise<readonly Surface[]>;
 }
 
 /**
- * Loads the surfaces that a comma-separated list names, else all whose packages are there. Rejects with
- * `InvalidInputError` for a name that is unknown, and for a named surface that lacks its package.
+ * Loads the surfaces of a comma-separated list, or by default all whose packages are installed. Rejects with
+ * `InvalidInputError` for an unknown name, and for a named surface whose package is missing.
  */
 export async function loadSurfaces(
   list: string | undefined,
@@ -124,9 +124,9 @@ function surfacesNamed(list: string, known: readonly ServedSurface[]): readonly 
     const meant = nearestName(name, names);
     const hint = meant === undefined ? ";" : `: did you mean ${meant}?`;
     throw new InvalidInputError(
-      `--surfaces: there is no surface "${name.slice(0, 64)}"${hint} the surfaces are ${names.join(", ")}`,
+      `--surfaces: there is no surface "${name.slice(0, 64)}"${hint} available surfaces are ${names.join(", ")}`,
     );
   }
-  if (wanted.size === 0) throw new InvalidInputError(`--surfaces takes one or more of ${names.join(", ")}`);
+  if (wanted.size === 0) throw new InvalidInputError(`--surfaces must contain one or more of ${names.join(", ")}`);
   return known.filter(({ name }) => wanted.has(name));
 }

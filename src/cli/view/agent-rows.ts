@@ -21,10 +21,10 @@ export interface RowContext {
   readonly now: number;
 }
 
-/** How the live tree writes amounts: with what calls in flight have reserved, or without. */
+/** How the live tree formats amounts: with the reservations of calls in flight, or without. */
 type AmountForm = "full" | "short";
 
-/** The cells of one agent in the live tree; a limited amount is shown as used/limit. */
+/** The cells of one agent in the live tree; a limited amount is formatted as used/limit. */
 export function agentCells(
   agent: AgentOverview,
   branch: string,
@@ -59,7 +59,7 @@ export function agentCells(
   ];
 }
 
-/** The amount that calls in flight have reserved: the `+4.4k` of `24k+4.4k`. */
+/** The reservations of calls in flight: the `+4.4k` of `24k+4.4k`. */
 function reservedText(standing: LimitUse | undefined, format: (amount: number) => string): string {
   return standing && standing.reserved > 0 ? `+${format(standing.reserved)}` : "";
 }
@@ -69,7 +69,7 @@ export function agentLabel(agent: Pick<AgentOverview, "agentId" | "name" | "isBa
   return `${agent.name} ${shortAgentId(agent.agentId)}${agent.isBackground ? " (background)" : ""}`;
 }
 
-/** The state of an agent, or how it ended, in a few words. */
+/** The state of an agent, or its outcome, in a few words. */
 export function stateOf(agent: AgentOverview): { readonly text: string; readonly style: Style } {
   if (agent.endedAt !== null) {
     if (agent.stopReason === "completed" || agent.stopReason === "finish_reason")
@@ -125,8 +125,8 @@ interface LimitUse {
 }
 
 /**
- * Use and limit of an agent by one kind of limit. If both its lifetime and its open turn have that limit, the one with less
- * left counts. Undefined if no account has it.
+ * An agent's usage and limit for one kind of limit. If its lifetime and its open turn have that limit, the one with
+ * less left is used. `undefined` if no account has it.
  */
 function standingOf(accounts: readonly Account[], limit: AmountLimit, now: number): LimitUse | undefined {
   let tightest: LimitUse | undefined;
@@ -146,12 +146,12 @@ function reservedOf({ reserved }: Account, limit: AmountLimit): number {
   return limit === "maxCostMicros" ? reserved.costMicros : 0;
 }
 
-/** The accounts of an agent: that of its lifetime and that of its newest turn. */
+/** The accounts of an agent's lifetime and of its newest turn. */
 function accountsOfAgent(accounts: readonly Account[], agentId: string, turnId: string | null): Account[] {
   return byAgent(accounts, agentId).filter((account) => account.turnId === null || account.turnId === turnId);
 }
 
-/** Accounts by agent, so that a table does not look through all of them for each row. */
+/** Indexes accounts by agent, so that a table does not search all of them for each row. */
 const indices = new WeakMap<readonly Account[], ReadonlyMap<string, readonly Account[]>>();
 
 function byAgent(accounts: readonly Account[], agentId: string): readonly Account[] {
@@ -160,7 +160,7 @@ function byAgent(accounts: readonly Account[], agentId: string): readonly Accoun
   return index.get(agentId) ?? [];
 }
 
-/** Working time of an agent and its children over all its turns, in milliseconds, without pauses. */
+/** Working time of an agent and its children over all turns, in milliseconds, without pauses. */
 export function workingTimeOf(accounts: readonly Account[], agentId: string, now: number): number {
   return byAgent(accounts, agentId)
     .filter((account) => account.turnId !== null)
@@ -169,7 +169,7 @@ export function workingTimeOf(accounts: readonly Account[], agentId: string, now
 
 const summaryColumns: readonly Column[] = [
   { title: "AGENT", maxWidth: 40, minWidth: 20 },
-  // The branches of the tree say the same.
+  // The branches of the tree already show the parents.
   { title: "PARENT", maxWidth: 24, leaveOut: 1 },
   { title: "TURNS", align: "right", leaveOut: 3 },
   { title: "STEPS", align: "right", leaveOut: 4 },
@@ -181,8 +181,8 @@ const summaryColumns: readonly Column[] = [
 ];
 
 /**
- * The table at the end of a job: the figures of each agent, and the totals if there are several. Where it is wider than
- * `width`, it has fewer columns.
+ * The table at the end of a job: the figures of each agent, and the totals of several. Columns are dropped if it is
+ * wider than `width`.
  */
 export function summaryLines(agents: readonly AgentOverview[], context: RowContext, width: number): string[] {
   const placed = placeTree(agents);
@@ -213,7 +213,7 @@ function standingText(agent: AgentOverview): string {
   return agent.turnId === null ? agent.status : `${agent.status}, not ended`;
 }
 
-/** The time of all is the time of the root, because agents work in parallel. */
+/** The total time is the root's time, because agents work in parallel. */
 function totalCells(
   agents: readonly AgentOverview[],
   root: AgentOverview | undefined,
@@ -238,7 +238,7 @@ function tokensOf({ usage }: AgentOverview): number {
   return usage.inputTokens + usage.outputTokens;
 }
 
-/** Unknown if one price is. */
+/** Unknown if any price is. */
 function totalCost(agents: readonly AgentOverview[]): number | null {
   let total = 0;
   for (const { costMicros } of agents) {

@@ -13,7 +13,7 @@ import { placeTree, type Column, tableLines } from "./table.ts";
 import { oneLine } from "./terminal-text.ts";
 import { truncate, widthOf, wrap } from "./text-width.ts";
 
-/** The part of an agent record that the tables show. */
+/** The fields of an agent record that the tables show. */
 interface BudgetAgent {
   readonly agentId: string;
   readonly parentAgentId: string | null;
@@ -23,7 +23,7 @@ interface BudgetAgent {
 export interface BudgetView {
   readonly accounts: readonly Account[];
   readonly agents: readonly BudgetAgent[];
-  /** By agent: the use of its own calls by model. */
+  /** Usage of each agent's own calls by model, keyed by agent. */
   readonly own: ReadonlyMap<string, UseByModel>;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -37,7 +37,7 @@ export interface BudgetView {
  */
 export function budgetLines(view: BudgetView): string[] {
   const { accounts, now } = view;
-  if (accounts.length === 0) return ["No account is open: nothing was spent."];
+  if (accounts.length === 0) return ["There are no accounts: nothing was spent."];
   const names = new Map(view.agents.map(({ agentId, definition }) => [agentId, definition.name]));
   const rows = budgetRows(accounts, now);
   const models = modelRows(view);
@@ -52,7 +52,7 @@ export function budgetLines(view: BudgetView): string[] {
   ];
 }
 
-/** The first form whose lines all fit; else the last one, cut. */
+/** The first form whose lines all fit; otherwise the last one, truncated. */
 function fitting(width: number, forms: readonly (() => string[])[]): string[] {
   let lines: string[] = [];
   for (const form of forms) {
@@ -113,7 +113,7 @@ interface ModelRow {
   readonly models: UseByModel;
 }
 
-/** The calls of each agent by model, and the sum if there are several rows. */
+/** The calls of each agent by model, with a sum if there are several rows. */
 function modelRows({ agents, own: spent }: BudgetView): ModelRow[] {
   const rows = placeTree(agents).flatMap(({ member, branch }) => {
     const own = Object.entries(spent.get(member.agentId) ?? {});
@@ -179,7 +179,7 @@ function short(count: number): string {
   return amountOf("maxTokens", count, true);
 }
 
-/** Unknown if one call had no price. */
+/** Unknown if any call had no price. */
 function costOf(models: UseByModel): string {
   const { costMicros, unpricedCalls } = totalUse(models);
   if (unpricedCalls > 0) return formatCost(null);
@@ -194,16 +194,16 @@ function noteOf(models: UseByModel): string {
   ].join(", ");
 }
 
-/** One row: a limit of an account, or an amount without a limit. */
+/** A row for a limit of an account, or for an amount without a limit. */
 interface BudgetRow {
-  /** Branches of the tree in front of the name. */
+  /** Branches of the tree before the name. */
   readonly branch: string;
-  /** The same for the account's further rows. */
+  /** Branches before the account's further rows. */
   readonly below: string;
   readonly account: Account;
   readonly limit: LimitName;
   readonly used: number;
-  /** Null where nothing is reserved by this kind of limit. */
+  /** `null` if this kind of limit has no reservations. */
   readonly reserved: number | null;
   readonly unconfirmed: number | null;
   /** The limit's value, or `null` if it is unlimited. */
@@ -221,7 +221,7 @@ const limitNames: Readonly<Record<LimitName, string>> = {
   deadlineAt: "deadline",
 };
 
-/** The rows of a tree of accounts. An account without limits still has rows for tokens and cost. */
+/** The rows of a tree of accounts. An account without limits also has rows for tokens and cost. */
 export function budgetRows(accounts: readonly Account[], now: number): BudgetRow[] {
   const members = accounts.map((account) => ({ agentId: account.id, parentAgentId: account.parentId, account }));
   return placeTree(members).flatMap(({ member: { account }, branch }) => {
@@ -272,7 +272,7 @@ function accountLabel(account: Account, names: ReadonlyMap<string, string>): str
   return `${who}, ${turnId === null ? "whole life" : `turn ${numberOfTurn(turnId)}`}`;
 }
 
-/** An amount in the unit of its limit: exact, or short for narrow terminals. */
+/** An amount in the unit of its limit: exact, or rounded for narrow terminals. */
 function amountOf(limit: LimitName, amount: number, isShort: boolean): string {
   if (limit === "maxCostMicros") return isShort || amount === 0 ? formatCost(amount) : dollarsText(amount);
   if (limit === "maxActiveMs") return formatDuration(amount);

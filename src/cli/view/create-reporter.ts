@@ -16,7 +16,7 @@ export interface ViewOptions {
 
 type ViewMode = "json" | "quiet" | "live" | "plain";
 
-/** The mode of the options; by default live on a terminal that can be drawn on, and plain elsewhere. */
+/** The mode from the options; by default live on a capable terminal, and plain elsewhere. */
 export function viewModeOf(options: ViewOptions, isTerminal: boolean, term: string | undefined): ViewMode {
   if (options.json === true) return "json";
   if (options.quiet === true) return "quiet";
@@ -29,7 +29,7 @@ export function createReporter(
   job: { readonly rootAgentId: string; readonly accounts: () => Promise<readonly Account[]> },
 ): Reporter {
   const { stdout, out, note, environment } = context;
-  // A pipe gets the answer as the model wrote it.
+  // A pipe gets the answer unwrapped, as the model wrote it.
   const answerColumns = (): number => (stdout.isTTY ? columnsOf(context) : Number.POSITIVE_INFINITY);
   const mode = viewModeOf(options, stdout.isTTY, environment["TERM"]);
   if (mode === "json") return jsonReporter(out, note);
@@ -39,7 +39,7 @@ export function createReporter(
 }
 
 type WriteLine = (line: string) => void;
-/** Maximum width of a line at this moment: terminals change their size. */
+/** Returns the current maximum width of a line, because terminals can be resized. */
 type Columns = () => number;
 
 /** Prints a line for each notable event, then answer and table: for logs, pipes and dumb terminals. */
@@ -60,7 +60,7 @@ export function plainReporter(write: WriteLine, note: WriteLine, columns: Column
     },
     event(event) {
       startedAt ??= event.at;
-      if (kept > 0) out(`carries on after ${formatNumberOf(kept, "event")} that the store had kept`);
+      if (kept > 0) out(`continues after ${formatNumberOf(kept, "stored event")}`);
       kept = 0;
       const line = plainLine(event, startedAt);
       if (line !== undefined) out(line);
@@ -76,7 +76,7 @@ export function plainReporter(write: WriteLine, note: WriteLine, columns: Column
   };
 }
 
-/** Prints every event as a line of JSON, past ones first, and nothing else on this stream. */
+/** Prints every event as a line of JSON, past events first, and nothing else on this stream. */
 export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
   const print = (event: TroupeEvent): void => out(JSON.stringify(event));
   return {
@@ -93,7 +93,7 @@ export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
   };
 }
 
-/** Prints the answer only. If there is none, the reason goes to standard error. */
+/** Prints only the answer; if there is none, prints the reason to standard error. */
 export function quietReporter(out: WriteLine, note: WriteLine, columns: Columns): Reporter {
   return {
     begin: () => {},

@@ -8,7 +8,7 @@ export function formatDuration(milliseconds: number): string {
   return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} m`;
 }
 
-/** The same in whole seconds while it runs, so that the line keeps still: `42 s`, `1 m 05 s`. */
+/** Like `formatDuration`, but in whole seconds while running, so that the line is stable: `42 s`, `1 m 05 s`. */
 export function formatRunningTime(milliseconds: number): string {
   if (milliseconds < 60_000) return `${Math.max(0, Math.floor(milliseconds / 1_000))} s`;
   return formatDuration(Math.floor(milliseconds / 1_000) * 1_000);
@@ -30,7 +30,7 @@ function trimmed(value: number): string {
   return value.toFixed(1).replace(/\.0$/, "");
 }
 
-/** Millionths of a dollar as dollars: `$0`, `$0.0042`, `$1.25`; `?` when a price is not known. */
+/** Millionths of a dollar as dollars: `$0`, `$0.0042`, `$1.25`; `?` for an unknown price. */
 export function formatCost(micros: number | null): string {
   if (micros === null) return "?";
   if (micros === 0) return "$0";
@@ -44,7 +44,7 @@ export function formatOf(used: string, limit: string | undefined): string {
   return limit === undefined ? used : `${used}/${limit}`;
 }
 
-/** `2026-11-21 14:03`, in the local time of the machine. */
+/** `2026-11-21 14:03`, in the machine's local time. */
 export function formatTime(milliseconds: number): string {
   const date = new Date(milliseconds);
   const day = [date.getFullYear(), twoDigits(date.getMonth() + 1), twoDigits(date.getDate())].join("-");
@@ -66,7 +66,7 @@ export function readableId(prefix: string, random: () => number): string {
   return `${prefix}-${syllables.join("")}`;
 }
 
-/** How a subagent is named beside its root: the first digits of its hash. */
+/** Name of a subagent next to its root: the first digits of its hash. */
 export function shortAgentId(agentId: string): string {
   const end = agentId.indexOf("~");
   return end < 0 ? agentId : agentId.slice(end, end + 7);

@@ -8,13 +8,13 @@ import { fitsTable, placeTree, tableLines } from "./table.ts";
 import { type Paint, printable } from "./terminal-text.ts";
 import { truncate, wrapText } from "./text-width.ts";
 
-/** Reading the accounts takes at most one part in so many of the time, so that a large tree is not slowed down by it. */
+/** Reading the accounts takes at most this fraction of the time (1/20), so that it does not slow down a large tree. */
 const shareOfReading = 20;
 const longestReadPauseMs = 5_000;
 
-/** Fewest rows for which the tree is laid out. */
+/** Minimum number of rows for the tree. */
 const leastRows = 8;
-/** Rows that are left free for a request while a person is asked. */
+/** Rows reserved for a request while a person is asked. */
 const rowsOfRequest = 8;
 
 interface LiveReporterOptions {
@@ -26,19 +26,19 @@ interface LiveReporterOptions {
   readonly accounts: () => Promise<readonly Account[]>;
 }
 
-/** Draws the tree of agents live at the end of the terminal, and at the end prints the answer and a table. */
+/** Draws the tree of agents live at the bottom of the terminal, and finally prints the answer and a table. */
 export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: LiveReporterOptions): Reporter {
   const screen = new LiveScreen(stream);
   const agents = new Map<string, AgentOverview>();
   let header: readonly string[] = [];
   let notice: string | undefined;
   let known: readonly Account[] = [];
-  /** Lines that stay in sight above the tree. */
+  /** Lines that remain visible above the tree. */
   let kept: readonly string[] = [];
   let isAsking = false;
   let nextReadAt = Number.NEGATIVE_INFINITY;
 
-  /** Does not block the drawing, which shows the accounts of the last read. */
+  /** Runs in the background; drawings show the accounts of the last read. */
   async function refreshAccounts(): Promise<void> {
     const startedAt = clock.elapsed();
     if (isAsking || startedAt < nextReadAt) return;
@@ -48,7 +48,7 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
       const now = clock.elapsed();
       nextReadAt = now + Math.min(longestReadPauseMs, (now - startedAt) * shareOfReading);
     } catch {
-      // If the store fails, so does the job; the view keeps what it has.
+      // A failing store also fails the job; the view keeps its last accounts.
     } finally {
       isAsking = false;
     }
@@ -70,7 +70,7 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
     return frameLines({ ...frame, ...parts }, paint);
   }
 
-  /** The rows that are left when so many are taken, as far as the tree can do with them. */
+  /** The rows left after these are taken, but at least the tree's minimum. */
   function rowsWithout(taken: number): number {
     const { rows } = screen.size;
     return Math.min(rows, Math.max(leastRows, rows - taken));
@@ -105,7 +105,7 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
       redraws.request();
     },
     hold() {
-      // The request and its prompt come below the tree.
+      // The request and its prompt are printed below the tree.
       screen.suspend(lines({ notice: undefined, rows: rowsWithout(rowsOfRequest) }));
       return () => {
         screen.resume();
@@ -129,16 +129,16 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
 
 export interface Frame extends RowContext {
   readonly agents: readonly AgentOverview[];
-  /** Whose text is shown as it is written. */
+  /** The agent whose streaming text is shown. */
   readonly rootAgentId: string;
-  /** Shown above the tree: the question. `notice`, a message of this program, is shown below. */
+  /** Shown above the tree: the question. `notice`, a message of this program, is shown below it. */
   readonly header: readonly string[];
   readonly notice: string | undefined;
   readonly columns: number;
   readonly rows: number;
 }
 
-/** The live view as lines that fit the terminal: header, tree of agents, the end of the answer so far, a notice. */
+/** The live view as lines that fit the terminal: header, tree of agents, last lines of the answer so far, notice. */
 export function frameLines(frame: Frame, paint: Paint): string[] {
   const { columns, rows, notice } = frame;
   const width = Math.max(20, columns - 1);
@@ -166,25 +166,25 @@ function treeLines(frame: Frame, paint: Paint, { width, most }: { width: number;
   return [paint("dim", truncate(titles, width)), ...painted, ...(left > 0 ? [`… and ${left} more agents`] : [])];
 }
 
-/** The last lines of the answer: lines that have scrolled away cannot be drawn over. */
+/** The last lines of the answer, because lines that have scrolled away cannot be redrawn. */
 function answerLines({ agents, rootAgentId }: Frame, width: number, most: number): string[] {
   const text = printable(agents.find((agent) => agent.agentId === rootAgentId)?.text ?? "").trim();
   if (text === "" || most < 1) return [];
   return wrapText(text, width).slice(-most);
 }
 
-/** Shortest time between two drawings, in milliseconds. */
+/** Minimum time between two drawings, in milliseconds. */
 export const redrawMs = 100;
-/** Longest time between two drawings, in milliseconds, so that running times advance. */
+/** Maximum time between two drawings, in milliseconds, so that running times advance. */
 export const idleRedrawMs = 500;
 
 interface RedrawLimit {
-  /** Asks for a drawing soon. */
+  /** Requests a drawing soon. */
   request(): void;
   stop(): void;
 }
 
-/** Draws when asked, but never twice within `redrawMs`, and at least every `idleRedrawMs`. */
+/** Draws on request, at most once per `redrawMs`, and at least every `idleRedrawMs`. */
 export function limitRedraws(clock: Clock, draw: () => void): RedrawLimit {
   let drawnAt = Number.NEGATIVE_INFINITY;
   let dueAt = Number.POSITIVE_INFINITY;
@@ -206,7 +206,7 @@ export function limitRedraws(clock: Clock, draw: () => void): RedrawLimit {
   return {
     request() {
       const now = clock.now();
-      // If the clock was set back, the last drawing lies in the future and must not delay this one.
+      // After the clock was set back, the last drawing is in the future and must not delay this one.
       arm(Math.max(now, Math.min(drawnAt, now) + redrawMs));
     },
     stop() {

@@ -1,7 +1,7 @@
 import { createLogUpdate } from "log-update";
 import { widthOf } from "./text-width.ts";
 
-/** The part of a terminal stream that the screen uses. */
+/** The methods of a terminal stream that the screen uses. */
 export interface TerminalStream extends NodeJS.WritableStream {
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
@@ -12,13 +12,13 @@ const showCursor = "\u001B[?25h";
 const clearToEnd = "\u001B[J";
 
 /**
- * A block of lines at the end of the terminal, drawn over itself.
+ * A block of lines at the bottom of the terminal, redrawn in place.
  * Owns: the block, the visibility of the cursor. Does not own: the content, the time of drawing.
  *
  * Invariants
- * 1. `close` restores the terminal, and later drawings are dropped. It may be called again.
- * 2. `suspend` restores the terminal, and drawings are dropped until `resume`.
- * 3. No row of an earlier drawing stays, also where the terminal has become narrower and broke its lines meanwhile.
+ * 1. `close` restores the terminal, and drops later drawings. It may be called again.
+ * 2. `suspend` restores the terminal, and drops drawings until `resume`.
+ * 3. No row of an earlier drawing remains, even if the terminal became narrower and wrapped its lines meanwhile.
  */
 export class LiveScreen {
   readonly #stream: TerminalStream;
@@ -28,7 +28,7 @@ export class LiveScreen {
 
   constructor(stream: TerminalStream) {
     this.#stream = stream;
-    // The package would hide the cursor of stderr.
+    // Otherwise the package would hide the cursor of stderr.
     this.#block = createLogUpdate(stream, { showCursor: true });
   }
 
@@ -45,7 +45,7 @@ export class LiveScreen {
     this.#block(lines.join("\n"));
   }
 
-  /** Writes lines above the block, where they stay; the next drawing comes below them. */
+  /** Writes lines above the block, where they remain; the next drawing is below them. */
   print(lines: readonly string[]): void {
     if (this.#state === "closed" || lines.length === 0) return;
     this.#clear();
@@ -58,7 +58,7 @@ export class LiveScreen {
     this.#state = "closed";
   }
 
-  /** Gives the terminal to a person, below these lines: nothing is drawn until `resume`. */
+  /** Prints these lines and lets a person use the terminal: nothing is drawn until `resume`. */
   suspend(lines: readonly string[]): void {
     if (this.#state !== "live") return;
     this.#clear();
@@ -79,16 +79,16 @@ export class LiveScreen {
     this.#drawn = undefined;
   }
 
-  /** Erases lines that were drawn at another width: terminals break those that are too long now. */
+  /** Erases lines that were drawn at another width: a narrower terminal has wrapped them. */
   #erase(lines: readonly string[], columns: number): void {
     const rows = lines.reduce((total, line) => total + rowsOf(line, columns), 0);
     this.#stream.write(`\u001B[${rows}A\r${clearToEnd}`);
-    // Forgets the block, so that the next drawing does not erase it again.
+    // Resets the block, so that the next drawing does not erase it again.
     this.#block.done();
   }
 }
 
-/** How many rows a line takes in a terminal of so many columns. */
+/** Number of rows of a line in a terminal with this many columns. */
 export function rowsOf(line: string, columns: number): number {
   return Math.max(1, Math.ceil(widthOf(line) / Math.max(1, columns)));
 }

@@ -6,7 +6,7 @@ import { truncate } from "./text-width.ts";
 
 const longestQuote = 120;
 
-/** An event as one line; undefined for events without one. Times count from `startedAt`. */
+/** An event as one line; `undefined` for events without a line. Times count from `startedAt`. */
 export function plainLine(event: TroupeEvent, startedAt: number): string | undefined {
   const text = eventText(event);
   if (text === undefined) return undefined;
@@ -14,7 +14,7 @@ export function plainLine(event: TroupeEvent, startedAt: number): string | undef
   return `${time}  ${event.agentName} ${shortAgentId(event.agentId)}: ${text}`;
 }
 
-/** An event in words, without its time and agent. */
+/** The text of an event, without its time and agent. */
 export function eventText(event: TroupeEvent): string | undefined {
   switch (event.type) {
     case "turn.started":
@@ -81,7 +81,7 @@ const waitingTexts: Readonly<Record<TroupeEventOf<"turn.waiting">["reason"], str
 
 const askings: Readonly<Record<RequestKind, string>> = {
   approval: "asks for approval",
-  client: "asks its caller to carry out",
+  client: "asks its caller to run",
   question: "asks",
   auth: "asks for credentials",
 };

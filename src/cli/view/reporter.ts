@@ -9,32 +9,32 @@ export function isTurnEnd(event: TroupeEvent): event is TurnEnd {
   return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
 }
 
-/** The end of following a job. */
+/** The state of a job when following ends. */
 export interface Ending extends RowContext {
   /** `null` while the turn has not ended, because it is paused or waits for a decision. */
   readonly end: TurnEnd | null;
   readonly agents: readonly AgentOverview[];
-  /** Commands to type next, and other closing remarks. */
+  /** Commands to run next, and other closing remarks. */
   readonly remarks: readonly string[];
 }
 
-/** An ending, and the maximum width of its lines in terminal columns. */
+/** An ending with the maximum width of its lines in terminal columns. */
 export interface ShownEnding extends Ending {
   readonly width: number;
 }
 
-/** Shows a job while it runs. Methods are called in this order; `close` at any time, even twice. */
+/** Shows a running job. Methods are called in this order; `close` may be called at any time, even twice. */
 export interface Reporter {
-  /** Takes the header: a few lines on the question, the model and the store. */
+  /** Shows the header: a few lines about the question, the model and the store. */
   begin(header: readonly string[]): void;
-  /** Takes events from before this process, in order; may be called several times. */
+  /** Shows events from before this process, in order; may be called several times. */
   past(events: readonly TroupeEvent[]): void;
   event(event: TroupeEvent): void;
-  /** Takes a message of this program while the job runs. */
+  /** Shows a message of this program while the job runs. */
   notice(text: string): void;
-  /** Takes lines of this program that stay in sight while the job runs: the address of the page. */
+  /** Shows lines that remain visible while the job runs: the address of the page. */
   keep(lines: readonly string[]): void;
-  /** Changes nothing on the terminal while a person is asked something; the returned function ends that. */
+  /** Keeps the terminal unchanged while a person is asked a question, until the returned function is called. */
   hold(): () => void;
   end(ending: Ending): void;
   close(): void;
@@ -46,7 +46,7 @@ export function endingLines({ end, agents, remarks, width, ...context }: ShownEn
   return [...answer, ...summaryLines(agents, context, width), "", ...remarks];
 }
 
-/** The answer, and the reason if it is not whole; lines that are wider than `width` are wrapped at spaces. */
+/** The answer, and the reason if it is incomplete; lines wider than `width` are wrapped at spaces. */
 export function answerLines(end: TurnEnd, width: number): string[] {
   const text = printable(end.text).trim();
   const why = reasonOf(end);
@@ -56,7 +56,7 @@ export function answerLines(end: TurnEnd, width: number): string[] {
   ];
 }
 
-/** Why there is no whole answer; undefined for a completed turn. */
+/** The reason of an incomplete answer; `undefined` for a completed turn. */
 export function reasonOf(end: TurnEnd): string | undefined {
   if (end.type === "turn.completed") return undefined;
   if (end.type === "turn.stopped")

@@ -5,7 +5,7 @@ import { shortAgentId, formatRunningTime } from "./format.ts";
 import { type Column, tableLines } from "./table.ts";
 import { oneLine, printable } from "./terminal-text.ts";
 
-/** A request with the agents above the one that asks, root first: `lead ask-mibodu › reader ~3fa9c1`. */
+/** A request with the path of agents from the root to its agent: `lead ask-mibodu › reader ~3fa9c1`. */
 export interface PlacedRequest {
   readonly request: AgentRequest;
   readonly path: string;
@@ -26,7 +26,7 @@ interface RequestTableOptions {
   readonly now: number;
   /** Maximum width of a line; a narrow table has fewer columns. */
   readonly width: number;
-  /** Adds a column for lists that include decided ones. Default false. */
+  /** Adds a state column for lists with decided requests. Default false. */
   readonly withState?: boolean;
 }
 
@@ -55,7 +55,7 @@ function expiryText({ expiresAt, status }: AgentRequest, now: number): string {
   return expiresAt <= now ? "now" : `in ${formatRunningTime(expiresAt - now)}`;
 }
 
-/** A verdict in words. */
+/** The text of each verdict. */
 export const verdictTexts: Readonly<Record<RequestVerdict, string>> = {
   approved: "approved",
   edited: "approved with other arguments",
@@ -68,7 +68,7 @@ export const verdictTexts: Readonly<Record<RequestVerdict, string>> = {
 /** The state of a request: `open`, `approved by anna`, `rejected by anna: too much`, `expired`, `closed`. */
 export function stateText({ status, decision }: Pick<AgentRequest, "status" | "decision">): string {
   if (status === "open") return "open";
-  if (decision === null) return "closed, its turn went on without it";
+  if (decision === null) return "closed, its turn continued without it";
   const by = decision.by === null ? "" : ` by ${oneLine(decision.by)}`;
   const reason = decision.reason === null || decision.reason === "" ? "" : `: ${oneLine(decision.reason)}`;
   return `${verdictTexts[decision.verdict]}${by}${reason}`;
@@ -76,7 +76,7 @@ export function stateText({ status, decision }: Pick<AgentRequest, "status" | "d
 
 const askings: Readonly<Record<RequestKind, (name: string) => string>> = {
   approval: (name) => `asks for approval of ${name}`,
-  client: (name) => `asks you to carry out ${name}`,
+  client: (name) => `asks you to run ${name}`,
   question: () => "asks",
   auth: (name) => `needs credentials for ${name}`,
 };
@@ -86,7 +86,7 @@ type Asked = Pick<
   "requestId" | "agentId" | "agentName" | "kind" | "name" | "arguments" | "prompt" | "expiresAt"
 >;
 
-/** The lines of a whole request. They always show the arguments, since the prompt of a tool may leave them out. */
+/** The lines of a request. They always include the arguments, because a tool's prompt may omit them. */
 export function askingLines(request: Asked): string[] {
   const { requestId, agentId, agentName, kind, name, prompt } = request;
   const args = JSON.stringify(request.arguments);
@@ -110,11 +110,11 @@ export function decidingLines(
   const line = (command: string, ...words: string[]): string =>
     commandLine(invocation, command, [requestId, ...words, ...store]);
   if (kind === "approval") return [line("approve"), line("reject", "--reason", "why")];
-  if (kind === "auth") return [`(its program goes on with agent.resume({ auth }))`, line("reject")];
+  if (kind === "auth") return [`(its program continues with agent.resume({ auth }))`, line("reject")];
   return [line("answer", kind === "question" ? "your answer" : "its result"), line("reject", "--reason", "why")];
 }
 
-/** The command lines with which another person decides a request, and what they must know to use them. */
+/** The command lines with which another person can decide a request, with remarks on their use. */
 export function othersDecidingLines(
   request: Pick<AgentRequest, "requestId" | "kind">,
   invocation: Invocation,
@@ -123,7 +123,7 @@ export function othersDecidingLines(
   return [...decidingLines(request, invocation, ["--by", "NAME", ...words]), ...remarks];
 }
 
-/** All open requests of a job that waits, with the commands that decide them. */
+/** All open requests of a waiting job, with the commands that decide them. */
 export function waitingLines(
   requests: readonly AgentRequest[],
   invocation: Invocation,
@@ -137,12 +137,12 @@ export function waitingLines(
 
 const waits: Readonly<Record<RequestKind, string>> = {
   approval: "approve ",
-  client: "carry out ",
+  client: "run ",
   question: "answer ",
   auth: "",
 };
 
-/** The request in the row of its agent: `waits: approve pay({"to":"Ann"})`. */
+/** A request in its agent's row: `waits: approve pay({"to":"Ann"})`. */
 export function waitText({ kind, prompt }: Pick<AgentRequest, "kind" | "prompt">): string {
   return `waits: ${waits[kind]}${oneLine(prompt)}`;
 }

@@ -5,10 +5,10 @@ import { type Column, tableLines } from "./table.ts";
 import { oneLine } from "./terminal-text.ts";
 import { wrapText } from "./text-width.ts";
 
-/** Agents of the table; of more the dearest. */
+/** Maximum number of agents in the table; the most expensive ones are shown. */
 const MOST_AGENTS = 20;
 
-/** A run in short: three answers, a few sentences, and what each model and agent has cost. */
+/** A summary of a run: three answers, a few sentences, and the cost of each model and agent. */
 export function runSummaryLines({ answers, sentences, byModel, byAgent }: RunSummary, width: number): string[] {
   const wrapped = (line: string): string[] => wrapText(line, width);
   const models = byModel.map(([model, use]) => [model, ...cellsOf(use)]);

@@ -4,19 +4,19 @@ import { padEnd, padStart, truncate, widthOf } from "./text-width.ts";
 
 export interface Column {
   readonly title: string;
-  /** Default `left`. */
+  /** Alignment of the cells. Default `left`. */
   readonly align?: "left" | "right";
   /** Maximum width in terminal columns; longer cells are cut. */
   readonly maxWidth?: number;
-  /** Width to which the cells may be cut where the table is too wide. Default: they are not cut. */
+  /** Minimum width to which cells may be cut if the table is too wide. Default: they are not cut. */
   readonly minWidth?: number;
-  /** Columns with a rank are left out where the table is too wide, the lowest rank first. */
+  /** Columns with a rank are omitted if the table is too wide, the lowest rank first. */
   readonly leaveOut?: number;
 }
 
 /**
- * A table as lines: the titles, then one line a row. Columns are two spaces apart; lines have no trailing spaces. Where lines
- * would be wider than `width`, columns are left out and cells cut, as far as the columns allow.
+ * Formats a table: the titles, then one line per row. Columns are two spaces apart; lines have no trailing spaces. If
+ * lines would be wider than `width`, columns are omitted and cells cut, as far as the columns allow.
  */
 export function tableLines(
   columns: readonly Column[],
@@ -33,7 +33,7 @@ export function tableLines(
   });
 }
 
-/** True if a table of this width holds all columns. */
+/** Whether a table of this width fits all columns. */
 export function fitsTable(columns: readonly Column[], rows: readonly (readonly string[])[], width: number): boolean {
   return excessOf(measured(columns, rows), width) <= 0;
 }
@@ -42,7 +42,7 @@ const gap = "  ";
 
 interface MeasuredColumn {
   readonly column: Column;
-  /** The title and the cell of each row. */
+  /** The title and the cells of all rows. */
   readonly cells: readonly string[];
   readonly width: number;
 }
@@ -54,7 +54,7 @@ function measured(columns: readonly Column[], rows: readonly (readonly string[])
   });
 }
 
-/** How many terminal columns are missing when all cells are cut as far as they may be; 0 or less if the table fits. */
+/** Missing terminal columns if all cells are cut to their minimum; 0 or less if the table fits. */
 function excessOf(columns: readonly MeasuredColumn[], width: number): number {
   const least = columns.reduce((total, column) => total + leastWidth(column), 0);
   return least + gap.length * (columns.length - 1) - width;
@@ -75,7 +75,7 @@ function fittingColumns(all: readonly MeasuredColumn[], width: number): Measured
   return cutColumns(columns, width);
 }
 
-/** Takes what is too much from the columns that may be cut, the last ones first. */
+/** Cuts columns that may be cut until the table fits, the last ones first. */
 function cutColumns(columns: readonly MeasuredColumn[], width: number): MeasuredColumn[] {
   const natural = columns.reduce((total, column) => total + column.width, gap.length * (columns.length - 1));
   let left = Math.max(0, natural - width);
@@ -89,7 +89,7 @@ function cutColumns(columns: readonly MeasuredColumn[], width: number): Measured
     .toReversed();
 }
 
-/** The branch of a tree in front of a text; it keeps its spaces. */
+/** The tree branch before a text; its spaces are kept. */
 const branchPattern = /^[ ─│├└]*/u;
 
 function cellText(text: string, { maxWidth }: Column): string {
@@ -98,14 +98,14 @@ function cellText(text: string, { maxWidth }: Column): string {
   return maxWidth === undefined ? line : truncate(line, maxWidth);
 }
 
-/** Maximum width of a line: the columns of the terminal, else `COLUMNS`, else unlimited. */
+/** Maximum width of a line: the terminal's columns, else `COLUMNS`, else unlimited. */
 export function columnsOf({ stdout, environment }: Pick<CliContext, "stdout" | "environment">): number {
   if (stdout.isTTY && stdout.columns > 0) return stdout.columns;
   const given = Number(environment["COLUMNS"]);
   return Number.isSafeInteger(given) && given > 0 ? given : Number.POSITIVE_INFINITY;
 }
 
-/** An agent with its parent. */
+/** An agent and its parent. */
 interface TreeMember {
   readonly agentId: string;
   readonly parentAgentId: string | null;
@@ -113,11 +113,14 @@ interface TreeMember {
 
 interface Placed<Member> {
   readonly member: Member;
-  /** Branches in front of its name: `├─ `, `│  └─ `; empty for a root. */
+  /** Branches before its name: `├─ `, `│  └─ `; empty for a root. */
   readonly branch: string;
 }
 
-/** Orders agents as a tree: parents before children, children in the given order. Without its parent an agent is a root. */
+/**
+ * Orders agents as a tree: parents before children, children in the given order. An agent without its parent in the
+ * list is a root.
+ */
 export function placeTree<Member extends TreeMember>(members: readonly Member[]): Placed<Member>[] {
   const known = new Set(members.map((member) => member.agentId));
   const children = new Map<string | null, Member[]>();

@@ -1,11 +1,11 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 
-/** Words of ASCII and of the branches of our trees, with one space between them. */
+/** Words of ASCII and tree branches, separated by single spaces. */
 const plainLine = /^[\x21-\x7e─│├└…]+(?: [\x21-\x7e─│├└…]+)*$/;
 
 /**
- * Makes foreign text safe to print: models and files may hold escape sequences that move the cursor or rename the window.
- * Keeps line breaks; tabs become spaces.
+ * Makes foreign text safe to print: texts of models and files may contain escape sequences that move the cursor or
+ * rename the window. Keeps line breaks; tabs become spaces.
  */
 export function printable(text: string): string {
   return stripVTControlCharacters(text)
@@ -14,7 +14,7 @@ export function printable(text: string): string {
     .replaceAll(/[\p{Control}\u202A-\u202E\u2066-\u2069]/gu, (character) => (character === "\n" ? "\n" : ""));
 }
 
-/** The same on a single line. */
+/** Like `printable`, on a single line. */
 export function oneLine(text: string): string {
   return plainLine.test(text) ? text : printable(text).replaceAll(/\s+/gu, " ").trim();
 }
@@ -23,7 +23,7 @@ export type Style = "plain" | "dim" | "bold" | "red" | "green" | "yellow" | "cya
 
 export type Paint = (style: Style, text: string) => string;
 
-/** Colours, unless `NO_COLOR` is set to anything but the empty string (no-color.org) or the terminal is dumb. */
+/** Colours, unless `NO_COLOR` is a non-empty string (no-color.org) or the terminal is dumb. */
 export function paintFor(environment: Readonly<Record<string, string | undefined>>): Paint {
   const isPlain = (environment["NO_COLOR"] ?? "") !== "" || environment["TERM"] === "dumb";
   return (style, text) => {

@@ -7,7 +7,7 @@ export function widthOf(text: string): number {
   return stringWidth(text);
 }
 
-/** Cuts the text to so many columns and marks the cut with `…`. */
+/** Cuts the text to this many columns and ends it with `…`. */
 export function truncate(text: string, columns: number): string {
   return widthOf(text) <= columns ? text : cliTruncate(text, Math.max(0, columns));
 }
@@ -20,12 +20,12 @@ export function padStart(text: string, columns: number): string {
   return " ".repeat(Math.max(0, columns - widthOf(text))) + text;
 }
 
-/** Wraps the text to so many columns, at spaces if possible. */
+/** Wraps the text to this many columns, at spaces if possible. */
 export function wrap(text: string, columns: number): string[] {
   return wrapAnsi(text, Math.max(1, columns), { hard: true }).split("\n");
 }
 
-/** Wraps each line that is wider than so many columns; its parts are indented as it was. Other lines stay as they are. */
+/** Wraps each line that is wider than this many columns and keeps its indentation. Other lines are unchanged. */
 export function wrapText(text: string, columns: number): string[] {
   return text.split("\n").flatMap((line) => {
     if (widthOf(line) <= columns) return [line];

@@ -2,24 +2,24 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { InvalidInputError } from "../../errors/index.ts";
 
-/** The result of a check, with the problems in words. */
+/** The result of a check, with descriptions of the problems. */
 export interface Verdict {
   readonly isGood: boolean;
   readonly problems: readonly string[];
-  /** Further figures for people. */
+  /** Further figures. */
   readonly details?: Readonly<Record<string, number | null>>;
 }
 
-/** The content of the endpoint. Each request calls its function; requests at the same time share one call. */
+/** The content of the endpoint. Each request calls its function; concurrent requests share one call. */
 export interface Told {
-  /** In the text format of Prometheus. */
+  /** Metrics in the text format of Prometheus. */
   readonly metrics: () => Promise<string>;
   readonly health: () => Promise<Verdict>;
   readonly readiness: () => Promise<Verdict>;
 }
 
 interface EndpointOptions {
-  /** 0: any that is free. */
+  /** Port to listen on; 0: any free port. */
   readonly port: number;
   /** Address to bind. Default 127.0.0.1: this machine only. */
   readonly host?: string | undefined;
@@ -44,8 +44,8 @@ const prometheus = "text/plain; version=0.0.4; charset=utf-8";
 const json = "application/json; charset=utf-8";
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz`, which give figures and no content. Throws `InvalidInputError` when the
- * address cannot be used.
+ * Serves `/metrics`, `/healthz` and `/readyz`, which contain figures and no content. Throws `InvalidInputError` if the
+ * address is unavailable.
  */
 export async function startEndpoint(told: Told, options: EndpointOptions): Promise<Endpoint> {
   const { port, host = "127.0.0.1" } = options;
@@ -89,9 +89,9 @@ async function answer(
 
 async function answerTo(request: IncomingMessage, pages: ReadonlyMap<string | undefined, Asked>): Promise<Answer> {
   const page = pages.get(request.url?.split("?")[0]);
-  if (page === undefined) return { status: 404, type: plain, text: "There are /metrics, /healthz and /readyz.\n" };
+  if (page === undefined) return { status: 404, type: plain, text: "Available: /metrics, /healthz and /readyz.\n" };
   if (request.method !== "GET" && request.method !== "HEAD") {
-    return { status: 405, type: plain, text: "This is only read: use GET.\n" };
+    return { status: 405, type: plain, text: "Read-only: use GET.\n" };
   }
   try {
     return await page();
@@ -106,7 +106,7 @@ function answerOf({ isGood, problems, details = {} }: Verdict): Answer {
   return { status: isGood ? 200 : 503, type: json, text: `${text}\n` };
 }
 
-/** Calls during a running call get its answer. */
+/** Calls during a running call share its result. */
 function together(ask: Asked): Asked {
   let asking: Promise<Answer> | undefined;
   return () => {
@@ -130,8 +130,8 @@ async function listen(server: Server, port: number, host: string): Promise<void>
 }
 
 const whyNot: Readonly<Record<string, string>> = {
-  EADDRINUSE: "the port is taken; give another one, or 0 for any",
-  EACCES: "this user may not take the port; give one above 1023",
-  EADDRNOTAVAIL: "this machine has no such address; give one that it has, 0.0.0.0 for all",
-  ENOTFOUND: "there is no such host; give an address that this machine has, 0.0.0.0 for all",
+  EADDRINUSE: "the port is taken; give another one, or 0 for any free port",
+  EACCES: "this user may not use the port; give one above 1023",
+  EADDRNOTAVAIL: "this machine has no such address; give one of its addresses, or 0.0.0.0 for all",
+  ENOTFOUND: "there is no such host; give one of this machine's addresses, or 0.0.0.0 for all",
 };

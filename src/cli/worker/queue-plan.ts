@@ -3,16 +3,17 @@ import type { AgentDefinition } from "../../agents/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { RuntimeOptions } from "../../runtime/index.ts";
 
-/** The tool queues that a worker works on, with concurrency and rate limit. */
+/** The tool queues of a worker, with concurrency and rate limit. */
 export type QueuePlan = NonNullable<NonNullable<RuntimeOptions["work"]>["queues"]>;
 type ToolQueueOptions = QueuePlan[string];
 
-const form = "NAME, NAME=CONCURRENCY or NAME=CONCURRENCY@MAX/UNIT with the units s, m and h; several with commas";
+const form =
+  "NAME, NAME=CONCURRENCY or NAME=CONCURRENCY@MAX/UNIT with the units s, m and h; several separated by commas";
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 const entryPattern = /^([\w.@-]{1,128})(?:=(\d{1,6})(?:@(\d{1,9})\/([smh]))?)?$/;
 
 /**
- * Reads `browser,mail=4,scan=2@30/m`: two scans at a time in this worker, at most 30 started in a minute by all workers
+ * Parses `browser,mail=4,scan=2@30/m`: two scans at a time in this worker, at most 30 started per minute by all workers
  * together. `none`: no queue. Throws commander's `InvalidArgumentError`.
  */
 export function queuePlan(text: string): QueuePlan {
@@ -24,7 +25,7 @@ export function queuePlan(text: string): QueuePlan {
     if (name === "wake") throw new InvalidArgumentError('"wake" is the queue of the agents; see --concurrency.');
     if (Object.hasOwn(plan, name)) throw new InvalidArgumentError(`"${name}" is named twice.`);
     if (Number(concurrency ?? 1) < 1 || Number(max ?? 1) < 1) {
-      throw new InvalidArgumentError(`${JSON.stringify(part)} would never run; its numbers begin at 1.`);
+      throw new InvalidArgumentError(`${JSON.stringify(part)} would never run; its numbers must be at least 1.`);
     }
     plan[name] = {
       ...(concurrency === undefined ? {} : { concurrency: Number(concurrency) }),
@@ -34,7 +35,7 @@ export function queuePlan(text: string): QueuePlan {
   return plan;
 }
 
-/** The queues that the tools of these definitions name, in alphabetical order. */
+/** The queues of these definitions' tools, in alphabetical order. */
 export function queuesOfDefinitions(definitions: Iterable<AgentDefinition>): string[] {
   const names = new Set<string>();
   for (const { tools } of definitions) {
@@ -44,8 +45,8 @@ export function queuesOfDefinitions(definitions: Iterable<AgentDefinition>): str
 }
 
 /**
- * The queues to work on: the wanted ones, or all that the definitions have with one job at a time. Throws
- * `InvalidInputError` for a queue that no tool of the definitions has: its jobs could not be run here.
+ * The queues of a worker: the wanted ones, or all queues of the definitions with one job at a time. Throws
+ * `InvalidInputError` for a queue without a tool in the definitions, because its jobs could not be run.
  */
 export function workOfQueues(wanted: QueuePlan | undefined, known: readonly string[]): QueuePlan {
   if (wanted === undefined) return Object.fromEntries(known.map((name) => [name, {}]));
@@ -55,8 +56,8 @@ export function workOfQueues(wanted: QueuePlan | undefined, known: readonly stri
   throw new InvalidInputError(`--queues names "${strange}", but no tool of these agents has that queue; ${has}`);
 }
 
-/** `browser (2 at a time, at most 30 begun in 60 s)`. */
+/** `browser (2 at a time, at most 30 started in 60 s)`. */
 export function queueText([name, { concurrency = 1, rateLimit }]: readonly [string, ToolQueueOptions]): string {
-  const limit = rateLimit === undefined ? "" : `, at most ${rateLimit.max} begun in ${rateLimit.perMs / 1_000} s`;
+  const limit = rateLimit === undefined ? "" : `, at most ${rateLimit.max} started in ${rateLimit.perMs / 1_000} s`;
   return `${name} (${concurrency} at a time${limit})`;
 }

@@ -2,23 +2,23 @@ import type { QueueCount } from "../../queues/index.ts";
 import type { Runtime, RuntimeHealth, RuntimeMetrics } from "../../runtime/index.ts";
 import type { Told } from "./endpoint.ts";
 
-/** The state of a worker beside the counts of its runtime. */
+/** The state of a worker, in addition to its runtime's counts. */
 interface WorkerState {
-  /** When it became ready, in milliseconds since the epoch. */
+  /** Time when it became ready, in milliseconds since the epoch. */
   readonly startedAt: number;
-  /** False from the first moment of leaving. */
+  /** False as soon as the worker starts to leave. */
   readonly isReady: boolean;
-  /** Bytes that the system has given to the process. */
+  /** Resident memory of the process in bytes. */
   readonly residentBytes: number;
-  /** By the last health check. */
+  /** Result of the last health check. */
   readonly isHealthy: boolean | null;
-  /** Round trip of the canary job in milliseconds; null when it did not come back. */
+  /** Round trip of the canary job in milliseconds; null if it did not return. */
   readonly canaryMs: number | null;
   readonly storesMs: number | null;
   readonly eventLoopDelayMs: number | null;
 }
 
-/** The metrics that `docs/deploy.md` explains. `counted` is null while Redis does not answer. */
+/** The metrics of `docs/deploy.md`. `counted` is null while Redis does not respond. */
 function workerMetrics(counted: RuntimeMetrics | null, state: WorkerState): Metric[] {
   return [...stateMetrics(state), ...(counted === null ? [] : countedMetrics(counted))];
 }
@@ -26,24 +26,24 @@ function workerMetrics(counted: RuntimeMetrics | null, state: WorkerState): Metr
 function stateMetrics(state: WorkerState): Metric[] {
   return [
     gauge("troupe_ready", "1 while the worker works, 0 while it leaves.", truth(state.isReady)),
-    gauge("troupe_healthy", "1 when stores, queues and event loop do what they should.", truth(state.isHealthy)),
+    gauge("troupe_healthy", "1 while stores, queues and event loop work.", truth(state.isHealthy)),
     gauge("troupe_canary_seconds", "Round trip of an empty job through the queues.", seconds(state.canaryMs)),
-    gauge("troupe_stores_seconds", "How long the stores took to answer.", seconds(state.storesMs)),
-    gauge("troupe_event_loop_delay_seconds", "How late a timer was.", seconds(state.eventLoopDelayMs)),
+    gauge("troupe_stores_seconds", "Response time of the stores.", seconds(state.storesMs)),
+    gauge("troupe_event_loop_delay_seconds", "Delay of a timer.", seconds(state.eventLoopDelayMs)),
     gauge("process_resident_memory_bytes", "Memory of the process.", state.residentBytes),
-    gauge("process_start_time_seconds", "When it was ready, since the epoch.", state.startedAt / 1_000),
+    gauge("process_start_time_seconds", "Time when the worker became ready, since the epoch.", state.startedAt / 1_000),
   ];
 }
 
 function countedMetrics(metrics: RuntimeMetrics): Metric[] {
   return [
     gauge("troupe_live_agents", "Agents in the memory of this worker.", metrics.liveAgents),
-    counter("troupe_turns_ended_total", "Turns that ended here.", metrics.turnsEnded),
+    counter("troupe_turns_ended_total", "Turns that ended in this worker.", metrics.turnsEnded),
     counter("troupe_turns_parked_total", "Turns that left memory while they waited.", metrics.parked),
-    counter("troupe_tool_jobs_total", "Jobs of tools that ended here, failed ones included.", metrics.toolJobs),
-    counter("troupe_wakes_total", "Times that an agent was woken here.", metrics.wakes),
-    counter("troupe_unattended_total", "Agents with work that no process ran.", metrics.unattended),
-    counter("troupe_rolled_back_total", "Trees that were found to have lost acknowledged writes.", metrics.rolledBack),
+    counter("troupe_tool_jobs_total", "Tool jobs that ended in this worker, including failed ones.", metrics.toolJobs),
+    counter("troupe_wakes_total", "Times that an agent was woken in this worker.", metrics.wakes),
+    counter("troupe_unattended_total", "Agents with work and without a process.", metrics.unattended),
+    counter("troupe_rolled_back_total", "Trees that had lost acknowledged writes.", metrics.rolledBack),
     counter("troupe_worker_deaths_total", "Jobs whose worker was found dead by this one.", metrics.deaths),
     {
       name: "troupe_queue_jobs",
@@ -53,18 +53,18 @@ function countedMetrics(metrics: RuntimeMetrics): Metric[] {
     },
     {
       name: "troupe_dead_letters",
-      help: "Dead letters that are kept, of all workers together.",
+      help: "Stored dead letters, of all workers together.",
       type: "gauge",
       samples: perQueue(metrics.queues, ({ dead }) => dead),
     },
     {
       name: "troupe_jobs_refused_total",
-      help: "Jobs that this worker refused: not signed as they should be, or none of troupe's.",
+      help: "Jobs that this worker refused: without a valid signature, or not from troupe.",
       type: "counter",
       samples: perQueue(metrics.queues, ({ refused }) => refused),
     },
-    gauge("troupe_heap_used_bytes", "Memory that objects take.", metrics.heapUsedBytes),
-    gauge("troupe_heap_limit_bytes", "The most that they may take.", metrics.heapLimitBytes),
+    gauge("troupe_heap_used_bytes", "Memory used by objects.", metrics.heapUsedBytes),
+    gauge("troupe_heap_limit_bytes", "Limit of the memory used by objects.", metrics.heapLimitBytes),
   ];
 }
 
@@ -92,7 +92,7 @@ function seconds(milliseconds: number | null): number | null {
   return milliseconds === null ? null : milliseconds / 1_000;
 }
 
-/** A metric of Prometheus: one number, or several that differ in their labels. */
+/** A metric of Prometheus: one value, or several with different labels. */
 interface Metric {
   /** Letters, digits and `_`; counters end with `_total`. */
   readonly name: string;
@@ -103,7 +103,7 @@ interface Metric {
 
 interface MetricSample {
   readonly labels?: Readonly<Record<string, string>>;
-  /** `null` if the value is unknown at the moment; the sample is then left out. */
+  /** `null` for an unknown value; the sample is then omitted. */
   readonly value: number | null;
 }
 
@@ -140,11 +140,11 @@ function numberText(value: number): string {
 const healthMs = 4_000;
 
 interface ToldOfWorker extends Told {
-  /** Makes the worker not ready. */
+  /** Marks the worker as not ready. */
   readonly leave: () => void;
 }
 
-/** Metrics, health and readiness of a worker. Each request checks its health anew; requests at the same time share a check. */
+/** Metrics, health and readiness of a worker. Each request checks its health; concurrent requests share a check. */
 export function toldOf(runtime: Pick<Runtime, "health" | "metrics">, now: () => number = Date.now): ToldOfWorker {
   const startedAt = now();
   let isReady = true;
@@ -160,7 +160,7 @@ export function toldOf(runtime: Pick<Runtime, "health" | "metrics">, now: () => 
       isReady = false;
     },
     async metrics() {
-      // A scrape must also work, and show it, while Redis is away.
+      // A scrape must also succeed while Redis is unavailable, and report it.
       const [health, counted] = await Promise.all([look(), runtime.metrics().catch(() => null)]);
       const { isHealthy, queues, storesMs, eventLoopDelayMs } = health;
       const figures = { isHealthy, canaryMs: queues.roundTripMs, storesMs, eventLoopDelayMs };

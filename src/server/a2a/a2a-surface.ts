@@ -13,18 +13,18 @@ import { pushForm } from "./push-form.ts";
 import { answerRest } from "./rest.ts";
 import { loadSdk, type Sdk } from "./sdk.ts";
 
-/** What `a2aSurface()` takes. */
+/** Options of `a2aSurface()`. */
 export interface A2aSurfaceOptions {
   /**
-   * The agents to serve; their cards are public. Default: every definition of the runtime, with cards that only callers may
-   * read.
+   * The agents to serve; their cards are public. Default: every definition of the runtime, with cards that only callers
+   * may read.
    */
   readonly agents?: readonly A2aServed[] | undefined;
-  /** Where the addresses begin. Default `/a2a`: the agent `desk` is at `/a2a/desk`. */
+  /** Base path of the routes. Default `/a2a`: the agent `desk` is at `/a2a/desk`. */
   readonly path?: string | undefined;
   /**
-   * The address of the server for its clients, as `https://agents.example.com`, where it is not the one that requests
-   * name: behind a proxy that ends TLS. Default: that of the request.
+   * The server's address for its clients, as `https://agents.example.com`. Set it behind a proxy that ends TLS, where
+   * requests name another address. Default: the address of the request.
    */
   readonly publicUrl?: string | undefined;
 }
@@ -32,8 +32,9 @@ export interface A2aSurfaceOptions {
 const CARD = "/.well-known/agent-card.json";
 
 /**
- * The protocol A2A, version 1.0, over JSON-RPC and HTTP; over JSON-RPC also 0.3. A context is a conversation, a task one of
- * its turns. Rejects with `UnsupportedError` where the package `@a2a-js/sdk` is not installed, and with `InvalidInputError`.
+ * A2A version 1.0 over JSON-RPC and HTTP, and version 0.3 over JSON-RPC. A context is a conversation, a task one of its
+ * turns. Rejects with `UnsupportedError` if the package `@a2a-js/sdk` is not installed, and with `InvalidInputError`
+ * for invalid options.
  */
 export async function a2aSurface(given: A2aSurfaceOptions = {}): Promise<Surface> {
   const options = optionsOf<A2aSurfaceOptions>(given, "a2aSurface()", a2aOptionsSchema);
@@ -62,7 +63,7 @@ const servedRule = ruleOf("an agent { definition, … }", (value) => {
 });
 
 const pathRule = ruleOf(
-  'a path like "/a2a", without a slash at its end',
+  'a path like "/a2a", without a trailing slash',
   (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
 );
 
@@ -70,7 +71,7 @@ const a2aOptionsSchema: OptionsSchema<A2aSurfaceOptions> = {
   rules: { agents: listRule("a list of agents", servedRule), path: pathRule, publicUrl: nameRule },
 };
 
-/** Where the agents of a surface are. */
+/** The agents of a surface and their addresses. */
 class A2aEndpoints {
   readonly agents: readonly A2aServed[] | undefined;
   readonly path: string;
@@ -86,7 +87,7 @@ class A2aEndpoints {
     this.#publicUrl = publicUrl?.replace(/\/+$/, "");
   }
 
-  /** The agent of that name; the only one, if none is named. Throws `NotFoundError`. */
+  /** The agent of that name, or the only agent if `name` is absent. Throws `NotFoundError`. */
   served(name: string | undefined, call: Call): A2aServed {
     const served = this.agents ?? [...call.caller.runtime.definitions.values()].map((definition) => ({ definition }));
     const found = name === undefined ? only(served) : served.find(({ definition }) => definition.name === name);
@@ -121,8 +122,8 @@ function only<T>(list: readonly T[]): T | undefined {
 }
 
 /**
- * The card of each agent, and at the two addresses above them that of the only one: a client that is given `/a2a/desk`
- * without a slash at its end looks for the card at `/a2a`.
+ * Routes of the agents' cards. With a single agent, its card is also at the two addresses above: a client that was
+ * configured with `/a2a/desk`, without a trailing slash, looks for the card at `/a2a`.
  */
 function cardRoutes(at: A2aEndpoints): readonly Route[] {
   const isPublic = at.agents !== undefined;
@@ -131,7 +132,7 @@ function cardRoutes(at: A2aEndpoints): readonly Route[] {
     access: isPublic ? "public" : "caller",
     responses: { 200: { description: "The card." } },
   } as const;
-  const summary = "The card of an agent: what it can do, and how to reach it";
+  const summary = "The card of an agent: its skills and addresses";
   const above = [...new Set([CARD, `${at.path}${CARD}`])].map((path) =>
     route({
       ...shape,
@@ -157,7 +158,7 @@ function cardRoutes(at: A2aEndpoints): readonly Route[] {
 const agentParams = z.object({ agent: z.string() });
 const taskParams = agentParams.extend({ task: z.string() });
 const configParams = taskParams.extend({ config: z.string() });
-const answers: RouteShape["responses"] = { 200: { description: "The answer of the method." } };
+const answers: RouteShape["responses"] = { 200: { description: "The result of the method." } };
 
 function methodRoutes(at: A2aEndpoints): readonly Route[] {
   const shape = { access: "caller", responses: answers } as const;
@@ -175,7 +176,7 @@ function methodRoutes(at: A2aEndpoints): readonly Route[] {
       ...post,
       id: "rpc",
       path: agent,
-      summary: "A method over JSON-RPC",
+      summary: "Calls a method over JSON-RPC",
       params: agentParams,
       handle: async (call) => await answerRpc(call, at.bindingOf(call.params.agent, call)),
     }),
@@ -200,7 +201,7 @@ function methodRoutes(at: A2aEndpoints): readonly Route[] {
       ...get,
       id: "getTask",
       path: task,
-      summary: "A task, or with `:subscribe` its changes",
+      summary: "A task, or its changes with `:subscribe`",
       params: taskParams,
       handle: async (call) => {
         const { id, verb } = taskVerb(call.params.task);
@@ -225,7 +226,7 @@ function methodRoutes(at: A2aEndpoints): readonly Route[] {
       ...post,
       id: "createConfig",
       path: configs,
-      summary: "Names a receiver that is told what happens in a task",
+      summary: "Adds a receiver for the changes of a task",
       params: taskParams,
       body: bodyObject,
       responses: { 201: { description: "The configuration, without its secrets." } },
@@ -249,9 +250,9 @@ function methodRoutes(at: A2aEndpoints): readonly Route[] {
         method,
         id: `${method}Config`,
         path: `${configs}/{config}`,
-        summary: method === "GET" ? "A receiver of a task" : "Tells a receiver nothing more",
+        summary: method === "GET" ? "A receiver of a task" : "Removes a receiver",
         params: configParams,
-        responses: method === "GET" ? answers : { 204: { description: "It is told nothing more." } },
+        responses: method === "GET" ? answers : { 204: { description: "The receiver is removed." } },
         handle: async (call) => {
           const name = `${method === "GET" ? "Get" : "Delete"}TaskPushNotificationConfig`;
           return await rest(call, name, { taskId: call.params.task, id: call.params.config });
@@ -277,7 +278,7 @@ const messageMethods = new Map([
 const queryObject = z.looseObject({});
 const bodyObject = z.record(z.string(), z.unknown()).optional();
 
-/** `desk-7.3:cancel`: the id of a task has no colon. */
+/** Splits `desk-7.3:cancel`; the id of a task contains no colon. */
 function taskVerb(text: string): { readonly id: string; readonly verb?: string } {
   const colon = text.lastIndexOf(":");
   return colon < 0 ? { id: text } : { id: text.slice(0, colon), verb: text.slice(colon + 1) };

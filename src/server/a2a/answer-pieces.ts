@@ -5,8 +5,8 @@ import type { StreamItem, WirePart } from "./wire.ts";
 import { outputOf } from "../core/turn-events.ts";
 
 /**
- * The answer's text as pieces of its artifact. The text of an earlier step, of a failed attempt or before a gap is
- * replaced by the next piece (`append: false`).
+ * Turns the answer's text into updates of its artifact. An update replaces the text of an earlier step, of a failed
+ * attempt or before a gap (`append: false`).
  */
 export class AnswerPieces {
   readonly #task: Pick<TaskTurn, "turnId" | "ids">;
@@ -23,12 +23,12 @@ export class AnswerPieces {
     const place = `${event.step}:${event.attempt}`;
     if (event.type === "text.snapshot") return this.#shown(place, event.text);
     const known = this.#place === place ? this.#text : "";
-    // After a gap a snapshot comes, which has what is missing.
+    // After a gap, a snapshot with the missing text follows.
     if (event.offset > known.length) return undefined;
     return this.#shown(place, known.slice(0, event.offset) + event.text);
   }
 
-  /** The last piece, when the turn has ended with an answer. */
+  /** The last update, once the turn has ended with an answer. */
   end(now: TurnNow): StreamItem | undefined {
     const [whole] = answerOf(now);
     if (whole === undefined || !("stopReason" in now)) return undefined;

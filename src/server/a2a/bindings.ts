@@ -4,25 +4,25 @@ import type { A2aMethods } from "./methods.ts";
 import { protocolError } from "./protocol-errors.ts";
 import type { Sdk } from "./sdk.ts";
 
-/** A method as both bindings call it: its parameters in JSON, its answer in JSON. */
+/** A method for both bindings: JSON parameters in, JSON result out. */
 export type Method =
   | {
       readonly run: (methods: A2aMethods, params: object) => unknown;
-      /** Of the answer over HTTP. Default 200; 204 has no body. */
+      /** Status of the HTTP answer. Default 200; 204 has no body. */
       readonly status?: 201 | 204;
     }
   | { readonly stream: (methods: A2aMethods, params: object, signal: AbortSignal) => AsyncIterable<unknown> };
 
 export type RpcId = string | number | null;
 
-/** What a binding answers with. */
+/** What a binding needs to answer a request. */
 export interface BindingContext {
   readonly sdk: Sdk;
   readonly methods: Readonly<Record<string, Method>>;
   readonly agent: A2aMethods;
 }
 
-/** The twelve methods by their names in the protocol. */
+/** The twelve methods, keyed by their protocol names. */
 export function methodsBy({ codecs, errors }: Sdk): Readonly<Record<string, Method>> {
   const decoded =
     <Request>(codec: { readonly fromJSON: (json: object) => Request }) =>
@@ -30,7 +30,7 @@ export function methodsBy({ codecs, errors }: Sdk): Readonly<Record<string, Meth
       try {
         return codec.fromJSON(params);
       } catch (cause) {
-        throw new errors.RequestMalformedError({ message: "the parameters do not fit", cause });
+        throw new errors.RequestMalformedError({ message: "the parameters are invalid", cause });
       }
     };
   const message = decoded(codecs.SendMessageRequest);
@@ -65,10 +65,10 @@ export function methodsBy({ codecs, errors }: Sdk): Readonly<Record<string, Meth
   };
 }
 
-/** How a binding writes what a stream tells. */
+/** Encodes stream items and errors for one binding. */
 export interface StreamForm {
   item(value: unknown): SseFrame;
-  /** `error`: what was thrown. */
+  /** `error`: the thrown value. */
   error(error: unknown): SseFrame;
 }
 
@@ -79,8 +79,9 @@ interface StreamSource {
 }
 
 /**
- * Streams what a method gives. An error before the first item rejects, so that it has an answer of its own; a later one is
- * the last frame. Errors that the protocol has no name for cut the stream, and the client subscribes again.
+ * Streams the items of a method. An error before the first item rejects and so gets a response of its own; a later
+ * error becomes the last frame. An error without a protocol equivalent cuts the stream, and the client subscribes
+ * again.
  */
 export async function streamOf(sdk: Sdk, call: Call, { agent, open, form }: StreamSource): Promise<Response> {
   const streaming = new AbortController();

@@ -3,7 +3,7 @@ import type { AgentDefinition } from "../../agents/index.ts";
 import { MESSAGE_KEYS } from "./message-keys.ts";
 import { EXTENSION } from "./read-message.ts";
 
-/** Something that an agent is good for, as its card tells it. */
+/** A capability of an agent, as its card lists it. */
 export interface A2aSkill {
   /** Unique among the skills of the agent. */
   readonly id: string;
@@ -19,7 +19,7 @@ export interface A2aSkill {
 
 /** An agent of the A2A surface. */
 export interface A2aServed {
-  /** It must be known to the runtime. */
+  /** Must be a definition of the runtime. */
   readonly definition: AgentDefinition;
   /** Version of the agent, for its clients. Default `1.0.0`. */
   readonly version?: string | undefined;
@@ -36,13 +36,13 @@ const outputModes = ["text/plain", "application/json"];
 
 export interface CardLocation {
   readonly url: string;
-  /** Whether the server sends them. */
+  /** Whether the server sends push notifications. */
   readonly pushNotifications: boolean;
 }
 
 /**
- * The card of an agent whose routes are at `url`. It is a card of version 1.0 that has the fields besides by which clients
- * of version 0.3 find their interface.
+ * The card of an agent whose routes are at `url`. The card is of version 1.0, with the additional fields by which
+ * clients of version 0.3 find their interface.
  */
 export function cardOf(served: A2aServed, { url, pushNotifications }: CardLocation): object {
   const { definition, version = "1.0.0", documentationUrl } = served;
@@ -66,7 +66,7 @@ export function cardOf(served: A2aServed, { url, pushNotifications }: CardLocati
       extendedAgentCard: true,
       extensions: [
         { uri: EXTENSION, description: "Decides requests for approval by data parts.", required: false },
-        { uri: MESSAGE_KEYS, description: "A message that is sent again finds its task.", required: false },
+        { uri: MESSAGE_KEYS, description: "A repeated message returns its existing task.", required: false },
       ],
     },
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
@@ -77,7 +77,7 @@ export function cardOf(served: A2aServed, { url, pushNotifications }: CardLocati
   };
 }
 
-/** The card that only callers see: it has a skill for each tool besides. */
+/** The card for authenticated callers, with an additional skill for each tool. */
 export function extendedCardOf(served: A2aServed, place: CardLocation): object {
   const card = cardOf(served, place) as { readonly skills: readonly object[] };
   const tools = served.definition.tools.definitions().map(({ name, description }) => ({
@@ -95,7 +95,7 @@ function skillJson({ id, name, description, tags = [], examples = [] }: A2aSkill
 
 const CARD_SECONDS = 300;
 
-/** The answer to a request for a card: 304 if the client has it. `isPublic`: proxies may keep it too. */
+/** Answers a request for a card; 304 if the client has it. `isPublic`: proxies may cache it too. */
 export function cardResponse(card: object, request: Request, isPublic: boolean): Response {
   const body = JSON.stringify(card);
   const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;

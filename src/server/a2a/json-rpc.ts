@@ -14,7 +14,7 @@ const envelopeSchema = z.object({
   params: z.unknown(),
 });
 
-/** Answers one JSON-RPC request. An error of the protocol has status 200, as the binding wants it. */
+/** Answers one JSON-RPC request. Protocol errors have status 200, as the binding requires. */
 export async function answerRpc(call: Call, place: BindingContext): Promise<Response> {
   const { sdk, methods, agent } = place;
   const { data: envelope } = envelopeSchema.safeParse(call.body);
@@ -53,7 +53,7 @@ export async function answerRpc(call: Call, place: BindingContext): Promise<Resp
   }
 }
 
-/** Undefined for what the protocol has no error for. */
+/** Returns `undefined` if the protocol has no equivalent of the error. */
 function rpcErrorOf(sdk: Sdk, thrown: unknown): object | undefined {
   const error: A2AError | undefined = protocolError(sdk, thrown);
   return error && sdk.errors.toJsonRpcError(error);

@@ -73,7 +73,7 @@ const messageParams = z.looseObject({
 const idParams = z.looseObject({ id: z.string() });
 const setParams = z.looseObject({ taskId: z.string(), pushNotificationConfig });
 
-/** The translation takes any shape for granted. */
+/** Checks the parameters, because the translation does not. */
 function assertFits({ errors }: Sdk, schema: z.ZodObject, params: unknown): void {
   if (params === undefined && schema === messageParams) return;
   const { error } = schema.safeParse(params);
@@ -81,12 +81,12 @@ function assertFits({ errors }: Sdk, schema: z.ZodObject, params: unknown): void
   if (issue) throw new errors.RequestMalformedError(`${["params", ...issue.path].join(".")}: ${issue.message}`);
 }
 
-/** The methods in the form that the translation calls. */
+/** The methods behind the interface that the translation calls. */
 class LegacyHandler implements A2ARequestHandler {
   readonly #sdk: Sdk;
   readonly #agent: A2aMethods;
   readonly #signal: AbortSignal;
-  /** An error that the protocol has no name for, and whose words are not for clients. */
+  /** The last error without a protocol equivalent; its message is not for clients. */
   fault: unknown;
 
   constructor(sdk: Sdk, agent: A2aMethods, signal: AbortSignal) {

@@ -14,7 +14,7 @@ export interface TaskPage extends Omit<ListTasksResponse, "tasks"> {
 
 const DEFAULT_PAGE = 50;
 const LARGEST_PAGE = 100;
-/** Tasks are counted up to this number. */
+/** Upper limit of the task count. */
 const MOST_COUNTED = 1_000;
 
 export async function listTasks(sending: Sending, request: ListTasksRequest): Promise<TaskPage> {
@@ -46,7 +46,7 @@ function checked({ sdk }: Sending, request: ListTasksRequest) {
   assertCount(sdk, "historyLength", historyLength);
   const after = pageToken === "" ? undefined : Buffer.from(pageToken, "base64url").toString();
   if (after !== undefined && !/^\d+:.+#\d+$/.test(after)) {
-    throw new errors.RequestMalformedError("pageToken is not the nextPageToken of an earlier page");
+    throw new errors.RequestMalformedError("pageToken must be the nextPageToken of an earlier page");
   }
   return { pageSize, after, historyLength, includeArtifacts };
 }
@@ -58,7 +58,7 @@ interface Query {
   readonly since: number;
 }
 
-/** Undefined for a context that the caller does not have. */
+/** Returns `undefined` if the caller has no such context. */
 async function queryOf(sending: Sending, request: ListTasksRequest): Promise<Query | undefined> {
   const { codecs, errors } = sending.sdk;
   const { contextId, status, statusTimestampAfter } = request;

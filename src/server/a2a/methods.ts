@@ -17,14 +17,16 @@ import { stateOf } from "./task-status.ts";
 import { taskStream } from "./task-stream.ts";
 import { isEndState, type StreamItem, type WireTask } from "./wire.ts";
 
-/** The methods of the protocol on one agent, for one call of one caller. They throw errors of the protocol and of the core. */
+/**
+ * The protocol's methods on one agent, for one call of one caller. They throw errors of the protocol and of the core.
+ */
 export class A2aMethods {
   readonly #call: Call;
   readonly #served: A2aServed;
   readonly #sending: Sending;
   readonly url: string;
   readonly push: PushMethods;
-  /** Headers of the answer, as far as they are known by now. */
+  /** Headers of the answer, as far as they are known. */
   readonly headers: Record<string, string> = {};
 
   constructor(call: Call, served: A2aServed, { sdk, url }: { readonly sdk: Sdk; readonly url: string }) {

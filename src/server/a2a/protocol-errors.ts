@@ -2,7 +2,9 @@ import type { A2AError } from "@a2a-js/sdk/errors";
 import { type Failure, failureOf } from "../core/failures.ts";
 import type { Sdk } from "./sdk.ts";
 
-/** Any error as one of the protocol; undefined for one that it has no name for: too many requests, or a fault of the server. */
+/**
+ * Maps an error to one of the protocol; `undefined` without an equivalent: too many requests, or a fault of the server.
+ */
 export function protocolError({ errors }: Sdk, error: unknown): A2AError | undefined {
   if (error instanceof errors.A2AError) return error;
   const { status, message } = failureOf(error);
@@ -20,7 +22,7 @@ export function protocolError({ errors }: Sdk, error: unknown): A2AError | undef
   }
 }
 
-/** The same words for every task that the caller does not have, so that nothing is told of those of others. */
+/** The message is the same for missing tasks and for tasks of other callers, so that it does not reveal them. */
 export const NO_TASK = "there is no such task";
 
 interface Detail {
@@ -48,7 +50,7 @@ const statusNames: Readonly<Record<number, string>> = {
   503: "UNAVAILABLE",
 };
 
-/** An error before or beside the protocol's own, in the form of the HTTP binding. */
+/** An error before or outside the protocol, in the form of the HTTP binding. */
 export function restFailure({ status, code, message, headers }: Failure): Response {
   const details = [detailOf(code.toUpperCase(), "troupe")];
   const error = { code: status, status: statusNames[status] ?? "INTERNAL", message, details };
@@ -56,8 +58,8 @@ export function restFailure({ status, code, message, headers }: Failure): Respon
 }
 
 /**
- * The answer of the HTTP binding to an error of a method. An error for which the protocol has no status keeps its HTTP
- * status: 409 for a decision that another client made, 422 for a message id that was used for other content.
+ * The HTTP binding's answer to a method's error. An error without a protocol status keeps its HTTP status: 409 for a
+ * decision that another client made, 422 for a message id that was used with other content.
  */
 export function restError({ errors }: Sdk, error: A2AError, cause: unknown): Response {
   const { status } = cause instanceof errors.A2AError ? { status: errors.restStatusFor(error) } : failureOf(cause);
@@ -71,7 +73,7 @@ export function restJson(body: unknown, init: ResponseInit = {}): Response {
 
 export const rpcCodes = { parse: -32700, invalidRequest: -32600, noMethod: -32601, internal: -32603 } as const;
 
-/** The answer of the JSON-RPC binding to an error that came before its request was read, or that it has no name for. */
+/** The JSON-RPC binding's answer to an error before the request was read, or without a protocol equivalent. */
 export function rpcFailure({ status, code, message, headers }: Failure): Response {
   const refused = code === "invalid_input" ? rpcCodes.parse : rpcCodes.invalidRequest;
   const isOurs = status >= 500 || status === 429;

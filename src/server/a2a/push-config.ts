@@ -6,10 +6,10 @@ import { urlIdOf } from "../core/url-ids.ts";
 import type { Sdk } from "./sdk.ts";
 import type { TaskTurn } from "./task.ts";
 
-/** The name of this surface, which its webhooks carry. */
+/** The name of this surface, also stored with its webhooks. */
 export const A2A = "a2a";
 
-/** A configuration as clients see it: without what only the receiver may see. */
+/** A configuration for clients, without the receiver's secrets. */
 export interface WireConfig {
   readonly id: string;
   readonly taskId: string;
@@ -17,13 +17,13 @@ export interface WireConfig {
   readonly authentication?: { readonly scheme: string };
 }
 
-/** What a client asks for, checked. */
+/** The client's configuration, validated. */
 export type ReadConfig = Pick<NewWebhook, "name" | "url" | "secrets"> & { readonly scheme: string | null };
 
 const LONGEST_ID = 255;
 const LONGEST_SECRET = 4_096;
 
-/** Checks all but the address. `name`: its id, where the client gives none. Throws `RequestMalformedError`. */
+/** Validates all but the address. `name`: the default id. Throws `RequestMalformedError`. */
 export function readConfig(
   { errors }: Sdk,
   { id, url, token, authentication }: TaskPushNotificationConfig,
@@ -32,19 +32,19 @@ export function readConfig(
   const assert = (isRight: boolean, words: string): void => {
     if (!isRight) throw new errors.RequestMalformedError(words);
   };
-  assert(id.length <= LONGEST_ID && id.isWellFormed(), `id takes at most ${LONGEST_ID} characters`);
+  assert(id.length <= LONGEST_ID && id.isWellFormed(), `id must have at most ${LONGEST_ID} characters`);
   assert(url !== "", "url is missing");
   const { scheme = "", credentials = "" } = authentication ?? {};
-  assert(isVisible(token), "token takes visible ASCII characters, without line ends");
-  assert(isVisible(credentials), "authentication.credentials takes visible ASCII characters, without line ends");
-  assert(/^[\w!#$%&'*+.^`|~-]*$/.test(scheme), "authentication.scheme takes the name of a scheme, as Bearer");
+  assert(isVisible(token), "token must be visible ASCII characters without line breaks");
+  assert(isVisible(credentials), "authentication.credentials must be visible ASCII characters without line breaks");
+  assert(/^[\w!#$%&'*+.^`|~-]*$/.test(scheme), "authentication.scheme must be the name of a scheme, such as Bearer");
   assert(credentials === "" || scheme !== "", "authentication.scheme is missing");
   for (const [what, text] of Object.entries({ token, scheme, credentials })) {
-    assert(text.length <= LONGEST_SECRET, `${what} takes at most ${LONGEST_SECRET} characters`);
+    assert(text.length <= LONGEST_SECRET, `${what} must have at most ${LONGEST_SECRET} characters`);
   }
   const given = Object.entries({ token, credentials }).filter(([, text]) => text !== "");
   const secrets: JsonObject = Object.fromEntries(given);
-  // The scheme is sealed too: the server sends it, so no other party may change it.
+  // The scheme is sealed too: the server sends it, so only the client may change it.
   return {
     name: id === "" ? name : id,
     url,
@@ -53,7 +53,7 @@ export function readConfig(
   };
 }
 
-/** What a header may hold, without spaces at its ends. */
+/** Whether a header may contain the text, without spaces at either end. */
 function isVisible(text: string): boolean {
   return /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/.test(text);
 }

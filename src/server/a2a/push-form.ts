@@ -8,17 +8,17 @@ import { isEndState, type StreamItem } from "./wire.ts";
 
 const ROWS_AT_A_TIME = 200;
 
-/** What a receiver knows of its task. */
+/** What was sent to a receiver about its task. */
 const toldSchema = z.object({
   place: z.string(),
-  /** Ids of the requests that it waits for. */
+  /** Ids of the requests that the task waits for. */
   open: z.array(z.string()),
 });
 type Told = z.output<typeof toldSchema>;
 
 /**
- * Push notifications: the items of a stream without the pieces of text, each read from the stored journal. First the task
- * as it is, then what has changed; the last one says that it has ended, and the answer is sent before it.
+ * Push notifications: the items of a stream without text deltas, each read from the stored journal. The first contains
+ * the task as it is, the next ones its changes; the last one reports that the task has ended, after the answer.
  */
 export const pushForm: WebhookForm = {
   contentType: "application/a2a+json",
@@ -36,10 +36,10 @@ export const pushForm: WebhookForm = {
   },
 };
 
-/** The task as it is, after the rows that it is made of. */
+/** Sends the task's current state; the cursor was read before. */
 async function firstStep(caller: Caller, task: TaskTurn): Promise<TellingStep> {
   const { stores } = caller.runtime;
-  // Before the task is read, so that no change falls between.
+  // The head is read before the task, so that no change is missed.
   const head = await stores.treeHead(caller.tenant, task.agent.rootAgentId);
   const now = await task.turn.current();
   const item = { task: await taskOf(caller, task, { now }) };
@@ -76,7 +76,7 @@ async function nextStep(
   return rows.length === 0 ? undefined : { notifications: [], cursor: last, told, isOver: false };
 }
 
-/** The answer, and that the task has ended. */
+/** Sends the answer, then the final status. */
 async function lastStep(caller: Caller, task: TaskTurn, now: TurnNow, cursor: number): Promise<TellingStep> {
   const { ids } = task;
   const { status } = await taskOf(caller, task, { now, withArtifacts: false, historyLength: 0 });
@@ -89,7 +89,7 @@ async function lastStep(caller: Caller, task: TaskTurn, now: TurnNow, cursor: nu
   return { notifications, cursor, told: toldOf(now), isOver: true };
 }
 
-/** An agent's id may hold any characters. */
+/** An agent's id may contain any character. */
 function notificationOf({ ids }: TaskTurn, place: string, item: StreamItem): Notification {
   return { id: `${encodeURIComponent(ids.taskId.toWellFormed())}.${place}`, body: item };
 }
@@ -99,7 +99,7 @@ function toldOf(now: TurnNow): Told {
   return { place: statusFingerprint(now), open: open.map(({ requestId }) => requestId) };
 }
 
-/** Reads what one row of the journal changes in a task. */
+/** Maps one journal row to the task changes that it causes. */
 class RowReading {
   readonly #caller: Caller;
   readonly #task: TaskTurn;
@@ -142,7 +142,7 @@ class RowReading {
     }
   }
 
-  /** A request that the task waits for may be that of a subagent. */
+  /** A subagent may have opened the request that the task waits for. */
   async #others(entry: Entry): Promise<readonly StreamItem[]> {
     if (entry.type !== "request.decided" || !this.told.open.includes(entry.requestId)) return [];
     const left = this.told.open.filter((requestId) => requestId !== entry.requestId);

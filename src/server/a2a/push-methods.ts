@@ -16,7 +16,7 @@ import { isEndState } from "./wire.ts";
 
 const MOST_OF_A_PAGE = 100;
 
-/** The methods about push notifications on one agent, for one caller. What they throw is of the protocol and the core. */
+/** The push notification methods on one agent, for one caller. They throw errors of the protocol and of the core. */
 export class PushMethods {
   readonly #sending: Sending;
   readonly #desk: WebhookRegistry | undefined;
@@ -30,12 +30,14 @@ export class PushMethods {
     const { desk, task } = await this.#at(config.taskId);
     const read = readConfig(this.#sending.sdk, config);
     if (isEndState(stateOf(await task.turn.current()))) {
-      throw new this.#sending.sdk.errors.UnsupportedOperationError("the task has ended: nothing more is told of it");
+      throw new this.#sending.sdk.errors.UnsupportedOperationError(
+        "the task has ended: it sends no more notifications",
+      );
     }
     return wireConfigOf(await desk.put(this.#sending.caller, newWebhook(read, task)));
   }
 
-  /** In 0.3 the id may be left out where there is only one. */
+  /** In 0.3 the id may be absent if there is only one. */
   async get({ taskId, id }: Pick<GetTaskPushNotificationConfigRequest, "taskId" | "id">): Promise<WireConfig> {
     const known = await this.#known(taskId);
     const found = id === "" && known.length === 1 ? known[0] : known.find(({ name }) => name === id);
@@ -54,10 +56,10 @@ export class PushMethods {
     const { RequestMalformedError } = this.#sending.sdk.errors;
     const known = await this.#known(taskId);
     if (!Number.isSafeInteger(pageSize) || pageSize < 0 || pageSize > MOST_OF_A_PAGE) {
-      throw new RequestMalformedError(`pageSize takes a whole number from 1 to ${MOST_OF_A_PAGE}`);
+      throw new RequestMalformedError(`pageSize must be a whole number from 1 to ${MOST_OF_A_PAGE}`);
     }
     const after = pageToken === "" ? "" : openedId(PAGE, pageToken);
-    if (after === undefined) throw new RequestMalformedError("pageToken is not one of a list");
+    if (after === undefined) throw new RequestMalformedError("pageToken must be the nextPageToken of an earlier page");
     const left = known.filter(({ name }) => name > after);
     const page = pageSize === 0 ? left : left.slice(0, pageSize);
     const last = page.length < left.length ? page.at(-1) : undefined;
@@ -70,7 +72,7 @@ export class PushMethods {
     throw this.#notFound();
   }
 
-  /** The configuration inside a message, checked before the message does anything; `undefined` if it has none. */
+  /** The configuration inside a message, validated before the message takes effect; `undefined` without one. */
   async planned({ configuration, message }: SendMessageRequest): Promise<ReadConfig | undefined> {
     const config = configuration?.taskPushNotificationConfig;
     if (config === undefined) return undefined;
@@ -78,9 +80,9 @@ export class PushMethods {
     const desk = this.#desk ?? this.#refused();
     const { messageId = "", taskId = "" } = message ?? {};
     if (config.taskId !== "" && config.taskId !== taskId) {
-      throw new sdk.errors.RequestMalformedError("configuration.taskPushNotificationConfig.taskId is another task");
+      throw new sdk.errors.RequestMalformedError("configuration.taskPushNotificationConfig.taskId names another task");
     }
-    // The same message sent again means the same configuration.
+    // A repeated message has the same default id, so that it adds no second configuration.
     const read = readConfig(sdk, config, messageId.slice(0, 255).toWellFormed());
     await desk.assertUrl(read.url);
     if (taskId !== "") await desk.assertRoom(caller, placeOfTask(await taskOfId(this.#sending, taskId)), read.name);
@@ -108,7 +110,7 @@ export class PushMethods {
     );
   }
 
-  /** The protocol has no error of its own for it. */
+  /** The protocol has no error for a missing configuration. */
   #notFound(): Error {
     return new this.#sending.sdk.errors.TaskNotFoundError("the task has no such push notification config");
   }

@@ -7,8 +7,8 @@ import { idOfUrl } from "../core/url-ids.ts";
 import type { Sdk } from "./sdk.ts";
 
 /**
- * The extension by which a client decides requests: a message that names it in `extensions` has data parts with one
- * decision each. Without it a message to a waiting task never approves anything.
+ * The extension for deciding requests: a message that lists it in `extensions` has data parts with one decision each.
+ * Without it, a message to a waiting task never approves anything.
  */
 export const EXTENSION = "urn:troupe:a2a:decisions:v1";
 
@@ -23,7 +23,7 @@ const decisionSchema = z.strictObject({
 });
 export type WireDecision = z.output<typeof decisionSchema>;
 
-/** A message as it was checked: what it decides, or what it says. */
+/** A validated message: decisions or an input. */
 export interface ReadMessage {
   readonly messageId: string;
   /** `null` if the client named none. */
@@ -58,7 +58,7 @@ function named(id: string): string | null {
 function decisionsOf({ parts, taskId }: Message, malformed: (words: string) => Error): readonly WireDecision[] {
   if (taskId === "") throw malformed("message.taskId is missing: decisions are for a task");
   if (parts.length > MOST_ANSWERS) {
-    throw malformed(`message.parts takes at most ${MOST_ANSWERS} decisions; it has ${parts.length}`);
+    throw malformed(`message.parts accepts at most ${MOST_ANSWERS} decisions; it has ${parts.length}`);
   }
   return parts.map(({ content }, index) => {
     const where = `message.parts[${index}]`;
@@ -79,7 +79,7 @@ function partOf({ errors }: Sdk, { content, mediaType }: Part, index: number): C
   const type = mediaType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   const refused = (what: string): Error =>
     new errors.ContentTypeNotSupportedError(
-      `message.parts[${index}] is ${what}; this agent takes text, JSON and images`,
+      `message.parts[${index}] is ${what}; this agent accepts text, JSON and images`,
     );
   switch (content?.$case) {
     case "text":
@@ -96,7 +96,7 @@ function partOf({ errors }: Sdk, { content, mediaType }: Part, index: number): C
       throw refused(type === "" ? "a file without a media type" : `of type ${type}`);
     case "url":
       if (type.startsWith("image/") && /^https:\/\//i.test(content.value)) return { type: "image", url: content.value };
-      throw refused("a file at an address that is not an image at https:");
+      throw refused("a file at an address; only images at https: are accepted");
     default:
       throw new errors.RequestMalformedError(`message.parts[${index}] has no content`);
   }

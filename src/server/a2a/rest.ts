@@ -18,7 +18,7 @@ export async function answerRest(
     const version = requestedVersion(call.request);
     if (version !== "1.0") {
       throw new sdk.errors.VersionNotSupportedError(
-        `A2A-Version: this binding speaks 1.0, the request is of ${version}`,
+        `A2A-Version: this binding supports 1.0, the request has ${version}`,
       );
     }
     const method = methods[name];

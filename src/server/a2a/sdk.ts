@@ -4,7 +4,7 @@ import type * as Errors from "@a2a-js/sdk/errors";
 import type * as Server from "@a2a-js/sdk/server";
 import { UnsupportedError } from "../../errors/index.ts";
 
-/** The parts of the official package that this surface uses: codecs, errors, and the layer for protocol version 0.3. */
+/** The used exports of the official package: codecs, errors, and the layer for protocol version 0.3. */
 export interface Sdk {
   readonly codecs: typeof Core;
   readonly errors: typeof Errors;

@@ -13,7 +13,7 @@ import { isEndState } from "./wire.ts";
 import { type TaskTurn, taskTurnOf } from "./task.ts";
 import { stateOf } from "./task-status.ts";
 
-/** The caller of a request and the agent that it is for. */
+/** The caller of a request and the agent that it addresses. */
 export interface Sending {
   readonly sdk: Sdk;
   readonly caller: Caller;
@@ -21,17 +21,17 @@ export interface Sending {
   readonly definition: string;
 }
 
-/** A task that a message has begun, continued, or found as it was. */
+/** A task that a message started, continued, or found unchanged. */
 export interface SentTask extends TaskTurn {
   readonly isReplayed: boolean;
 }
 
 /**
- * Does what a message asks for: begins a task, answers the one that it names, or decides its requests. A message that
- * names neither task nor context begins a context.
+ * Applies a message: starts a task, answers the task that it names, or decides its requests. A message without task and
+ * context starts a context.
  *
- * The message id is an idempotency key where a context or a task is named. Elsewhere it cannot be, since clients use the
- * same ids again in other conversations.
+ * The message id is an idempotency key only with a context or task, because clients use the same ids again in other
+ * conversations.
  */
 export async function sendMessage(sending: Sending, request: SendMessageRequest): Promise<SentTask> {
   const { sdk, caller, definition } = sending;
@@ -47,7 +47,7 @@ export async function sendMessage(sending: Sending, request: SendMessageRequest)
     return sentOf(caller, await caller.plainMessage(agent, content), name);
   }
   const known = await agentOfContext(sending, contextId);
-  // One that is known is opened too: the process that created it may have died before it was started.
+  // A known agent is opened too: the process that created it may have died before it started it.
   const place = known ? { agentId: known.agentId } : { name: contextId, sessionId: contextId };
   const agent = await caller.openAgent({ definition, ...place });
   const started = await caller.plainMessage(agent, content, { key: keyOfMessage(message.messageId), ifBusy: "queue" });
@@ -56,7 +56,7 @@ export async function sendMessage(sending: Sending, request: SendMessageRequest)
 
 function sentOf(caller: Caller, { isReplayed, ...found }: Omit<SentTask, "ids">, contextId: string): SentTask {
   const { ids, ...rest } = taskTurnOf(caller, found);
-  // A client finds its own name again, also where the context is known by another one.
+  // The client gets its own name of the context back, also if the context was created with another.
   return { ...rest, ids: { ...ids, contextId }, isReplayed };
 }
 
@@ -65,7 +65,7 @@ async function continueTask(sending: Sending, message: ReadMessage, taskId: stri
   const task = await taskOfId(sending, taskId);
   const { contextId, messageId, said } = message;
   if (contextId !== null && (await agentOfContext(sending, contextId))?.agentId !== task.agent.agentId) {
-    throw new sdk.errors.RequestMalformedError("message.contextId is not the context of the task");
+    throw new sdk.errors.RequestMalformedError("message.contextId is not the task's context");
   }
   const shown = contextId ?? task.ids.contextId;
   if ("decisions" in said) {
@@ -75,7 +75,7 @@ async function continueTask(sending: Sending, message: ReadMessage, taskId: stri
   return sentOf(caller, await answered(sending, task, { messageId, content: said.content }), shown);
 }
 
-/** An ended task takes no message, but one that it got before finds it as it is. */
+/** An ended task accepts no message; a repeated one returns the task unchanged. */
 async function answered(
   { sdk, caller }: Sending,
   task: TaskTurn,
@@ -93,7 +93,7 @@ async function answered(
   }
 }
 
-/** Returns whether all of them were made before, by the same message. */
+/** Returns whether the same message had already made all these decisions. */
 async function decideAll(
   { sdk, caller }: Sending,
   { agent }: TaskTurn,
@@ -104,7 +104,7 @@ async function decideAll(
     if (request.rootAgentId !== agent.rootAgentId) throw new NotFoundError("there is no such request");
     if (request.kind === "approval" && argumentsHash === undefined) {
       throw new sdk.errors.RequestMalformedError(
-        "the decision on an approval takes argumentsHash: the hash of the arguments that were shown to the person who decides",
+        "the decision on an approval requires argumentsHash: the hash of the arguments that the deciding person saw",
       );
     }
   }
@@ -116,7 +116,7 @@ async function decideAll(
   return isReplayed;
 }
 
-/** A task of this agent and this caller. Throws `TaskNotFoundError`. */
+/** Returns the task if it belongs to this agent and caller. Throws `TaskNotFoundError`. */
 export async function taskOfId({ sdk, caller, definition }: Sending, taskId: string): Promise<TaskTurn> {
   const found = await foundTurn(caller, taskId);
   const isOwn = found?.agent.definition.name === definition && found.agent.rootAgentId === found.agent.agentId;
@@ -134,8 +134,8 @@ async function foundTurn(caller: Caller, taskId: string): Promise<Omit<TaskTurn,
 }
 
 /**
- * The agent of this caller that a context means: by the name that began it, or, for agents that were begun without a name,
- * by its id. Undefined if there is none yet.
+ * The caller's agent for a context: by the name that started it, or by its id for agents without a name. `undefined` if
+ * no agent exists yet.
  */
 export async function agentOfContext({ caller, definition }: Sending, contextId: string): Promise<Agent | undefined> {
   return (
@@ -154,7 +154,7 @@ async function ownAgent(caller: Caller, agentId: string, definition: string): Pr
   }
 }
 
-/** Throws `RequestMalformedError` unless the value is a whole number, 0 or more, or left out. */
+/** Throws `RequestMalformedError` unless the value is absent or a whole number ≥ 0. */
 export function assertCount({ errors }: Sdk, name: string, value: number | undefined): void {
   if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) return;
   throw new errors.RequestMalformedError(`${name} must be a whole number, 0 or more`);

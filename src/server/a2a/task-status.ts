@@ -3,7 +3,7 @@ import type { AgentRequest, JsonObject, TurnRecord } from "../../state/index.ts"
 import { urlIdOf } from "../core/url-ids.ts";
 import type { TaskState, WireMessage, WirePart } from "./wire.ts";
 
-/** Where a task is: its id, and that of its context as clients know it. */
+/** Ids of a task and of its context, as clients know them. */
 export interface TaskIds {
   readonly taskId: string;
   readonly contextId: string;
@@ -12,7 +12,7 @@ export interface TaskIds {
 /** The state of a turn at one moment. */
 export type TurnNow = Awaited<ReturnType<Turn["current"]>>;
 
-/** The state of the task that a turn is. */
+/** The state of a turn's task. */
 export function stateOf(now: TurnNow): TaskState {
   if ("stopReason" in now) return endState(now);
   if (now.status === "queued") return "TASK_STATE_SUBMITTED";
@@ -20,7 +20,7 @@ export function stateOf(now: TurnNow): TaskState {
   return isWaiting ? waitingState(now.requests) : "TASK_STATE_WORKING";
 }
 
-/** The specification names the approval of a person as a case of `AUTH_REQUIRED`. */
+/** The specification lists the approval by a person as a case of `AUTH_REQUIRED`. */
 function waitingState(requests: readonly AgentRequest[]): TaskState {
   const wantsAuthority = requests.some(({ kind }) => kind === "approval" || kind === "auth");
   return wantsAuthority ? "TASK_STATE_AUTH_REQUIRED" : "TASK_STATE_INPUT_REQUIRED";
@@ -34,20 +34,20 @@ function endState({ status, stopReason, steps }: Ended): TaskState {
 
 type Ended = Pick<Extract<TurnNow, { stopReason: unknown }>, "status" | "stopReason" | "steps">;
 
-/** Equal for two moments of a turn that clients need not tell apart. */
+/** Equal for two states of a turn that are the same for clients. */
 export function statusFingerprint(now: TurnNow): string {
   const requests = now.status === "waiting" && now.reason === "request" ? now.requests : [];
   return [stateOf(now), ...requests.map(({ requestId }) => requestId)].join(" ");
 }
 
-/** The state by the record alone; undefined where the turn itself has to be looked at. */
+/** The state by the record alone; `undefined` if the turn itself must be read. */
 export function stateOfRecord({ status, stopReason }: TurnRecord): TaskState | undefined {
   if (status === "queued") return "TASK_STATE_SUBMITTED";
   if (status === "open" || stopReason === null || stopReason === "stop_requested") return undefined;
   return endState({ status, stopReason, steps: 1 });
 }
 
-/** The message of a status: what the task waits for, or why it failed. */
+/** The message of a status: the request that the task waits for, or the reason of its failure. */
 export function statusMessage(now: TurnNow, ids: TaskIds): WireMessage | undefined {
   const state = stateOf(now);
   if (now.status === "waiting" && now.reason === "request") {
@@ -59,7 +59,7 @@ export function statusMessage(now: TurnNow, ids: TaskIds): WireMessage | undefin
   return agentMessage(`${ids.taskId}.end`, [{ text }], ids);
 }
 
-/** A prompt in words, with what a program needs to decide it in the metadata. */
+/** The prompt as text; its metadata contains what a program needs to decide it. */
 export function promptPart(request: AgentRequest): WirePart {
   const { requestId, kind, name, prompt, arguments: args, argumentsHash, expiresAt } = request;
   const metadata: JsonObject = { requestId: urlIdOf(requestId), kind, name, arguments: args, argumentsHash };
@@ -70,12 +70,12 @@ export function agentMessage(messageId: string, parts: readonly WirePart[], ids:
   return { messageId, ...ids, role: "ROLE_AGENT", parts };
 }
 
-/** ISO 8601 with milliseconds, as the protocol wants times. */
+/** ISO 8601 with milliseconds, the protocol's format of times. */
 export function timeOf(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
-/** What an ended turn tells besides: why it ended, and what it took. */
+/** Metadata of an ended turn: stop reason and usage. */
 export function endMetadata(now: TurnNow): JsonObject | undefined {
   if (!("stopReason" in now)) return undefined;
   const { stopReason, spent } = now;

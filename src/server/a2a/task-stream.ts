@@ -7,14 +7,14 @@ import { endMetadata, statusFingerprint, stateOf, type TurnNow } from "./task-st
 import { isEndState, type StreamItem } from "./wire.ts";
 
 export interface StreamOptions extends Pick<TaskParts, "historyLength"> {
-  /** When the stream ends. `rest`: when the task has ended or waits for a decision. `end`: only when it has ended. */
+  /** When the stream ends. `rest`: once the task has ended or waits for a decision. `end`: only once it has ended. */
   readonly until: "rest" | "end";
   readonly signal: AbortSignal;
 }
 
 /**
- * The task as it is now, then its changes, up to its rest or its end. Nothing is kept for it anywhere: it is read from the
- * stored tree and its journal, so any process can begin it at any time, also after the one that began the task has died.
+ * Yields the current task, then its changes, until it rests or ends. The stream keeps no state: it reads the stored
+ * tree and its journal, so any process can start it at any time, also after the process that started the task has died.
  */
 export async function* taskStream(
   caller: Caller,
@@ -24,7 +24,7 @@ export async function* taskStream(
   const left = new AbortController();
   const leaving = AbortSignal.any([signal, left.signal]);
   try {
-    // Before the task is read, so that no change falls between.
+    // The cursor is read before the task, so that no change is missed.
     const { cursor } = await caller.head(task.agent.rootAgentId);
     const now = await task.turn.current();
     yield { task: await taskOf(caller, task, { now, historyLength }) };
@@ -46,7 +46,7 @@ function isOver(now: TurnNow, until: StreamOptions["until"]): boolean {
 
 type News = { readonly event: TroupeEvent } | { readonly rest: TurnRest };
 
-/** Events of the tree, and the turn each time that it comes to rest. Ends when the reader has left. */
+/** Events of the tree, and the turn each time that it comes to rest. Ends once the reader has left. */
 async function* newsOf(
   caller: Caller,
   { agent, turn }: TaskTurn,
@@ -76,13 +76,13 @@ async function* newsOf(
   }
 }
 
-/** The same promise, which may then reject before a caller awaits it. */
+/** Returns the promise with its rejection marked as handled, because it may reject before the caller awaits it. */
 function heard<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
 }
 
-/** Events after which the turn may stand elsewhere than before. */
+/** Events after which the turn's state may have changed. */
 const moves: ReadonlySet<TroupeEvent["type"]> = new Set([
   "lifecycle.changed",
   "turn.started",
@@ -95,7 +95,7 @@ const moves: ReadonlySet<TroupeEvent["type"]> = new Set([
   "request.decided",
 ]);
 
-/** What a client has of a task, and what it has to be told next. */
+/** Tracks what was sent to a client and returns the items to send next. */
 class TaskFollower {
   readonly #caller: Caller;
   readonly #task: TaskTurn;
@@ -115,14 +115,14 @@ class TaskFollower {
     return this.#now;
   }
 
-  /** Whether the turn does nothing until a decision or a resume, of which an event tells. */
+  /** Whether the turn waits for a decision or a resume, which an event will report. */
   get isAtRest(): boolean {
     return this.#now.status === "waiting";
   }
 
   async *take(news: News): AsyncGenerator<StreamItem, void, undefined> {
     if ("rest" in news) {
-      // A rest that was noted before the last event may be over.
+      // The turn may have continued since this news was queued.
       yield* this.#changes(news.rest.status === "waiting" ? await this.#task.turn.current() : news.rest);
       return;
     }

@@ -17,7 +17,7 @@ import {
 import type { WireArtifact, WireMessage, WirePart, WireStatus, WireTask } from "./wire.ts";
 import { outputOf } from "../core/turn-events.ts";
 
-/** A turn as a task. */
+/** A task: a turn and its agent. */
 export interface TaskTurn {
   readonly agent: Agent;
   readonly turn: Turn;
@@ -25,29 +25,29 @@ export interface TaskTurn {
   readonly ids: TaskIds;
 }
 
-/** A turn of a caller's agent, with the ids that clients know it by. */
+/** Adds the ids that clients use to a turn. */
 export function taskTurnOf(caller: Caller, found: Omit<TaskTurn, "ids">): TaskTurn {
   const { agent, turn, turnId } = found;
   return { agent, turn, turnId, ids: { taskId: urlIdOf(turnId), contextId: contextIdOf(caller, agent) } };
 }
 
-/** The name by which a context was begun; for an agent that was begun without one, its id. */
+/** The name that started the context, or the agent's id if it has no name. */
 function contextIdOf(caller: Caller, { agentId, sessionId, definition }: Agent): string {
   const isNamed = sessionId !== null && caller.agentIdOf(definition.name, sessionId) === agentId;
   return isNamed ? sessionId : agentId;
 }
 
 export interface TaskParts {
-  /** At most so many of the newest messages. Default: all. */
+  /** Maximum number of newest messages. Default: all. */
   readonly historyLength?: number | undefined;
-  /** Default true. */
+  /** Whether to include artifacts. Default true. */
   readonly withArtifacts?: boolean | undefined;
-  /** Where they are known already. */
+  /** The turn's state, if the caller has already read it. */
   readonly now?: TurnNow | undefined;
   readonly record?: TurnRecord | undefined;
 }
 
-/** The task as it is now. */
+/** The task in its current state. */
 export async function taskOf(caller: Caller, task: TaskTurn, parts: TaskParts = {}): Promise<WireTask> {
   const { agent, turn, turnId, ids } = task;
   const now = parts.now ?? (await turn.current());
@@ -74,7 +74,7 @@ export function statusOf(now: TurnNow, { ids }: TaskTurn, record: Pick<TurnRecor
   return { state: stateOf(now), ...(message === undefined ? {} : { message }), timestamp };
 }
 
-/** The turn as it is listed: since when it is as it is, and the key that it was asked for with. */
+/** The turn's record from the list, with the time of its last change and its request key. */
 export async function recordOf(
   caller: Caller,
   { agent, turnId }: Pick<TaskTurn, "agent" | "turnId">,
@@ -91,10 +91,10 @@ export async function recordOf(
   throw new NotFoundError("there is no such turn");
 }
 
-/** A turn that moves to the front while a list is read is in none of its pages. */
+/** A turn that moves to the front while the list is read can be missing from all its pages. */
 const MOST_READINGS = 5;
 
-/** The answer as an artifact; empty unless there is one. */
+/** The answer as an artifact; empty without one. */
 export function answerOf(now: TurnNow): readonly WireArtifact[] {
   if (!("stopReason" in now) || stateOf(now) !== "TASK_STATE_COMPLETED") return [];
   return [{ artifactId: ANSWER, name: "answer", parts: answerParts(now.text, outputOf(now)) }];
@@ -128,7 +128,7 @@ function parsed(content: string): Json | undefined {
   }
 }
 
-/** What was said in the task: the input, what the agent asked and was told, the answer. */
+/** The messages of the task: the input, the agent's requests and their answers, the answer. */
 async function historyOf(
   caller: Caller,
   task: TaskTurn,
@@ -160,7 +160,7 @@ async function requestsOf(
   const found = await caller.runtime.requests(filter);
   const decided = await caller.runtime.requests({ ...filter, status: "decided" });
   const until = "stopReason" in now ? record.changedAt : Infinity;
-  // Subagents of earlier turns are in the same tree.
+  // The tree also contains subagents of earlier turns.
   return [...found, ...decided].filter((request) =>
     request.agentId === agent.agentId
       ? request.turnId === turnId
@@ -170,7 +170,7 @@ async function requestsOf(
 
 const MOST_REQUESTS = 1_000;
 
-/** A prompt, and what was said to it. */
+/** The prompt of a request and its answer. */
 function exchangeOf(
   request: AgentRequest,
   ids: TaskIds,

@@ -1,6 +1,6 @@
 /**
- * The version of the protocol that a client speaks, as major and minor number: the header `A2A-Version`, or the parameter
- * of that name; without one it is 0.3, as the specification says.
+ * The client's protocol version as `major.minor`, from the header or query parameter `A2A-Version`. Default 0.3, as the
+ * specification requires.
  */
 export function requestedVersion(request: Request): string {
   const query = [...new URL(request.url).searchParams].find(([name]) => name.toLowerCase() === "a2a-version");

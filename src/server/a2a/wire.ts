@@ -1,6 +1,6 @@
 import type { JsonObject, Json } from "../../state/index.ts";
 
-/* The answers of the protocol in its JSON form. Fields that are empty are left out. */
+/* JSON types of the protocol's answers. Empty fields are omitted. */
 
 export type TaskState =
   | "TASK_STATE_SUBMITTED"

@@ -8,9 +8,9 @@ import { runInputSchema } from "./run-input.ts";
 import { cancelRun, startRun } from "./run-start.ts";
 import { runFrames } from "./run-stream.ts";
 
-/** What `agUiSurface()` takes. */
+/** Options of `agUiSurface()`. */
 export interface AgUiSurfaceOptions {
-  /** Names of the definitions that are served. Default: all that the runtime has. */
+  /** Names of the definitions to serve. Default: all definitions of the runtime. */
   readonly agents?: readonly string[] | undefined;
 }
 
@@ -19,7 +19,7 @@ const agUiOptionsSchema: OptionsSchema<AgUiSurfaceOptions> = {
   instead: { definitions: "agents", names: "agents" },
 };
 
-/** AG-UI 1.0: each agent at `POST /ag-ui/{agent}`, where a thread is an agent and a run a turn, or the part of one. */
+/** AG-UI 1.0: each agent is at `POST /ag-ui/{agent}`. A thread is an agent, a run is a turn or a section of one. */
 export function agUiSurface(given: AgUiSurfaceOptions = {}): Surface {
   const { agents } = optionsOf<AgUiSurfaceOptions>(given, "agUiSurface()", agUiOptionsSchema);
   return { name: "ag-ui", paths: ["/ag-ui"], routes: routesOf(agents), failure: runError };
@@ -53,16 +53,16 @@ function routesOf(served: readonly string[] | undefined): readonly Route[] {
       method: "POST",
       path: "/ag-ui/{agent}/cancel",
       access: "caller",
-      summary: "Ends the open run of a thread. A client that only leaves ends nothing.",
+      summary: "Ends the open run of a thread. A run continues when its client disconnects.",
       params,
       body: z.object({ threadId: z.string(), runId: z.string().optional(), reason: z.string().optional() }),
-      responses: { 200: { description: "Whether there was one.", schema: z.object({ cancelled: z.boolean() }) } },
+      responses: { 200: { description: "Whether a run was open.", schema: z.object({ cancelled: z.boolean() }) } },
       handle: async (call) => Response.json({ cancelled: await cancelRun(call.caller, nameOf(call), call.body) }),
     }),
   ];
 }
 
-/** A refusal before the run has begun: its status, and the event that says so. */
+/** The answer to a request that failed before the run started: its status, and an error event. */
 function runError({ status, code, message, headers }: Failure): Response {
   return Response.json({ type: "RUN_ERROR", message, code }, { status, headers });
 }

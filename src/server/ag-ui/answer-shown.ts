@@ -4,7 +4,7 @@ import type { AgUiEventBody } from "./events.ts";
 type Kind = "text" | "reasoning";
 type Delta = TroupeEventOf<"text.delta" | "reasoning.delta">;
 
-/** A message that is being written: what of it was shown, and under which id. */
+/** A message in progress: its id, and the text that was sent. */
 interface Writing {
   readonly id: string;
   readonly attempt: number;
@@ -13,12 +13,12 @@ interface Writing {
 }
 
 /**
- * The text and the reasoning of one agent's current step, as far as they were shown.
+ * Tracks which text and reasoning of an agent's current step were sent.
  *
  * Invariants
- * 1. What was shown of a message is the beginning of its text. A text that begins otherwise (the call was repeated, a hook
- *    replaced it) is another message, with another id.
- * 2. Each character of a message is shown once, whether it comes as a piece, in a snapshot or with the stored answer.
+ * 1. The sent text of a message is a prefix of its full text. A text that differs (the call was repeated, a hook
+ *    replaced it) is another message with another id.
+ * 2. Each character of a message is sent once, whether it arrives as a delta, in a snapshot or with the stored answer.
  */
 export class AnswerShown {
   readonly #step: string;
@@ -36,7 +36,7 @@ export class AnswerShown {
     return this.#step;
   }
 
-  /** The message that calls belong to. */
+  /** The message that contains the tool calls. */
   get messageId(): string {
     return this.#text?.id ?? this.#step;
   }
@@ -45,7 +45,7 @@ export class AnswerShown {
     const kind = event.type === "text.delta" ? "text" : "reasoning";
     const ends = this.#endOthers(event.attempt);
     const current = this.#of(kind, event.attempt);
-    // After a gap a snapshot comes, which has what is missing.
+    // After a gap, a snapshot with the missing text follows.
     const added = event.offset > current.text.length ? "" : event.text.slice(current.text.length - event.offset);
     return [...ends, ...this.#add(kind, current, added)];
   }
@@ -56,13 +56,13 @@ export class AnswerShown {
     return [...ends, ...thought, ...this.#whole("text", attempt, text)];
   }
 
-  /** The answer as it is stored. */
+  /** Sends the rest of the stored answer. */
   responded(text: string): AgUiEventBody[] {
     const attempt = this.#text?.attempt ?? 0;
     return [...this.#whole("text", attempt, text), ...this.end()];
   }
 
-  /** Ends what is open. */
+  /** Ends the open messages. */
   end(): AgUiEventBody[] {
     return [...this.#endReasoning(), ...this.#endText()];
   }
@@ -94,7 +94,7 @@ export class AnswerShown {
     return writing;
   }
 
-  /** Ends what another attempt of the call has written. */
+  /** Ends the messages of other attempts of the call. */
   #endOthers(attempt: number): AgUiEventBody[] {
     const reasoning = this.#reasoning?.attempt === attempt ? [] : this.#endReasoning();
     return [...reasoning, ...(this.#text?.attempt === attempt ? [] : this.#endText())];

@@ -1,11 +1,11 @@
 import type { AgUiEvent, ToolCall } from "./events.ts";
 
-/** A message as far as it matters whether a client has what is stored. */
+/** The fields of a message that are compared with the stored one. */
 interface Had {
   readonly owner: string | undefined;
   readonly role: "user" | "assistant" | "tool";
   text: string;
-  /** Arguments by call. */
+  /** Arguments by call id. */
   readonly calls: Map<string, string>;
 }
 
@@ -20,14 +20,14 @@ interface ShownMessage {
 }
 
 /**
- * The messages that a client has: its history, and what it makes of the events that it was sent. A client does not see
- * what is never told as an event: what was said over another surface, and that a text was replaced.
- * So at the end of a run it is looked up whether it has what is stored.
+ * The messages that a client has: its history, updated by the events sent to it. Input over another surface and
+ * replaced texts have no event, so a client misses them; the end of a run therefore compares its messages with the
+ * stored ones.
  */
 export class ClientMessages {
-  /** Results of tools by call, other messages by id. */
+  /** Results of tools by call id, other messages by message id. */
   readonly #messages = new Map<string, Had>();
-  /** The message of each call. */
+  /** The message of each call, by call id. */
   readonly #callers = new Map<string, Had>();
 
   constructor(history: readonly ShownMessage[]) {
@@ -57,7 +57,7 @@ export class ClientMessages {
     }
   }
 
-  /** Whether the client has these messages, and no others, of the given owners. `undefined` stands for the agent itself. */
+  /** Whether the client has exactly these messages of the given owners. `undefined` stands for the agent itself. */
   hasJust(stored: readonly ShownMessage[], owners: ReadonlySet<string | undefined>): boolean {
     return this.#linesOf(owners) === new ClientMessages(stored).#linesOf(owners);
   }
@@ -78,7 +78,7 @@ export class ClientMessages {
 
   #put({ id, role, content, toolCallId, toolCalls = [], subagentRunId: owner }: ShownMessage): void {
     const calls = new Map(toolCalls.map((call) => [call.id, call.function.arguments]));
-    // What users say and what tools of the front end give is the client's own, in the form that it likes.
+    // Texts of users and results of front-end tools are not compared: the client may keep them in a form of its own.
     if (role === "user") this.#messages.set(id, { owner, role, text: "", calls });
     if (role === "tool") this.#messages.set(`result of ${toolCallId}`, { owner, role, text: "", calls });
     const text = typeof content === "string" ? content : "";

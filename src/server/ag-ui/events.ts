@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "../../state/index.ts";
 
-/* The part of AG-UI 1.0 that this surface sends. Fields without a value are left out: the protocol takes no null. */
+/* The subset of AG-UI 1.0 that this surface sends. Fields without a value are omitted: the protocol forbids null. */
 
 export interface ToolCall {
   readonly id: string;
@@ -15,7 +15,7 @@ export type AgUiMessage = { readonly id: string; readonly subagentRunId?: string
   | { readonly role: "tool"; readonly toolCallId: string; readonly content: string; readonly error?: string }
 );
 
-/** Something that a run waits for. */
+/** A request that a run waits for. */
 export interface Interrupt {
   readonly id: string;
   readonly reason: string;
@@ -95,7 +95,7 @@ type Body =
   | { readonly type: "CUSTOM"; readonly name: string; readonly value: JsonObject };
 
 export type AgUiEventBody = Body;
-/** An event as it is sent. */
+/** An event in its sent form. */
 export type AgUiEvent = Body & {
   /** The subagent that the event belongs to; absent for events of the agent itself. */
   readonly subagentRunId?: string;

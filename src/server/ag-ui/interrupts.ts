@@ -4,7 +4,7 @@ import type { Decide } from "../../runtime/index.ts";
 import { type AgentRequest, type JsonObject, jsonObjectSchema, jsonSchema } from "../../state/index.ts";
 import type { Interrupt } from "./events.ts";
 
-/** An answer to an interrupt, as a client sends it. */
+/** A client's answer to an interrupt. */
 export const resumeEntrySchema = z
   .object({
     interruptId: z.string(),
@@ -18,9 +18,9 @@ const approvalSchema = z.object({
   approved: z.boolean(),
   /** Runs the call with these arguments instead. */
   editedArgs: jsonObjectSchema.optional(),
-  /** With a rejection the model gets it. */
+  /** Passed to the model with a rejection. */
   reason: z.string().optional(),
-  /** Hash of the arguments that were shown; with it, a call with other arguments is not approved. */
+  /** Hash of the arguments that the person saw; an approval for other arguments is refused. */
   argumentsHash: z.string().optional(),
 });
 
@@ -31,7 +31,7 @@ const reasons: Readonly<Record<AgentRequest["kind"], string>> = {
   auth: "troupe:auth",
 };
 
-/** What a client may send as the payload, as JSON Schema. */
+/** JSON Schema of the payload that a client may send. */
 const payloads: Readonly<Record<AgentRequest["kind"], JsonObject | undefined>> = {
   approval: {
     type: "object",
@@ -48,7 +48,7 @@ const payloads: Readonly<Record<AgentRequest["kind"], JsonObject | undefined>> =
   auth: undefined,
 };
 
-/** A request as this protocol shows it. */
+/** Converts a request to this protocol's form. */
 export function interruptOf(request: AgentRequest, rootAgentId: string): Interrupt {
   const { requestId: id, kind, prompt: message, callId: toolCallId, expiresAt, agentId, name } = request;
   const responseSchema = payloads[kind];
@@ -64,13 +64,13 @@ export function interruptOf(request: AgentRequest, rootAgentId: string): Interru
   };
 }
 
-/** The decision that an answer means. Throws `InvalidInputError` when its payload does not fit the interrupt. */
+/** Converts an answer to a decision. Throws `InvalidInputError` when its payload does not fit the interrupt. */
 export function decisionOf({ kind }: AgentRequest, entry: ResumeEntry): Omit<Decide, "by" | "key"> {
   const { status, payload, interruptId } = entry;
   if (status === "cancelled") return { verdict: "rejected", reason: "cancelled" };
   if (kind === "auth") return { verdict: "provided" };
   if (kind === "approval") return approvalOf(interruptId, payload);
-  if (payload === undefined) throw new InvalidInputError(`resume: the payload of ${interruptId} is its answer`);
+  if (payload === undefined) throw new InvalidInputError(`resume: the payload of ${interruptId} must be its answer`);
   return { verdict: "answered", result: payload };
 }
 
@@ -78,7 +78,7 @@ function approvalOf(interruptId: string, payload: unknown): Omit<Decide, "by" | 
   const parsed = approvalSchema.safeParse(payload);
   if (!parsed.success) {
     throw new InvalidInputError(
-      `resume: the payload of ${interruptId} is { approved: true or false, editedArgs?, reason?, argumentsHash? }`,
+      `resume: the payload of ${interruptId} must be { approved: true or false, editedArgs?, reason?, argumentsHash? }`,
     );
   }
   const { approved, editedArgs, reason, argumentsHash } = parsed.data;
@@ -92,9 +92,9 @@ function approvalOf(interruptId: string, payload: unknown): Omit<Decide, "by" | 
     : { verdict: "edited", arguments: editedArgs, ...said };
 }
 
-/** Whether a request that is no longer open has come out as this decision would have made it. */
+/** Whether a closed request has the same result as this decision would have. */
 export function isAlike({ decision }: AgentRequest, wanted: Omit<Decide, "by" | "key">): boolean {
-  // The client has to cancel what has expired, and what has gone with its turn.
+  // A client must cancel a request that has expired or ended with its turn.
   if (wanted.verdict === "rejected" && (decision === null || decision.verdict === "expired")) return true;
   if (decision?.verdict !== wanted.verdict) return false;
   if (wanted.verdict === "edited") return JSON.stringify(decision.arguments) === JSON.stringify(wanted.arguments);

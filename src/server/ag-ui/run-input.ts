@@ -37,13 +37,15 @@ const messageSchema = z.object({
 });
 type InputMessage = z.output<typeof messageSchema>;
 
-/** The body of a run: `RunAgentInput` of AG-UI 1.0. Fields that it does not name are ignored. */
+/** The body of a run: `RunAgentInput` of AG-UI 1.0. Other fields are ignored. */
 export const runInputSchema = z
   .object({
-    threadId: id.meta({ description: "A name that the client chooses: one name is one conversation on all surfaces." }),
-    runId: id.meta({ description: "Names the run: the same one again follows the same run." }),
+    threadId: id.meta({
+      description: "The client's name of the conversation; the same name is the same conversation on all surfaces.",
+    }),
+    runId: id.meta({ description: "Id of the run; a repeated id follows the same run." }),
     protocolVersion: z.string().optional(),
-    messages: z.array(messageSchema).meta({ description: "The history; what follows the last answer is new." }),
+    messages: z.array(messageSchema).meta({ description: "The history; messages after the last answer are new." }),
     tools: z
       .array(z.object({ name: z.string(), description: z.string(), parameters: jsonObjectSchema.optional() }))
       .default([])
@@ -58,23 +60,23 @@ export const runInputSchema = z
   .meta({ id: "RunAgentInput" });
 export type RunInput = z.output<typeof runInputSchema>;
 
-/** What a client says for the first time. */
+/** The client's new input. */
 export interface News {
-  /** Messages of the user, with the ids that the client gave them. */
+  /** New user messages, with the client's ids. */
   readonly said: readonly { readonly id: string; readonly content: readonly ContentPart[] }[];
-  /** Results of tools, by call; those of the front end among them. */
+  /** New results of tools by call id, including those of front-end tools. */
   readonly results: ReadonlyMap<string, { readonly text: string; readonly isError: boolean }>;
   /** All calls whose results the client has. */
   readonly answered: ReadonlySet<string>;
 }
 
 /**
- * The part of a history that follows the last message of the agent itself: the whole history comes with each run. Throws
- * `InvalidInputError` for content that no model of this runtime takes.
+ * Reads the messages after the last one of the agent itself, because each run contains the whole history. Throws
+ * `InvalidInputError` for content that no model of this runtime accepts.
  */
 export function newsOf({ messages }: Pick<RunInput, "messages">): News {
   const fresh = messages.slice(messages.findLastIndex((one) => one.role === "assistant" && isOwn(one)) + 1);
-  // A result may be one for a call of a subagent.
+  // A result may belong to a call of a subagent.
   const results = fresh.filter(({ role }) => role === "tool");
   return {
     said: ownOf(fresh)
@@ -92,13 +94,13 @@ export function newsOf({ messages }: Pick<RunInput, "messages">): News {
 
 type ToolResult = Extract<AgUiMessage, { readonly role: "tool" }>;
 
-/** What the client has said, in its own form: what is stored of it has our ids. */
+/** The client's messages in their original form; the stored ones have our ids. */
 export interface Told {
-  /** What was said before the first answer of a turn, with the instructions before it; answers have our ids. */
+  /** Messages before the first answer of each turn, by turn id, including instructions; answers have our ids. */
   readonly before: ReadonlyMap<string, readonly AgUiMessage[]>;
-  /** What no answer follows yet. */
+  /** Messages after the last answer. */
   readonly last: readonly AgUiMessage[];
-  /** Results of tools, by call. */
+  /** Results of tools, by call id. */
   readonly results: ReadonlyMap<string, ToolResult>;
 }
 
@@ -131,12 +133,12 @@ function isOwn({ subagentRunId }: InputMessage): boolean {
   return subagentRunId === undefined;
 }
 
-/** The turn in which the model gave an answer. */
+/** The turn of a model's answer. */
 export function turnOfMessage(messageId: string): string {
   return messageId.split(":", 1)[0] ?? "";
 }
 
-/** What the model is given: what the application tells of itself, then the messages. */
+/** Input of the model: the application's context, then the messages. */
 export function inputContent(said: News["said"], context: RunInput["context"]): Content {
   const told = context.map(({ description, value }) => `  ${description}: ${value}\n`).join("");
   const preface: ContentPart[] =
@@ -162,6 +164,6 @@ function partsOf({ id: messageId, content = "" }: Pick<InputMessage, "id" | "con
     if (part.type === "image" && value !== undefined && type === "data" && mimeType !== undefined) {
       return { type: "image", url: `data:${mimeType};base64,${value}` };
     }
-    throw new InvalidInputError(`message ${messageId}: only text, and images with their data or a URL, are taken`);
+    throw new InvalidInputError(`message ${messageId}: only text, and images with data or a URL, are accepted`);
   });
 }

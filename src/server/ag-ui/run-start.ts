@@ -10,20 +10,20 @@ import { inputContent, type News, newsOf, type RunInput, toldIn, turnOfMessage }
 import type { Run } from "./run-stream.ts";
 import { shownMessages, withClientNames } from "./stored-messages.ts";
 
-/** A run, and whether it had been started before. */
+/** A run, and whether it had already been started. */
 export interface StartedRun {
   readonly run: Run;
   readonly isReplayed: boolean;
 }
 
 /**
- * What a client asks for with a run: a turn, for what it says for the first time; the next part of a turn, for answers; or
- * else to be shown the conversation, and the turn that is open. Nothing is decided before everything has been checked.
+ * Starts what a run asks for: a new turn for new input, or the next section of a turn for answers. A run with neither
+ * shows the conversation and the open turn. Every part is checked before anything is decided.
  */
 export async function startRun(caller: Caller, definition: string, input: RunInput): Promise<StartedRun> {
   const news = newsOf(input);
   const { threadId: name, resume } = input;
-  // Before the agent of this name is made: a request of another conversation must not create one.
+  // The requests are read before the agent is created: one of another conversation must not create an agent.
   const resumed = await requestsOf(caller, { agentId: caller.agentIdOf(definition, name), resume });
   const agent = await caller.openAgent({ definition, name, sessionId: name });
   const stored = await caller.runtime.stores.messages({ tenant: caller.tenant, agentId: agent.agentId });
@@ -32,10 +32,10 @@ export async function startRun(caller: Caller, definition: string, input: RunInp
   const results = await resultsOf(starting);
   const isAnswering = results.length > 0 || resumed.some(({ request }) => request.status === "open");
   if (said.length > 0) {
-    // A client whose run has failed has to answer once more what it was asked there, and does so with its next message.
+    // After a failed run, the client repeats the answers of that run, and sends them with its next message.
     if (!isAnswering) return await startTurn(starting, said);
     throw new InvalidInputError(
-      "a run takes answers or a new message, not both: send the message when the run with the answers has ended",
+      "a run accepts answers or a new message, not both: send the message when the run with the answers has ended",
     );
   }
   const isLook = resumed.length === 0 || (!isAnswering && (await turnOfRun(starting)) !== undefined);
@@ -51,13 +51,13 @@ interface Starting {
   readonly stored: readonly Message[];
 }
 
-/** A request with the decision that a client sends. */
+/** A request with the client's decision. */
 interface Answer {
   readonly request: AgentRequest;
   readonly decision: Omit<Decide, "by" | "key">;
 }
 
-/** The requests that `resume` names. Rejects with `NotFoundError` for one of another conversation. */
+/** Reads the requests in `resume`. Rejects with `NotFoundError` for one of another conversation. */
 async function requestsOf(
   caller: Caller,
   { agentId, resume }: { readonly agentId: string } & Pick<RunInput, "resume">,
@@ -68,17 +68,20 @@ async function requestsOf(
     if (request.rootAgentId !== agentId) throw new NotFoundError("there is no such request");
     found.push({ request, decision: decisionOf(request, entry) });
   }
-  // Of several clients at once all decide in the same order, so the first one gets all.
+  // All clients decide in the same order, so of concurrent ones the first decides all requests.
   return found.toSorted((one, other) => (one.request.requestId < other.request.requestId ? -1 : 1));
 }
 
-/** Messages of the user that are not ours already: after an end without an answer a snapshot gave them our ids. */
+/**
+ * The user messages that are not stored yet. After an end without an answer, a snapshot has replaced their ids with
+ * ours.
+ */
 function unknownOf({ news, stored }: Starting): News["said"] {
   const known = new Set(stored.map(({ id }) => id));
   return news.said.filter(({ id }) => !known.has(id));
 }
 
-/** The open calls of the front end's tools that it has answered. */
+/** The open calls of front-end tools with their new results. */
 async function resultsOf({ agent, news }: Starting): Promise<readonly Answer[]> {
   if (news.results.size === 0 || agent.state.openTurnId === null) return [];
   return (await agent.requests()).flatMap((request) => {
@@ -103,7 +106,7 @@ function toolOf({ name, description, parameters = { type: "object", properties: 
   return { name, description, parameters };
 }
 
-/** Shows the run of this id, else the turn that is open, else what is stored. */
+/** Follows the turn of this run id or the open turn; without either shows the stored messages. */
 async function lookOn(starting: Starting): Promise<StartedRun> {
   const { agent } = starting;
   const known = await turnOfRun(starting);
@@ -112,19 +115,19 @@ async function lookOn(starting: Starting): Promise<StartedRun> {
   return { run: runOf(starting, { followed, from: null }), isReplayed: known !== undefined };
 }
 
-/** The turn that the run of this id began. */
+/** The turn that was started with this run id. */
 async function turnOfRun({ caller, agent: { agentId }, input }: Starting): Promise<string | undefined> {
   const key = turnKeyOf(turnKey(input.runId));
   const { items } = await caller.turns({ agentId, limit: 100 });
   return items.find((turn) => turn.key === key)?.turnId;
 }
 
-/** By what is stored, as the conversation is that the client is shown: a live agent may have come further. */
+/** Reads the stored record, because the client is shown the stored conversation: a live agent may be ahead of it. */
 async function openTurnIdOf({ caller: { runtime, tenant }, agent: { agentId } }: Starting): Promise<string | null> {
   return (await runtime.stores.readAgent({ tenant, agentId }))?.openTurnId ?? null;
 }
 
-/** Decides all that the turn waits for, or nothing. */
+/** Decides all requests that the turn waits for, or none. */
 async function answer(starting: Starting, answers: readonly Answer[]): Promise<StartedRun> {
   const { caller, agent, input } = starting;
   const { cursor } = await caller.head(agent.rootAgentId);
@@ -147,7 +150,7 @@ async function answer(starting: Starting, answers: readonly Answer[]): Promise<S
   return { run: runOf(starting, { followed, from: isNew ? cursor : null }), isReplayed: !isNew };
 }
 
-/** What the open turn waits for beside these answers. Tools of the front end may be answered later. */
+/** The open requests without an answer. Tools of the front end may be answered later. */
 async function unanswered(agent: Agent, answers: readonly Answer[]): Promise<readonly string[]> {
   const now = await agent.openTurn()?.current();
   if (now?.status !== "waiting" || now.reason !== "request") return [];
@@ -157,7 +160,7 @@ async function unanswered(agent: Agent, answers: readonly Answer[]): Promise<rea
     .map(({ requestId }) => requestId);
 }
 
-/** Stops the open turn of a conversation; with a run, only if that is what runs. Returns whether it did. */
+/** Stops the open turn of a conversation; with a run id only if that run is open. Returns whether it stopped one. */
 export async function cancelRun(
   caller: Caller,
   definition: string,
@@ -176,7 +179,7 @@ export async function cancelRun(
   return true;
 }
 
-/** Whether a run started the open turn, or answered something in it. */
+/** Whether a run started the open turn or answered one of its requests. */
 async function belongsTo(
   caller: Caller,
   { agent, turnId, runId }: { readonly agent: Agent; readonly turnId: string; readonly runId: string },
@@ -203,19 +206,19 @@ function runOf(starting: Starting, part: Pick<Run, "followed" | "from">): Run {
   };
 }
 
-/** Whether the client lacks what was said before the run, or has what is not stored. */
+/** Whether the client's messages before the run differ from the stored ones. */
 function isBehind({ input, stored }: Starting, { followed, from }: Pick<Run, "followed" | "from">): boolean {
   const told = toldIn(input);
   const turnId = followed?.turnId ?? null;
   const shown = withClientNames(shownMessages(stored), { told, turnId, said: null, keepsSaid: true, isOver: false });
   const said = new Set(told.last.map(({ id }) => id));
-  // Of a turn that it follows again the client may have a part.
+  // The client may have some messages of a turn that it follows again.
   const isSettled = ({ id }: { readonly id: string }): boolean =>
     !said.has(id) && (from !== null || turnOfMessage(id) !== turnId);
   return !new ClientMessages(input.messages.filter(isSettled)).hasJust(shown.filter(isSettled), new Set([undefined]));
 }
 
-/** The key of a run, or of one decision of it. Ids that a key cannot hold become their hash. */
+/** The idempotency key of a run, or of one of its decisions. Ids that do not fit into a key are hashed. */
 function turnKey(runId: string, requestId?: string): RequestKey {
   const id = /^[!-~]{1,64}$/.test(runId) ? runId : `sha256:${createHash("sha256").update(runId).digest("hex")}`;
   return { route: "ag-ui.run", value: requestId === undefined ? id : `${id}/${requestId}` };

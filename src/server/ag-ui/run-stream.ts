@@ -12,30 +12,30 @@ import { storedMessages } from "./stored-messages.ts";
 
 type FollowedTurn = Pick<StartedTurn, "agent" | "turn" | "turnId">;
 
-/** A run that was accepted. */
+/** An accepted run. */
 export interface Run {
   readonly input: RunInput;
   readonly agent: Agent;
-  /** `null` if there is nothing to do; the client is then shown what is stored. */
+  /** `null` if there is no turn to follow; the client then gets only a snapshot. */
   readonly followed: FollowedTurn | null;
   /**
-   * The cursor in the tree after which the run's events are shown. `null` if the client may have had some of them; it is
-   * then shown what is stored, and what comes after that.
+   * The cursor in the tree after which the run's events are sent. `null` if the client may already have some of them;
+   * the run then starts with a snapshot and continues after it.
    */
   readonly from: string | null;
   readonly answered: ReadonlySet<string>;
   readonly told: Told;
-  /** What it says for the first time. */
+  /** The new input. */
   readonly said: Content | null;
-  /** The client lacks something of what was said before the run: over another surface, or while it did not read. */
+  /** The client lacks messages from before the run: they came over another surface, or while it did not read. */
   readonly isBehind: boolean;
-  /** Why nothing was done. */
+  /** Why the run was refused. */
   readonly refusal?: { readonly message: string; readonly code: string } | undefined;
 }
 
 /**
- * The events of a run until its turn ends, or waits for a decision or a resume. Ends without a last event when the reader
- * has left.
+ * The events of a run until its turn ends, or waits for a decision or a resume. If the reader leaves, the stream ends
+ * without a last event.
  */
 export async function* runFrames(caller: Caller, run: Run, signal: AbortSignal): AsyncGenerator<SseFrame> {
   const client = new ClientMessages(run.input.messages);
@@ -46,7 +46,7 @@ export async function* runFrames(caller: Caller, run: Run, signal: AbortSignal):
 }
 
 interface Client {
-  /** What it has after the events so far. */
+  /** The client's messages after the events so far. */
   readonly client: ClientMessages;
   readonly signal: AbortSignal;
 }
@@ -59,8 +59,8 @@ async function* runEvents(caller: Caller, run: Run, { client, signal }: Client):
   const agents = head.agents.map(({ definition, ...record }) => ({ ...record, name: definition.name }));
   const translation = new RunTranslation({ threadId, runId, rootAgentId, agents, answered });
   yield* translation.begin();
-  // Read after the place that events are shown from: what was stored in between is in the snapshot, and comes again as
-  // events that show nothing.
+  // The snapshot is read after the cursor, so it already contains messages whose events follow; those events send
+  // nothing.
   if (from === null || isBehind) yield* translation.snapshot(await messagesFor(caller, run));
   if (refusal !== undefined) {
     yield* translation.finishAtOnce(refusal);
@@ -98,7 +98,7 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** Yields what the events of a turn mean, and returns the turn at rest, or `undefined` when the reader has left. */
+/** Yields the AG-UI events of a turn and returns the turn at rest, or `undefined` when the reader has left. */
 async function* meaningUntilRest(
   caller: Caller,
   run: Run,
@@ -123,7 +123,7 @@ async function* meaningOf(
 ): AsyncGenerator<AgUiEvent> {
   const { agent, said, told } = run;
   const isBeginning = event.type === "turn.started" && event.agentId === agent.rootAgentId;
-  // The message with which another client began the turn was not stored when the snapshot was made.
+  // Another client's message started the turn and was not stored when the snapshot was read.
   const isUntold = said === null && !told.before.has(event.turnId ?? "") && !translation.hasShown(`${event.turnId}:in`);
   if (isBeginning && isUntold) yield* translation.snapshot(await messagesFor(caller, run));
   yield* translation.take(event, await messageOfEvent(caller, event));

@@ -13,7 +13,7 @@ import type { AgUiEvent, AgUiEventBody, AgUiMessage, TokenUsage } from "./events
 import { interruptOf } from "./interrupts.ts";
 import { outputOf } from "../core/turn-events.ts";
 
-/** An agent of the tree, as far as it matters whose subagent it is. */
+/** An agent of the tree, and the call that spawned it. */
 export interface KnownAgent {
   readonly agentId: string;
   readonly name: string;
@@ -25,35 +25,35 @@ export interface RunOfThread {
   readonly threadId: string;
   readonly runId: string;
   readonly rootAgentId: string;
-  /** Agents that were spawned before this stream began. */
+  /** Agents that were spawned before this stream started. */
   readonly agents: readonly KnownAgent[];
-  /** Calls whose results the client has sent: it has them. */
+  /** Calls whose results came from the client, so they are not sent back. */
   readonly answered: ReadonlySet<string>;
 }
 
-/** One agent in this stream. */
+/** An agent's state in this stream. */
 interface Speaker {
   readonly agent: KnownAgent;
   step: string | null;
   answer: AnswerShown | null;
-  /** Subagents: `closed` for good, because an id has one beginning and one end in a run. */
+  /** For subagents. `closed` is final, because an id starts and ends only once in a run. */
   state: "unseen" | "open" | "closed";
 }
 
 /**
- * Makes the AG-UI events of one run of the events of its turn. Without I/O and without a clock: the same events and stored
- * messages give the same run.
+ * Translates the events of a turn to the AG-UI events of one run. A pure function of events and stored messages: no
+ * I/O, no clock.
  *
  * Invariants
- * 1. RUN_STARTED comes first; after RUN_FINISHED or RUN_ERROR nothing comes.
- * 2. Each item that begins also ends in this run, by the same agent; a subagent ends after all its items.
- * 3. A message, a call or a result that a snapshot has shown is not shown again.
+ * 1. RUN_STARTED is first; RUN_FINISHED or RUN_ERROR is last.
+ * 2. Each started item ends in the same run, by the same agent; a subagent ends after all its items.
+ * 3. A message, call or result that was in a snapshot is not sent again.
  */
 export class RunTranslation {
   readonly #place: RunOfThread;
   readonly #speakers = new Map<string, Speaker>();
   readonly #agents = new Map<string, KnownAgent>();
-  /** Ids of messages that a snapshot has shown. */
+  /** Ids of the messages in the last snapshot. */
   #known: ReadonlySet<string> = new Set();
 
   constructor(place: RunOfThread) {
@@ -66,18 +66,18 @@ export class RunTranslation {
     return [{ type: "RUN_STARTED", threadId, runId, protocolVersion: "1.0" }];
   }
 
-  /** Shows everything that is stored; events of what is in it give nothing more. */
+  /** Sends all stored messages; their later events send nothing. */
   snapshot(messages: readonly AgUiMessage[]): AgUiEvent[] {
     this.#known = new Set(messages.map(({ id }) => id));
     return [{ type: "MESSAGES_SNAPSHOT", messages }];
   }
 
-  /** Whether a snapshot has shown a message. */
+  /** Whether the last snapshot contained a message. */
   hasShown(messageId: string): boolean {
     return this.#known.has(messageId);
   }
 
-  /** `stored`: the message that an event is about, for an answer of the model and for the result of a call. */
+  /** `stored`: the message of the event, for a model's answer or a call's result. */
   take(event: TroupeEvent, stored?: Message): AgUiEvent[] {
     if (event.type === "subagent.spawned") return this.#spawned(event);
     if (event.type === "subagent.ended") return this.#ended(event);
@@ -89,19 +89,19 @@ export class RunTranslation {
       : [...this.#open(speaker), ...this.#of(speaker, bodies).map((body) => ({ ...body, timestamp: event.at }))];
   }
 
-  /** Subagents that this stream has shown anything of. */
+  /** Subagents with at least one event in this stream. */
   get speakers(): ReadonlySet<string> {
     const shown = [...this.#speakers.values()].filter(({ state }) => state !== "unseen");
     return new Set(shown.map(({ agent }) => agent.agentId).filter((agentId) => agentId !== this.#place.rootAgentId));
   }
 
-  /** Closes what is open when the turn has come to rest. */
+  /** Closes all open items once the turn has come to rest. */
   close(rest: TurnRest): AgUiEvent[] {
     const requests = requestsOf(rest);
     const subagents = [...this.#speakers.values()].filter(({ agent }) => agent.agentId !== this.#place.rootAgentId);
     const root = this.#speakers.get(this.#place.rootAgentId);
     return [
-      // One may have begun after the agent above it had ended.
+      // A subagent may have started after its parent had ended.
       ...subagents.flatMap((speaker) => this.#suspend(speaker, requests)),
       ...(root ? this.#closeSpeaker(root, null) : []),
     ];
@@ -112,7 +112,7 @@ export class RunTranslation {
     return [this.#lastEvent(rest, requestsOf(rest))];
   }
 
-  /** The last event of a run that was refused, or that has nothing to do. */
+  /** The last event of a run that was refused or has nothing to do. */
   finishAtOnce(outcome: "success" | { readonly message: string; readonly code: string }): AgUiEvent[] {
     const { threadId, runId } = this.#place;
     if (outcome !== "success") return [{ type: "RUN_ERROR", ...outcome }];
@@ -180,7 +180,7 @@ export class RunTranslation {
     return [{ type: "TOOL_CALL_RESULT", messageId: callId, toolCallId: callId, role: "tool", content }];
   }
 
-  /** The answer that an event belongs to, or `undefined` if a snapshot has shown it. */
+  /** The answer that an event belongs to; `undefined` if it was in a snapshot. */
   #answer(speaker: Speaker, event: TroupeEvent): AnswerShown | undefined {
     const step = stepOf(event);
     if (this.#known.has(step)) return undefined;
@@ -201,7 +201,7 @@ export class RunTranslation {
     const end: AgUiEventBody =
       outcome === "completed"
         ? { type: "SUBAGENT_FINISHED", outcome: { type: "success" } }
-        : { type: "SUBAGENT_ERROR", message: `it ended ${outcome}: ${stopReason}`, code: stopReason };
+        : { type: "SUBAGENT_ERROR", message: `the subagent ended: ${outcome} (${stopReason})`, code: stopReason };
     return [...opened, ...this.#suspendBelow(childId, []), ...this.#closeSpeaker(speaker, end)];
   }
 
@@ -216,7 +216,7 @@ export class RunTranslation {
     return speaker;
   }
 
-  /** Announces a subagent that this stream has not shown yet, after those above it. */
+  /** Announces a subagent once, after its parents. */
   #open(speaker: Speaker): AgUiEvent[] {
     const { agentId: subagentRunId, name, parentAgentId, parentCallId } = speaker.agent;
     if (speaker.state !== "unseen") return [];
@@ -245,7 +245,7 @@ export class RunTranslation {
     return bodies.map((body) => ({ ...body, subagentRunId: agentId }));
   }
 
-  /** Ends a subagent that is not done, after those below it. */
+  /** Ends an open subagent, after its own subagents. */
   #suspend(speaker: Speaker, requests: readonly AgentRequest[]): AgUiEvent[] {
     if (speaker.state !== "open") return [];
     const { agentId } = speaker.agent;
@@ -275,7 +275,7 @@ export class RunTranslation {
       if (rest.reason === "paused") {
         return {
           type: "RUN_ERROR",
-          message: "the agent is paused; its run goes on when it is resumed",
+          message: "the agent is paused; its run continues when it is resumed",
           code: "paused",
         };
       }
@@ -303,7 +303,7 @@ function requestsOf(rest: TurnRest): readonly AgentRequest[] {
   return rest.status === "waiting" && rest.reason === "request" ? rest.requests : [];
 }
 
-/** The step of an event: also the id of the message that the model answers in it. */
+/** The step of an event, which is also the id of the model's message. */
 function stepOf({ turnId, step }: TroupeEvent): string {
   return `${turnId ?? ""}:${step ?? 0}`;
 }
@@ -320,7 +320,7 @@ function endStep(speaker: Speaker): AgUiEventBody[] {
   return stepName === null ? [] : [{ type: "STEP_FINISHED", stepName }];
 }
 
-/** The fields that all events have, which are not in the value of a custom one. */
+/** The common fields of all events, which are left out of a custom event's value. */
 const common: ReadonlySet<string> = new Set(
   "type agentId agentName parentAgentId rootAgentId sessionId turnId step at cursor after".split(" "),
 );

@@ -4,25 +4,25 @@ import type { Caller } from "../core/caller.ts";
 import type { AgUiMessage } from "./events.ts";
 import { type Told, turnOfMessage } from "./run-input.ts";
 
-/** What a snapshot takes from the client. */
+/** The client's ids and new input, for a snapshot. */
 export interface Names {
   readonly told: Told;
   /** The turn that the run follows, or `null` if it follows none. */
   readonly turnId: string | null;
-  /** What the run says for the first time, if it says something. */
+  /** The new input, or `null`. */
   readonly said: Content | null;
   /**
-   * It keeps the ids of the client. Not where messages before it are missing: a client moves a message whose id it does
-   * not know to the end, and there what was said last belongs too.
+   * Whether new input keeps the client's ids. False if the client lacks earlier messages: a client moves a message with
+   * an unknown id to the end, and new input belongs after it.
    */
   readonly keepsSaid: boolean;
-  /** The turn has ended: unanswered messages get our ids, by which a later run knows that they have been said. */
+  /** The turn has ended: unanswered messages get our ids, so that a later run recognizes them. */
   readonly isOver: boolean;
 }
 
 /**
- * The conversation of an agent as it is stored, in the form of a snapshot: what its subagents said comes after the call
- * that they were spawned by. What a subagent was told is left out, as in the stream. `of`: these subagents alone.
+ * The stored conversation of an agent as a snapshot. The messages of a subagent follow the call that spawned it. The
+ * input of a subagent is left out, as in the stream. `of`: only these subagents.
  */
 export async function storedMessages(
   { runtime }: Caller,
@@ -34,7 +34,7 @@ export async function storedMessages(
   const listed = of?.size === 0 ? [] : await runtime.list({ rootAgentId, limit: Number.MAX_SAFE_INTEGER });
   const spawned = Map.groupBy(
     listed.filter(({ agentId }) => agentId !== rootAgentId && (of?.has(agentId) ?? true)),
-    // One that the code of a tool has spawned comes after the answer with its call.
+    // A subagent that a tool's code spawned follows the answer with the tool call.
     ({ parentCallId, parentTurnId, parentStep }) => parentCallId ?? `${parentTurnId}:${parentStep}`,
   );
   const withSubagents = async (messages: readonly AgUiMessage[]): Promise<readonly AgUiMessage[]> => {
@@ -58,12 +58,12 @@ export async function storedMessages(
   return await withSubagents(withClientNames(shownMessages(own), names));
 }
 
-/** The messages of one agent that a client is shown. */
+/** The messages of one agent that clients see. */
 export function shownMessages(messages: readonly Message[], subagentRunId?: string): readonly AgUiMessage[] {
   return messages.flatMap((message) => shownMessage(message, subagentRunId) ?? []);
 }
 
-/** What the client has said keeps its names and its form, with the instructions before it; so do results that it sent. */
+/** Restores the client's ids and form of its inputs, instructions and results. */
 export function withClientNames(messages: readonly AgUiMessage[], names: Names): readonly AgUiMessage[] {
   const { told, turnId: followed, keepsSaid, isOver } = names;
   const ids = new Set(messages.map(({ id }) => id));
@@ -87,13 +87,13 @@ export function withClientNames(messages: readonly AgUiMessage[], names: Names):
     if (!begun.has(turnId)) begin(turnId);
     if (!inputs.has(message.id)) found.push(message);
   }
-  // The turn was accepted, and is not yet part of the conversation.
+  // The turn was accepted, but its input is not stored yet.
   if (followed !== null && !begun.has(followed) && !isOver)
     found.push(...(keepsSaid ? toldIn(followed) : inputOf(names)));
   return withInstructions(found, told);
 }
 
-/** With results that the client has sent under its ids; those on their way to a call that has none yet are there too. */
+/** Restores the client's ids of results, and adds those that are not stored yet. */
 function withClientResults(
   messages: readonly AgUiMessage[],
   { told: { results }, isOver }: Names,
@@ -112,7 +112,7 @@ function inputOf({ said, turnId }: Names): readonly AgUiMessage[] {
   return said === null || turnId === null ? [] : [{ id: inputIdOf(turnId), role: "user", content: userContent(said) }];
 }
 
-/** Instructions that no answer follows are shown too: a client drops what is not in a snapshot. */
+/** Adds instructions after the last answer: a client drops messages that are missing in a snapshot. */
 function withInstructions(messages: readonly AgUiMessage[], { last }: Told): readonly AgUiMessage[] {
   const ids = new Set(messages.map(({ id }) => id));
   return [...last.filter(({ id, role }) => role !== "user" && !ids.has(id)), ...messages];
@@ -125,7 +125,7 @@ function inputIdOf(turnId: string): string {
 function shownMessage(message: Message, subagentRunId: string | undefined): AgUiMessage | undefined {
   const { id, role, content, origin } = message;
   const owner = subagentRunId === undefined ? {} : { subagentRunId };
-  // What hooks add is for the model, and so is what a step adds in the name of the user: a summary, a report.
+  // Additions of hooks are only for the model, and so are a step's own user messages, such as summaries and reports.
   if (role === "system" || (role === "assistant" && origin.startsWith("hook:"))) return undefined;
   if (role === "user") return message.metadata === undefined ? { id, role, content: userContent(content) } : undefined;
   const text = textOf(content);

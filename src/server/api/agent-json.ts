@@ -13,48 +13,50 @@ import {
 import { shownMetadata } from "../core/caller.ts";
 
 /*
- * Agents, artifacts and accounts as this API shows them: schemas with the functions that make their values. They hold
- * no tenant, no owner (it is the caller) and nothing that only the runtime understands (checkpoints, marks).
+ * Schemas and values of agents, artifacts and accounts in this API. They contain no tenant, no owner (the caller) and
+ * no internals of the runtime (checkpoints, markers).
  */
 
 export const milliseconds = z.number().int().meta({ description: "Milliseconds since the epoch." });
 
-/** A budget as a client writes it; the core checks the numbers. */
+/** A client's budget; the core checks the numbers. */
 export const budgetSchema = z
   .strictObject({
     maxSteps: z.number().optional().meta({ description: "Model calls that open a step." }),
-    maxTokens: z.number().optional().meta({ description: "Input and output tokens together, subagents included." }),
+    maxTokens: z.number().optional().meta({ description: "Input and output tokens, including subagents." }),
     maxSeconds: z.number().optional().meta({ description: "Seconds of work; waiting for people does not count." }),
-    maxCost: z.number().optional().meta({ description: "Dollars, subagents included." }),
+    maxCost: z.number().optional().meta({ description: "Dollars, including subagents." }),
     deadline: z
       .union([z.string(), z.number()])
       .optional()
-      .meta({ description: "The moment at which all work ends: an ISO text, or milliseconds since the epoch." }),
+      .meta({ description: "The time at which all work ends: ISO 8601, or milliseconds since the epoch." }),
     maxToolCalls: z.number().optional().meta({ description: "Tool calls of this agent." }),
     maxTreeSteps: z.number().optional().meta({ description: "Steps of this agent and all its subagents." }),
     maxTreeToolCalls: z.number().optional().meta({ description: "Tool calls of this agent and all its subagents." }),
-    strict: z.boolean().optional().meta({ description: "Reserves each prompt at a bound that no tokenizer exceeds." }),
-    finalAnswer: z.boolean().optional().meta({ description: "The last call that fits gives an answer." }),
+    strict: z.boolean().optional().meta({ description: "Reserves for each prompt an upper bound of its tokens." }),
+    finalAnswer: z.boolean().optional().meta({ description: "The last call within the budget must give an answer." }),
   })
-  .meta({ id: "Budget", description: "Limits. An absent one is unlimited, 0 allows nothing." });
+  .meta({ id: "Budget", description: "Limits. Absent means unlimited; 0 allows nothing." });
 
 export const agentSchema = z
   .object({
     agentId: z.string(),
     definition: z.object({
       name: z.string(),
-      version: z.string().meta({ description: "A hash of the parts that shape its behaviour." }),
+      version: z.string().meta({ description: "A hash of the definition's settings that affect its behaviour." }),
     }),
     rootAgentId: z
       .string()
-      .meta({ description: "The agent at the top of its tree: the agent itself, unless it is a subagent." }),
+      .meta({ description: "The root agent of its tree; the agent itself unless it is a subagent." }),
     sessionId: z.string().nullable(),
     status: lifecycleSchema,
     turnCount: z.number().int().meta({ description: "Turns that have ended." }),
     openTurnId: z.string().nullable(),
     createdAt: milliseconds,
     lastActivity: milliseconds,
-    error: storedErrorSchema.nullable().meta({ description: "Why its last turn failed; null if it did not." }),
+    error: storedErrorSchema
+      .nullable()
+      .meta({ description: "The error of its last turn; null unless that turn failed." }),
     metadata: jsonObjectSchema,
   })
   .meta({ id: "Agent", description: "A durable agent." });
@@ -75,7 +77,7 @@ export function agentJson({ agentId, definition, rootAgentId, sessionId, created
   };
 }
 
-/** An agent of a list. */
+/** An agent in a list. */
 export function listedAgentJson(record: AgentRecord): AgentJson {
   const { agentId, definition, rootAgentId, sessionId, createdAt } = record;
   const { turnCount, openTurnId, lastActivity, error, metadata } = record;
@@ -96,8 +98,8 @@ export function listedAgentJson(record: AgentRecord): AgentJson {
 
 export const definitionSchema = z
   .object({
-    name: z.string().meta({ description: "What `definition` of a new agent takes." }),
-    version: z.string().meta({ description: "A hash of the parts that shape its behaviour." }),
+    name: z.string().meta({ description: "Value for `definition` of a new agent." }),
+    version: z.string().meta({ description: "A hash of the definition's settings that affect its behaviour." }),
     model: z.string(),
     tools: z.array(z.object({ name: z.string(), description: z.string() })),
   })
@@ -114,9 +116,10 @@ export const artifactInfoSchema = artifactSchema.omit({ content: true }).meta({
   description: "A saved result. Its content is at `/api/agents/{agentId}/artifacts/{artifactId}`.",
 });
 
-export const accountJsonSchema = accountSchema
-  .omit({ activeSince: true, line: true })
-  .meta({ id: "Account", description: "The limits and the use of an agent's life or of one turn, with all below it." });
+export const accountJsonSchema = accountSchema.omit({ activeSince: true, line: true }).meta({
+  id: "Account",
+  description: "The limits and usage of an agent's lifetime or of one turn, including subagents.",
+});
 
 export function accountJson(account: Account): DeepReadonly<z.infer<typeof accountJsonSchema>> {
   const { activeSince: _activeSince, line: _line, ...shown } = account;

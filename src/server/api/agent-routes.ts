@@ -42,21 +42,21 @@ export const newAgentSchema = z
       .min(1)
       .max(255)
       .optional()
-      .meta({ description: "A name of the caller's choice: the same name is the same agent, on every surface." }),
+      .meta({ description: "The caller's name of the agent; the same name is the same agent on every surface." }),
     sessionId: z.string().optional().meta({ description: "Groups agents for clients." }),
     metadata: jsonObjectSchema.optional(),
-    budget: budgetSchema.optional().meta({ description: "Limits of the agent's whole life." }),
+    budget: budgetSchema.optional().meta({ description: "Limits of the agent's whole lifetime." }),
     messages: z
       .array(z.strictObject({ role: z.enum(["user", "assistant"]), content: contentSchema }))
       .optional()
-      .meta({ description: "The conversation that a new agent begins with; an agent that exists keeps its own." }),
+      .meta({ description: "The initial conversation of a new agent; ignored for an existing agent." }),
   })
   .meta({ id: "NewAgent", description: "An agent to create." });
 
 const agentsQuery = z.object({ session: z.string().optional(), ...pageQuery });
 const artifactParams = agentParams.extend({ artifactId: z.string() });
 
-/** Definitions and agents: creating, listing, and everything that can be read of one. */
+/** Definitions and agents: create, list and read. */
 export const agentRoutes: readonly Route[] = [
   route({
     id: "listDefinitions",
@@ -64,7 +64,7 @@ export const agentRoutes: readonly Route[] = [
     path: "/api/definitions",
     access: "caller",
     summary: "The agents that can be created here.",
-    responses: { 200: { description: "All of them.", schema: pageOf(definitionSchema) } },
+    responses: { 200: { description: "All definitions.", schema: pageOf(definitionSchema) } },
     handle: ({ caller }) => wholeList([...caller.runtime.definitions.values()].map(definitionJson)),
   }),
   route({
@@ -72,12 +72,12 @@ export const agentRoutes: readonly Route[] = [
     method: "POST",
     path: "/api/agents",
     access: "caller",
-    summary: "Creates and starts an agent; with `key` or an Idempotency-Key only if there is none yet.",
+    summary: "Creates and starts an agent; with `key` or an Idempotency-Key only if none exists yet.",
     headers: idempotencyHeaders,
     body: newAgentSchema,
     responses: {
-      201: { description: "It is new.", schema: agentSchema },
-      200: { description: "It was there before.", schema: agentSchema },
+      201: { description: "The agent was created.", schema: agentSchema },
+      200: { description: "The agent already existed.", schema: agentSchema },
       ...errors(400, 404, 422),
     },
     handle: async ({ caller, body, idempotencyKey }) => {
@@ -95,7 +95,7 @@ export const agentRoutes: readonly Route[] = [
     method: "GET",
     path: "/api/agents",
     access: "caller",
-    summary: "The caller's agents, newest first; subagents are not among them.",
+    summary: "The caller's agents without subagents, newest first.",
     query: agentsQuery,
     responses: { 200: { description: "A page.", schema: pageOf(agentSchema) }, ...errors(400) },
     handle: async ({ caller, query: { session: sessionId, ...page } }) => {
@@ -110,7 +110,7 @@ export const agentRoutes: readonly Route[] = [
     access: "caller",
     summary: "One agent.",
     params: agentParams,
-    responses: { 200: { description: "It as it is now.", schema: agentSchema }, ...errors(404) },
+    responses: { 200: { description: "Its current state.", schema: agentSchema }, ...errors(404) },
     handle: async ({ caller, params: { agentId } }) => json(agentJson(await caller.agent(agentId))),
   }),
   route({
@@ -122,7 +122,13 @@ export const agentRoutes: readonly Route[] = [
     params: agentParams,
     query: z.object({
       ...pageQuery,
-      last: z.coerce.number().int().min(1).max(200).optional().meta({ description: "Only the newest so many." }),
+      last: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(200)
+        .optional()
+        .meta({ description: "Only this many of the newest messages." }),
       withoutTrace: z
         .enum(["true", "false"])
         .optional()
@@ -154,7 +160,7 @@ export const agentRoutes: readonly Route[] = [
     method: "GET",
     path: "/api/agents/{agentId}/artifacts/{artifactId}",
     access: "caller",
-    summary: "The content of an artifact, to be saved as a file.",
+    summary: "The content of an artifact as a download.",
     params: artifactParams,
     responses: {
       200: { description: "The content, under its own content type.", media: "application/octet-stream" },
@@ -185,9 +191,9 @@ export const agentRoutes: readonly Route[] = [
     method: "GET",
     path: "/api/agents/{agentId}/accounts",
     access: "caller",
-    summary: "Limits and use: of a root agent with everything below it, of a subagent its own.",
+    summary: "Limits and usage: of a root agent including its subagents, of a subagent alone.",
     params: agentParams,
-    responses: { 200: { description: "All of them.", schema: pageOf(accountJsonSchema) }, ...errors(404) },
+    responses: { 200: { description: "All accounts.", schema: pageOf(accountJsonSchema) }, ...errors(404) },
     handle: async ({ caller, params }) => {
       const { agentId, rootAgentId } = await caller.agent(params.agentId);
       const accounts = await caller.runtime.accounts(rootAgentId);
@@ -197,9 +203,9 @@ export const agentRoutes: readonly Route[] = [
   }),
 ];
 
-/** Headers under which a browser never shows the content as a page of this site, for any content type. */
+/** Headers that keep a browser from rendering the content as a page of this site, for any content type. */
 function fileHeaders({ name, contentType }: Artifact): Record<string, string> {
-  // A tool may have given any text as type and name; headers take no control characters.
+  // A tool may have set any text as type and name; headers must not contain control characters.
   const isType = /^[\w.+-]+\/[\w.+-]+(?:; ?[\w-]+=[\w.+-]+)*$/.test(contentType);
   return {
     "content-type": isType ? contentType : "application/octet-stream",

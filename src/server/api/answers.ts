@@ -3,37 +3,37 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { Page, PageOptions } from "../core/caller.ts";
 import type { RouteResponse } from "../core/route.ts";
 
-/* The parts that the routes of this API share: pages, answers, and the errors that the document names. */
+/* Shared by the routes of this API: pages, responses, and the documented errors. */
 
 export const errorSchema = z
   .object({
     error: z.object({
-      code: z.string().meta({ description: "Stable; what a program goes by." }),
+      code: z.string().meta({ description: "Stable; for programs." }),
       message: z.string(),
-      retryable: z.boolean().meta({ description: "The same request may succeed later, unchanged." }),
+      retryable: z.boolean().meta({ description: "The unchanged request may succeed later." }),
       details: z.record(z.string(), z.unknown()),
     }),
   })
   .meta({ id: "Error", description: "The form of all errors." });
 
 const problems = {
-  400: "The input does not fit; the message says where.",
-  403: "A rule of the server forbids it to this caller.",
-  404: "There is no such thing, or it is not the caller's.",
-  409: "The state of the agent or the request does not allow it now.",
+  400: "The input is invalid; the message names the field.",
+  403: "A rule of the server forbids the request.",
+  404: "The object does not exist, or belongs to another caller.",
+  409: "The current state of the agent or the request does not allow this.",
   422: "This Idempotency-Key was used with another body.",
 } as const;
 
-/** The answers of a route that are errors. */
+/** The error responses of a route. */
 export function errors(...statuses: readonly (keyof typeof problems)[]): Readonly<Record<number, RouteResponse>> {
   return Object.fromEntries(statuses.map((status) => [status, { description: problems[status], isError: true }]));
 }
 
-/** One page of a list: `next` is what `after` takes, null on the last page. */
+/** One page of a list. `next` is the value of `after` for the next page, null on the last page. */
 export function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: z.array(item),
-    next: z.string().nullable().meta({ description: "What `after` takes for the next page; null on the last page." }),
+    next: z.string().nullable().meta({ description: "Value of `after` for the next page; null on the last page." }),
   });
 }
 
@@ -48,20 +48,20 @@ export const pageQuery = {
 };
 
 export const agentParams = z.object({
-  agentId: z.string().meta({ description: "Id of an agent; of a subagent too." }),
+  agentId: z.string().meta({ description: "Id of an agent or subagent." }),
 });
 
-/** A page as it is sent. Places hold ids with `#` in them; in this form they need no escaping in a URL. */
+/** Responds with a page. Cursors contain ids with `#`; in this form they need no escaping in a URL. */
 export function pageJson<Item>({ items, next }: Page<Item>): Response {
   return json({ items, next: next === null ? null : Buffer.from(next).toString("base64url") });
 }
 
-/** A list that is sent whole. */
+/** Responds with a list without pages. */
 export function wholeList(items: readonly unknown[]): Response {
   return json({ items, next: null });
 }
 
-/** One page of a list that is read whole. Throws `InvalidInputError` if nothing of that list has the key `after`. */
+/** One page of a list that is read whole. Throws `InvalidInputError` if no item has the key `after`. */
 export function pageAfter<Item>(
   items: readonly Item[],
   { after, limit = 100 }: PageOptions,
@@ -69,7 +69,7 @@ export function pageAfter<Item>(
 ): Page<Item> {
   const from = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1;
   if (from === 0 && after !== undefined)
-    throw new InvalidInputError("after is not a cursor of this list; begin without it");
+    throw new InvalidInputError("after is not a cursor of this list; start without it");
   const shown = items.slice(from, from + limit);
   const last = shown.at(-1);
   return { items: shown, next: last && from + limit < items.length ? keyOf(last) : null };
@@ -81,7 +81,7 @@ export function json(value: unknown, init?: ResponseInit): Response {
 
 export const idempotencyHeaders = z.object({
   "idempotency-key": z.string().optional().meta({
-    description: "1 to 255 visible ASCII characters. A repeated request with the same key starts nothing anew.",
+    description: "1 to 255 visible ASCII characters. A repeated request with the same key has no further effect.",
   }),
 });
 

@@ -9,13 +9,13 @@ import { Tickets, type TicketStore } from "./tickets.ts";
 import { treeRoutes } from "./tree-routes.ts";
 import { turnRoutes } from "./turn-routes.ts";
 
-/** What `apiSurface()` takes. */
+/** Options of `apiSurface()`. */
 export interface ApiSurfaceOptions {
-  /** Where tickets wait for their use. Default: the memory of this process, so that only it takes those that it gave. */
+  /** Storage of unused tickets. Default: this process's memory, so that only this process accepts its tickets. */
   readonly tickets?: TicketStore | undefined;
 }
 
-/** troupe's own API: everything that a client in another language needs, under `/api`. */
+/** troupe's own API for clients in any language, under `/api`. */
 export function apiSurface({ tickets }: ApiSurfaceOptions = {}): Surface {
   const routes: readonly Route[] = [
     ...agentRoutes,

@@ -10,13 +10,13 @@ const done = { 200: { description: "The agent afterwards.", schema: agentSchema 
 export const controlRoutes: readonly Route[] = [
   command({
     name: "start",
-    summary: "Makes an agent ready again that was shut down, and carries on its open turn.",
+    summary: "Restarts an agent that was shut down, and continues its open turn.",
     body: z.strictObject({}).optional(),
     run: (agent) => agent.start(),
   }),
   command({
     name: "pause",
-    summary: "Holds the agent and its subagents at the next safe point; waits until they rest.",
+    summary: "Pauses the agent and its subagents at the next safe point; waits until they are paused.",
     body: z
       .strictObject({ now: z.boolean().optional().meta({ description: "Drops model calls in flight." }) })
       .optional(),
@@ -30,7 +30,7 @@ export const controlRoutes: readonly Route[] = [
   }),
   command({
     name: "abort",
-    summary: "Ends the open turn of the agent, those that are queued behind it, and its subagents.",
+    summary: "Ends the agent's open turn, its queued turns and its subagents.",
     body: z.strictObject({ reason: z.string().optional() }).optional(),
     run: (agent, body) => agent.abort(body?.reason),
   }),
@@ -42,7 +42,7 @@ export const controlRoutes: readonly Route[] = [
   }),
   command({
     name: "shutdown",
-    summary: "Saves the agent and frees its memory; it takes no turns until it is started again.",
+    summary: "Saves the agent and frees its memory; it accepts no turns until it is started again.",
     body: z.strictObject({}).optional(),
     run: (agent) => agent.shutdown(),
   }),
@@ -66,7 +66,7 @@ function command<Body extends z.ZodType>({ name, summary, body, run }: Command<B
     body,
     responses: {
       ...done,
-      202: { description: "It is under way, and was not over within the server's longest wait.", schema: agentSchema },
+      202: { description: "The command is still running after the server's longest wait.", schema: agentSchema },
       ...errors(400, 404, 409),
     },
     handle: async (call) => {

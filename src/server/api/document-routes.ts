@@ -17,15 +17,15 @@ import { docsPage, docsPolicy } from "../core/docs-page.ts";
 import { errorSchema, json } from "./answers.ts";
 import { amountsSchema, limitNameSchema, limitsSchema, modelUseSchema } from "../../budget/index.ts";
 
-/** Version of the API, not of the package: it grows when something is added, and its first part when something breaks. */
+/** Version of the API, not of the package: minor for additions, major for breaking changes. */
 const VERSION = "1.0.0";
 
 const description =
-  "Durable agents over HTTP: create an agent, run and stream a turn, decide what it asks, read what it did. Ids of turns and requests " +
-  "hold a `#`; in a path it is written `.`. Times are milliseconds since the epoch. A page of a list is `{ items, next }`; clients " +
+  "Durable agents over HTTP: create an agent, run and stream a turn, decide its requests, read its history. Ids of turns and requests " +
+  "contain a `#`; write it as `.` in a path. Times are milliseconds since the epoch. A page of a list is `{ items, next }`; clients " +
   "ignore fields that they do not know.";
 
-/** The OpenAPI document of the routes, itself among them, and the page that shows it. */
+/** The OpenAPI document of the routes, including its own, and the page that shows it. */
 export function documentRoutes(routes: readonly Route[]): readonly Route[] {
   let document: Promise<OpenApiDocument> | undefined;
   const all: Route[] = [...routes];
@@ -75,7 +75,7 @@ async function documentOf(routes: readonly Route[]): Promise<OpenApiDocument> {
   });
 }
 
-/** Schemas of the core that the document gives a name; those of this API carry theirs themselves. */
+/** Schemas of the core with a name in the document; schemas of this API contain their names. */
 export const namedSchemas: Readonly<Record<string, z.ZodType>> = {
   AgentState: agentStateJsonSchema,
   Amounts: amountsSchema,

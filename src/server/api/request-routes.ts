@@ -10,7 +10,7 @@ const requestParams = z.object({
   requestId: z.string().meta({ description: "Id of a request, with `.` in place of its `#`: `desk-7.3:2:0:1`." }),
 });
 
-/** Requests: what turns wait for, and the decisions that let them go on. */
+/** The requests that turns wait for, and their decisions. */
 export const requestRoutes: readonly Route[] = [
   route({
     id: "listRequests",
@@ -20,7 +20,7 @@ export const requestRoutes: readonly Route[] = [
     summary: "Requests of the caller's agents and their subagents, oldest first.",
     query: z.object({
       status: agentRequestSchema.shape.status.optional().meta({ description: "Default `open`." }),
-      root: z.string().optional().meta({ description: "Only those of the tree of this root agent." }),
+      root: z.string().optional().meta({ description: "Only requests in the tree of this root agent." }),
       ...pageQuery,
     }),
     responses: { 200: { description: "A page.", schema: pageOf(requestSchema) }, ...errors(400, 404) },
@@ -44,7 +44,7 @@ export const requestRoutes: readonly Route[] = [
     method: "POST",
     path: "/api/requests/{requestId}",
     access: "caller",
-    summary: "Decides a request, once; 409 tells who decided it before, and how.",
+    summary: "Decides a request once; 409 contains the earlier decision and its author.",
     params: requestParams,
     headers: idempotencyHeaders,
     body: decisionBodySchema,
@@ -56,7 +56,7 @@ export const requestRoutes: readonly Route[] = [
       const request = await caller.request(idOfUrl(params.requestId));
       if (request.kind === "approval" && body.argumentsHash === undefined) {
         throw new InvalidInputError(
-          "the decision on an approval takes argumentsHash: the hash of the arguments that were shown to the person who decides",
+          "the decision on an approval requires argumentsHash: the hash of the arguments that the deciding person saw",
         );
       }
       const key = idempotencyKey === undefined ? {} : { key: { route: "api.decideRequest", value: idempotencyKey } };

@@ -1,26 +1,26 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Identity } from "../core/identity.ts";
 
-/** A ticket that was given out: it opens one stream of one tree, for the person who asked for it. */
+/** An issued ticket: it opens one stream of one tree for its owner. */
 export interface IssuedTicket {
-  /** Who asked for the ticket. */
+  /** Owner of the ticket. */
   readonly identity: Identity;
-  /** The tree whose events it opens. */
+  /** The tree whose events the ticket opens. */
   readonly rootAgentId: string;
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
 }
 
-/** Where the tickets of one server or several wait for their use. */
+/** Storage of the unused tickets of one or several servers. */
 export interface TicketStore {
-  /** Keeps a ticket under its hash until it expires. */
+  /** Stores a ticket under its hash until it expires. */
   put(hash: string, issued: IssuedTicket, now: number): void | Promise<void>;
-  /** Gives a ticket and forgets it, at once: of several callers one gets it. */
+  /** Returns and deletes a ticket atomically: of several callers only one gets it. */
   take(hash: string): IssuedTicket | undefined | Promise<IssuedTicket | undefined>;
 }
 
 const TICKET_MS = 30_000;
-/** Tickets that wait at a time; the oldest are dropped beyond it. */
+/** Maximum number of unused tickets; beyond it the oldest are dropped. */
 const MOST_TICKETS = 10_000;
 
 /**
@@ -28,7 +28,7 @@ const MOST_TICKETS = 10_000;
  *
  * Invariants
  * 1. A ticket opens one stream, once, within 30 seconds.
- * 2. The store has hashes of tickets and no credentials: reading it opens nothing.
+ * 2. The store contains hashes of tickets and no credentials: its content opens no stream.
  */
 export class Tickets {
   readonly #store: TicketStore;
@@ -45,7 +45,7 @@ export class Tickets {
     return { ticket, expiresAt: issued.expiresAt };
   }
 
-  /** Uses a ticket up. Returns the identity that may open a stream of that tree with it, or `null` if it is not valid for it. */
+  /** Consumes a ticket. Returns the identity that it was issued to, or `null` if it is invalid for that tree. */
   async use(ticket: string, rootAgentId: string, now: number): Promise<Identity | null> {
     const issued = await this.#store.take(hashOf(ticket));
     if (issued?.rootAgentId !== rootAgentId || issued.expiresAt <= now) return null;
@@ -53,13 +53,13 @@ export class Tickets {
   }
 }
 
-/** Owns the tickets that this process gave out and that were not used yet. */
+/** Owns the unused tickets that this process issued. */
 class TicketMemory implements TicketStore {
-  /** By the hash of the ticket, oldest first. */
+  /** Keyed by the hash of the ticket, oldest first. */
   readonly #issued = new Map<string, IssuedTicket>();
 
   put(hash: string, issued: IssuedTicket, now: number): void {
-    // All tickets live equally long, so the old ones are at the front.
+    // All tickets have the same lifetime, so the expired ones are at the front.
     for (const [old, { expiresAt }] of this.#issued) {
       if (expiresAt > now && this.#issued.size < MOST_TICKETS) break;
       this.#issued.delete(old);

@@ -7,18 +7,18 @@ import { errors, json } from "./answers.ts";
 import { requestJson, requestSchema } from "./turn-json.ts";
 import type { Tickets } from "./tickets.ts";
 
-const treeParams = z.object({ rootAgentId: z.string().meta({ description: "Id of the agent at the top of a tree." }) });
+const treeParams = z.object({ rootAgentId: z.string().meta({ description: "Id of the root agent of a tree." }) });
 
 const treeSchema = z
   .object({
-    cursor: z.string().meta({ description: "`?after=` of the events goes on from here, with no gap and no double." }),
-    agents: z.array(agentSchema).meta({ description: "The root, and all subagents." }),
+    cursor: z.string().meta({ description: "Value of `?after=` to continue the events without gaps and duplicates." }),
+    agents: z.array(agentSchema).meta({ description: "The root and all subagents." }),
     accounts: z.array(accountJsonSchema),
-    requests: z.array(requestSchema).meta({ description: "The open ones, oldest first." }),
+    requests: z.array(requestSchema).meta({ description: "Open requests, oldest first." }),
   })
-  .meta({ id: "Tree", description: "A tree of agents as it is at one moment." });
+  .meta({ id: "Tree", description: "A snapshot of a tree of agents." });
 
-/** Trees, their events, and the tickets that open their streams to clients which cannot send a token. */
+/** Trees, their events, and the tickets that open their streams to clients that cannot send a token. */
 export function treeRoutes(tickets: Tickets): readonly Route[] {
   return [
     route({
@@ -26,7 +26,7 @@ export function treeRoutes(tickets: Tickets): readonly Route[] {
       method: "GET",
       path: "/api/trees/{rootAgentId}",
       access: "caller",
-      summary: "An agent and all its subagents at one moment, and the cursor from which their events go on.",
+      summary: "A snapshot of an agent and all its subagents, with the cursor after which their events continue.",
       params: treeParams,
       responses: { 200: { description: "The tree.", schema: treeSchema }, ...errors(404) },
       handle: async ({ caller, params }) => {
@@ -45,21 +45,21 @@ export function treeRoutes(tickets: Tickets): readonly Route[] {
       method: "GET",
       path: "/api/trees/{rootAgentId}/events",
       access: "caller",
-      summary: "The events of an agent and all its subagents: those so far, then live ones.",
+      summary: "The events of an agent and all its subagents: past events, then live ones.",
       description:
-        "The id of a durable event is its cursor. A client that sends the last one as `Last-Event-ID`, to any server, goes on without a gap and without a double.",
+        "The id of a durable event is its cursor. A client that sends the last id as `Last-Event-ID`, to any server, continues without gaps or duplicates.",
       params: treeParams,
       query: z.object({
         after: z
           .string()
           .optional()
-          .meta({ description: "Only events after this cursor. `Last-Event-ID` precedes it." }),
+          .meta({ description: "Only events after this cursor. `Last-Event-ID` takes precedence." }),
         from: z.literal("now").optional().meta({ description: "Only events from now on." }),
         ticket: z.string().optional().meta({ description: "In place of a token: see `createTicket`." }),
       }),
       headers: z.object({ "last-event-id": z.string().optional() }),
       responses: {
-        200: { description: "Events without end.", stream: troupeEventSchema },
+        200: { description: "Events; the stream does not end.", stream: troupeEventSchema },
         ...errors(400, 404),
       },
       identify: async ({ params: { rootAgentId = "" }, query }, now) => {
@@ -79,16 +79,16 @@ export function treeRoutes(tickets: Tickets): readonly Route[] {
       method: "POST",
       path: "/api/tickets",
       access: "caller",
-      summary: "A ticket for one stream of a tree, for `EventSource`, which cannot send a token.",
+      summary: "Issues a ticket for one stream of a tree, for `EventSource`, which cannot send a token.",
       body: z
         .strictObject({ rootAgentId: z.string() })
-        .meta({ id: "NewTicket", description: "The tree whose events it opens." }),
+        .meta({ id: "NewTicket", description: "The tree whose events the ticket opens." }),
       responses: {
         201: {
-          description: "The ticket: for one stream, within 30 seconds.",
+          description: "The ticket; valid for one stream, within 30 seconds.",
           schema: z
             .object({ ticket: z.string(), expiresAt: milliseconds, url: z.string() })
-            .meta({ id: "Ticket", description: "It goes into the URL, and opens one stream." }),
+            .meta({ id: "Ticket", description: "A URL parameter that opens one stream." }),
         },
         ...errors(400, 404),
       },

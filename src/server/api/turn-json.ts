@@ -17,11 +17,14 @@ import {
 import { budgetSchema, milliseconds } from "./agent-json.ts";
 import { outputOf } from "../core/turn-events.ts";
 
-/* Requests to people and clients as this API shows them, and the body that decides one. */
+/* Requests to people and clients in this API, and the body that decides one. */
 
 export const requestSchema = agentRequestSchema
   .omit({ tenant: true, ownerId: true, isGuarded: true, decidedWith: true })
-  .meta({ id: "Request", description: "What a turn waits for: an approval, an answer, a client's tool, credentials." });
+  .meta({
+    id: "Request",
+    description: "A request that a turn waits for: an approval, an answer, a client's tool, credentials.",
+  });
 export type RequestJson = DeepReadonly<z.infer<typeof requestSchema>>;
 
 export function requestJson(request: AgentRequest): RequestJson {
@@ -34,25 +37,28 @@ export const decisionBodySchema = z
     verdict: z.enum(["approved", "edited", "rejected", "answered", "provided"]).meta({
       description: "Of an approval: approved, edited, rejected. Of a question or client tool: answered, rejected.",
     }),
-    arguments: jsonSchema.optional().meta({ description: "For `edited`: they replace the model's." }),
+    arguments: jsonSchema.optional().meta({ description: "For `edited`: replaces the model's arguments." }),
     result: jsonSchema.optional().meta({ description: "For `answered`: the answer, or the tool's result." }),
-    isError: z.boolean().optional().meta({ description: "For `answered`: the tool failed, and `result` says why." }),
-    reason: z.string().optional().meta({ description: "With `rejected` the model gets it." }),
+    isError: z
+      .boolean()
+      .optional()
+      .meta({ description: "For `answered`: the tool failed, and `result` is the reason." }),
+    reason: z.string().optional().meta({ description: "Passed to the model with `rejected`." }),
     argumentsHash: z
       .string()
       .optional()
-      .meta({ description: "Hash of the arguments that were shown; required for approvals." }),
+      .meta({ description: "Hash of the arguments that the person saw; required for approvals." }),
   })
   .meta({ id: "Decision", description: "A decision on a request; only the first one counts." });
 
-/* Turns as this API shows them: schemas with the functions that make their values. */
+/* Schemas and values of turns in this API. */
 
 /** The body that starts a turn. */
 export const newTurnSchema = z
   .strictObject({
     input: contentSchema
       .nullable()
-      .meta({ description: "A text or parts of text and images. Null continues without a new message." }),
+      .meta({ description: "A text, or parts with texts and images. Null continues without a new message." }),
     budget: budgetSchema.optional(),
     ifBusy: z
       .enum(["refuse", "queue", "supersede"])
@@ -61,7 +67,7 @@ export const newTurnSchema = z
     clientTools: z
       .array(z.strictObject({ name: z.string(), description: z.string(), parameters: jsonObjectSchema }))
       .optional()
-      .meta({ description: "Tools of this turn that the caller runs, if the definition allows it." }),
+      .meta({ description: "Tools that the caller runs in this turn, if the definition allows it." }),
   })
   .meta({ id: "NewTurn", description: "A turn to start." });
 
@@ -73,11 +79,11 @@ const spendingSchema = z
     cachedInputTokens: z.number().int(),
     cacheWriteTokens: z.number().int(),
     reasoningTokens: z.number().int(),
-    cost: z.number().nullable().meta({ description: "Dollars; null if the price of a call is not known." }),
+    cost: z.number().nullable().meta({ description: "Dollars; null if the price of a call is unknown." }),
     estimatedCalls: z.number().int(),
     unconfirmedCalls: z.number().int(),
   })
-  .meta({ id: "Spending", description: "The use of model calls." }) satisfies z.ZodType<Spending>;
+  .meta({ id: "Spending", description: "Usage of model calls." }) satisfies z.ZodType<Spending>;
 
 const limitStopSchema = z
   .object({
@@ -96,25 +102,24 @@ export const turnResultSchema = z
   .object({
     text: z
       .string()
-      .meta({ description: "The answer; for a stopped or failed turn its text so far, or why there is none." }),
-    output: jsonSchema.optional().meta({ description: "The checked answer, if the definition has an output schema." }),
+      .meta({ description: "The answer; for a stopped or failed turn its text so far, or why it has none." }),
+    output: jsonSchema
+      .optional()
+      .meta({ description: "The validated answer, if the definition has an output schema." }),
     stopReason: stopReasonSchema,
     stop: limitStopSchema.nullable(),
     finalAnswer: limitStopSchema.nullable(),
     steps: z.number().int(),
     toolCalls: z.number().int(),
     usage: usageSchema,
-    cost: z
-      .number()
-      .nullable()
-      .meta({ description: "Dollars of the agent's own calls; null if a price is not known." }),
+    cost: z.number().nullable().meta({ description: "Dollars of the agent's own calls; null if a price is unknown." }),
     spent: z.object({
       own: spendingSchema,
       tree: spendingSchema,
       byModel: z.record(z.string(), spendingSchema),
     }),
     error: storedErrorSchema.nullable(),
-    errors: z.array(storedErrorSchema).meta({ description: "All errors, those of tools included." }),
+    errors: z.array(storedErrorSchema).meta({ description: "All errors, including those of tools." }),
   })
   .meta({ id: "TurnResult", description: "The outcome of an ended turn." });
 export type TurnResultJson = DeepReadonly<z.infer<typeof turnResultSchema>>;
@@ -141,19 +146,21 @@ export function turnResultJson(result: TurnResult): TurnResultJson {
 const place = {
   turnId: z.string(),
   agentId: z.string(),
-  number: z.number().int().positive().meta({ description: "Its number among the agent's turns, from 1." }),
+  number: z.number().int().positive().meta({ description: "Number of the turn within its agent, from 1." }),
 };
 
 export const turnSchema = z
   .object({
     ...place,
     status: z.enum(["queued", "running", "waiting", "completed", "stopped", "failed"]),
-    step: z.number().int().nullable().meta({ description: "The step it is in; null unless it runs." }),
-    waitingFor: z.enum(["paused", "request"]).nullable().meta({ description: "Null unless it waits." }),
-    requests: z.array(requestSchema).meta({ description: "What it waits for: open requests of it and its subagents." }),
-    result: turnResultSchema.nullable().meta({ description: "Null until it has ended." }),
+    step: z.number().int().nullable().meta({ description: "The current step; null unless the turn runs." }),
+    waitingFor: z.enum(["paused", "request"]).nullable().meta({ description: "Null unless the turn waits." }),
+    requests: z
+      .array(requestSchema)
+      .meta({ description: "Open requests of the turn and its subagents that it waits for." }),
+    result: turnResultSchema.nullable().meta({ description: "Null until the turn has ended." }),
   })
-  .meta({ id: "Turn", description: "A turn as it is now." });
+  .meta({ id: "Turn", description: "The current state of a turn." });
 export type TurnJson = DeepReadonly<z.infer<typeof turnSchema>>;
 
 export const turnSummarySchema = z
@@ -162,7 +169,7 @@ export const turnSummarySchema = z
     sessionId: z.string().nullable(),
     status: z
       .enum(["queued", "open", "completed", "stopped", "failed"])
-      .meta({ description: "`open`: it runs or waits; ask for the turn itself." }),
+      .meta({ description: "`open`: the turn runs or waits; read the turn for details." }),
     stopReason: stopReasonSchema.nullable(),
     openedAt: milliseconds,
     changedAt: milliseconds,
@@ -172,7 +179,7 @@ export type TurnSummaryJson = DeepReadonly<z.infer<typeof turnSummarySchema>>;
 
 export const acceptedTurnSchema = z
   .object(place)
-  .meta({ id: "AcceptedTurn", description: "A turn that was accepted; it goes on whether or not its caller stays." });
+  .meta({ id: "AcceptedTurn", description: "An accepted turn; it continues if its caller disconnects." });
 
 export function turnIdJson(agentId: string, turnId: string) {
   return { turnId, agentId, number: numberOfTurn(turnId) };

@@ -28,7 +28,7 @@ import {
 } from "./turn-json.ts";
 
 const turnParams = agentParams.extend({
-  number: z.coerce.number().int().min(1).meta({ description: "The turn's number among those of its agent, from 1." }),
+  number: z.coerce.number().int().min(1).meta({ description: "Number of the turn within its agent, from 1." }),
 });
 
 const turnHeaders = z.object({
@@ -45,7 +45,7 @@ const turnHeaders = z.object({
 
 const turnPath = "/api/agents/{agentId}/turns/{number}";
 
-/** Turns: starting, streaming, reading, ending. A turn goes on whether or not its caller stays. */
+/** Starting, streaming, reading and aborting turns. A turn continues if its caller disconnects. */
 export const turnRoutes: readonly Route[] = [
   route({
     id: "startTurn",
@@ -55,14 +55,14 @@ export const turnRoutes: readonly Route[] = [
     summary: "Starts a turn.",
     description:
       "Answers at once. With `Prefer: wait=30` it waits for the end. With `Accept: text/event-stream` it answers with the turn's " +
-      "events up to its end; the turn's address is in `Location`, where a cut stream is continued with `Last-Event-ID`.",
+      "events up to its end; the turn's address is in `Location`, where a client resumes a cut stream with `Last-Event-ID`.",
     params: agentParams,
     headers: turnHeaders.extend(idempotencyHeaders.shape),
     body: newTurnSchema,
     responses: {
-      202: { description: "It is accepted, and may still run.", schema: acceptedTurnSchema },
+      202: { description: "The turn was accepted and may still run.", schema: acceptedTurnSchema },
       200: {
-        description: "It has ended or waits for a decision or a resume; or its events.",
+        description: "The turn, which has ended or waits for a decision or a resume; or its events.",
         schema: turnSchema,
         stream: troupeEventSchema,
       },
@@ -89,7 +89,7 @@ export const turnRoutes: readonly Route[] = [
     method: "GET",
     path: "/api/agents/{agentId}/turns",
     access: "caller",
-    summary: "The agent's turns, the last changed first.",
+    summary: "The agent's turns, the most recently changed first.",
     params: agentParams,
     query: z.object({ status: turnSummarySchema.shape.status.optional(), ...pageQuery }),
     responses: { 200: { description: "A page.", schema: pageOf(turnSummarySchema) }, ...errors(400, 404) },
@@ -104,7 +104,7 @@ export const turnRoutes: readonly Route[] = [
     method: "GET",
     path: "/api/turns",
     access: "caller",
-    summary: "The turns of all the caller's agents, the last changed first; those of subagents are not among them.",
+    summary: "The turns of all the caller's agents without those of subagents, the most recently changed first.",
     query: z.object({
       session: z.string().optional(),
       status: turnSummarySchema.shape.status.optional(),
@@ -121,8 +121,7 @@ export const turnRoutes: readonly Route[] = [
     method: "GET",
     path: turnPath,
     access: "caller",
-    summary:
-      "One turn as it is now; with `Prefer: wait=30` when it has ended or waits for a decision or a resume; or its events.",
+    summary: "One turn; with `Prefer: wait=30` when it has ended or waits for a decision or a resume; or its events.",
     params: turnParams,
     headers: turnHeaders,
     responses: {
@@ -145,7 +144,7 @@ export const turnRoutes: readonly Route[] = [
     access: "caller",
     summary: "The turn's trace: its input, model calls and tool calls.",
     params: turnParams,
-    responses: { 200: { description: "All of it.", schema: pageOf(traceEntrySchema) }, ...errors(404) },
+    responses: { 200: { description: "All entries.", schema: pageOf(traceEntrySchema) }, ...errors(404) },
     handle: async ({ caller, params }) => {
       const { agent, turnId } = await turnOf(caller, params);
       return wholeList(await agent.getTrace(turnId));
@@ -156,7 +155,7 @@ export const turnRoutes: readonly Route[] = [
     method: "POST",
     path: `${turnPath}/abort`,
     access: "caller",
-    summary: "Ends the turn and the subagents that it waits for; an ended turn stays as it is.",
+    summary: "Ends the turn and the subagents that it waits for; an ended turn is unchanged.",
     params: turnParams,
     body: z.strictObject({ reason: z.string().optional() }).optional(),
     responses: { 200: { description: "The abort is stored.", schema: turnSchema }, ...errors(400, 404) },
@@ -186,7 +185,7 @@ async function settledOf(call: Call, { agent, turn }: StartedTurn, { wait, heade
 
 type FoundTurn = Pick<StartedTurn, "agent" | "turn" | "turnId">;
 
-/** `before`: a cursor from before the turn, which saves reading what the agent did earlier. */
+/** `before`: a cursor from before the turn, so that earlier events of the agent are not read. */
 function streamOf(call: Call, started: FoundTurn, { before, headers }: Answer & { before: string | undefined }) {
   const { caller, request } = call;
   const after = resumePoint(request) ?? before;

@@ -6,16 +6,16 @@ import { type Limits, Rate } from "./limits.ts";
 /** The connection of a request. */
 interface Sender {
   readonly request: Request;
-  /** Address of the other side of the connection, where it is known. */
+  /** Remote address of the connection, if known. */
   readonly peer: string | undefined;
-  /** Proxies in front of the server, each of which adds to `X-Forwarded-For`. */
+  /** Number of proxies in front of the server, each of which appends to `X-Forwarded-For`. */
   readonly proxies: number;
 }
 
 /**
- * The address whose requests are counted; `undefined` if it is not known, or is this machine. Of IPv6 it is the network of
- * 64 bits, since one subscriber has all addresses in it. A client can write any `X-Forwarded-For`, so only what the proxies
- * added is read.
+ * The address whose requests are counted; `undefined` if it is unknown or local. For IPv6 it is the /64 network,
+ * because one subscriber owns all its addresses. Only the entries that the proxies added are read, because a client can
+ * write any `X-Forwarded-For`.
  */
 export function countedAddress({ request, peer, proxies }: Sender): string | undefined {
   const forwarded = (request.headers.get("x-forwarded-for") ?? "").split(",").map(withoutPort);
@@ -28,27 +28,27 @@ export function countedAddress({ request, peer, proxies }: Sender): string | und
   return `${new ipaddr.IPv6([...address.parts.slice(0, 4), 0, 0, 0, 0]).toString()}/64`;
 }
 
-/** `10.0.0.1:5000` and `[2001:db8::1]:5000` without their ports. */
+/** Removes the port from `10.0.0.1:5000` and `[2001:db8::1]:5000`. */
 function withoutPort(text: string): string {
   const [, bracketed, plain] = /^\s*(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3})(?::\d+)?)\s*$/.exec(text) ?? [];
   return bracketed ?? plain ?? text.trim();
 }
 
-/** Credentials that are remembered because they were accepted. */
+/** Maximum number of remembered credentials that were accepted. */
 const MOST_ACCEPTED = 10_000;
 
 /**
- * Counts requests that no caller answers for, by address, in the memory of this server.
+ * Counts requests without an authenticated caller by address, in this server's memory.
  *
  * Invariants
- * 1. An address that sent too many wrong tokens has no unknown token checked until its minute is over.
- * 2. A token that was accepted goes on working meanwhile: a stranger at the same address, behind the same proxy or
- *    network, cannot lock out a caller whose token is known.
+ * 1. After too many wrong tokens from an address, its unknown tokens are refused unchecked for the rest of the minute.
+ * 2. Accepted tokens still work meanwhile, so a stranger behind the same proxy or network cannot lock out a caller with
+ *    a known token.
  */
 export class AddressLimits {
   readonly #anonymous: Rate;
   readonly #wrong: Rate;
-  /** Hashes, the one that was accepted last at the end. */
+  /** Hashes of accepted credentials, the most recent last. */
   readonly #accepted = new Set<string>();
 
   constructor({
@@ -64,7 +64,7 @@ export class AddressLimits {
     if (address !== undefined) await this.#anonymous.take(address);
   }
 
-  /** To be called before credentials are checked. Rejects with `ServerError` (429). */
+  /** Must be called before credentials are checked. Rejects with `ServerError` (429). */
   async assertMayTry(address: string | undefined, credentials: string): Promise<void> {
     if (address !== undefined && !this.#accepted.has(hashOf(credentials))) await this.#wrong.assertLeft(address);
   }

@@ -10,16 +10,16 @@ import { assertLocal } from "./origins.ts";
 import type { Route } from "./route.ts";
 import type { Surface } from "./surface.ts";
 
-/** A request on its way to a route. */
+/** A request before it reaches its route. */
 export interface RequestContext {
   readonly request: Request;
   readonly requestId: string;
   readonly cut: (() => void) | undefined;
-  /** Address of the other side of the connection, where it is known. */
+  /** Remote address of the connection, if known. */
   readonly peer: string | undefined;
   /** The address whose requests are counted; `undefined` if they are not counted. */
   readonly address: string | undefined;
-  /** When it came, by `clock.elapsed()`. */
+  /** Time of arrival, in `clock.elapsed()`. */
   readonly begun: number;
   route: string | null;
   identity: Identity | null;
@@ -34,7 +34,7 @@ interface AdmissionDependencies {
   readonly clock: Clock;
 }
 
-/** The place of a request: its route, and the parameters of its path. */
+/** The route of a request, and its path parameters. */
 interface Target {
   readonly surface: Surface;
   readonly route: Route;
@@ -42,16 +42,16 @@ interface Target {
 }
 
 /**
- * Lets requests in: says who sends them, and refuses them above the limits of an address or a caller.
+ * Authenticates requests, and refuses those above the limits of an address or a caller.
  *
  * Invariants
- * 1. A request of a tenant that is not served is answered like one with an unknown token, on every route.
- * 2. On one server a caller never has more than `openTurns` turns that are open or queued, however many start at once.
+ * 1. A request for a tenant without a runtime gets the same answer as one with an unknown token, on every route.
+ * 2. On one server a caller never has more than `openTurns` open or queued turns, however many start concurrently.
  */
 export class Admission {
   readonly #dependencies: AdmissionDependencies;
   readonly #addresses: AddressLimits;
-  /** Turns that were let in and are not stored yet, by caller. */
+  /** Admitted turns that are not stored yet, by caller. */
   readonly #starting = new Map<string, number>();
 
   constructor(dependencies: AdmissionDependencies) {
@@ -64,7 +64,7 @@ export class Admission {
     await this.#addresses.takeAnonymous(address);
   }
 
-  /** The caller of a route; null on public ones. Rejects with `ServerError` (401, 403, 429, 503). */
+  /** The caller of a request; `null` on public routes. Rejects with `ServerError` (401, 403, 429, 503). */
   async callerOf(passage: RequestContext, target: Target): Promise<Caller | null> {
     const { route, surface } = target;
     if (route.access !== "caller") {
@@ -110,8 +110,8 @@ export class Admission {
   }
 
   /**
-   * Counts one turn more. The returned function is to be called when it is stored, or has failed: until then it counts
-   * here, afterwards in the store. Rejects with `ServerError` (429).
+   * Counts a new turn. Call the returned function once the turn is stored or has failed: until then it is counted here,
+   * afterwards in the store. Rejects with `ServerError` (429).
    */
   async #admitTurn(runtime: Runtime, identity: Identity): Promise<() => void> {
     const { turns, openTurns } = this.#dependencies.limits;
@@ -138,7 +138,7 @@ export class Admission {
     release();
     throw new ServerError(
       "rate_limited",
-      `you have ${openTurns} open turns; wait for one, or decide what it waits for`,
+      `you have ${openTurns} open turns; wait until one ends, or decide its requests`,
       { headers: { "retry-after": "5" } },
     );
   }

@@ -4,28 +4,28 @@ import { ServerError } from "./failures.ts";
 
 export interface BodyBounds {
   readonly maxBytes: number;
-  /** Members, items and containers together. */
+  /** Members, items and containers in total. */
   readonly maxValues: number;
 }
 
 export interface ReadBody {
-  /** Undefined if there is no body. */
+  /** `undefined` without a body. */
   readonly value: unknown;
   /** In characters. */
   readonly length: number;
 }
 
 /**
- * Reads a JSON body within its bounds, declared or chunked. Throws `ServerError` with the codes `body_too_large`,
- * `unsupported_media_type` and `body_already_read`, and `InvalidInputError` for text that is not valid JSON, is nested too
- * deeply, or has keys that reach a prototype.
+ * Reads a JSON body within its limits, with or without a declared length. Throws `ServerError` with the codes
+ * `body_too_large`, `unsupported_media_type` and `body_already_read`, and `InvalidInputError` for text that is invalid
+ * JSON, nested too deeply, or has keys that reach a prototype.
  */
 export async function readJson(request: Request, { maxBytes, maxValues }: BodyBounds): Promise<ReadBody> {
   if (request.bodyUsed) throw alreadyRead();
   const declared = Number(request.headers.get("content-length") ?? 0);
   if (declared > maxBytes) throw tooManyBytes(maxBytes);
   const text = await textWithin(request, maxBytes);
-  // Node's adapter gives a body that other code has already read as an empty one.
+  // Node's adapter returns an empty body if other code has already read it.
   if (text === "" && declared > 0) throw alreadyRead();
   if (text === "") return { value: undefined, length: 0 };
   assertJson(request.headers);
@@ -43,7 +43,7 @@ function assertJson(headers: Headers): void {
   );
 }
 
-/** A body parser that ran before leaves nothing to read. */
+/** An earlier body parser has consumed the body. */
 function alreadyRead(): ServerError {
   return new ServerError(
     "body_already_read",

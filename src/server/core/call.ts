@@ -12,11 +12,11 @@ import type { Call, Route } from "./route.ts";
 import { type SseFrame, sseResponse } from "./sse.ts";
 import type { WebhookRegistry } from "./webhooks.ts";
 
-/** Everything that calls need of their server. */
+/** The server's parts that calls use. */
 export interface CallDependencies {
   readonly limits: Limits;
   readonly clock: Clock;
-  /** The path that the server is mounted at; empty: none. */
+  /** The path that the server is mounted at; empty if none. */
   readonly basePath: string;
   readonly waitMs: number;
   readonly keepAliveMs: number;
@@ -25,22 +25,22 @@ export interface CallDependencies {
   readonly webhooks: WebhookRegistry | undefined;
 }
 
-/** A request that found its route. */
+/** A request with its route. */
 export interface Arrival {
   readonly request: Request;
   readonly requestId: string;
   readonly route: Route;
-  /** As the router took them from the path. */
+  /** Parameters that the router read from the path. */
   readonly params: Readonly<Record<string, string>>;
-  /** Null on public routes. */
+  /** `null` on public routes. */
   readonly caller: Caller | null;
-  /** Cuts the connection, where the server can. */
+  /** Closes the connection, if the server can. */
   readonly cut: (() => void) | undefined;
-  /** Called with an error that ended its stream. */
+  /** Called with the error that ended its stream. */
   readonly onStreamError: (error: unknown) => void;
 }
 
-/** Checks a request by the schemas of its route. Throws `ServerError` that names each place that does not fit. */
+/** Validates a request by the schemas of its route. Throws `ServerError` that names each invalid field. */
 export async function callOf(arrival: Arrival, dependencies: CallDependencies): Promise<RouteCall> {
   const { request, route } = arrival;
   const idempotencyKey = requestKey(request);
@@ -51,7 +51,7 @@ export async function callOf(arrival: Arrival, dependencies: CallDependencies): 
   return new RouteCall(arrival, dependencies, { params, query, headers, body, idempotencyKey });
 }
 
-/** Characters of a body above which other requests have a turn between the parts of the work on it. */
+/** Above this number of characters, work on a body is split so that other requests run in between. */
 const LARGE = 100_000;
 
 async function bodyOf({ request, route }: Arrival, { bodyBytes, bodyValues }: Limits): Promise<unknown> {
@@ -117,7 +117,7 @@ export class RouteCall implements Call {
     return `${new URL(this.request.url).protocol}//${hostOf(this.request)}${this.#dependencies.basePath}`;
   }
 
-  // Made when it is asked for: most calls need none, and the request's own is costly to make.
+  // Created lazily: most calls need no signal, and the request's own is costly to create.
   get signal(): AbortSignal {
     this.#combined ??= combineSignals([this.request.signal, this.#dependencies.limits.streams.closing]);
     return this.#combined.signal;
@@ -148,7 +148,7 @@ export class RouteCall implements Call {
   async within<T>(work: Promise<T>, ms: number = this.waitMs): Promise<{ readonly value: T } | undefined> {
     const release = this.#dependencies.limits.waits.tryOpen(callerKey(this.#caller?.identity ?? null));
     if (release === undefined) {
-      // The caller does not learn how it ends.
+      // The caller gets no result, so a rejection is ignored.
       work.catch(() => undefined);
       return undefined;
     }
@@ -167,13 +167,13 @@ export class RouteCall implements Call {
     }
   }
 
-  /** To be called when the handler has answered. */
+  /** Must be called when the handler has answered. */
   end(): void {
     if (!this.#isStreaming) this.#combined?.dispose();
   }
 }
 
-/** Names a caller in counts: users of two tenants may have the same id. */
+/** Key of a caller in counters: users of two tenants may have the same id. */
 export function callerKey(identity: Identity | null): string {
   return identity === null ? "" : JSON.stringify([identity.tenant ?? null, identity.userId]);
 }
@@ -186,7 +186,7 @@ function checked(part: RequestPart, schema: z.ZodType | undefined, given: unknow
   throw misfit(part, input, result.error);
 }
 
-/** A repeated name becomes a list, which only schemas of lists take. */
+/** A repeated name becomes a list, which only list schemas accept. */
 function queryOf(request: Request): Readonly<Record<string, string | readonly string[]>> {
   const { searchParams } = new URL(request.url);
   const byName = Map.groupBy(searchParams, ([name]) => name);
@@ -215,5 +215,5 @@ function requestKey(request: Request): string | undefined {
   const key = request.headers.get("idempotency-key");
   if (key === null) return undefined;
   if (visibleAscii.test(key)) return key;
-  throw new ServerError("invalid_request", "Idempotency-Key takes 1 to 255 visible ASCII characters");
+  throw new ServerError("invalid_request", "Idempotency-Key must be 1 to 255 visible ASCII characters");
 }

@@ -27,32 +27,32 @@ import { agentIdOfKey, agentIdOfName, contentHash, type RequestKey, turnKeyOf } 
 import { answerTurn, isKeyTaken, sendPlainMessage, type StartedTurn, type StartTurnOptions } from "./plain-message.ts";
 import { assertNotRaised } from "./turn-budget.ts";
 
-/** A part of a list; `next` continues it, null at its end. */
+/** One page of a list. */
 export interface Page<Item> {
   /** The entries of this page, in the order of the list. */
   readonly items: readonly Item[];
-  /** Give it as `after` for the next page; `null` on the last page. */
+  /** Value of `after` for the next page; `null` on the last page. */
   readonly next: string | null;
 }
 
 export interface PageOptions {
   /** 1 to 100. Default 50. */
   readonly limit?: number | undefined;
-  /** `next` of the page before. Default: the first page. */
+  /** `next` of the previous page. Default: the first page. */
   readonly after?: string | undefined;
 }
 
-/** Everything that a caller may need of its server. */
+/** The server's parts that a caller uses. */
 export interface CallerDependencies {
   /** The runtime of the caller's tenant. */
   readonly runtime: Runtime;
   /** The source of time of the server. */
   readonly clock: Clock;
-  /** Another caller's things are answered like a request without a token, and not like an unknown id. */
+  /** Answers requests for agents of other callers with 401 instead of 404. */
   readonly deniesStrangers: boolean;
   /**
-   * Counts a turn that is about to start, until the returned function is called. Rejects with `ServerError` (429) when
-   * there are too many.
+   * Counts a starting turn until the returned function is called. Rejects with `ServerError` (429) when the caller has
+   * too many turns.
    */
   readonly admitTurn: () => Promise<() => void>;
 }
@@ -62,17 +62,17 @@ export interface NewAgentOptions {
   readonly definition: string;
   /** A name that the client chooses; the same name is the same agent. Default: none. */
   readonly name?: string | undefined;
-  /** An id that the surface made for this caller. Default: made from the name or the key. */
+  /** An id that the surface created for this caller. Default: derived from the name or the key. */
   readonly agentId?: string | undefined;
-  /** Idempotency key; where there is neither a name nor an id, it means the agent. Default: none. */
+  /** Idempotency key; without a name and an id it also identifies the agent. Default: none. */
   readonly key?: RequestKey | undefined;
   /** Groups agents for clients. Default: none. */
   readonly sessionId?: string | undefined;
-  /** Facts of the client, as JSON. Default: none. */
+  /** The client's metadata, as JSON. Default: none. */
   readonly metadata?: JsonObject | undefined;
-  /** Limits of the agent's whole life. Default: none. */
+  /** Limits of the agent's whole lifetime. Default: none. */
   readonly budget?: Budget | undefined;
-  /** A conversation to begin with; an agent that exists keeps its own. Default: none. */
+  /** Initial conversation of a new agent; ignored for an existing one. Default: none. */
   readonly messages?: AgentStartOptions["messages"];
 }
 
@@ -81,10 +81,11 @@ const MOST_ITEMS = 100;
 const MOST_DECIDED = 100_000;
 
 /**
- * What one identity may do with a runtime: the rules that all surfaces share.
+ * The operations of one identity on a runtime, with the rules that all surfaces share.
  *
- * 1. Each lookup checks the owner. An agent of another owner, or without one, is answered like an agent that does not exist.
- * 2. A name that a client chooses means an agent of this caller alone.
+ * 1. Each lookup checks the owner. The answer for an agent of another owner, or without one, is the same as for a
+ *    missing agent.
+ * 2. A client's name only refers to agents of this caller.
  * 3. A plain message never approves a call, and never answers a client tool.
  * 4. The same idempotency key starts the same turn, gives the same answer, and creates the same agent.
  */
@@ -107,13 +108,13 @@ export class Caller {
     return this.runtime.tenant;
   }
 
-  /** The caller as its turns and tools see it. */
+  /** The caller's identity for turns and tools. */
   get auth(): Auth {
     const { userId, credentials } = this.identity;
     return credentials === undefined ? { actorId: userId } : { actorId: userId, credentials };
   }
 
-  /** An agent of this caller, subagents included. Rejects with `NotFoundError`. */
+  /** An agent of this caller, including subagents. Rejects with `NotFoundError`. */
   async agent(agentId: string): Promise<Agent> {
     return await this.#own(agentId, "agent");
   }
@@ -125,7 +126,7 @@ export class Caller {
     return agent;
   }
 
-  /** A turn that was started, whether or not it has ended. Rejects with `NotFoundError`. */
+  /** A started turn, open or ended. Rejects with `NotFoundError`. */
   async turn(turnId: string): Promise<{ readonly agent: Agent; readonly turn: Turn; readonly turnId: string }> {
     const agent = await this.#own(agentOfTurn(turnId), "turn");
     const number = numberOfTurn(turnId);
@@ -160,7 +161,7 @@ export class Caller {
     return pageOf(found, limit, formatAgentCursor);
   }
 
-  /** Turns of root agents: the newest change of status first. */
+  /** Turns of root agents, the most recently changed first. */
   async turns(
     page: PageOptions & Pick<TurnFilter, "agentId" | "sessionId" | "status"> = {},
   ): Promise<Page<TurnRecord>> {
@@ -169,7 +170,7 @@ export class Caller {
     return pageOf(found, limit, formatTurnCursor);
   }
 
-  /** Requests of one tree, or of all agents, in the order in which they were opened. Default: open ones. */
+  /** Requests of one tree or of all agents, in the order of their opening. Default: open ones. */
   async requests(
     page: PageOptions & {
       readonly rootAgentId?: string | undefined;
@@ -185,35 +186,36 @@ export class Caller {
     return pageOf(found, limit, ({ requestId }) => requestId);
   }
 
-  /** All decided requests of a tree, in the order in which they were opened. None of another caller's tree. */
+  /** All decided requests of a tree, in the order of their opening; empty for another caller's tree. */
   async decidedRequests(rootAgentId: string): Promise<readonly AgentRequest[]> {
     const { ownerId } = this;
     return await this.runtime.requests({ ownerId, rootAgentId, status: "decided", limit: MOST_DECIDED });
   }
 
-  /** The id of the agent that a name of this caller means. */
+  /** The id of this caller's agent with a name. */
   agentIdOf(definition: string, name: string): string {
     return agentIdOfName({ tenant: this.tenant, ownerId: this.ownerId, definition }, name);
   }
 
-  /** Creates an agent, or gives the one that the name, the id or the key means, and starts it. */
+  /** Starts the agent of the name, the id or the key; creates it if it does not exist. */
   async openAgent(options: NewAgentOptions): Promise<Agent> {
     return (await this.createAgent(options)).agent;
   }
 
   /**
-   * Like `openAgent`; `isReplayed` says that the agent was there. With a key, an agent that was created by another request
-   * rejects with `ServerError` (`key_reused`).
+   * Like `openAgent`. `isReplayed`: the agent already existed. Rejects with `ServerError` (`key_reused`) if the agent
+   * of a key was created by a different request.
    */
   async createAgent(options: NewAgentOptions): Promise<{ readonly agent: Agent; readonly isReplayed: boolean }> {
     const { key, name, agentId: given, definition, metadata = {}, ...rest } = options;
-    if (Object.hasOwn(metadata, creationMark)) throw new InvalidInputError(`metadata.${creationMark} is the server's`);
+    if (Object.hasOwn(metadata, creationMark))
+      throw new InvalidInputError(`metadata.${creationMark} is reserved for the server`);
     const scope = { tenant: this.tenant, ownerId: this.ownerId };
     const named = given ?? (name === undefined ? undefined : agentIdOfName({ ...scope, definition }, name));
     const agentId = named ?? (key === undefined ? createId() : agentIdOfKey(scope, key));
     const before = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
     if (before !== undefined && before.ownerId !== this.ownerId) throw this.#stranger("agent", true);
-    // Where an agent is named, the key is that of the turn.
+    // For a named agent, the key is the turn's.
     const mark =
       key === undefined || named !== undefined ? {} : { [creationMark]: contentHash({ ...options, key: undefined }) };
     if (before !== undefined) assertSame(before.metadata, mark);
@@ -228,7 +230,7 @@ export class Caller {
     return { agent: await this.#started(agent), isReplayed: before !== undefined };
   }
 
-  /** Starts a turn of one of this caller's agents. */
+  /** Starts a turn of this caller's agent. */
   async startTurn(agent: Agent, input: Content | null, options: StartTurnOptions = {}): Promise<StartedTurn> {
     const { key, ...turnOptions } = options;
     const definition = this.runtime.definitions.get(agent.definition.name);
@@ -245,19 +247,19 @@ export class Caller {
   }
 
   /**
-   * A message without a request id. To a waiting turn it is the answer to the one open question, or the reason to reject
-   * its approvals. Rejects with `AgentBusyError` while the turn works, and when it is not clear which request is meant or
-   * only a client tool or credentials would help; then its message names the open requests. With a key it can be sent
-   * again: it does something once, and has the same outcome later. Other content rejects with `TurnConflictError` or
-   * `ServerError` (`key_reused`).
+   * A message without a request id. For a waiting turn, it is the answer to the only open question, or the reason to
+   * reject the turn's approvals. Rejects with `AgentBusyError` while the turn works, if several requests could be
+   * meant, and if only a client tool or credentials would help; the error's message names the open requests. With a key
+   * the message can be sent again: it takes effect once, and later attempts return the same outcome. Other content
+   * rejects with `TurnConflictError` or `ServerError` (`key_reused`).
    */
   async plainMessage(agent: Agent, content: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
     return await sendPlainMessage(this, { agent, content, options });
   }
 
   /**
-   * Like `plainMessage`, but to one turn: it starts no other one. Rejects with `AgentBusyError` if the turn does not wait,
-   * unless the message has a key and was an answer to it before.
+   * Like `plainMessage`, but for a given turn: never starts another. Rejects with `AgentBusyError` if the turn does not
+   * wait, unless a message with the same key has already answered it.
    */
   async answerTurn(
     { agent, turnId }: Pick<StartedTurn, "agent" | "turnId">,
@@ -268,7 +270,7 @@ export class Caller {
   }
 
   /**
-   * Decides a request of this caller's agents. With a key the same decision can be sent again. Rejects with
+   * Decides a request of this caller's agents. With a key, the same decision can be sent again. Rejects with
    * `NotFoundError`, `RequestConflictError` and `ServerError` (`key_reused`).
    */
   async decide(
@@ -284,7 +286,7 @@ export class Caller {
   }
 
   /**
-   * Like `decide`, but what was decided alike, by whomever, is decided as wanted. `isNew`: it was decided by this call.
+   * Like `decide`, but accepts an earlier decision with the same result from any client. `isNew`: this call decided.
    */
   async decideOnce(
     requestId: string,
@@ -302,13 +304,13 @@ export class Caller {
     }
   }
 
-  /** A tree of this caller at one moment, with the cursor of that moment. Rejects with `NotFoundError`. */
+  /** Snapshot of a tree of this caller, with its cursor. Rejects with `NotFoundError`. */
   async head(rootAgentId: string): Promise<TreeSnapshot> {
     await this.root(rootAgentId);
     return await this.runtime.head(rootAgentId);
   }
 
-  /** Events of a tree of this caller; `after` takes `"now"` too. The first one rejects with `NotFoundError`. */
+  /** Events of a tree of this caller. `after` also accepts `"now"`. The first read rejects with `NotFoundError`. */
   async *events(
     rootAgentId: string,
     options: { readonly after?: string | undefined; readonly signal?: AbortSignal | undefined } = {},
@@ -323,7 +325,7 @@ export class Caller {
     return agent;
   }
 
-  /** Errors about what does not exist name it, and answers must not. */
+  /** Replaces not-found errors, because their messages contain ids, which answers must not reveal. */
   async #known<T>(kind: Kind, found: Promise<T>): Promise<T> {
     try {
       return await found;
@@ -338,13 +340,13 @@ export class Caller {
     return record;
   }
 
-  /** The message holds no id: answers about unknown ids and about those of others are equal byte for byte. */
+  /** The message contains no id, so answers for unknown ids and for those of other callers are equal byte for byte. */
   #stranger(kind: Kind, exists: boolean): Error {
     if (exists && this.#dependencies.deniesStrangers) return unauthenticated(false);
     return new NotFoundError(`there is no such ${kind}`);
   }
 
-  /** Starts a new agent. Another server may be about to start the same one, and holds it for a moment. */
+  /** Starts a new agent. Waits if another server is starting the same agent and briefly holds its lease. */
   async #started(agent: Agent): Promise<Agent> {
     let known = agent;
     for (let attempt = 1; ["created", "shutdown"].includes(known.state.status); attempt += 1) {
@@ -367,7 +369,7 @@ type Kind = "agent" | "turn" | "request";
 const MOST_STARTS = 10;
 const START_PAUSE_MS = 20;
 
-/** The member of an agent's metadata that remembers which request created it. */
+/** The metadata field with the hash of the request that created the agent. */
 const creationMark = "troupe:created-by";
 
 function assertSame(metadata: JsonObject, mark: JsonObject): void {
@@ -376,17 +378,17 @@ function assertSame(metadata: JsonObject, mark: JsonObject): void {
   throw keyReused();
 }
 
-/** An agent's metadata without what the server keeps in it. */
+/** An agent's metadata without the server's own fields. */
 export function shownMetadata(metadata: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(metadata).filter(([name]) => name !== creationMark));
 }
 
 function limitOf({ limit = DEFAULT_LIMIT }: PageOptions): number {
   if (Number.isSafeInteger(limit) && limit >= 1 && limit <= MOST_ITEMS) return limit;
-  throw new InvalidInputError(`limit takes a whole number from 1 to ${MOST_ITEMS}`);
+  throw new InvalidInputError(`limit must be a whole number from 1 to ${MOST_ITEMS}`);
 }
 
-/** A page of a list that was read with one item more than it shows. */
+/** Makes a page of a list that was read with one extra item. */
 function pageOf<Item>(found: readonly Item[], limit: number, placeOf: (item: Item) => string): Page<Item> {
   const items = found.slice(0, limit);
   const last = found.length > limit ? items.at(-1) : undefined;

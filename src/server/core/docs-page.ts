@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 
-/** The parts of an OpenAPI document that the page shows. */
+/** The fields of an OpenAPI document that the page shows. */
 interface Described {
   readonly info: { readonly title: string; readonly version: string; readonly description?: string };
   readonly paths?: Readonly<Record<string, object>>;
   readonly components?: { readonly schemas?: Readonly<Record<string, unknown>> };
 }
 
-/** A JSON schema, as far as it is shown. */
+/** The fields of a JSON schema that the page shows. */
 interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -59,10 +59,10 @@ p { margin: .3rem 0; } .note { opacity: .75; }
 @media (max-width: 50rem) { nav ul { columns: 1; } }
 `;
 
-/** It loads nothing and runs nothing: not even its own scripts, of which it has none. */
+/** Forbids all scripts and all requests. */
 export const docsPolicy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
-/** An OpenAPI document as one page of HTML, without scripts and without anything from elsewhere. */
+/** Renders an OpenAPI document as one HTML page, without scripts and external resources. */
 export function docsPage(document: Described): string {
   const { info, paths = {}, components } = document;
   const operations = Object.entries(paths).flatMap(([path, item]) =>
@@ -130,7 +130,7 @@ function propertiesOf({ properties = {}, required = [] }: Schema): string {
   );
 }
 
-/** A schema in one line, as TypeScript would write it; named ones are links. */
+/** Renders a schema on one line in TypeScript syntax; named schemas are links. */
 function typeOf(schema: Schema): string {
   const { $ref, const: only, enum: values, anyOf, oneOf, type, items, properties, required = [] } = schema;
   if ($ref !== undefined) {

@@ -12,15 +12,15 @@ import {
 import { ServerError } from "./failures.ts";
 import { type Authenticate, bearerToken, type Identity } from "./identity.ts";
 
-/** What `entraAuth()` takes. */
+/** Options of `entraAuth()`. */
 export interface EntraAuthOptions {
-  /** The id of the directory (`tid`). */
+  /** Id of the directory (`tid`). */
   readonly tenantId: string;
-  /** The application that tokens must be for: `api://…` or its client id; one of several. */
+  /** The application that tokens must be issued for, or a list of them: `api://…` or a client id. */
   readonly audience: string | readonly string[];
   /** A scope (`scp`) or role (`roles`) that tokens must have. Default: any. */
   readonly scope?: string | undefined;
-  /** Where the directory's public keys are. Default: at login.microsoftonline.com. */
+  /** URL of the directory's public keys. Default: at login.microsoftonline.com. */
   readonly keysUrl?: string | undefined;
   /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
@@ -46,8 +46,9 @@ const CLOCK_TOLERANCE_SECONDS = 60;
 const COOLDOWN_MS = 30_000;
 
 /**
- * Knows callers by access tokens of Microsoft Entra ID: user `oid`, tenant `tid`, scopes from `scp` and `roles`. A token
- * without the scope is answered 403. While the keys cannot be fetched, tokens that need them are answered 503.
+ * Authenticates access tokens of Microsoft Entra ID: user `oid`, tenant `tid`, scopes from `scp` and `roles`. A token
+ * without the scope is answered with 403. While the keys cannot be fetched, tokens that need them are answered with
+ * 503.
  */
 export function entraAuth(given: EntraAuthOptions): Authenticate {
   const options = optionsOf<EntraAuthOptions>(given, "entraAuth()", entraOptionsSchema);
@@ -96,13 +97,13 @@ function identityOf({ oid, tid, scp, roles }: JWTPayload, tenantId: string): Ide
 }
 
 /**
- * The keys of the directory, fetched when a token names one that is not known, at most once in 30 s, whether or not the
- * fetch succeeded. Where a token says that its keys are does not matter.
+ * The keys of the directory. They are fetched when a token names an unknown key, at most once in 30 s, even if the
+ * fetch failed. The key URL inside a token is ignored.
  */
 async function keysAt(url: URL, clock: Clock): Promise<JWTVerifyGetKey> {
   const { createRemoteJWKSet, customFetch, errors } = await import("jose");
   let failed: { readonly at: number; readonly error: unknown } | undefined;
-  // The library waits only after a fetch that succeeded.
+  // The library's cooldown starts only after a successful fetch.
   const fetchKeys: FetchImplementation = async (address, init) => {
     if (failed !== undefined && clock.elapsed() - failed.at < COOLDOWN_MS) throw failed.error;
     try {

@@ -5,35 +5,35 @@ import type { JsonObject } from "../../state/index.ts";
 /** The part of a request that an issue is about. */
 export type RequestPart = "body" | "query" | "path" | "header";
 
-/** A place of a request that does not fit its schema. */
+/** An invalid field of a request. */
 export interface InputIssue {
   /** The part of the request. */
   readonly in: RequestPart;
-  /** Names and indexes from the part down to the wrong value. */
+  /** Names and indexes from the request part to the invalid value. */
   readonly path: readonly (string | number)[];
-  /** The code of zod: `invalid_type`, `unrecognized_keys`. */
+  /** zod's code of the issue: `invalid_type`, `unrecognized_keys`. */
   readonly code: string;
-  /** What is wrong, in words. */
+  /** What is wrong, as text. */
   readonly message: string;
-  /** The value at this place; where it is missing, the object that lacks it. */
+  /** The invalid value; for a missing field, the object without it. */
   readonly input: unknown;
 }
 
-/** An error before a surface gives it its own form. */
+/** An error before a surface converts it to its own form. */
 export interface Failure {
   /** HTTP status. */
   readonly status: number;
-  /** The reason, for programs. */
+  /** Code for programs. */
   readonly code: string;
-  /** The reason in words, without anything that only the operator may know. */
+  /** Message for the caller, without details for the operator. */
   readonly message: string;
   /** Whether the same request may succeed later. */
   readonly retryable: boolean;
-  /** Further facts, as JSON. */
+  /** Further details, as JSON. */
   readonly details: JsonObject;
   /** `retry-after`, `www-authenticate` and the like. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Empty unless the request does not fit the schemas of its route. */
+  /** Empty unless the request violates the schemas of its route. */
   readonly issues: readonly InputIssue[];
 }
 
@@ -55,11 +55,11 @@ export type ServerErrorCode = keyof typeof serverErrors;
 export interface ServerErrorOptions extends TroupeErrorOptions {
   /** Headers of the answer. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Parts of the request that are wrong. Default: none. */
+  /** Invalid fields of the request. Default: none. */
   readonly issues?: readonly InputIssue[] | undefined;
 }
 
-/** An error that only a server has. */
+/** An error that only servers throw. */
 export class ServerError extends TroupeError {
   readonly code: ServerErrorCode;
   readonly family: ErrorFamily;
@@ -80,17 +80,19 @@ export class ServerError extends TroupeError {
   }
 }
 
-/** The refusal of a key that means another request. */
+/** The error for an idempotency key that was used with a different request. */
 export function keyReused(): ServerError {
   return new ServerError("key_reused", "this Idempotency-Key was used with another body");
 }
 
-/** Whether a key was refused because it means another request, or another decision. */
+/** Whether the error is a key that was used with a different request or decision. */
 export function isKeyReused(error: unknown): boolean {
   return error instanceof ServerError && error.code === "key_reused";
 }
 
-/** The refusal of a request without a known caller. `hasToken`: it carried credentials, which were not accepted. */
+/**
+ * The error for a request without an authenticated caller. `hasToken`: it contained credentials, which were rejected.
+ */
 export function unauthenticated(hasToken: boolean): ServerError {
   return new ServerError("unauthenticated", "Authentication required", {
     headers: { "www-authenticate": hasToken ? 'Bearer error="invalid_token"' : "Bearer" },
@@ -113,17 +115,17 @@ const statusOfCode: Readonly<Record<string, number>> = {
   turn_interrupted: 503,
 };
 
-/** What callers read in place of messages that may name files, servers or addresses of the operator. */
+/** Messages for callers, in place of ones that may contain the operator's files, servers or addresses. */
 const plainMessages: Readonly<Record<string, string>> = {
-  lease_lost: "this server is leaving or lost the agent to another one; ask again",
-  store_unavailable: "the store does not answer; ask again",
-  store_rolled_back: "the store went back to an earlier state; ask again for what was lost",
-  turn_interrupted: "this server is leaving; ask again",
+  lease_lost: "this server is shutting down or lost the agent to another one; try again",
+  store_unavailable: "the store does not respond; try again",
+  store_rolled_back: "the store was reset to an earlier state; send lost requests again",
+  turn_interrupted: "this server is shutting down; try again",
 };
 
 const RETRY_AFTER_SECONDS = "1";
 
-/** The answer to an error. Errors of the operator's side are described without their message, which belongs in the log. */
+/** Converts an error to an answer. Messages of the operator's errors are replaced; they belong in the log. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof ServerError) {
     const { status, code, message, retryable, headers, issues } = error;
@@ -142,7 +144,7 @@ export function failureOf(error: unknown): Failure {
   return { status, code, message: error.message, retryable, details: detailsOf(error), headers: {}, issues: [] };
 }
 
-/** The form of the own API, and of requests that belong to no surface. */
+/** The error form of troupe's own API, and of requests outside all surfaces. */
 export function jsonFailure({ status, code, message, retryable, details, headers, issues }: Failure): Response {
   const places = issues.map(({ in: part, path, code: kind, message: words }) => ({
     in: part,
@@ -154,7 +156,7 @@ export function jsonFailure({ status, code, message, retryable, details, headers
   return Response.json({ error }, { status, headers });
 }
 
-/** The refusal of a part of a request that does not fit its schema. */
+/** The error for a request part that violates its schema. */
 export function misfit(part: RequestPart, input: unknown, error: z.ZodError): ServerError {
   const issues = error.issues.slice(0, MOST_ISSUES).map((issue): InputIssue => {
     const path = issue.path.map((step) => (typeof step === "number" ? step : String(step)));
@@ -163,11 +165,11 @@ export function misfit(part: RequestPart, input: unknown, error: z.ZodError): Se
   });
   const [first] = issues;
   const where = [part, ...(first?.path ?? [])].join(".");
-  return new ServerError("invalid_request", `${where}: ${first?.message ?? "does not fit"}`, { issues });
+  return new ServerError("invalid_request", `${where}: ${first?.message ?? "is invalid"}`, { issues });
 }
 
 const MOST_ISSUES = 20;
-/** Characters of the message of one issue, which may name each member that is not known. */
+/** Maximum number of characters of an issue's message, which may list all unknown members. */
 const LONGEST_MESSAGE = 1_000;
 
 function valueAt(input: unknown, path: readonly (string | number)[]): unknown {

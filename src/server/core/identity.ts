@@ -2,21 +2,21 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { anyRule, type OptionsSchema, listRule, nameRule, optionsOf, optionsRule } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 
-/** A caller, as the deployment knows it. */
+/** An authenticated caller. */
 export interface Identity {
-  /** Owns what this caller creates (`ownerId`). Not empty. */
+  /** Owner (`ownerId`) of what this caller creates. Not empty. */
   readonly userId: string;
-  /** Picks the runtime, where a server has several. */
+  /** Selects the runtime, if a server has several. */
   readonly tenant?: string | undefined;
-  /** What the caller was granted, by name: the option `metrics` and routes of your own read them. Empty: nothing. */
+  /** The caller's permissions. The option `metrics` and your own routes check them. Empty: no permissions. */
   readonly scopes: readonly string[];
   /** Passed to tools as `auth.credentials`; never stored, logged or shown. */
   readonly credentials?: unknown;
 }
 
 /**
- * Returns the sender of a request, or `null` if the sender is not known; the request is then answered 401. It may throw
- * `ServerError` with the code `unavailable` when it cannot tell now, which is answered 503.
+ * Returns the sender of a request, or `null` if the sender is unknown; the request is then answered with 401. May throw
+ * `ServerError` with the code `unavailable` if authentication is unavailable; the answer is then 503.
  */
 export type Authenticate = (request: Request) => Identity | null | Promise<Identity | null>;
 
@@ -27,24 +27,24 @@ const identityOptionsSchema: OptionsSchema<Identity> = {
 };
 const identityRule = optionsRule<Identity>(identityOptionsSchema);
 
-/** What `tokenAuth()` takes. */
+/** Options of `tokenAuth()`. */
 export interface TokenAuthOptions {
-  /** Who each token stands for. Tokens have at least 16 characters. */
+  /** The identity of each token. Tokens have at least 16 characters. */
   readonly tokens: Readonly<Record<string, Identity>>;
 }
 
 const SHORTEST_TOKEN = 16;
 
 /**
- * Knows callers by fixed bearer tokens: for development, and for a few services that know each other. All tokens are
- * compared in constant time. Throws `InvalidInputError` for a short token.
+ * Authenticates callers by fixed bearer tokens, for development or a few internal services. Tokens are compared in
+ * constant time. Throws `InvalidInputError` for a short token.
  */
 export function tokenAuth(given: TokenAuthOptions): Authenticate {
   const { tokens } = optionsOf<TokenAuthOptions>(given, "tokenAuth()", {
     rules: { tokens: anyRule },
     needed: ["tokens"],
   });
-  // A rule of names would show a token in its message.
+  // Messages number the identities, because their keys are the tokens.
   const identities = Object.values(tokens).map((identity, index) =>
     identityRule(identity, `tokenAuth(): identity ${index + 1}`),
   );
@@ -65,7 +65,7 @@ export function tokenAuth(given: TokenAuthOptions): Authenticate {
 const openAuths = new WeakSet<Authenticate>();
 
 /**
- * Takes every request for one of the same developer. A server with it answers only requests to a loopback address:
+ * Authenticates every request as the same developer. A server with it answers only requests to a loopback address:
  * `listen()` refuses other hosts.
  */
 export function openAuth(identity: Identity = { userId: "developer", scopes: [] }): Authenticate {
@@ -86,8 +86,8 @@ export function bearerToken(request: Request): string | undefined {
 }
 
 /**
- * An identity that a deployment's own `authenticate` gave, or `null` unless it names a user: no caller may become the owner
- * of agents without an owner.
+ * Validates the identity that a deployment's `authenticate` returned: it must name a user, so that no caller becomes
+ * the owner of agents without an owner.
  */
 export function checkedIdentity(given: Identity | null): Identity | null {
   if (given === null || given === undefined || typeof given.userId !== "string" || given.userId.trim() === "")

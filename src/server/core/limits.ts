@@ -4,38 +4,38 @@ import { type OptionsSchema, hasMethods, ruleOf, wholeNumberRule } from "../../b
 import type { RedisClient } from "../../redis/index.ts";
 import { ServerError } from "./failures.ts";
 
-/** What one server and each of its callers may use. */
+/** Limits of one server and of each of its callers. */
 export interface ServeLimits {
   /** Longest body of a request, in bytes. Default 10,000,000. */
   readonly bodyBytes?: number | undefined;
-  /** Values in the body of a request: members, items and containers together. Default 50,000. */
+  /** Values in the body of a request: members, items and containers in total. Default 50,000. */
   readonly bodyValues?: number | undefined;
   /** Requests of one caller in a minute. Default 1,200. */
   readonly requestsPerMinute?: number | undefined;
   /** Turns that one caller starts in a minute. Default 120. */
   readonly turnsPerMinute?: number | undefined;
-  /** Turns of one caller that are open or queued at a time, waiting ones included. Default 200. */
+  /** Open or queued turns of one caller at a time, including waiting ones. Default 200. */
   readonly openTurns?: number | undefined;
-  /** Streams that one caller has open on this server. Default 100. */
+  /** Open streams of one caller on this server. Default 100. */
   readonly streamsPerCaller?: number | undefined;
-  /** Streams that are open on this server. Default 5,000. */
+  /** Open streams on this server. Default 5,000. */
   readonly streams?: number | undefined;
-  /** Requests of one caller that wait for a turn on this server; above it they are answered without a wait. Default 200. */
+  /** Blocking requests of one caller on this server; above the limit they are answered without waiting. Default 200. */
   readonly waitsPerCaller?: number | undefined;
-  /** The same of all callers. Default 5,000. */
+  /** Blocking requests of all callers. Default 5,000. */
   readonly waits?: number | undefined;
   /**
-   * Requests without a caller from one address in a minute: public routes, unknown ones, no token. Default 600. This
-   * machine has no such limit.
+   * Requests without a caller from one address in a minute: public routes, unknown routes, missing token. Default 600.
+   * Requests from the same machine are unlimited.
    */
   readonly anonymousPerMinute?: number | undefined;
   /** Requests with a wrong token from one address in a minute. Default 60. */
   readonly wrongTokensPerMinute?: number | undefined;
-  /** Where the rates of callers are counted for all servers together. Default: each server counts for itself. */
+  /** Redis that counts the callers' rates for all servers together. Default: each server counts alone. */
   readonly redis?: RateRedis | undefined;
 }
 
-/** A Redis that counts rates: what `redisSharing()` gives, or a client of ioredis. */
+/** A Redis that counts rates: the result of `redisSharing()`, or a client of ioredis. */
 export interface RateRedis {
   /** A client of ioredis, or of its cluster. */
   readonly client: RedisClient;
@@ -43,7 +43,7 @@ export interface RateRedis {
   readonly prefix?: string | undefined;
 }
 
-/** Decisions and results of tools that one request may bring: each is looked up, and stored by itself. */
+/** Maximum number of decisions and tool results in one request: each is read and stored on its own. */
 export const MOST_ANSWERS = 1_000;
 
 const number = wholeNumberRule(1);
@@ -62,14 +62,14 @@ export const limitsOptionsSchema: OptionsSchema<ServeLimits> = {
     anonymousPerMinute: number,
     wrongTokensPerMinute: number,
     redis: ruleOf(
-      "what redisSharing() gives, or { client } with a client of ioredis",
+      "the result of redisSharing(), or { client } with a client of ioredis",
       (value) =>
         typeof value === "object" && value !== null && "client" in value && hasMethods(value.client, ["multi"]),
     ),
   },
 };
 
-/** The limits of one server at work. */
+/** The running limits of one server. */
 export interface Limits {
   readonly bodyBytes: number;
   readonly bodyValues: number;
@@ -101,9 +101,9 @@ export function limitsAtWork(given: ServeLimits = {}): Limits {
 }
 
 interface RateOptions {
-  /** How often a caller may, in each minute. */
+  /** Allowed number in each minute. */
   readonly perMinute: number;
-  /** Names the limit in keys and messages: `requests`. */
+  /** Name of the limit in keys and messages: `requests`. */
   readonly what: string;
   /** Counts for all servers together; without it, each process counts alone. */
   readonly redis?: RateRedis | undefined;
@@ -112,8 +112,8 @@ interface RateOptions {
 const MINUTE_SECONDS = 60;
 
 /**
- * Counts what callers do, in the memory of this process or in Redis. While Redis does not answer, each process counts
- * for itself.
+ * Counts actions by caller, in this process's memory or in Redis. While Redis does not respond, each process counts
+ * alone.
  */
 export class Rate {
   readonly #options: RateOptions;
@@ -123,7 +123,7 @@ export class Rate {
     this.#options = options;
   }
 
-  /** Counts one. Rejects with `ServerError` (429) with `Retry-After` when the caller has none left. */
+  /** Counts one action. Rejects with `ServerError` (429) with `Retry-After` above the limit. */
   async take(caller: string): Promise<void> {
     const limiter = await this.#open();
     const refusal: unknown = await limiter.consume(caller).then(
@@ -135,12 +135,12 @@ export class Rate {
     this.#refuse(refusal as { readonly msBeforeNext?: number });
   }
 
-  /** Counts one, also above the limit. */
+  /** Counts one action, even above the limit. */
   async count(caller: string): Promise<void> {
     await (await this.#open()).penalty(caller);
   }
 
-  /** Rejects with `ServerError` (429) when the caller has none left. Counts nothing. */
+  /** Rejects with `ServerError` (429) if the limit is reached. Counts nothing. */
   async assertLeft(caller: string): Promise<void> {
     const used = await (await this.#open()).get(caller);
     if (used !== null && used.consumedPoints >= this.#options.perMinute) this.#refuse(used);
@@ -172,11 +172,11 @@ async function limiterOf({ perMinute, what, redis }: RateOptions): Promise<RateL
 interface OpenCallsOptions {
   readonly most: number;
   readonly mostPerCaller: number;
-  /** Names them in messages: `streams`. */
+  /** Name of the calls in messages: `streams`. */
   readonly what: string;
 }
 
-/** Calls of one kind that are open on one server, by caller. */
+/** Counts the open calls of one kind on one server, by caller. */
 export class OpenCalls {
   readonly #options: OpenCallsOptions;
   readonly #counts = new Map<string, number>();
@@ -210,7 +210,7 @@ export class OpenCalls {
     );
   }
 
-  /** The same; undefined when there are too many. */
+  /** Like `open`, but returns `undefined` above the limit. */
   tryOpen(caller: string): (() => void) | undefined {
     const { most, mostPerCaller } = this.#options;
     const count = this.#counts.get(caller) ?? 0;

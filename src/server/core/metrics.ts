@@ -1,8 +1,6 @@
 import type { RuntimeMetrics } from "../../runtime/index.ts";
 
-/**
- * One answered request, or one that was sent to a receiver. It holds no header, no query and no body, so no secret.
- */
+/** One answered request, or one request to a receiver. It contains no headers, query or body, so no secret. */
 export interface LogLine {
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -11,21 +9,21 @@ export interface LogLine {
   /** Method of the request. */
   readonly method: string;
   /**
-   * The surface's name and the path of the route with its parameters in braces; `null` if no route matched. Of a request to
-   * a receiver: the surface's name and `webhook`.
+   * The surface's name and the path of the route with its parameters in braces; `null` if no route matched. For a
+   * request to a receiver: the surface's name and `webhook`.
    */
   readonly route: string | null;
-  /** Of a request to a receiver that did not answer: 0. */
+  /** HTTP status; 0 if a receiver did not answer. */
   readonly status: number;
-  /** Until the headers were sent, or the stream was cut. */
+  /** Time until the headers were sent, or the stream was cut. */
   readonly durationMs: number;
   /** The caller, or `null` if it is unknown. */
   readonly userId: string | null;
   /** The caller's tenant, or `null` if it is unknown or the caller has none. */
   readonly tenant: string | null;
-  /** The code of a failed request. */
+  /** Error code of a failed request. */
   readonly code: string | null;
-  /** Words for the operator, without secrets: of an error of the server, or on a tenant that is not served. Else null. */
+  /** Message for the operator, without secrets: a server error, or an unknown tenant. Otherwise `null`. */
   readonly error: string | null;
 }
 
@@ -39,7 +37,7 @@ interface RouteCount {
 /** Counts the requests of one server, for `/metrics`. */
 export class RequestMetrics {
   readonly #counts = new Map<string, RouteCount>();
-  /** By labels. */
+  /** Keyed by labels. */
   readonly #deliveries = new Map<string, number>();
 
   /** Counts requests to receivers by surface and outcome. */
@@ -57,7 +55,7 @@ export class RequestMetrics {
     this.#counts.set(key, count);
   }
 
-  /** In the text format of Prometheus. `showsTenants`: figures of runtimes by tenant, else their sums. */
+  /** Metrics in the text format of Prometheus. `showsTenants`: figures of runtimes by tenant instead of their sums. */
   text(
     streams: number,
     runtimes: Readonly<Record<string, RuntimeMetrics>>,
@@ -86,7 +84,7 @@ export class RequestMetrics {
       ...family("troupe_webhook_deliveries_total", "counter", "Requests to receivers.", [...this.#deliveries]),
       ...family("troupe_http_streams", "gauge", "Open streams.", [["", streams]]),
       ...runtimeFamilies.flatMap(({ name, type, help, value }) => family(name, type, help, valuesOf(value))),
-      // All runtimes of a process have the same heap.
+      // All runtimes of a process share one heap.
       ...family("troupe_heap_used_bytes", "gauge", "Heap in use.", [["", heap]]),
       "",
     ].join("\n");
@@ -108,7 +106,7 @@ const runtimeFamilies: readonly {
   {
     name: "troupe_turns_ended_total",
     type: "counter",
-    help: "Turns that ended here.",
+    help: "Turns that ended in this process.",
     value: ({ turnsEnded }) => turnsEnded,
   },
   {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { stableStringify } from "../../base/index.ts";
 
-/** The namespace of the names that one caller chooses. */
+/** The namespace of one caller's names. */
 export interface NameScope {
   /** Tenant of the runtime. */
   readonly tenant: string;
@@ -12,19 +12,19 @@ export interface NameScope {
 }
 
 /**
- * The id of the agent that a client's name means: a conversation, a thread, a context. One name is one conversation on
- * all surfaces, and a name of another caller is another agent.
+ * The agent id for a client's name of a conversation, thread or context. One name is the same conversation on all
+ * surfaces; the same name of another caller is another agent.
  */
 export function agentIdOfName({ tenant, ownerId, definition }: NameScope, name: string): string {
   return hashOf([tenant, ownerId, definition, name]);
 }
 
-/** The id of the agent that a request with an idempotency key creates, where the request names none. */
+/** The id of the agent that a request with an idempotency key and without an agent name creates. */
 export function agentIdOfKey({ tenant, ownerId }: Omit<NameScope, "definition">, { route, value }: RequestKey): string {
   return hashOf([tenant, ownerId, { route, key: value }]);
 }
 
-/** An idempotency key; it counts for one route. */
+/** An idempotency key, scoped to one route. */
 export interface RequestKey {
   /** Name of the surface and of its route: `api.startTurn`. */
   readonly route: string;
@@ -34,13 +34,13 @@ export interface RequestKey {
 
 const LONGEST_TURN_KEY = 255;
 
-/** The key of the turn that a request starts. A long one becomes its hash. */
+/** The key of the turn that a request starts. Long keys are hashed. */
 export function turnKeyOf({ route, value }: RequestKey): string {
   const key = `${route}/${value}`;
   return key.length <= LONGEST_TURN_KEY ? key : `${route}/sha256:${createHash("sha256").update(value).digest("hex")}`;
 }
 
-/** The hash of a value's content, 64 hex digits. It does not depend on the order of members. */
+/** SHA-256 of a value's JSON content as 64 hex digits, independent of the order of members. */
 export function contentHash(value: unknown): string {
   return createHash("sha256").update(stableStringify(value)).digest("hex");
 }

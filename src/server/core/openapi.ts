@@ -9,17 +9,17 @@ export interface OpenApiOptions {
   readonly routes: readonly Route[];
   /** The form of this surface's errors. */
   readonly error: z.ZodType;
-  /** Schemas of other rooms, by the name of their component; those of the surface carry theirs as `meta({ id })`. */
+  /** Schemas of other folders by component name; the surface's own schemas have their names in `meta({ id })`. */
   readonly named: Readonly<Record<string, z.ZodType>>;
-  /** Schemas that hold any JSON: shown as the empty schema instead of a recursive one. */
+  /** Schemas for any JSON: written as the empty schema instead of a recursive one. */
   readonly anything: readonly z.ZodType[];
 }
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 
 /**
- * The OpenAPI 3.1 document of a table of routes. Objects in answers are open, so that a new field breaks no client;
- * bodies are closed, as they are when they are read.
+ * Generates the OpenAPI 3.1 document of the routes. Objects in answers are open, so that a new field breaks no client;
+ * objects in bodies are closed, as in validation.
  */
 export function openApiDocument(options: OpenApiOptions): OpenApiDocument {
   const { title, description, version, routes, error, named, anything } = options;
@@ -81,13 +81,13 @@ function responseOf({ description, schema, stream, isError, media }: RouteRespon
 
 const largest = Number.MAX_SAFE_INTEGER;
 
-/** Takes out what zod's schemas say only about JavaScript. */
+/** Removes the parts of zod's schemas that only concern JavaScript. */
 function tidy({ jsonSchema, zodSchema, io }: ZodOpenApiOverrideContext, anyJson: ReadonlySet<unknown>): void {
   if (anyJson.has(zodSchema)) {
     for (const key of Object.keys(jsonSchema)) delete (jsonSchema as Record<string, unknown>)[key];
     return;
   }
-  // Of another copy of zod, in a route of a user: only that copy has what was told about it.
+  // A user's route may use another copy of zod, whose registry contains the description.
   const { description } = zodSchema as { readonly description?: string };
   if (description !== undefined && !z.globalRegistry.has(zodSchema)) jsonSchema.description ??= description;
   if (jsonSchema.type === "integer") {

@@ -1,13 +1,13 @@
 import { ServerError } from "./failures.ts";
 
 export interface OriginRules {
-  /** Origins of web pages on other hosts that may call: `https://app.example.com`. */
+  /** Allowed origins of web pages on other hosts: `https://app.example.com`. */
   readonly cors: readonly string[];
-  /** Values that `Host` may have, in lower case; `undefined` allows any. */
+  /** Allowed values of `Host`, in lower case; `undefined` allows any. */
   readonly hosts: () => readonly string[] | undefined;
   /** Headers of the surfaces that pages may send and read. */
   readonly headers: readonly string[];
-  /** The server asks for no token, so only this machine may call. */
+  /** The server requires no token, so only clients on this machine may call it. */
   readonly loopbackOnly: boolean;
 }
 
@@ -25,15 +25,15 @@ const allowedMethods = "GET, POST, PUT, PATCH, DELETE";
 const PREFLIGHT_SECONDS = "600";
 
 /**
- * Refuses requests that a web page of another site makes a browser send: either the page's name was made to resolve to
- * this machine, then `Host` is foreign, or it asks the address itself, then `Origin` is. Throws `ServerError` (403).
+ * Refuses requests that a page of another site makes a browser send. With DNS rebinding, `Host` is foreign; with a
+ * direct request, `Origin` is. Throws `ServerError` (403).
  */
 export function assertWelcome(request: Request, rules: OriginRules): void {
   const host = hostOf(request);
   const hosts = rules.hosts();
   const isKnown = hosts === undefined || hosts.includes(host);
   if (!isKnown || (rules.loopbackOnly && !isLoopbackName(hostname(host)))) {
-    throw new ServerError("forbidden", "this server has another name");
+    throw new ServerError("forbidden", "this server does not serve that host");
   }
   const origin = request.headers.get("origin");
   if (origin === null || rules.cors.includes(origin) || isOwn(origin, host)) return;
@@ -41,28 +41,28 @@ export function assertWelcome(request: Request, rules: OriginRules): void {
 }
 
 /**
- * Refuses a client of another machine, which may name any host, and one whose address is not known. Throws `ServerError`
- * (403).
+ * Refuses clients on other machines, whose `Host` can be forged, and clients with an unknown address. Throws
+ * `ServerError` (403).
  */
 export function assertNear(peer: string | undefined): void {
   if (peer === undefined) {
     throw new ServerError(
       "forbidden",
-      "openAuth() answers this machine alone, and the client's address is not known here: mount the server with nodeListener(), or pass the bindings of Node to fetch(request, env)",
+      "openAuth() accepts only clients on this machine, and the client's address is unknown: mount the server with nodeListener(), or pass the bindings of Node to fetch(request, env)",
     );
   }
   if (isLoopbackName(plainAddress(peer))) return;
-  throw new ServerError("forbidden", "this server answers only its own machine");
+  throw new ServerError("forbidden", "this server answers only clients on its own machine");
 }
 
 const forwardedHeaders = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
 
-/** Refuses all but clients on this machine that came through no proxy. Throws `ServerError` (403). */
+/** Refuses all clients except those on this machine without a proxy. Throws `ServerError` (403). */
 export function assertLocal(request: Request, peer: string | undefined): void {
   const isNear = peer !== undefined && isLoopbackName(plainAddress(peer));
   const isForwarded = forwardedHeaders.some((name) => request.headers.has(name));
   if (isNear && !isForwarded && isLoopbackName(hostname(hostOf(request)))) return;
-  throw new ServerError("forbidden", "this is shown only on the server's own machine");
+  throw new ServerError("forbidden", "this page is available only on the server's own machine");
 }
 
 /** `::ffff:10.0.0.1` as `10.0.0.1`. */
@@ -70,7 +70,7 @@ export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-/** The answer to a browser that asks whether a page may call; undefined for other requests. */
+/** Answers a CORS preflight; returns `undefined` for other requests. */
 export function preflight(request: Request, { cors, headers: more }: OriginRules): Response | undefined {
   const origin = request.headers.get("origin");
   const isAsked = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
@@ -84,7 +84,7 @@ export function preflight(request: Request, { cors, headers: more }: OriginRules
   return new Response(null, { status: 204, headers });
 }
 
-/** Headers that let a page of a named origin read an answer; none for other requests. */
+/** Headers that let a page of an allowed origin read the answer; empty for other requests. */
 export function sharingHeaders(request: Request, { cors, headers }: OriginRules): Readonly<Record<string, string>> {
   if (cors.length === 0) return {};
   const origin = request.headers.get("origin");
@@ -95,7 +95,7 @@ export function isLoopbackName(name: string): boolean {
   return name === "localhost" || name === "::1" || /^127(?:\.\d{1,3}){3}$/.test(name);
 }
 
-/** The host that the client asked for, with its port. */
+/** The host and port that the client requested. */
 export function hostOf(request: Request): string {
   return (request.headers.get("host") ?? new URL(request.url).host).toLowerCase();
 }
@@ -104,7 +104,7 @@ function hostname(host: string): string {
   return host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
 }
 
-/** A proxy may have ended TLS, so only the hosts are compared. */
+/** Compares only the hosts, because a proxy may have ended TLS. */
 function isOwn(origin: string, host: string): boolean {
   return URL.canParse(origin) && new URL(origin).host === host;
 }

@@ -11,21 +11,24 @@ export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" 
   readonly key?: RequestKey | undefined;
 }
 
-/** What became of a message. */
+/** The outcome of a message. */
 export interface StartedTurn {
-  /** The agent that got the message. */
+  /** The agent that received the message. */
   readonly agent: Agent;
-  /** Its turn: a new one, or the one that waited. */
+  /** The new turn, or the turn that waited. */
   readonly turn: Turn;
-  /** Id of that turn. */
+  /** Id of the turn. */
   readonly turnId: string;
-  /** The turn had been started before, or the answer given, by a request with the same key. */
+  /** An earlier request with the same key already started the turn or gave the answer. */
   readonly isReplayed: boolean;
-  /** `answer`: it answered the open question of a waiting turn. `rejection`: it rejected the turn's approvals. */
+  /**
+   * Outcome. `answer`: the message answered the open question of a waiting turn. `rejection`: it rejected the turn's
+   * approvals.
+   */
   readonly became: "turn" | "answer" | "rejection";
 }
 
-/** The part of a caller that messages need. */
+/** The caller's operations that messages use. */
 interface Sender {
   readonly ownerId: string;
   readonly runtime: Pick<Runtime, "decide">;
@@ -48,11 +51,11 @@ interface WaitingTurn {
 }
 
 /**
- * Starts a turn, or answers the one that waits, with a message without a request id.
+ * Starts a turn, or answers the waiting one, with a message without a request id.
  *
- * A key means one turn or one decision of its agent. The transaction that starts the turn or stores the decision gives
- * the key its meaning, and refuses a key that means something else. So of several equal messages, at any time and in any
- * process, one takes effect, and the others find out what the effect was.
+ * A key belongs to one turn or one decision of its agent. The transaction that starts the turn or stores the decision
+ * also stores the key, and refuses a key that is used differently. So of several equal messages, at any time and in any
+ * process, one takes effect, and the others return its outcome.
  */
 export async function sendPlainMessage(sender: Sender, message: PlainMessage): Promise<StartedTurn> {
   const { agent, options } = message;
@@ -71,15 +74,15 @@ export async function sendPlainMessage(sender: Sender, message: PlainMessage): P
 }
 
 /**
- * Answers one turn with a message, and never starts another: for protocols in which a message can name its turn. With a
- * key it can be sent again, also after the turn has ended. Rejects with `AgentBusyError` unless the turn waits.
+ * Answers a given turn with a message, and never starts another: for protocols whose messages can name their turn. With
+ * a key it can be sent again, also after the turn has ended. Rejects with `AgentBusyError` unless the turn waits.
  */
 export async function answerTurn(sender: Sender, message: PlainMessage, turnId: string): Promise<StartedTurn> {
-  // The decision after the turn: an equal message may be answered in between.
+  // The decision is read after the turn, because an equal message may be answered in between.
   const waiting = await waitingTurnOf(message.agent);
   const earlier = await decidedWith(sender, message);
   if (earlier !== undefined) return await repeatIn(sender, message, { turnId, requestId: earlier });
-  if (waiting?.turnId !== turnId) throw new AgentBusyError("the turn waits for no answer");
+  if (waiting?.turnId !== turnId) throw new AgentBusyError("the turn is not waiting for an answer");
   try {
     return await answer(sender, message, waiting);
   } catch (error) {
@@ -89,7 +92,7 @@ export async function answerTurn(sender: Sender, message: PlainMessage, turnId: 
   }
 }
 
-/** The request that the message's key decided. */
+/** The id of the request that was decided with the message's key. */
 async function decidedWith(sender: Sender, { agent, options }: PlainMessage): Promise<string | undefined> {
   if (options.key === undefined) return undefined;
   const key = turnKeyOf(options.key);
@@ -107,12 +110,12 @@ async function repeatIn(
   return repeated;
 }
 
-/** Whether the refusal may be due to an earlier message with the same key. */
+/** Whether an earlier message with the same key may be the cause of the error. */
 function mayBeRepeated(error: unknown): boolean {
   return error instanceof AgentBusyError || isKeyTaken(error);
 }
 
-/** Whether a decision was refused because its key means something else. */
+/** Whether a decision was refused because its key is used differently. */
 export function isKeyTaken(error: unknown): error is RequestConflictError {
   return error instanceof RequestConflictError && error.details["key"] !== undefined;
 }
@@ -153,7 +156,7 @@ async function answer(
   return { agent, turn, turnId, isReplayed, became: "rejection" };
 }
 
-/** The outcome of a message whose key decided a request. */
+/** The outcome of a message whose key has decided a request. */
 async function repeat(sender: Sender, { agent, content }: PlainMessage, requestId: string): Promise<StartedTurn> {
   const { decision, decidedAt, decidedWith } = await sender.request(requestId);
   const text = textOf(content);
@@ -161,7 +164,7 @@ async function repeat(sender: Sender, { agent, content }: PlainMessage, requestI
   const said = isRejection ? decision.reason : decision?.result?.text;
   if (decidedWith === undefined || said !== text) throw keyReused();
   if (isRejection) {
-    // The process that rejected the first approval may have ended before it came to the others.
+    // The process that rejected the first approval may have died before it rejected the others.
     const left = (await agent.requests()).filter(
       ({ kind, openedAt }) => kind === "approval" && openedAt <= (decidedAt ?? 0),
     );
@@ -178,9 +181,9 @@ interface Rejection {
 }
 
 /**
- * Rejects approvals; one that another client has just rejected counts as rejected. The first rejection that this call makes
- * itself has the key. Rejects with `RequestConflictError` if it makes none, because nothing would hold the key.
- * Returns whether that rejection was made before.
+ * Rejects approvals; those that another client has just rejected count too. The first rejection by this call stores the
+ * key. Rejects with `RequestConflictError` if the call rejects none, because then nothing stores the key. Returns
+ * whether that rejection had been made before.
  */
 async function rejectAll(
   sender: Sender,

@@ -5,13 +5,13 @@ import { type Route, route } from "./route.ts";
 import type { Surface } from "./surface.ts";
 
 /**
- * The clients that see `/metrics`. `local`: those on the server's own machine. `open`: all, without names of tenants. `off`:
- * none. `{ scope }`: callers with that scope.
+ * Access to `/metrics`. `local`: clients on the server's own machine. `open`: all clients, without names of tenants.
+ * `off`: disabled. `{ scope }`: callers with that scope.
  */
 export type MetricsAccess = "local" | "open" | "off" | { readonly scope: string };
 
 export interface ProbeDependencies {
-  /** By tenant. */
+  /** Keyed by tenant. */
   readonly runtimes: Readonly<Record<string, Runtime>>;
   readonly metrics: RequestMetrics;
   readonly openStreams: () => number;
@@ -21,8 +21,8 @@ export interface ProbeDependencies {
 const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
- * `/healthz`: the process answers. `/readyz`: its runtimes are healthy, else 503. These two are public and say nothing
- * else. `/metrics`: counters, for those whom `access` names.
+ * `/healthz`: 200 while the process runs. `/readyz`: 200 while its runtimes are healthy, else 503. Both are public and
+ * contain no details. `/metrics`: counters, for clients that `access` allows.
  */
 export function probeSurface(dependencies: ProbeDependencies): Surface {
   const { runtimes } = dependencies;
@@ -32,16 +32,16 @@ export function probeSurface(dependencies: ProbeDependencies): Surface {
       ...shape,
       id: "healthz",
       path: "/healthz",
-      summary: "Whether the process answers",
-      responses: { 200: { description: "It does." } },
+      summary: "Whether the process runs",
+      responses: { 200: { description: "The process runs." } },
       handle: () => Response.json({ status: "ok" }),
     }),
     route({
       ...shape,
       id: "readyz",
       path: "/readyz",
-      summary: "Whether the server can take work",
-      responses: { 200: { description: "It can." }, 503: { description: "It cannot now.", isError: true } },
+      summary: "Whether the server is ready",
+      responses: { 200: { description: "Ready." }, 503: { description: "Not ready.", isError: true } },
       handle: async () => {
         const reports = await Promise.all(Object.values(runtimes).map((runtime) => runtime.health()));
         if (reports.every(({ isHealthy }) => isHealthy)) return Response.json({ status: "ok" });
@@ -66,7 +66,7 @@ function metricsRoutes({ runtimes, metrics, openStreams, access }: ProbeDependen
     responses: { 200: { description: "The counters.", media: "text/plain" } },
     handle: async (call) => {
       if (scope !== undefined && !call.identity.scopes.includes(scope)) {
-        throw new ServerError("forbidden", `the metrics take the scope "${scope}"`);
+        throw new ServerError("forbidden", `the metrics require the scope "${scope}"`);
       }
       const counted = Object.entries(runtimes).map(
         async ([tenant, runtime]) => [tenant, await runtime.metrics()] as const,

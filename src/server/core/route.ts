@@ -6,7 +6,7 @@ import type { SseFrame } from "./sse.ts";
 import type { WebhookRegistry } from "./webhooks.ts";
 
 export interface RouteResponse {
-  /** What the answer means. */
+  /** Meaning of the answer. */
   readonly description: string;
   /** Schema of a JSON body. Default: no body is described. */
   readonly schema?: z.ZodType | undefined;
@@ -18,55 +18,58 @@ export interface RouteResponse {
   readonly media?: string | undefined;
 }
 
-/** The part of a route that its OpenAPI document shows. */
+/** The properties of a route that its OpenAPI document shows. */
 export interface RouteShape {
   /** Unique in its surface: `startTurn`. */
   readonly id: string;
   /** Method of the requests. */
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** With parameters in braces: `/api/agents/{agentId}`. */
+  /** Path with parameters in braces: `/api/agents/{agentId}`. */
   readonly path: string;
-  /** `caller`: only with an identity, else 401. `local`: without one, only on the server's own machine, else 403. */
+  /**
+   * `caller`: requires an identity, else 401. `local`: without an identity, but only for clients on the server's own
+   * machine, else 403.
+   */
   readonly access: "public" | "local" | "caller";
-  /** One line on what it does. */
+  /** Summary on one line. */
   readonly summary: string;
-  /** More on what it does. Default: nothing. */
+  /** Further description. Default: none. */
   readonly description?: string | undefined;
-  /** Possible answers by status, for instance `200`. */
+  /** Possible answers, keyed by status such as `200`. */
   readonly responses: Readonly<Record<string, RouteResponse>>;
-  /** Longest body in bytes, where it differs from the server's limit. */
+  /** Maximum body length in bytes, if it differs from the server's limit. */
   readonly bodyBytes?: number | undefined;
 }
 
-/** One route. The same table feeds the router and the OpenAPI document. */
+/** One route, used by the router and for the OpenAPI document. */
 export interface Route extends RouteShape {
   /** Schema of the parameters of the path. Default: none are read. */
   readonly params?: z.ZodObject | undefined;
   /** Schema of the query. Default: none is read. */
   readonly query?: z.ZodObject | undefined;
-  /** Names in lower case. */
+  /** Schema of the headers, with names in lower case. */
   readonly headers?: z.ZodObject | undefined;
-  /** JSON; a request without a body is read as `undefined`. */
+  /** Schema of the JSON body; a request without a body is read as `undefined`. */
   readonly body?: z.ZodType | undefined;
-  /** How callers without an `Authorization` header are identified. Default: they are not. */
+  /** Identifies callers without an `Authorization` header. Default: they are not identified. */
   readonly identify?: Identify | undefined;
-  /** Answers a request that fits the schemas. An error that it throws becomes the surface's error answer. */
+  /** Answers a valid request. A thrown error becomes the surface's error answer. */
   readonly handle: (call: Call) => Response | Promise<Response>;
 }
 
 /**
  * Returns the sender of a request without an `Authorization` header, for clients that cannot send one, or `null` if the
- * sender is not known. Called before the server's own `authenticate`, with the parameters and the query as they came, and
- * the time now.
+ * sender is unknown. Called before the server's own `authenticate`, with the raw parameters and query, and the current
+ * time.
  */
 export type Identify = (
   given: { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams },
   now: number,
 ) => Identity | null | Promise<Identity | null>;
 
-/** A request to a route, checked by its schemas. */
+/** A request to a route, validated by its schemas. */
 export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body = unknown> {
-  /** Its body has been read if the route declares one. */
+  /** The HTTP request; its body is consumed if the route declares one. */
   readonly request: Request;
   /** Parameters of the path. */
   readonly params: Params;
@@ -74,11 +77,11 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
   readonly query: Query;
   /** The headers that the route declares. */
   readonly headers: Headers;
-  /** The body; undefined where the route declares none. */
+  /** The body; `undefined` if the route declares none. */
   readonly body: Body;
-  /** Throws `InvariantError` on public routes. */
+  /** The caller's identity. Throws `InvariantError` on public routes. */
   readonly identity: Identity;
-  /** Throws `InvariantError` on public routes. */
+  /** The caller's operations. Throws `InvariantError` on public routes. */
   readonly caller: Caller;
   /** Id of the request, for logs. */
   readonly requestId: string;
@@ -88,23 +91,23 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
   readonly clock: Clock;
   /** Longest wait of a blocking call, in milliseconds. */
   readonly waitMs: number;
-  /** Undefined where the server tells no receivers. */
+  /** `undefined` if the server sends no webhooks. */
   readonly webhooks: WebhookRegistry | undefined;
   /** The header `Idempotency-Key`: 1 to 255 visible ASCII characters. */
   readonly idempotencyKey: string | undefined;
-  /** The address of the server, as the client wrote it: `http://127.0.0.1:8080`, with `basePath` if there is one. */
+  /** The server's address as the client wrote it: `http://127.0.0.1:8080`, with the `basePath` if set. */
   readonly origin: string;
   /**
-   * Answers with server-sent events. The first frame is taken before the headers, so that an early error has its status.
-   * Throws `ServerError` (429) when the caller or the server has too many streams.
+   * Answers with server-sent events. The first frame is read before the headers are sent, so that an early error has
+   * its own status. Throws `ServerError` (429) when the caller or the server has too many streams.
    */
   stream(
     open: (signal: AbortSignal) => AsyncIterable<SseFrame>,
     init?: { readonly headers?: Readonly<Record<string, string>> | undefined },
   ): Promise<Response>;
   /**
-   * Waits for work for at most `ms`, by default `waitMs`, and until the client leaves; undefined if it is not done by
-   * then, and at once where the caller or the server has too many waiting requests.
+   * Waits for work for at most `ms`, by default `waitMs`, and until the client leaves; `undefined` if the work is not
+   * done by then. Returns `undefined` at once if the caller or the server has too many waiting requests.
    */
   within<T>(work: Promise<T>, ms?: number): Promise<{ readonly value: T } | undefined>;
 }
@@ -122,7 +125,7 @@ interface RouteSchemas<Params, Query, Headers, Body> {
   readonly body?: Body;
 }
 
-/** Makes a route whose handler gets what its schemas give. */
+/** Creates a route whose handler gets the values typed by its schemas. */
 export function route<
   Params extends z.ZodObject | undefined = undefined,
   Query extends z.ZodObject | undefined = undefined,
@@ -137,6 +140,6 @@ export function route<
       ) => Response | Promise<Response>;
     },
 ): Route {
-  // The router gives each handler what the schemas of its own route gave.
+  // The router only calls a handler with values of its own schemas.
   return given as unknown as Route;
 }

@@ -4,52 +4,52 @@ import { parseCursor, type TroupeEvent } from "../../state/index.ts";
 
 /** One server-sent event. */
 export interface SseFrame {
-  /** Where a client continues: `Last-Event-ID` of its next request. One line. */
+  /** `Last-Event-ID` of the client's next request. Must not contain line breaks. */
   readonly id?: string | undefined;
-  /** One line. */
+  /** Event type. Must not contain line breaks. */
   readonly event?: string | undefined;
   /** Usually JSON. */
   readonly data: string;
 }
 
-/** An event of a tree. Only durable events have an id, so `Last-Event-ID` is a cursor that `follow` takes. */
+/** Frame of a tree's event. Only durable events have an id, so that `Last-Event-ID` is a cursor for `follow`. */
 export function eventFrame(event: TroupeEvent): SseFrame {
   return { id: event.cursor ?? undefined, event: event.type, data: JSON.stringify(event) };
 }
 
-/** The cursor in `Last-Event-ID`. Throws `InvalidInputError` for anything else in it. */
+/** The cursor in `Last-Event-ID`. Throws `InvalidInputError` for other values. */
 export function resumePoint(request: Request): string | undefined {
   const id = request.headers.get("last-event-id") ?? "";
   if (id === "") return undefined;
   if (parseCursor(id)) return id;
-  throw new InvalidInputError("Last-Event-ID is not a cursor: send the id of the last event that you have");
+  throw new InvalidInputError("Last-Event-ID is not a cursor: send the id of the last event that you received");
 }
 
 export interface SseOptions {
   readonly clock: Clock;
-  /** Milliseconds after the last frame until a comment is sent, so that proxies keep the connection. */
+  /** Milliseconds without frames before a keep-alive comment is sent for proxies. */
   readonly keepAliveMs: number;
-  /** Milliseconds after which a client that takes nothing is dropped. */
+  /** Milliseconds after which a client that reads nothing is dropped. */
   readonly stallMs: number;
-  /** Milliseconds for the first frame, until the headers are sent without it. */
+  /** Milliseconds to wait for the first frame before the headers are sent without it. */
   readonly firstFrameMs: number;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Aborts when the server closes: the stream ends. */
+  /** Aborts when the server closes, which ends the stream. */
   readonly closing: AbortSignal;
-  /** Cuts the connection without a word, where the server can. */
+  /** Closes the connection abruptly, if the server can. */
   readonly cut: (() => void) | undefined;
   /** Called once, when the stream has ended for any reason. */
   readonly onEnd: () => void;
-  /** Called with an error that came after the headers. */
+  /** Called with an error after the headers were sent. */
   readonly onError: (error: unknown) => void;
 }
 
 const KEEP_ALIVE = ": keep-alive\n\n";
 
 /**
- * Answers with server-sent events. The stream is pulled: the next frame is asked for when the client has taken the last
- * one, so a client that does not read holds one frame, and is dropped after `stallMs`. An error before the first frame
- * rejects; a later one cuts the connection, and the client continues after its last id.
+ * Answers with server-sent events. The stream is pulled: the next frame is requested once the client has read the last
+ * one. A client that does not read therefore buffers one frame, and is dropped after `stallMs`. An error before the
+ * first frame rejects; a later one cuts the connection, and the client continues after its last id.
  * @param open Gets a signal that aborts when the client has left.
  */
 export async function sseResponse(
@@ -80,7 +80,7 @@ class PulledFrames {
   readonly #left = new AbortController();
   readonly #iterator: AsyncIterator<SseFrame>;
   readonly #encoder = new TextEncoder();
-  /** Asked for and not yet taken: a keep-alive does not lose it. */
+  /** The requested frame; kept while a keep-alive is sent. */
   #next: Promise<IteratorResult<SseFrame, unknown>> | undefined;
   #cancelStall: (() => void) | undefined;
   #hasEnded = false;
@@ -90,7 +90,7 @@ class PulledFrames {
     this.#iterator = open(this.#left.signal)[Symbol.asyncIterator]();
   }
 
-  /** Resolves when the first frame is there, or its time is over. */
+  /** Resolves with the first frame or after its timeout. */
   async first(): Promise<void> {
     await this.#take(this.#options.firstFrameMs);
   }
@@ -110,7 +110,7 @@ class PulledFrames {
     this.#hasEnded = true;
     this.#cancelStall?.();
     this.#left.abort();
-    // A pending read ends by the signal; its outcome has no reader.
+    // The signal ends a pending read, whose outcome is ignored.
     this.#next?.catch(() => undefined);
     void Promise.resolve(this.#iterator.return?.()).catch(() => undefined);
     this.#options.onEnd();
@@ -153,7 +153,7 @@ class PulledFrames {
     }
   }
 
-  /** The next pull comes when the client has taken this frame. */
+  /** Drops the client unless it reads this frame in time. */
   #awaitReader(controller: ReadableStreamDefaultController<Uint8Array>): void {
     const { clock, stallMs } = this.#options;
     this.#cancelStall = clock.setDelay(stallMs, () => {
@@ -161,7 +161,9 @@ class PulledFrames {
     });
   }
 
-  /** Ends without a proper end, so that the client knows that something is missing. Servers may show the error's text. */
+  /**
+   * Ends the stream with an error, so that the client knows that frames are missing. Servers may show the error's text.
+   */
   #drop(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.end();
     const { cut } = this.#options;
@@ -175,7 +177,7 @@ function textOfFrame({ id, event, data }: SseFrame): string {
   return `${id === undefined ? "" : `id: ${oneLine(id)}\n`}${event === undefined ? "" : `event: ${oneLine(event)}\n`}${lines.join("")}\n`;
 }
 
-/** A line break would begin another field. */
+/** A line break would start another field. */
 function oneLine(text: string): string {
   return text.replaceAll(/[\r\n\0]/g, " ");
 }

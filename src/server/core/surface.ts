@@ -2,23 +2,26 @@ import type { Failure } from "./failures.ts";
 import type { Route } from "./route.ts";
 import type { WebhookForm } from "./webhooks.ts";
 
-/** A protocol that a server speaks: its routes, and the form of its errors. */
+/** A protocol of a server: its routes and the form of its errors. */
 export interface Surface {
-  /** Unique in its server; also the label of its routes in logs and metrics. */
+  /** Unique in its server; also the route label in logs and metrics. */
   readonly name: string;
-  /** Prefixes of its paths, as `/api`. A request below one of them that matches no route gets this surface's error form. */
+  /**
+   * Its path prefixes, such as `/api`. A request below one of them without a matching route gets this surface's error
+   * form.
+   */
   readonly paths: readonly string[];
-  /** Its routes; the first that fits a request answers it. */
+  /** Its routes; the first match answers. */
   readonly routes: readonly Route[];
-  /** Gives an error the form of the protocol. */
+  /** Converts an error to the form of the protocol. */
   failure(failure: Failure, request: Request): Response | Promise<Response>;
-  /** Headers that pages of other origins may send and read, besides those of all surfaces. In lower case. */
+  /** Headers that pages of other origins may send and read, in addition to those of all surfaces. In lower case. */
   readonly headers?: readonly string[] | undefined;
   /**
-   * How another caller's agent, turn or request is answered: like an unknown id, or like a request without a token.
+   * Answer to requests for another caller's agent, turn or request: as for an unknown id, or as for a missing token.
    * Default `not_found`.
    */
   readonly strangers?: "not_found" | "unauthenticated" | undefined;
-  /** How receivers that were named on this surface are told what happens. Default: it has none. */
+  /** Webhooks of this surface's turns. Default: none. */
   readonly webhooks?: WebhookForm | undefined;
 }

@@ -2,7 +2,7 @@ import type { AgentDefinition } from "../../agents/index.ts";
 import { type Budget, type LimitName, limitNameSchema, limitsOf } from "../../budget/index.ts";
 import { PolicyRefusedError } from "../../errors/index.ts";
 
-/** The fields of a budget by the limits that they set. */
+/** The budget field of each limit. */
 const fieldOfLimit: Readonly<Record<LimitName, string>> = {
   maxSteps: "maxSteps",
   maxTreeSteps: "maxTreeSteps",
@@ -15,8 +15,8 @@ const fieldOfLimit: Readonly<Record<LimitName, string>> = {
 };
 
 /**
- * A caller may lower the limits that the agent's definition sets for a turn, and not raise them, or callers would decide
- * what the operator pays. Throws `PolicyRefusedError` that names the field.
+ * Throws `PolicyRefusedError` naming the field if a caller raises a limit of the agent's definition for a turn. Callers
+ * may only lower these limits, because the operator pays.
  */
 export function assertNotRaised(
   definition: AgentDefinition | undefined,
@@ -30,6 +30,6 @@ export function assertNotRaised(
   const isLoosened = asked.strict === false && own.strict === true;
   if (field === undefined && !isLoosened) return;
   throw new PolicyRefusedError(
-    `budget.${field ?? "strict"} goes beyond the agent's own limit; a caller may lower the limits of a turn, not raise them`,
+    `budget.${field ?? "strict"} exceeds the agent's own limit; a caller may only lower the limits of a turn`,
   );
 }

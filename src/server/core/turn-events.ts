@@ -11,8 +11,8 @@ import type { Caller } from "./caller.ts";
 import type { StartedTurn } from "./plain-message.ts";
 
 /**
- * The events of one turn and of everything below it, up to its end, after a cursor of its tree. `turn` itself can be
- * iterated too, but that neither begins after a cursor nor ends with a signal.
+ * The events of one turn and its subagents after a cursor of the tree, up to the turn's end. Unlike iteration of
+ * `turn`, it starts after a cursor and ends with a signal.
  */
 export async function* turnEvents(
   caller: Caller,
@@ -20,7 +20,7 @@ export async function* turnEvents(
   { after, signal }: { readonly after: string | undefined; readonly signal: AbortSignal },
 ): AsyncGenerator<TroupeEvent, void, undefined> {
   const below = new BelowTurn(caller, turnId);
-  // The cursor may be that of the end, after which nothing comes: an ended turn is read from the beginning.
+  // No event follows the cursor of a turn's end, so an ended turn is read from the beginning.
   const hasEnded = after !== undefined && "stopReason" in (await turn.current());
   const reading = { after: hasEnded ? undefined : after, signal };
   for await (const event of caller.events(agent.rootAgentId, reading)) {
@@ -31,8 +31,8 @@ export async function* turnEvents(
 }
 
 /**
- * The events of one turn and of everything below it after a cursor, until the turn ends, or waits for a decision or a
- * resume, and all that are stored by then. Returns the turn at rest, or `undefined` when the signal aborts because the
+ * The events of one turn and its subagents after a cursor, until the turn ends, or waits for a decision or a resume;
+ * includes all events stored by then. Returns the turn at rest, or `undefined` when the signal aborts because the
  * reader has left.
  */
 export async function* eventsUntilRest(
@@ -54,7 +54,7 @@ export async function* eventsUntilRest(
       const news = await Promise.race([events.next(), waits, gone]);
       if (news === "gone" || signal.aborted) return undefined;
       if ("status" in news) {
-        // The reader may be behind what is stored, which is all there is while the turn waits.
+        // While the turn waits, no new events are stored; the reader may still be behind the stored ones.
         left.abort();
         for (const event of await storedTurnEvents(caller, followed, last)) yield event;
         return news;
@@ -74,12 +74,12 @@ function waitOf({ turn }: Pick<StartedTurn, "turn">): Promise<TurnRest> {
   turn.settled.then((rest) => {
     if (rest.status === "waiting") resolve(rest);
   }, reject);
-  // When the last event is read first, no caller awaits this promise, which rejects if the runtime is shut down.
+  // If the last event is read first, no caller awaits this promise, which rejects if the runtime is shut down.
   promise.catch(() => undefined);
   return promise;
 }
 
-/** The stored message that an event is about: an answer of the model, or the result of a call. */
+/** The stored message of an event: a model's answer, or a call's result. */
 export async function messageOfEvent({ runtime }: Caller, event: TroupeEvent): Promise<Message | undefined> {
   const id = messageIdOf(event);
   if (id === undefined) return undefined;
@@ -94,8 +94,8 @@ function messageIdOf(event: TroupeEvent): string | undefined {
 }
 
 /**
- * What is stored of one turn and of everything below it after a cursor of its tree, at the time of the call: the list that
- * a stream would come to if it ended now.
+ * The stored events of one turn and its subagents after a cursor, at the time of the call; equal to the events of a
+ * stream that ends now.
  */
 export async function storedTurnEvents(
   caller: Caller,
@@ -122,7 +122,7 @@ export async function storedTurnEvents(
 
 const ROWS_AT_A_TIME = 200;
 
-/** Whether an event comes in the journal at a cursor or before it. */
+/** Whether an event's cursor is at or before a cursor. */
 function isUpTo(cursor: string | null, limit: string): boolean {
   const [one, other] = [parseCursor(cursor ?? ""), parseCursor(limit)];
   if (!one || !other) return false;
@@ -133,7 +133,7 @@ function isEnd({ type }: TroupeEvent): boolean {
   return type === "turn.completed" || type === "turn.stopped" || type === "turn.failed";
 }
 
-/** Which agents of a tree were spawned under one turn, directly or not. */
+/** Tracks which agents of a tree were spawned under one turn, directly or indirectly. */
 class BelowTurn {
   readonly #caller: Caller;
   readonly #turnId: string;
@@ -149,12 +149,12 @@ class BelowTurn {
     const { agentId, rootAgentId } = event;
     if (!this.#known.has(agentId)) await this.#readTree(rootAgentId);
     const isBelow = this.#known.get(agentId) ?? false;
-    // A spawn is told before anything of the child itself.
+    // The spawn event precedes all events of the child.
     if (event.type === "subagent.spawned") this.#known.set(event.childId, isBelow || event.turnId === this.#turnId);
     return isBelow;
   }
 
-  /** For a stream that begins after the spawn: the records say under which turn it was. */
+  /** Reads the records, for a stream that starts after the spawn event. */
   async #readTree(rootAgentId: string): Promise<void> {
     const { runtime } = this.#caller;
     const records = await runtime.list({ rootAgentId, limit: Number.MAX_SAFE_INTEGER });
@@ -167,7 +167,7 @@ class BelowTurn {
   }
 }
 
-/** The checked answer of a result. The journal holds it as JSON. */
+/** The validated output of a result, which the journal stores as JSON. */
 export function outputOf({ output }: Pick<TurnResult, "output">): Json | undefined {
   return output as Json | undefined;
 }

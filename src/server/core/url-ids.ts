@@ -1,12 +1,12 @@
 /**
- * Ids in URLs. A `#` would begin the fragment, so a turn is `desk-7.3` and a request of it `desk-7.3:2:0:1`: the last
- * point before the first colon separates agent and number. Agents' ids may hold points themselves.
+ * Ids in URLs. A `#` would start the fragment, so a turn is `desk-7.3` and its request `desk-7.3:2:0:1`: the last dot
+ * before the first colon separates agent and number. Agents' ids may contain dots themselves.
  */
 export function urlIdOf(id: string): string {
   return id.replace("#", ".");
 }
 
-/** The inverse of `urlIdOf`, for turns, calls and requests. A text that is no such id stays as it is: nothing has it. */
+/** The inverse of `urlIdOf`, for turns, calls and requests. Other text is returned unchanged; no object has that id. */
 export function idOfUrl(text: string): string {
   const colon = text.indexOf(":");
   const turn = colon < 0 ? text : text.slice(0, colon);
@@ -15,12 +15,12 @@ export function idOfUrl(text: string): string {
   return `${turn.slice(0, point)}#${text.slice(point + 1)}`;
 }
 
-/** An id in the form of other protocols: `prefix_` and base64url. */
+/** Encodes an id for other protocols: `prefix_` and base64url. */
 export function sealedId(prefix: string, id: string): string {
   return `${prefix}_${Buffer.from(id).toString("base64url")}`;
 }
 
-/** The inverse of `sealedId`; undefined for any other text. */
+/** The inverse of `sealedId`; `undefined` for other text. */
 export function openedId(prefix: string, text: string): string | undefined {
   if (!text.startsWith(`${prefix}_`)) return undefined;
   const id = Buffer.from(text.slice(prefix.length + 1), "base64url").toString();

@@ -5,73 +5,73 @@ export type { Webhook } from "../../state/index.ts";
 
 /** One request to a receiver. */
 export interface Notification {
-  /** The same when it is sent again, so that receivers can drop it: visible ASCII. */
+  /** The same when the notification is sent again, so that receivers can drop duplicates. Visible ASCII. */
   readonly id: string;
   /** Sent as JSON. */
   readonly body: object;
 }
 
-/** What a receiver is to be told next, and where it is afterwards. */
+/** The next notifications to a receiver, and the receiver's state afterwards. */
 export interface TellingStep {
-  /** In order; they are sent again together, if one of them cannot be delivered. */
+  /** In order; all are sent again if one of them cannot be delivered. */
   readonly notifications: readonly Notification[];
-  /** The row of the tree up to which it has then been told. */
+  /** The row of the tree up to which the notifications report. */
   readonly cursor: number;
-  /** Facts of the surface on what was told, kept for the next step. */
+  /** The surface's data about sent notifications, stored for the next step. */
   readonly told: Json;
-  /** Nothing will follow, and the webhook is removed. */
+  /** No notifications will follow, and the webhook is removed. */
   readonly isOver: boolean;
 }
 
-/** How a surface tells the receivers that were named on it. */
+/** How a surface notifies its receivers. */
 export interface WebhookForm {
   /** Media type of the bodies. */
   readonly contentType: string;
-  /** Headers by which a receiver knows the sender. */
+  /** Headers that authenticate the sender to the receiver. */
   headers(secrets: JsonObject): Readonly<Record<string, string>>;
   /**
-   * What comes after the cursor of a webhook, read from the store; `undefined` if nothing has come yet. The same cursor
-   * gives notifications with the same ids. Rejects with `NotFoundError` when its turn is gone.
+   * Reads the notifications after the webhook's cursor from the store; `undefined` if there are none yet. The same
+   * cursor returns notifications with the same ids. Rejects with `NotFoundError` if the turn was deleted.
    */
   next(caller: Caller, webhook: Webhook): Promise<TellingStep | undefined>;
 }
 
-/** The turn that webhooks are about, on one surface. */
+/** The turn of webhooks, on one surface. */
 export interface WebhookSubject {
   /** Name of the surface. */
   readonly surface: string;
-  /** The turn that the webhook is about. */
+  /** The turn that the webhook reports on. */
   readonly turnId: string;
 }
 
-/** A webhook that a client asks for. */
+/** A webhook to add. */
 export interface NewWebhook extends WebhookSubject {
-  /** Replaces the one of this name, and then begins anew. */
+  /** Replaces the turn's webhook of the same name, which then starts again. */
   readonly name: string;
-  /** Address that is called. An address inside the operator's network is refused. */
+  /** The URL to call. Addresses inside the operator's network are refused. */
   readonly url: string;
-  /** Encrypted before anything is stored, and shown to the receiver alone. */
+  /** Encrypted before they are stored, and only sent to the receiver. */
   readonly secrets: JsonObject;
-  /** Facts of the surface, kept with the webhook. */
+  /** The surface's data, stored with the webhook. */
   readonly details: JsonObject;
 }
 
 /**
- * Tells receivers outside what happens in turns. The caller must have looked the turn up before: what belongs to others
- * is not found.
+ * Notifies external receivers of events in turns. The caller must have looked up the turn before, so that turns of
+ * other callers are not found.
  */
 export interface WebhookRegistry {
-  /** Rejects with `InvalidInputError` for an address that is never called. */
+  /** Rejects with `InvalidInputError` for a forbidden address. */
   assertUrl(url: string): Promise<void>;
   /**
-   * Stores a webhook. Rejects with `InvalidInputError` for a forbidden address and for more than 20 of one turn, and with
-   * `UnsupportedError` when the turn is not stored.
+   * Stores a webhook. Rejects with `InvalidInputError` for a forbidden address and for more than 20 webhooks of one
+   * turn, and with `UnsupportedError` if the turn is not stored.
    */
   put(caller: Caller, webhook: NewWebhook): Promise<Webhook>;
-  /** Rejects with `InvalidInputError` when the turn has 20 others already. */
+  /** Rejects with `InvalidInputError` if the turn already has 20 other webhooks. */
   assertRoom(caller: Caller, place: WebhookSubject, name: string): Promise<void>;
-  /** Those of a turn, in the order of their names. */
+  /** The webhooks of a turn, ordered by name. */
   list(caller: Caller, place: WebhookSubject): Promise<readonly Webhook[]>;
-  /** False if there was none. */
+  /** Returns whether the webhook existed. */
   remove(caller: Caller, place: WebhookSubject, name: string): Promise<boolean>;
 }

@@ -7,7 +7,7 @@ import { GAP } from "./chat-request.ts";
 import type { ProtocolError } from "./protocol-errors.ts";
 import { answerTo, shownItems } from "./shown-history.ts";
 
-/** The tokens of a turn so far, those of its subagents included. */
+/** Tokens of a turn so far, including its subagents. */
 export interface ChatUsage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
@@ -22,14 +22,14 @@ interface ChatToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** An answer as it is when its turn has ended or waits for a decision. */
+/** The answer of a turn that has ended or waits for a decision. */
 export interface ChatAnswer {
   readonly text: string;
-  /** Only calls of the client's own tools. */
+  /** Calls of the client's tools only. */
   readonly toolCalls: readonly ChatToolCall[];
   readonly finishReason: "stop" | "length" | "tool_calls" | "content_filter";
   readonly usage: ChatUsage;
-  /** What the protocol has no place for. */
+  /** troupe's additional fields. */
   readonly more: JsonObject;
 }
 
@@ -45,7 +45,7 @@ export async function usageOf({ runtime }: Pick<Caller, "runtime">, { agent, tur
   };
 }
 
-/** The text that answers a request, as far as it is stored, and the last step that it has. */
+/** The stored part of a request's answer, and its last step. */
 export async function storedText(
   { caller, chat }: Asking,
   { agent, saidId, turnId }: Answering,
@@ -57,7 +57,7 @@ export async function storedText(
   return { text: items.map(({ text }) => text).join(GAP), step: Math.max(0, ...steps.filter(Number.isFinite)) };
 }
 
-/** What a turn at rest says; an error for a turn that has failed or is paused. */
+/** The answer of a turn at rest; an error for a turn that has failed or is paused. */
 export async function answerOf(
   asking: Asking,
   answering: Answering,
@@ -73,7 +73,7 @@ export async function answerOf(
   }
   if (rest.status === "waiting" && rest.reason === "paused") {
     return {
-      message: "the agent is paused; ask again when it is resumed",
+      message: "the agent is paused; send the request again when it is resumed",
       type: "server_error",
       param: null,
       code: "paused",
@@ -102,7 +102,7 @@ function finishReasonOf(rest: TurnRest): ChatAnswer["finishReason"] {
   return last?.inference?.finishReason === "content_filter" ? "content_filter" : "length";
 }
 
-/** What is the same at the beginning of an answer: its agent and its turn. */
+/** The `troupe` fields at the start of an answer: its agent and its turn. */
 export function troupeFields({ conversation }: Pick<Asking, "conversation">, { agent, turnId }: Answering): JsonObject {
   return {
     agentId: agent.agentId,

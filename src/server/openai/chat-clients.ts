@@ -2,20 +2,20 @@ import type { Clock } from "../../base/index.ts";
 import type { Turn } from "../../runtime/index.ts";
 import type { AgentRequest } from "../../state/index.ts";
 
-/** How long a client may be away before its turn is ended, in milliseconds. */
+/** Time for an absent client to return before its turn is ended, in milliseconds. */
 const AWAY_MS = 10_000;
-/** How long a turn waits for results of its client's tools, in milliseconds. */
+/** Maximum wait of a turn for results of its client's tools, in milliseconds. */
 const RESULTS_MS = 3_600_000;
 
 interface Present {
   count: number;
-  /** Stops the timer that would end the turn. */
+  /** Stops the timer that ends the turn. */
   cancel: (() => void) | undefined;
 }
 
 /**
- * The clients of requests without a conversation, on this server. No other client can read the answer, so a turn is ended
- * when its client has left, and does not come back with the same request.
+ * Tracks the clients of requests without a conversation on this server. Only they can read the answer, so a turn is
+ * ended if its client leaves and does not return with the same request.
  */
 export class ChatClients {
   readonly #clock: Clock;
@@ -25,7 +25,10 @@ export class ChatClients {
     this.#clock = clock;
   }
 
-  /** A client waits for a turn, until the returned function is called. `left`: it has gone without the answer. */
+  /**
+   * Registers a client that waits for a turn, until the returned function is called. `left`: it disconnected without
+   * the answer.
+   */
   enter({ turn, turnId }: { readonly turn: Turn; readonly turnId: string }): (left: boolean) => void {
     const present = this.#present.get(turnId) ?? { count: 0, cancel: undefined };
     this.#present.set(turnId, present);
@@ -43,7 +46,7 @@ export class ChatClients {
     };
   }
 
-  /** A turn waits for results of its client's tools, and is ended when they never come. */
+  /** Ends a turn that waits for results of its client's tools, unless they arrive in time. */
   awaitResults(
     { turn, turnId }: { readonly turn: Turn; readonly turnId: string },
     requests: readonly Pick<AgentRequest, "requestId">[],
@@ -51,7 +54,7 @@ export class ChatClients {
     this.#endLater(turnId, RESULTS_MS, async () => {
       const now = await turn.current();
       const open = now.status === "waiting" && now.reason === "request" ? now.requests : [];
-      // Results may have come at another server.
+      // Another server may have received the results.
       const isSame = open.some(({ requestId }) => requests.some((request) => request.requestId === requestId));
       if (isSame) await turn.abort("its client never sent the results of its tools");
     });
@@ -63,7 +66,7 @@ export class ChatClients {
     present.cancel?.();
     present.cancel = this.#clock.setDelay(ms, () => {
       this.#present.delete(turnId);
-      // A runtime that was shut down meanwhile has ended it for now, or has handed it over.
+      // A runtime that was shut down meanwhile has suspended the turn or handed it over.
       end().catch(() => undefined);
     });
   }

@@ -31,7 +31,7 @@ const toolSchema = z.looseObject({
     .optional(),
 });
 
-/** The body of a completion. What is not named here is not looked at. */
+/** The body of a completion. Other fields are ignored. */
 export const chatBodySchema = z
   .looseObject({
     model: z.string().meta({ description: "Name of a definition." }),
@@ -52,13 +52,13 @@ export const chatBodySchema = z
   .meta({ id: "ChatCompletionRequest" });
 export type ChatBody = z.output<typeof chatBodySchema>;
 
-/** A message of the conversation as the client has it, without the parts that only its tools have seen. */
+/** A message of the client's conversation, without tool calls and results. */
 export interface Block {
   readonly role: "user" | "assistant";
   readonly text: string;
 }
 
-/** A result of a tool of the client. */
+/** A result of a client's tool. */
 export interface ToolResult {
   readonly toolCallId: string;
   readonly text: string;
@@ -66,22 +66,22 @@ export interface ToolResult {
 
 export interface ChatRequest {
   readonly definition: AgentDefinition;
-  /** What was said up to the last answer, to compare it with what is stored. */
+  /** Messages up to the last answer, to compare with the stored ones. */
   readonly history: readonly Block[];
-  /** The same, and before it what the application wants of the agent, for an agent that begins with it. */
+  /** The application's instructions and the messages up to the last answer, for a new agent. */
   readonly seeds: readonly { readonly role: "user" | "assistant"; readonly content: Content }[];
-  /** What the user says after it; `null` if only results of tools follow. */
+  /** The user's input after the last answer; `null` if only results of tools follow. */
   readonly said: Content | null;
   readonly results: readonly ToolResult[];
   readonly clientTools: NonNullable<StartTurnOptions["clientTools"]>;
 }
 
-/** Begins the message with what the system messages of a client say. */
+/** Precedes the text of a client's system messages. */
 export const PREFACE = "The application gave these instructions:\n";
 
 /**
- * Reads a body. Throws `ServerError` (400) for what the agent cannot do: it names the parameter. Parameters that shape the
- * answer alone are for the definition to set, and are ignored.
+ * Reads a body. Throws `ServerError` (400) naming the parameter for what agents do not support. Parameters that only
+ * tune the answer are ignored, because the definition sets them.
  */
 export function readChat(
   body: ChatBody,
@@ -97,14 +97,14 @@ export function readChat(
   const said = placed.filter(({ message }) => message.role === "user");
   const results = placed.filter(({ message }) => message.role === "tool");
   if (said.length === 0 && results.length === 0) {
-    throw badRequest("the last message must be one of the user, or the result of a tool", { param: "messages" });
+    throw badRequest("the last message must be a user message or the result of a tool", { param: "messages" });
   }
   if (said.length > 0 && results.length > 0) {
-    const way = "send the results first, and the message when they are answered";
-    throw badRequest(`results of tools and a new message cannot come together: ${way}`, { param: "messages" });
+    const way = "send the results first, and the message after their answer";
+    throw badRequest(`a request accepts results of tools or a new message, not both: ${way}`, { param: "messages" });
   }
   if (results.length > MOST_ANSWERS) {
-    throw badRequest(`a request takes at most ${MOST_ANSWERS} results of tools; it has ${results.length}`, {
+    throw badRequest(`a request accepts at most ${MOST_ANSWERS} results of tools; it has ${results.length}`, {
       param: "messages",
     });
   }
@@ -122,17 +122,17 @@ export function readChat(
   };
 }
 
-/** The refusal of a parameter that would make the answer another one. */
+/** The error for a parameter that would change the meaning of the answer. */
 export function unsupported(param: string, why: string): ServerError {
   return badRequest(`${param}: ${why}`, { param, code: "unsupported_parameter" });
 }
 
-/** Parameters that change what an answer is, and not only how it is found. */
+/** Refuses parameters that change the meaning of the answer; others are ignored. */
 function assertSupported({ n, stop, logprobs, modalities, ...body }: ChatBody): void {
-  if (n !== undefined && n !== null && n !== 1) throw unsupported("n", "an agent gives one answer");
+  if (n !== undefined && n !== null && n !== 1) throw unsupported("n", "an agent returns one answer");
   const stops = [stop ?? []].flat();
-  if (stops.length > 0) throw unsupported("stop", "an agent's answer is not cut at a text");
-  if (logprobs === true) throw unsupported("logprobs", "an agent's answer has none");
+  if (stops.length > 0) throw unsupported("stop", "agents do not support stop sequences");
+  if (logprobs === true) throw unsupported("logprobs", "agents return no log probabilities");
   if (modalities?.some((kind) => kind !== "text")) throw unsupported("modalities", "an agent answers with text");
   if (body["audio"] !== undefined && body["audio"] !== null) throw unsupported("audio", "an agent answers with text");
   for (const name of ["functions", "function_call"]) {
@@ -142,13 +142,13 @@ function assertSupported({ n, stop, logprobs, modalities, ...body }: ChatBody): 
   if (body.stream_options && body.stream !== true) throw unsupported("stream_options", "only with stream: true");
 }
 
-/** A form that a client wants of an answer: `text`, `json_object`, or `json_schema` with a schema. */
+/** The response format that a client requests: `text`, `json_object`, or `json_schema` with a schema. */
 export interface AskedFormat {
   readonly type: string;
   readonly schema?: unknown;
 }
 
-/** Throws `ServerError` (400) that names the parameter, for a form that the agent does not answer in. */
+/** Throws `ServerError` (400) naming the parameter if the agent does not answer in this format. */
 export function assertFormat(
   format: AskedFormat | null | undefined,
   { name, output, responseFormat }: AgentDefinition,
@@ -161,17 +161,14 @@ export function assertFormat(
   if (format.type === "json_schema" && output !== null) {
     const { schema } = format;
     if (schema === undefined || shapeOf(schema) === shapeOf(output.jsonSchema)) return;
-    throw unsupported(param, `"${name}" answers by a schema of its own: ${JSON.stringify(output.jsonSchema)}`);
+    throw unsupported(param, `"${name}" has its own output schema: ${JSON.stringify(output.jsonSchema)}`);
   }
-  throw unsupported(
-    param,
-    `${asked} takes an agent whose definition has an \`output\`, and that of "${name}" has none`,
-  );
+  throw unsupported(param, `${asked} requires an agent whose definition has an \`output\`; "${name}" has none`);
 }
 
 const notesOfSchemas = new Set(["$schema", "title", "description", "additionalProperties"]);
 
-/** A JSON schema without the parts that say nothing about what fits, or that strict mode adds. */
+/** A JSON schema without annotations and without the keywords that strict mode adds. */
 function shapeOf(schema: unknown): string {
   const bare = (value: unknown, isNames: boolean): unknown => {
     if (Array.isArray(value)) return value.map((item) => bare(item, false));
@@ -195,17 +192,17 @@ function clientToolsOf(
 ): ChatRequest["clientTools"] {
   if (!tools || tools.length === 0 || choice === "none") return [];
   if (!clientTools) {
-    throw unsupported("tools", `"${name}" takes no tools of its callers; its definition must say clientTools: true`);
+    throw unsupported("tools", `"${name}" accepts no tools from its callers; its definition needs clientTools: true`);
   }
   if (choice !== undefined && choice !== null && choice !== "auto") {
-    throw unsupported("tool_choice", 'an agent chooses itself; send "auto" or "none"');
+    throw unsupported("tool_choice", 'an agent chooses its tools itself; send "auto" or "none"');
   }
   if (parallel === false) {
     throw unsupported("parallel_tool_calls", "an agent may call several tools at a time");
   }
   return tools.map(({ type, function: given }, index) => {
     if (type !== "function" || given === undefined) {
-      throw badRequest(`tools[${index}]: only functions are taken`, { param: `tools[${index}].type` });
+      throw badRequest(`tools[${index}]: only functions are accepted`, { param: `tools[${index}].type` });
     }
     const parameters: JsonObject = given.parameters ?? { type: "object", properties: {} };
     return { name: given.name, description: given.description ?? "", parameters };
@@ -219,7 +216,7 @@ function prefaceOf(messages: readonly ChatMessage[]): ChatRequest["seeds"] {
   return texts.length === 0 ? [] : [{ role: "user", content: PREFACE + texts.join("\n\n") }];
 }
 
-/** Of calls and their results a new agent gets the words, because they were made by another one. */
+/** A new agent gets calls and results as text, because another agent made the calls. */
 function seedsOf(messages: readonly ChatMessage[]): ChatRequest["seeds"] {
   const results = new Map(
     messages.flatMap((message, index) =>
@@ -239,7 +236,7 @@ function seedsOf(messages: readonly ChatMessage[]): ChatRequest["seeds"] {
   });
 }
 
-/** Messages of one side that follow each other are one. */
+/** Joins consecutive messages of the same role. */
 function blocksOf(messages: readonly ChatMessage[]): readonly Block[] {
   const blocks: Block[] = [];
   for (const [index, message] of messages.entries()) {
@@ -250,7 +247,7 @@ function blocksOf(messages: readonly ChatMessage[]): readonly Block[] {
   return blocks;
 }
 
-/** Adds what was said to the last block of the same side. */
+/** Adds text to the last block if it has the same role, else as a new block. */
 export function addBlock(blocks: Block[], { role, text }: Block): void {
   const last = blocks.at(-1);
   if (text.trim() === "") return;
@@ -258,23 +255,23 @@ export function addBlock(blocks: Block[], { role, text }: Block): void {
   else blocks.push({ role, text });
 }
 
-/** Separates texts that follow each other. */
+/** Separator between joined texts. */
 export const GAP = "\n\n";
 
-/** What content says, with its images. */
+/** The text of content, with its images as Markdown. */
 export function shownText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : `${IMAGE}${part.url})`)).join("");
 }
 
-/** The beginning of an image in Markdown. */
+/** Start of a Markdown image. */
 const IMAGE = "![](";
 
-/** The words of a block, as if its images had not been there. */
+/** The text of a block without its images. */
 export function withoutImages(text: string): string {
   let words = "";
   let from = 0;
-  // Not by a regular expression: it would look for the end of each image that has none in all of the text behind it.
+  // No regular expression: for each unterminated image it would search the whole remaining text.
   for (let start = text.indexOf(IMAGE); start >= 0; start = text.indexOf(IMAGE, from)) {
     const end = text.indexOf(")", start + IMAGE.length);
     if (end < 0) break;
@@ -284,9 +281,9 @@ export function withoutImages(text: string): string {
   return words + text.slice(from);
 }
 
-/** Whether two texts differ in white space alone: front ends trim and wrap. */
+/** Whether two texts are equal except for white space: front ends trim and wrap. */
 export function isSameText(one: string, other: string): boolean {
-  // Sign by sign: of a text of millions of words no other form is made.
+  // Compares by character: a text may have millions of words, so no normalized copy is made.
   let [at, otherAt] = [afterSpace(one, 0), afterSpace(other, 0)];
   for (;;) {
     const [next, otherNext] = [afterSpace(one, at), afterSpace(other, otherAt)];
@@ -297,7 +294,7 @@ export function isSameText(one: string, other: string): boolean {
   }
 }
 
-/** The index of the first character from `from` on that is not white space. */
+/** The index of the first character at or after `from` that is not white space. */
 function afterSpace(text: string, from: number): number {
   let at = from;
   while (at < text.length && isSpace(text.charCodeAt(at))) at += 1;
@@ -308,7 +305,7 @@ function isSpace(code: number): boolean {
   return code <= 0x20 ? code === 0x20 || (code >= 0x09 && code <= 0x0d) : code >= 0xa0 && otherSpaces.has(code);
 }
 
-/** What `\s` takes beside ASCII. */
+/** Non-ASCII characters that `\s` matches. */
 const otherSpaces: ReadonlySet<number> = new Set([
   0xa0, 0x1680, 0x2000, 0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007, 0x2008, 0x2009, 0x200a, 0x2028, 0x2029,
   0x202f, 0x205f, 0x3000, 0xfeff,
@@ -333,7 +330,7 @@ function chatContent({ role, content }: ChatMessage, index: number): Content {
     if (type === "refusal" && refusal !== undefined) return { type: "text", text: refusal };
     if (type === "image_url" && image !== undefined && role === "user") return { type: "image", url: image.url };
     const param = `messages[${index}].content[${place}]`;
-    throw badRequest(`${param}: only texts are taken, and images of users`, { param, code: "unsupported_value" });
+    throw badRequest(`${param}: only texts and images of users are accepted`, { param, code: "unsupported_value" });
   });
   return parts.every(({ type }) => type === "text") ? textOf(parts) : parts;
 }

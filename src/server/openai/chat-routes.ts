@@ -33,7 +33,7 @@ const completionSchema = z
 
 const chunkSchema = z.looseObject({ id: z.string(), object: z.literal("chat.completion.chunk") });
 
-/** Completions: the agent that a model names answers the last message. */
+/** Completions: the agent with the model's name answers the last message. */
 export function chatRoutes(place: ServedModels): readonly Route[] {
   let clients: ChatClients | undefined;
   return [
@@ -44,7 +44,7 @@ export function chatRoutes(place: ServedModels): readonly Route[] {
       access: "caller",
       summary: "Answers the last message of a conversation",
       body: chatBodySchema,
-      responses: { 200: { description: "The answer, or its pieces.", schema: completionSchema, stream: chunkSchema } },
+      responses: { 200: { description: "The answer, or its chunks.", schema: completionSchema, stream: chunkSchema } },
       handle: async (call) => {
         clients ??= new ChatClients(call.clock);
         const asking = askingOf(call, place);
@@ -82,7 +82,7 @@ const LONGEST_NAME = 1_000;
 function conversationOf(request: Request, { chatIdHeaders }: ServedModels): Conversation | undefined {
   for (const header of [CONVERSATION_HEADER, ...chatIdHeaders]) {
     const name = request.headers.get(header)?.trim() ?? "";
-    if (name.length > LONGEST_NAME) throw badRequest(`${header} takes at most ${LONGEST_NAME} characters`);
+    if (name.length > LONGEST_NAME) throw badRequest(`${header} accepts at most ${LONGEST_NAME} characters`);
     if (name !== "") return { name, mayLackHistory: header === CONVERSATION_HEADER };
   }
   return undefined;
@@ -94,7 +94,7 @@ interface CompletionParts {
   readonly clients: ChatClients;
 }
 
-/** One completion on its way to its client. */
+/** A completion for one client. */
 class Completion {
   readonly #call: Call<unknown, unknown, unknown, ChatBody>;
   readonly #asking: Asking;
@@ -170,13 +170,13 @@ class Completion {
 
   #unfinished(): Response {
     const { turnId } = this.#answering;
-    const message = `turn ${turnId} is not finished yet and goes on; send the same request again`;
+    const message = `turn ${turnId} is still running; send the same request again`;
     const error: ProtocolError = { message, type: "server_error", param: null, code: "timeout" };
     return Response.json({ error }, { status: 504, headers: { "x-should-retry": "true" } });
   }
 }
 
-/** The answer for a turn that has failed or is paused: to send the request again changes nothing. */
+/** The answer for a failed or paused turn; a retry would return the same. */
 function refusalOf(error: ProtocolError): Response {
   const status = error.code === "paused" ? 409 : 500;
   return Response.json({ error }, { status, headers: { "x-should-retry": "false" } });

@@ -11,10 +11,13 @@ import type { ChatBody, ChatRequest, ToolResult } from "./chat-request.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { isShown, KEY_ROUTE, shownItems } from "./shown-history.ts";
 
-/** A conversation that a client names. */
+/** A conversation named by the client. */
 export interface Conversation {
   readonly name: string;
-  /** Its client keeps no history, or may: a request without an answer in it goes on. Else it begins anew. */
+  /**
+   * Whether the client may keep no history: a request without an answer in it then continues the conversation;
+   * otherwise it starts anew.
+   */
   readonly mayLackHistory: boolean;
 }
 
@@ -22,11 +25,11 @@ export interface Conversation {
 export interface Asking {
   readonly caller: Caller;
   readonly chat: ChatRequest;
-  /** Names the body: equal bodies have equal ones. */
+  /** Hash prefix of the body; equal for equal bodies. */
   readonly bodyMark: string;
   readonly conversation: Conversation | undefined;
   readonly idempotencyKey: string | undefined;
-  /** How often the official client has sent the request before; `undefined` for other clients. */
+  /** Number of earlier attempts by the official client; `undefined` for other clients. */
   readonly retries: number | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -34,25 +37,25 @@ export interface Asking {
 
 /** The turn that answers a request. */
 export interface Answering extends Pick<StartedTurn, "agent" | "turn" | "turnId" | "isReplayed"> {
-  /** The stored item that it is the answer to: the turn's input, or a request that was decided. */
+  /** Id of the stored item that the answer belongs to: the turn's input, or a decided request. */
   readonly saidId: string;
   /**
-   * The cursor in the tree after which its events are shown. `null` if the turn had begun before: what is stored is then
-   * shown first.
+   * The cursor in the tree after which its events are sent. `null` if the turn had already started: the stored text is
+   * then sent first.
    */
   readonly from: string | null;
-  /** No later request can reach the agent, except with results of tools. */
+  /** Later requests cannot reach the agent, except with results of tools. */
   readonly isStateless: boolean;
 }
 
-/** The member of an agent's metadata that says that one request made it for itself. */
+/** Metadata field of an agent that serves only one request. */
 const STATELESS = "openai:stateless";
-/** How long an official client may take to send a request again. */
+/** Maximum time between a request and its retry by the official client. */
 const RETRY_MS = 600_000;
 
 /**
- * Starts the turn that answers a request, or finds the one that does: goes on with a turn that waits for results of tools,
- * goes on with a conversation, or makes an agent for this request alone.
+ * Starts the turn that answers a request, or finds the existing one: continues a turn that waits for results of tools,
+ * continues a conversation, or creates an agent for this request alone.
  */
 export async function startChat(asking: Asking): Promise<Answering> {
   const { chat } = asking;
@@ -60,7 +63,7 @@ export async function startChat(asking: Asking): Promise<Answering> {
   const earlier = await sentBefore(asking);
   if (earlier !== undefined) return earlier;
   const known = await agentOf(asking);
-  // While the histories were compared, an equal request may have gone on with one of them.
+  // While the histories were compared, an equal request may have continued one of the conversations.
   const meanwhile = known === undefined ? await sentBefore(asking) : undefined;
   if (meanwhile !== undefined) return meanwhile;
   const agent = known ?? (await forkOf(asking));
@@ -86,7 +89,7 @@ export async function startChat(asking: Asking): Promise<Answering> {
   };
 }
 
-/** The conversation's agent that has the history of the client; `undefined` if no agent has it. */
+/** The conversation's agent whose history equals the client's; `undefined` if there is none. */
 async function agentOf(asking: Asking): Promise<Agent | undefined> {
   const { caller, chat, conversation, retries } = asking;
   const { definition, history, seeds } = chat;
@@ -103,21 +106,21 @@ async function agentOf(asking: Asking): Promise<Agent | undefined> {
   return known === undefined ? undefined : await caller.openAgent({ definition: definition.name, agentId: known });
 }
 
-/** A new agent of the conversation, which begins with the history of the client. */
+/** A new agent of the conversation, with the client's history as its initial messages. */
 async function forkOf(asking: Asking): Promise<Agent> {
   const { definition, seeds: messages } = asking.chat;
   const sessionId = asking.conversation?.name;
   return await asking.caller.openAgent({ definition: definition.name, messages, sessionId, ...creationOf(asking) });
 }
 
-/** With a key of the client's the same request makes one agent. */
+/** With a client's key, equal requests create only one agent. */
 function creationOf(asking: Asking): { readonly key?: RequestKey } {
   return asking.idempotencyKey === undefined ? {} : { key: turnKey(asking) };
 }
 
 /**
- * The agent of a conversation that has the history of the client: the one of its name, or one of those that were begun with
- * another history, the newest first.
+ * The agent of a conversation whose history equals the client's: the agent of the conversation's name, or one of those
+ * created for another history, newest first.
  */
 async function agentShown(
   { caller, chat }: Asking,
@@ -128,14 +131,14 @@ async function agentShown(
   const { items } = await caller.agents({ sessionId: name, limit: 100 });
   const others = items.filter((record) => record.agentId !== ownId && record.definition.name === definition.name);
   for (const agentId of [ownId, ...others.map((record) => record.agentId)]) {
-    // Each of up to 100 conversations may be long.
+    // Yields the event loop, because each of up to 100 conversations may be long.
     await nextEventLoopTurn();
     if (isShown(await shownItems(caller, { agentId }, { wholeAnswers: answersWhole(chat) }), history)) return agentId;
   }
   return undefined;
 }
 
-/** Whether the agent answers with JSON; pieces that do not fit are then left out of its answer. */
+/** Whether the agent answers with JSON; deltas of invalid JSON are then not sent. */
 export function answersWhole({ definition: { output, responseFormat } }: Pick<ChatRequest, "definition">): boolean {
   return output !== null || (responseFormat !== undefined && responseFormat.type !== "text");
 }
@@ -149,7 +152,7 @@ async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** A key of the client's, or one by which the same body is known when it is sent again. */
+/** The client's key, or a key that starts with the hash of the body, so that a retry finds it. */
 function turnKey(asking: Asking): RequestKey {
   const { idempotencyKey } = asking;
   const value = idempotencyKey === undefined ? `${asking.bodyMark}${randomUUID()}` : `key:${idempotencyKey}`;
@@ -160,12 +163,12 @@ export function bodyMarkOf(body: ChatBody): string {
   return `body:${contentHash(body)}:`;
 }
 
-/** Requests without a conversation and with the same body are of one session, in which a repetition is looked for. */
+/** Requests without a conversation and with the same body share a session, which is searched for retries. */
 function sessionOf(asking: Asking): string {
   return asking.conversation?.name ?? `chat ${asking.bodyMark.slice(5, 37)}`;
 }
 
-/** The turn of the same request, which the client has sent before. */
+/** The turn of an earlier attempt of the same request. */
 async function sentBefore(asking: Asking): Promise<Answering | undefined> {
   const { caller, idempotencyKey, conversation, retries, now } = asking;
   const isKeyed = idempotencyKey !== undefined;
@@ -190,12 +193,12 @@ async function sentBefore(asking: Asking): Promise<Answering | undefined> {
   return undefined;
 }
 
-/** Ended because its client had left: a client that comes back wants an answer. */
+/** Whether the turn was ended because its client had left: a returning client needs a new answer. */
 function wasLeft({ stopReason }: TurnRecord): boolean {
   return stopReason === "user_requested";
 }
 
-/** With a key of the client's the store says whether the request is the same. */
+/** With a client's key, the store checks that the request is the same. */
 async function answeringOf(
   asking: Asking,
   { turnId, saidId }: { readonly turnId: string; readonly saidId: string },
@@ -214,7 +217,7 @@ async function answeringOf(
   return { agent, turn, turnId, saidId, from: null, isReplayed: true, isStateless: isStateless(agent) };
 }
 
-/** The last request of an agent's tree that was decided with such a key. */
+/** The last request of an agent's tree that was decided with a matching key. */
 async function decidedWith(
   caller: Caller,
   { agentId }: Pick<Agent, "agentId">,
@@ -228,7 +231,7 @@ function isStateless({ state }: Agent): boolean {
   return state.metadata?.[STATELESS] === true;
 }
 
-/** Gives results of the client's tools to the turn that waits for them: all of them, or none. */
+/** Passes results of the client's tools to the turn that waits for them: all of them, or none. */
 async function takeResults(asking: Asking, results: readonly ToolResult[]): Promise<Answering> {
   const { caller, chat } = asking;
   const found: { readonly request: AgentRequest; readonly text: string }[] = [];
@@ -237,7 +240,8 @@ async function takeResults(asking: Asking, results: readonly ToolResult[]): Prom
   const agent = await caller.root(first?.request.rootAgentId ?? "");
   if (first === undefined || agent.definition.name !== chat.definition.name) throw noSuchCall();
   const others = found.filter(({ request }) => request.rootAgentId !== agent.agentId);
-  if (others.length > 0) throw badRequest("the results are of calls of several conversations", { param: "messages" });
+  if (others.length > 0)
+    throw badRequest("the results belong to calls of several conversations", { param: "messages" });
   const open = (await agent.requests()).filter(({ kind }) => kind === "client");
   const isOpen = found.some(({ request }) => open.some(({ requestId }) => requestId === request.requestId));
   const missing = open.filter(({ requestId }) => !found.some(({ request }) => request.requestId === requestId));
@@ -273,7 +277,7 @@ async function takeResults(asking: Asking, results: readonly ToolResult[]): Prom
 
 const CALL = "call";
 
-/** Names the call and its turn, for the client that sends the result. */
+/** Encodes the call and its turn, for the client that sends the result. */
 export function toolCallIdOf(requestId: string): string {
   return `${CALL}_${Buffer.from(requestId).toString("base64url")}`;
 }
@@ -282,7 +286,7 @@ function noSuchCall(): NotFoundError {
   return new NotFoundError("there is no such tool call", { details: { param: "messages" } });
 }
 
-/** The call of a tool of this caller. Rejects with `NotFoundError`. */
+/** The tool call of this caller. Rejects with `NotFoundError`. */
 async function clientCall(caller: Caller, toolCallId: string): Promise<AgentRequest> {
   const requestId = openedId(CALL, toolCallId);
   const request = requestId === undefined ? undefined : await ifThere(caller.request(requestId));

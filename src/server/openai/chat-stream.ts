@@ -10,7 +10,7 @@ import { type ProtocolError, streamError } from "./protocol-errors.ts";
 import { NO_CONVERSATION, refusalOf } from "./shown-history.ts";
 import { TextShown } from "./text-shown.ts";
 
-/** What is the same in all chunks of an answer. */
+/** The common fields of all chunks of an answer. */
 export interface CompletionHead {
   readonly id: string;
   /** Seconds since the epoch. */
@@ -24,14 +24,14 @@ export interface ChatStreamOptions {
   readonly withUsage: boolean;
   /** Called before the last chunks. */
   readonly onRest: (rest: TurnRest) => Promise<void>;
-  /** Called once; `isWhole`: the client got all of it. */
+  /** Called once. `isWhole`: the client received the whole stream. */
   readonly onEnd: (isWhole: boolean) => void;
 }
 
-/** What a client is told in one chunk. */
+/** The content of one chunk. */
 type News = { readonly text: string } | { readonly reasoning: string } | { readonly progress: JsonObject };
 
-/** The chunks of an answer, then `[DONE]`; or an error, and nothing after it. */
+/** The chunks of an answer, then `[DONE]`; or an error as the last chunk. */
 export async function* chatFrames(
   asking: Asking,
   answering: Answering,
@@ -79,7 +79,10 @@ function chunkOf(news: News, chunk: (delta: object, finish: null, more?: object)
   return chunk({}, null, { troupe: news.progress });
 }
 
-/** What happens until the turn has ended or waits. Returns the answer, or `undefined` when the reader has left. */
+/**
+ * Yields text and progress until the turn has ended or waits. Returns the answer, or `undefined` when the reader has
+ * left.
+ */
 async function* newsOf(
   asking: Asking,
   answering: Answering,
@@ -87,7 +90,7 @@ async function* newsOf(
 ): AsyncGenerator<News, ChatAnswer | ProtocolError | undefined, undefined> {
   const { caller, chat } = asking;
   const { agent, turnId, isStateless } = answering;
-  // Read before what is stored: what is stored in between is in both, and is shown once.
+  // The cursor is read before the stored text; text that is in both is sent only once.
   let from = answering.from ?? (await caller.head(agent.rootAgentId)).cursor;
   const isWhole = answersWhole(chat);
   const hasBegun = answering.from === null && !isWhole;
@@ -117,7 +120,7 @@ async function* newsOf(
   }
 }
 
-/** The text and the reasoning of an event that are new. */
+/** The new text and reasoning of an event. */
 async function textIn(
   caller: Caller,
   event: TroupeEvent,
@@ -135,7 +138,7 @@ function* newsIn(event: TroupeEvent, said: Awaited<ReturnType<typeof textIn>>): 
   if (progressTypes.has(event.type)) yield { progress: progressOf(event) };
 }
 
-/** Events that a client is told of by the way. */
+/** Events that are sent to clients as progress. */
 const progressTypes: ReadonlySet<TroupeEvent["type"]> = new Set([
   "tool.started",
   "tool.progress",
@@ -154,7 +157,7 @@ const progressTypes: ReadonlySet<TroupeEvent["type"]> = new Set([
   "warning",
 ]);
 
-/** The fields of all events that say nothing to a client of one turn. */
+/** The event fields that are irrelevant to a client of one turn. */
 const unshown: ReadonlySet<string> = new Set("parentAgentId rootAgentId sessionId turnId cursor after".split(" "));
 
 function progressOf(event: TroupeEvent): JsonObject {
@@ -163,8 +166,8 @@ function progressOf(event: TroupeEvent): JsonObject {
 }
 
 /**
- * Rejects what a request without a conversation cannot get: an approval, or credentials. Returns the rejected requests,
- * also those that another client has decided meanwhile.
+ * Rejects requests that a client without a conversation cannot decide: approvals and credentials. Returns them,
+ * including those that another client has decided meanwhile.
  */
 export async function refuseApprovals(caller: Caller, rest: TurnRest): Promise<readonly AgentRequest[]> {
   if (rest.status !== "waiting" || rest.reason !== "request") return [];
@@ -179,7 +182,7 @@ export async function refuseApprovals(caller: Caller, rest: TurnRest): Promise<r
   return refused;
 }
 
-/** Ends a turn that asks: the client has the question as the answer, and cannot answer it in this turn. */
+/** Ends a turn that asks a question: the client gets the question as the answer, and cannot answer it in this turn. */
 export async function endOfQuestion({ turn }: Answering): Promise<void> {
-  await turn.abort("it asked, and this request has no conversation in which a person could answer");
+  await turn.abort("the agent asked a question, and this request has no conversation in which a person could answer");
 }

@@ -7,30 +7,30 @@ import { CONVERSATION_HEADER, ServedModels } from "./served-models.ts";
 import { openAiFailure } from "./protocol-errors.ts";
 import { responsesRoutes } from "./responses.ts";
 
-/** What `openaiSurface()` takes. */
+/** Options of `openaiSurface()`. */
 export interface OpenAiSurfaceOptions {
-  /** Names of the definitions that are served, each as a model. Default: all that the runtime has. */
+  /** Names of the definitions to serve, each as a model. Default: all definitions of the runtime. */
   readonly agents?: readonly string[] | undefined;
-  /** Where the addresses begin. Default `/v1`. */
+  /** Base path of the routes. Default `/v1`. */
   readonly path?: string | undefined;
   /**
-   * Headers in which front ends name their chats, as `X-OpenWebUI-Chat-Id`, besides `X-Troupe-Conversation`. A front end
-   * sends the whole history each time, so a request without an answer in it begins anew. Default: none.
+   * Headers with the front end's chat id, such as `X-OpenWebUI-Chat-Id`, in addition to `X-Troupe-Conversation`. A
+   * front end sends the whole history each time, so a request without an answer in it starts anew. Default: none.
    */
   readonly chatIdHeaders?: readonly string[] | undefined;
   /**
-   * What becomes of system and developer messages: `take` gives them to a new agent as the first thing that it is told,
-   * with the weight of what users say; its instructions are those of its definition. Default `take`.
+   * Treatment of system and developer messages. `take` makes them the first message of a new agent, with the weight of
+   * a user message; its instructions remain those of its definition. Default `take`.
    */
   readonly systemMessages?: "take" | "ignore" | undefined;
 }
 
 const pathRule = ruleOf(
-  'a path like "/v1", without a slash at its end',
+  'a path like "/v1", without a trailing slash',
   (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
 );
 const headerRule = ruleOf(
-  'a name of a header, as "X-OpenWebUI-Chat-Id"',
+  'a header name such as "X-OpenWebUI-Chat-Id"',
   (value) => typeof value === "string" && /^[\w!#$%&'*+.^`|~-]{1,100}$/.test(value),
 );
 
@@ -44,14 +44,14 @@ const openAiOptionsSchema: OptionsSchema<OpenAiSurfaceOptions> = {
   instead: { definitions: "agents", names: "agents", models: "agents", headers: "chatIdHeaders" },
 };
 
-/** Headers that the official client sends from a page. */
+/** Headers that the official client sends from browsers. */
 const clientHeaders =
   "openai-organization openai-project x-should-retry " +
   "x-stainless-arch x-stainless-helper-method x-stainless-lang x-stainless-os x-stainless-package-version " +
   "x-stainless-retry-count x-stainless-runtime x-stainless-runtime-version x-stainless-timeout";
 
 /**
- * The protocol of OpenAI, where a model is the definition of an agent: `GET /v1/models`, `POST /v1/chat/completions`, and
+ * OpenAI's protocol, where a model is the definition of an agent: `GET /v1/models`, `POST /v1/chat/completions`, and
  * the Responses API.
  */
 export function openaiSurface(given: OpenAiSurfaceOptions = {}): Surface {
@@ -73,7 +73,7 @@ const modelSchema = z
   .meta({ id: "Model" });
 
 function modelOf({ name }: { readonly name: string }): z.output<typeof modelSchema> {
-  // It is not known when a definition was made, and all servers must give the same time.
+  // The creation time of a definition is unknown, and all servers must return the same.
   return { id: name, object: "model", created: 0, owned_by: "troupe" };
 }
 
@@ -84,10 +84,10 @@ function modelRoutes(place: ServedModels): readonly Route[] {
       ...shape,
       id: "openai.listModels",
       path: `${place.path}/models`,
-      summary: "The agents, as models",
+      summary: "The agents as models",
       responses: {
         200: {
-          description: "All of them.",
+          description: "All models.",
           schema: z.object({ object: z.literal("list"), data: z.array(modelSchema) }),
         },
       },
@@ -97,7 +97,7 @@ function modelRoutes(place: ServedModels): readonly Route[] {
       ...shape,
       id: "openai.getModel",
       path: `${place.path}/models/{model}`,
-      summary: "One of them",
+      summary: "One model",
       params: z.object({ model: z.string() }),
       responses: { 200: { description: "The model.", schema: modelSchema } },
       handle: ({ caller, params }) => Response.json(modelOf(place.definitionOf(caller, params.model))),

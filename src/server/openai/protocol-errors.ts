@@ -2,11 +2,11 @@ import { z } from "zod";
 import { NotFoundError } from "../../errors/index.ts";
 import { type Failure, failureOf, ServerError } from "../core/failures.ts";
 
-/** The body of every refusal of this protocol. */
+/** The body of every error response of this protocol. */
 export interface ProtocolError {
   readonly message: string;
   readonly type: string;
-  /** The place of the request that is meant: `messages[2].content`. */
+  /** Path of the parameter: `messages[2].content`. */
   readonly param: string | null;
   readonly code: string | null;
 }
@@ -30,7 +30,7 @@ const types: Readonly<Record<number, string>> = {
   503: "service_unavailable",
 };
 
-/** The protocol's own codes in the place of ours. */
+/** The protocol's code for each of ours. */
 const codes: Readonly<Record<string, string>> = {
   unauthenticated: "invalid_api_key",
   rate_limited: "rate_limit_exceeded",
@@ -39,32 +39,32 @@ const codes: Readonly<Record<string, string>> = {
   internal: "server_error",
 };
 
-/** A request that does not fit. Its answer has the status 400. */
+/** An error for an invalid request, with status 400. */
 export function badRequest(message: string, about: { param?: string; code?: string } = {}): ServerError {
   return new ServerError("invalid_request", message, { details: about });
 }
 
-/** The refusal of a model that the caller does not have. */
+/** The error for a model that is unavailable to the caller. */
 export function noSuchModel(model: string): NotFoundError {
   return new NotFoundError(`The model \`${model.slice(0, 64)}\` does not exist or you do not have access to it.`, {
     details: { param: "model", code: "model_not_found" },
   });
 }
 
-/** The answer to a failure: the official clients read the status, the body, `retry-after` and `x-should-retry`. */
+/** The answer to a failure. The official clients read the status, the body, `retry-after` and `x-should-retry`. */
 export function openAiFailure(failure: Failure): Response {
   const { status, headers, retryable } = failure;
-  // Without the header they send everything from 409 on again, and what does not change by itself too.
+  // Without the header, clients retry every status from 409 on, including permanent failures.
   const retry = status >= 409 ? { "x-should-retry": String(retryable || works(failure)) } : {};
   return Response.json({ error: errorOf(failure) }, { status, headers: { ...headers, ...retry } });
 }
 
-/** Whether the agent is busy with something that ends by itself, and does not wait for decisions. */
+/** Whether the agent is working, so that the failure will pass without a decision. */
 function works({ code, details }: Failure): boolean {
   return code === "agent_busy" && details["requestIds"] === undefined;
 }
 
-/** What a client is told when its stream fails after it has begun. */
+/** The error of a stream that fails after it has started. */
 export function streamError(error: unknown): ProtocolError {
   return errorOf(failureOf(error));
 }

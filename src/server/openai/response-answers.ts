@@ -8,21 +8,21 @@ import { badRequest } from "./protocol-errors.ts";
 import { decisionKey, itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
 import type { Answer } from "./response-input.ts";
 
-/** A request of an agent, with what the client says to it. */
+/** An agent's request, with the client's answer. */
 interface Decision {
   readonly request: AgentRequest;
   readonly decide: Omit<Decide, "by" | "key">;
 }
 
-/** Where a client says that its answers belong. */
+/** The conversation in which a client answers. */
 interface AnswerContext {
   readonly place: ServedModels;
   readonly previous: TurnPart | null;
-  /** Of the conversation. */
+  /** Name of the conversation. */
   readonly name: string | null;
 }
 
-/** Decides all that a turn waits for, or nothing. */
+/** Decides all requests that a turn waits for, or none. */
 export async function giveAnswers(
   caller: Caller,
   answers: readonly Answer[],
@@ -56,15 +56,15 @@ export async function giveAnswers(
     turnId = decided.request.decidedWith?.turnId ?? turnId;
   }
   if (turnId === null) {
-    throw new RequestConflictError("what input answers was decided elsewhere, and its turn has ended");
+    throw new RequestConflictError("the requests in input were decided elsewhere, and their turn has ended");
   }
-  // Of what was decided together with others, a client may repeat only some.
+  // A client may repeat only some of the decisions that were made together.
   const begins = part === undefined ? [] : await caller.decidedRequests(agentId);
   const begin = begins.find(({ requestId }) => partName(requestId) === part?.name) ?? first.request;
   return { part: { agent, turn: agent.turn(turnId), turnId, begin: begin.requestId }, isReplayed: !isNew };
 }
 
-/** In one order, so that of several clients at once the first one gets all. */
+/** Sorts the decisions, so that of concurrent clients the first decides all. */
 async function decisionsOf(caller: Caller, answers: readonly Answer[]): Promise<readonly [Decision, ...Decision[]]> {
   const found: Decision[] = [];
   for (const one of answers) {
@@ -89,7 +89,7 @@ function decisionOf({ kind }: AgentRequest, one: Answer): Decision["decide"] {
   const wantsOutput = kind === "client" || kind === "question";
   if (wantsOutput !== (one.kind === "output")) {
     const right = wantsOutput ? "function_call_output" : "mcp_approval_response";
-    throw badRequest(`${one.where} is answered by ${right}`, { param: one.where });
+    throw badRequest(`${one.where} must be answered by ${right}`, { param: one.where });
   }
   if (one.kind === "output") return { verdict: "answered", result: one.output };
   const reason = one.reason === undefined ? {} : { reason: one.reason };
@@ -97,19 +97,19 @@ function decisionOf({ kind }: AgentRequest, one: Answer): Decision["decide"] {
   return { verdict: kind === "auth" ? "provided" : "approved", ...reason };
 }
 
-/** Nothing is decided while others work, or one would not know with what the new response begins. */
+/** Refuses partial answers: otherwise it is unclear with which decision the new response starts. */
 async function assertAnswersAll(caller: Caller, agent: Agent, decisions: readonly Decision[]): Promise<void> {
   const now = await agent.openTurn()?.current();
   if (now?.status !== "waiting" || now.reason !== "request") {
-    // Of equal requests at once another one may have decided meanwhile.
+    // A concurrent equal request may have decided meanwhile.
     const requests = await Promise.all(decisions.map(({ request }) => caller.request(request.requestId)));
     if (requests.every(({ status }) => status !== "open")) return;
-    throw new AgentBusyError("the response is still in progress: answer when it has ended");
+    throw new AgentBusyError("the response is still in progress: send the answers when it has ended");
   }
   const given = new Set(decisions.map(({ request }) => request.requestId));
   const missing = now.requests.filter(({ requestId }) => !given.has(requestId)).map(wireIdOf);
   if (missing.length === 0) return;
-  throw badRequest(`input answers some of what the response asks for; missing: ${missing.join(", ")}`, {
+  throw badRequest(`input must answer all requests of the response; missing: ${missing.join(", ")}`, {
     param: "input",
   });
 }
@@ -118,7 +118,7 @@ function wireIdOf({ kind, requestId }: AgentRequest): string {
   return kind === "client" || kind === "question" ? itemId.callId(requestId) : itemId.approval(requestId);
 }
 
-/** Refuses with what became of the request, if that is something else. */
+/** Rejects with the earlier verdict if the request was decided differently. */
 async function decideOnce(
   caller: Caller,
   { request: { requestId }, decide }: Decision,
@@ -131,7 +131,7 @@ async function decideOnce(
     if (!(error instanceof RequestConflictError) && !isKeyReused(error)) throw error;
     const { decision } = await caller.request(requestId);
     if (decision === null) throw error;
-    throw new RequestConflictError(`the request was decided before: ${decision.verdict}`);
+    throw new RequestConflictError(`the request was already decided: ${decision.verdict}`);
   }
 }
 

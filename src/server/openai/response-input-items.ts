@@ -4,7 +4,7 @@ import { sealedId } from "../core/url-ids.ts";
 import { itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
 import { beginningOf } from "./response-reading.ts";
 
-/** What a response was begun with: the messages of its turn, or the answers that it follows. */
+/** The input of a response: the messages of its turn, or the answers that it follows. */
 export async function inputItemsOf(caller: Caller, part: TurnPart): Promise<readonly JsonObject[]> {
   const { agent, begin } = part;
   if (begin === null) {

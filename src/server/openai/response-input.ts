@@ -6,7 +6,7 @@ import { unsupported } from "./chat-request.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { requestOfItem } from "./response-ids.ts";
 
-/** Parameters that have no meaning here, because the definition of the agent decides, or nothing does. */
+/** Ignored parameters: the agent's definition sets them, or they have no effect. */
 const ignored = {
   include: z.unknown().optional(),
   max_output_tokens: z.unknown().optional(),
@@ -33,7 +33,7 @@ const functionTool = z.object({
   parameters: z.record(z.string(), z.json()).nullish(),
 });
 
-/** The body of a request. Parameters that are neither here nor ignored are refused. */
+/** The body of a request. Parameters that are neither listed nor ignored are refused. */
 export const createBodySchema = z
   .strictObject({
     /** Name of a definition. */
@@ -54,19 +54,19 @@ export const createBodySchema = z
   .meta({ id: "CreateResponse" });
 export type CreateBody = z.output<typeof createBodySchema>;
 
-/** What a client answers to a request of the agent. */
+/** A client's answer to a request of the agent. */
 export type Answer = { readonly requestId: string; readonly where: string } & (
   | { readonly kind: "approval"; readonly isApproved: boolean; readonly reason: string | undefined }
   | { readonly kind: "output"; readonly output: string }
 );
 
-/** A request as it was checked. */
+/** A validated request. */
 export interface ReadInput {
-  /** What the application wants of the agent; `null` if it gives no instructions. */
+  /** The application's instructions; `null` without any. */
   readonly instructions: string | null;
-  /** What was said before, for a conversation that begins with it. */
+  /** Earlier messages, for a new conversation. */
   readonly history: readonly Said[];
-  /** What is new; `null` if the request only answers. */
+  /** The new input; `null` if the request contains only answers. */
   readonly content: Content | null;
   readonly answers: readonly Answer[];
   readonly clientTools: StartTurnOptions["clientTools"];
@@ -77,27 +77,28 @@ export interface Said {
   readonly content: Content;
 }
 
-/** Throws `ServerError` that names the parameter. */
+/** Throws `ServerError` naming the invalid parameter. */
 export function readInput(body: CreateBody): ReadInput {
   assertSupported(body);
   const items = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
   const read = items.map((item, index) => readItem(item, `input[${index}]`));
-  // Clients may send everything that was said: new is what follows the last thing that the agent said or called.
+  // Clients may send the whole conversation: new items follow the agent's last message or call.
   const last = read.findLastIndex((item) => item.type === "theirs");
   const news = read.slice(last + 1);
   const answers = news.flatMap((item) => (item.type === "answer" ? [item.answer] : []));
   const said = news.flatMap((item) => (item.type === "user" ? [item.content] : []));
   if (answers.length > 0 && said.length > 0) {
     const way = "send the message when the response to the answers has ended";
-    throw badRequest(`input takes answers or a new message, not both: ${way}`, { param: "input" });
+    throw badRequest(`input accepts answers or a new message, not both: ${way}`, { param: "input" });
   }
-  if (answers.length + said.length === 0) throw badRequest("input holds nothing new", { param: "input" });
+  if (answers.length + said.length === 0) throw badRequest("input contains no new items", { param: "input" });
   if (answers.length > MOST_ANSWERS) {
-    throw badRequest(`input takes at most ${MOST_ANSWERS} answers; it has ${answers.length}`, { param: "input" });
+    throw badRequest(`input accepts at most ${MOST_ANSWERS} answers; it has ${answers.length}`, { param: "input" });
   }
   const answered = new Set<string>();
   const twice = answers.find(({ requestId }) => answered.size === answered.add(requestId).size);
-  if (twice !== undefined) throw badRequest(`${twice.where} answers what another item answers`, { param: twice.where });
+  if (twice !== undefined)
+    throw badRequest(`${twice.where} answers a request that another item also answers`, { param: twice.where });
   const wanted = [body.instructions ?? "", ...read.flatMap((item) => (item.type === "system" ? [item.text] : []))];
   const instructions = wanted.filter((text) => text !== "").join("\n\n");
   return {
@@ -109,19 +110,19 @@ export function readInput(body: CreateBody): ReadInput {
   };
 }
 
-/** Refuses what would otherwise be silently something else. */
+/** Refuses parameters that would otherwise have a different effect. */
 function assertSupported({ store, tool_choice: choice }: CreateBody): void {
   if (store === false)
     throw unsupported("store", "responses are always stored, and only you can read them; leave it out");
   if (choice !== undefined && choice !== null && choice !== "auto" && choice !== "none") {
-    throw unsupported("tool_choice", 'an agent chooses itself; send "auto" or "none"');
+    throw unsupported("tool_choice", 'an agent chooses its tools itself; send "auto" or "none"');
   }
 }
 
 type ReadItem =
   | { readonly type: "user"; readonly content: Content }
   | { readonly type: "system"; readonly text: string }
-  /** What the agent said or did, as the client got it. */
+  /** An item from the agent, as the client got it. */
   | { readonly type: "theirs"; readonly text: string }
   | { readonly type: "answer"; readonly answer: Answer };
 
@@ -132,7 +133,7 @@ const partSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("input_image"), image_url: z.string() }),
 ]);
 const contentSchema = z.union([z.string(), z.array(partSchema)], {
-  error: "takes a text, or a list of input_text, output_text and input_image with an image_url",
+  error: "must be a text, or a list of input_text, output_text and input_image with an image_url",
 });
 const messageSchema = z.object({
   role: z.enum(["user", "assistant", "system", "developer"]),
@@ -145,7 +146,7 @@ const approvalSchema = z.object({
 });
 const outputSchema = z.object({ call_id: z.string(), output: contentSchema });
 
-/** What an agent has said besides messages, which clients may send back. */
+/** Types of the agent's items that clients may send back, besides messages. */
 const theirs: ReadonlySet<string> = new Set(
   "function_call mcp_call mcp_approval_request mcp_list_tools reasoning".split(" "),
 );
@@ -171,7 +172,7 @@ function readItem(item: Readonly<Record<string, unknown>>, where: string): ReadI
   }
   if (typeof type === "string" && theirs.has(type)) return { type: "theirs", text: "" };
   const taken = "message, function_call_output, mcp_approval_response";
-  throw badRequest(`${where}: items of this type are not taken here; those are: ${taken}`, { param: `${where}.type` });
+  throw badRequest(`${where}: unsupported item type; supported are: ${taken}`, { param: `${where}.type` });
 }
 
 function checked<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
@@ -196,12 +197,12 @@ function textIn(content: Content, where: string): string {
   return content
     .map((part) => {
       if (part.type === "text") return part.text;
-      throw badRequest(`${where}: only text is taken here`, { param: where });
+      throw badRequest(`${where}: only text is accepted`, { param: where });
     })
     .join("");
 }
 
-/** Several messages in a row are one. */
+/** Joins consecutive messages. */
 function joined(said: readonly Content[]): Content {
   const [first = ""] = said;
   if (said.length === 1) return first;
@@ -210,7 +211,7 @@ function joined(said: readonly Content[]): Content {
   );
 }
 
-/** Calls and their results are left out: what the agent made of them is in what it said. */
+/** Leaves out calls and results; the agent's messages already reflect them. */
 function historyOf(item: ReadItem): readonly Said[] {
   if (item.type === "user") return [{ role: "user", content: item.content }];
   return item.type === "theirs" && item.text !== "" ? [{ role: "assistant", content: item.text }] : [];
@@ -222,8 +223,8 @@ function toolsOf(tools: readonly unknown[]): StartTurnOptions["clientTools"] {
     const where = `tools[${index}]`;
     const { type } = tool as { readonly type: string };
     if (type !== "function") {
-      const why = "the agent has its own; a client may bring functions";
-      throw badRequest(`${where}: tools of this type are not taken here: ${why}`, { param: `${where}.type` });
+      const why = "the agent has its own tools; a client may only send functions";
+      throw badRequest(`${where}: unsupported tool type: ${why}`, { param: `${where}.type` });
     }
     const { name, description, parameters } = checked(functionTool, tool, where);
     return {

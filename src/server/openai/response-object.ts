@@ -33,12 +33,12 @@ export interface ReasoningText {
   readonly text: string;
 }
 
-/** A call that the server has made. */
+/** A tool call that the server ran. */
 export interface McpCallItem {
   readonly type: "mcp_call";
   readonly id: string;
   readonly status: ItemStatus | "failed";
-  /** The agent. */
+  /** Name of the agent that made the call. */
   readonly server_label: string;
   readonly name: string;
   readonly arguments: string;
@@ -47,7 +47,7 @@ export interface McpCallItem {
   readonly approval_request_id: string | null;
 }
 
-/** A call that a person has to approve. */
+/** A call that waits for a person's approval. */
 export interface ApprovalItem {
   readonly type: "mcp_approval_request";
   readonly id: string;
@@ -56,7 +56,7 @@ export interface ApprovalItem {
   readonly arguments: string;
 }
 
-/** A call that the client has to make, or a question to its user. */
+/** A call that the client must make, or a question to its user. */
 export interface FunctionCallItem {
   readonly type: "function_call";
   readonly id: string;
@@ -68,7 +68,7 @@ export interface FunctionCallItem {
 
 export type OutputItem = MessageItem | ReasoningItem | McpCallItem | ApprovalItem | FunctionCallItem;
 
-/** An event of a stream. `sequence_number` grows, by the length of what is written. */
+/** An event of a stream. `sequence_number` increases by the length of the text written. */
 export type ResponseEvent = Readonly<Record<string, unknown>> & {
   readonly type: string;
   readonly sequence_number: number;
@@ -76,7 +76,7 @@ export type ResponseEvent = Readonly<Record<string, unknown>> & {
 
 export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
 
-/** What is fixed when a response is begun. */
+/** The fixed fields of a response. */
 export interface ResponseHead {
   readonly id: string;
   /** Seconds since the epoch. */
@@ -84,16 +84,16 @@ export interface ResponseHead {
   /** Name of the definition. */
   readonly model: string;
   readonly previousResponseId: string | null;
-  /** The name that its client gave the conversation. */
+  /** The client's name of the conversation. */
   readonly conversation: string | null;
 }
 
-/** What becomes of a response. */
+/** The state of a response. */
 export interface ResponseBody {
   readonly status: ResponseStatus;
   readonly output: readonly OutputItem[];
   readonly error?: { readonly code: string; readonly message: string } | undefined;
-  /** Null while it is not finished. */
+  /** `null` until the response has finished. */
   readonly usage: Usage | null;
 }
 
@@ -118,7 +118,7 @@ export function responseObject(head: ResponseHead, { status, output, error, usag
     created_at: head.createdAt,
     status,
     error: error ?? null,
-    // The protocol has no other reason that is near: a limit of the agent left no room for the rest.
+    // The closest reason of the protocol: a limit of the agent left no budget for the rest.
     incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
     instructions: null,
     max_output_tokens: null,

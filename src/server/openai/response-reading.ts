@@ -9,18 +9,18 @@ import { ResponseTranslation, type Stored } from "./response-translation.ts";
 
 export type TurnNow = Awaited<ReturnType<Turn["current"]>>;
 
-/** A response as it is stored. */
+/** A stored response. */
 export interface ReadResponse {
   readonly response: WireResponse;
-  /** Its turn goes on in another response. */
+  /** Whether the turn continues in another response. */
   readonly isContinued: boolean;
   readonly now: TurnNow;
 }
 
-/** The member of an agent's metadata that holds the response that its conversation was copied from. */
+/** Metadata field with the id of the response that the agent's conversation was copied from. */
 export const PREVIOUS = "previous_response_id";
 
-/** Reads a response; again, if its turn moves meanwhile. */
+/** Reads a response; repeats the reading if its turn changes meanwhile. */
 export async function readResponse(caller: Caller, part: TurnPart): Promise<ReadResponse> {
   const { head, from, answersWhole } = await beginningOf(caller, part);
   for (let reading = 1; ; reading += 1) {
@@ -38,7 +38,7 @@ export async function readResponse(caller: Caller, part: TurnPart): Promise<Read
 
 const MOST_READINGS = 5;
 
-/** Whether a turn has not moved between two moments, as far as a response shows it. */
+/** Whether two states of a turn are the same for a response. */
 export function isSame(one: TurnNow, other: TurnNow): boolean {
   return statusFingerprint(one) === statusFingerprint(other);
 }
@@ -48,7 +48,7 @@ function statusFingerprint(now: TurnNow): string {
   return [now.status, ...requests.map(({ requestId }) => requestId)].join(" ");
 }
 
-/** What has become of a response. Ends what is open in it, if it is finished. */
+/** The state of a response. Ends its open items if it has finished. */
 export function bodyOf(translation: ResponseTranslation, now: TurnNow): ResponseBody {
   const { isContinued } = translation;
   const isWaiting = now.status === "waiting" && now.reason === "request";
@@ -69,7 +69,7 @@ function endOf({ status, stopReason, error, stop, text }: TurnResult): Pick<Resp
   return { status: "failed", error: { code: "server_error", message: error?.message ?? stop?.message ?? text } };
 }
 
-/** The calls of the whole tree, also failed ones, without those that an earlier response of the turn has told of. */
+/** Usage of the whole tree, including failed calls, minus the usage that earlier responses of the turn reported. */
 function less({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: TreeUse, before: Usage): Usage {
   return {
     inputTokens: rest(inputTokens, before.inputTokens),
@@ -85,7 +85,7 @@ function rest(all: number, part = 0): number {
 
 type TreeUse = TurnResult["spent"]["tree"];
 
-/** What is stored about an event. */
+/** The stored message or request of an event. */
 export async function storedOf(caller: Caller, event: TroupeEvent): Promise<Stored> {
   if (event.type !== "request.opened" && event.type !== "request.decided") {
     return { message: await messageOfEvent(caller, event) };
@@ -94,22 +94,22 @@ export async function storedOf(caller: Caller, event: TroupeEvent): Promise<Stor
   return { request: await stores.request({ tenant, agentId: event.agentId }, event.requestId) };
 }
 
-/** What is known of a response from its beginning on. */
+/** The data of a response that is known from its start. */
 export interface Beginning {
   readonly head: ResponseHead;
-  /** The place in the tree's journal after which the events of its turn come. */
+  /** The cursor in the tree's journal before the first event of its turn. */
   readonly from: string;
-  /** Only the checked answer is shown: the agent answers with JSON. */
+  /** Whether only the validated answer is sent, because the agent answers with JSON. */
   readonly answersWhole: boolean;
-  /** Ids of the messages that its turn began with. */
+  /** Ids of the turn's input messages. */
   readonly inputMessageIds: readonly string[];
 }
 
-/** Finds the beginning of a response in the journal. */
+/** Finds the start of a response in the journal. */
 export async function beginningOf(caller: Caller, part: TurnPart): Promise<Beginning> {
   const { agent, turnId, begin } = part;
   const { stores, tenant } = caller.runtime;
-  // Before the journal is read, for a turn that is still to begin.
+  // The cursor is read before the journal, in case the turn has not started yet.
   const { cursor } = await caller.head(agent.rootAgentId);
   const rows = await stores.readJournal({ tenant, agentId: agent.agentId }, 1);
   const started = rows.flatMap(({ cursor: row, entries }) =>
@@ -132,19 +132,19 @@ export async function beginningOf(caller: Caller, part: TurnPart): Promise<Begin
   };
 }
 
-/** When a turn was accepted; undefined for one that many have followed. */
+/** Time at which a turn was accepted; `undefined` if it is not among the last 100 turns. */
 async function openedAt(caller: Caller, { agent, turnId }: TurnPart): Promise<number | undefined> {
   const { items } = await caller.turns({ agentId: agent.agentId, limit: 100 });
   return items.find((turn) => turn.turnId === turnId)?.openedAt;
 }
 
-/** The name by which a conversation was begun; `null` if it was begun without one. */
+/** The name that started a conversation; `null` without one. */
 function conversationOf(caller: Caller, { agentId, sessionId, definition }: Agent): string | null {
   const isNamed = sessionId !== null && caller.agentIdOf(definition.name, sessionId) === agentId;
   return isNamed ? sessionId : null;
 }
 
-/** The response that a response goes on from. */
+/** The response before a response. */
 async function previousOf(caller: Caller, { agent, turnId, begin }: TurnPart): Promise<string | null> {
   if (begin !== null) {
     const begins = await beginsIn(caller, agent, turnId);
@@ -160,7 +160,7 @@ async function previousOf(caller: Caller, { agent, turnId, begin }: TurnPart): P
   return typeof copied === "string" ? copied : null;
 }
 
-/** The decisions that later responses of a turn began with, in order. */
+/** The decisions that started the later responses of a turn, in order. */
 async function beginsIn(caller: Caller, { rootAgentId }: Agent, turnId: string): Promise<readonly string[]> {
   return (await caller.decidedRequests(rootAgentId))
     .filter((request) => request.decidedWith?.turnId === turnId && partBegunBy(request) === partName(request.requestId))

@@ -23,7 +23,7 @@ import { CREATE, type TurnPart, turnPartOf } from "./response-ids.ts";
 import { type CreateBody, readInput, type ReadInput, type Said } from "./response-input.ts";
 import { PREVIOUS, readResponse } from "./response-reading.ts";
 
-/** A response that a request has begun, or had begun before. */
+/** A response that this request or an earlier equal one started. */
 export interface StartedResponse {
   readonly part: TurnPart;
   readonly isReplayed: boolean;
@@ -37,20 +37,20 @@ export interface Asked {
   readonly body: CreateBody;
   /** The header `Idempotency-Key`. */
   readonly idempotencyKey: string | undefined;
-  /** The client sends it again, because it got no answer. */
+  /** Whether the client retries because it got no answer. */
   readonly isRepeated: boolean;
 }
 
 interface Starting extends Asked {
   readonly read: ReadInput;
-  /** Of the turn, or of the decision, that this request becomes. */
+  /** Idempotency key of the turn or decision that this request becomes. */
   readonly key: RequestKey;
 }
 
 /**
- * Begins what a request asks for: a turn of a new agent, of the agent that goes on, or of a copy of an agent's
- * conversation as it was at an older response; or the part of a turn that follows answers. All is checked before anything
- * is decided.
+ * Starts the response to a request: a turn of a new agent, of the previous response's agent, or of a copy of its
+ * conversation up to an older response; or the section of a turn that follows answers. Everything is checked before
+ * anything is decided.
  */
 export async function startResponse(asked: Asked): Promise<StartedResponse> {
   const { body, caller, place } = asked;
@@ -58,13 +58,13 @@ export async function startResponse(asked: Asked): Promise<StartedResponse> {
   if (typeof body.model === "string") place.definitionOf(caller, body.model);
   const { previous_response_id: previousId = null, conversation = null } = body;
   if (previousId !== null && conversation !== null) {
-    throw badRequest("a response goes on from previous_response_id or in a conversation, not both", {
+    throw badRequest("a response continues previous_response_id or a conversation, not both", {
       param: "conversation",
     });
   }
   const name = typeof conversation === "string" ? conversation : (conversation?.id ?? null);
   const hasMore = (previousId ?? name) !== null && read.history.length > 0;
-  if (hasMore) throw badRequest("input takes only what is new: the conversation is stored", { param: "input" });
+  if (hasMore) throw badRequest("input must contain only new items: the conversation is stored", { param: "input" });
   const previous = previousId === null ? null : await turnPartOf(caller, previousId, "previous_response_id");
   const named = typeof body.model === "string" && name !== null ? caller.agentIdOf(body.model, name) : undefined;
   const value = asked.idempotencyKey ?? (await ownKey(asked, previous?.agent.agentId ?? named));
@@ -75,12 +75,12 @@ export async function startResponse(asked: Asked): Promise<StartedResponse> {
   return await begin(starting, name);
 }
 
-/** Milliseconds for which a client that got no answer may ask again without a key of its own. */
+/** Milliseconds within which a client without its own key may retry a request that got no answer. */
 const REPEATED_WITHIN_MS = 600_000;
 
 /**
- * The key of a request that has none: another one for each, so that an equal one begins another response; but one that is
- * sent again has that of the first.
+ * A key for a request without one: unique for each request, so that an equal request starts another response; a retry
+ * gets the key of the first attempt.
  */
 async function ownKey({ body, caller, clock, isRepeated }: Asked, agentId: string | undefined): Promise<string> {
   const prefix = `auto.${contentHash(body).slice(0, 32)}.`;
@@ -95,7 +95,7 @@ async function ownKey({ body, caller, clock, isRepeated }: Asked, agentId: strin
   return found?.slice(start.length) ?? prefix + randomUUID();
 }
 
-/** Of the caller's turns that have changed since a time, one that fits. */
+/** The first match among the caller's turns that changed since a time. */
 async function turnWith(
   caller: Caller,
   since: number,
@@ -111,7 +111,7 @@ async function turnWith(
   return undefined;
 }
 
-/** A turn of the agent that a name means, or of a new one. */
+/** Starts a turn of the named agent, or of a new agent. */
 async function begin(starting: Starting, name: string | null): Promise<StartedResponse> {
   const { caller, read, key } = starting;
   const definition = servedBy(starting, undefined);
@@ -122,20 +122,20 @@ async function begin(starting: Starting, name: string | null): Promise<StartedRe
   }
   const agent = await caller.openAgent({ ...shape, name, sessionId: name });
   if (!(await hasInstructions(starting, agent))) {
-    throw badRequest("the conversation was begun without these instructions, and keeps its own", {
+    throw badRequest("the conversation was started without these instructions; send the original ones or none", {
       param: "instructions",
     });
   }
   return await said(starting, caller.plainMessage(agent, inputContent(read), turnOptions(starting)));
 }
 
-/** A response after another one. */
+/** Starts a response that follows another. */
 async function goOn(starting: Starting, previous: TurnPart): Promise<StartedResponse> {
   const { caller, read, key } = starting;
   const { agent, turnId } = previous;
   const before = await readResponse(caller, previous);
   if (before.isContinued && (await decidedWith(starting, agent)) === undefined) {
-    throw badRequest("this response was answered: go on from the one that followed", {
+    throw badRequest("this response was already answered: continue from the one that followed", {
       param: "previous_response_id",
     });
   }
@@ -149,8 +149,8 @@ async function goOn(starting: Starting, previous: TurnPart): Promise<StartedResp
     try {
       const started = await caller.startTurn(agent, inputContent(read), turnOptions(starting));
       if (started.turnId === next) return await said(starting, Promise.resolve(started));
-      // Another request went on from the same response in this moment, and has already ended.
-      await started.turn.abort("it goes on from an older response");
+      // A concurrent request continued from the same response, and its turn has already ended.
+      await started.turn.abort("it continues an older response");
     } catch (error) {
       if (!(error instanceof AgentBusyError)) throw error;
     }
@@ -158,7 +158,7 @@ async function goOn(starting: Starting, previous: TurnPart): Promise<StartedResp
   return await fork(starting, previous, definition.name);
 }
 
-/** Whether the next turn of an agent is still to come, or is the one that this request began before. */
+/** Whether the agent's next turn does not exist yet, or was started by an earlier attempt of this request. */
 async function mayFollow({ caller, key }: Starting, agent: Agent, next: string): Promise<boolean> {
   const { items } = await caller.turns({ agentId: agent.agentId, limit: 100 });
   const taken = items.find(({ turnId }) => turnId === next);
@@ -167,8 +167,8 @@ async function mayFollow({ caller, key }: Starting, agent: Agent, next: string):
 }
 
 /**
- * Goes on from an older response, or with another model or other instructions: with a new agent, whose conversation begins
- * as that of the old one was then.
+ * Continues an older response, or continues with another model or other instructions: with a new agent, whose
+ * conversation is a copy of the old one up to that response.
  */
 async function fork(starting: Starting, previous: TurnPart, definition: string): Promise<StartedResponse> {
   const { caller, read, key, body } = starting;
@@ -199,13 +199,13 @@ function messagesOf(history: readonly Said[]): { readonly messages?: readonly Sa
   return history.length === 0 ? {} : { messages: history };
 }
 
-/** What a new agent is told first; its own instructions are those of its definition. */
+/** The client's instructions as a new agent's first message; the agent's own instructions come from its definition. */
 function prefaceOf({ place, read }: Starting): readonly Said[] {
   const { instructions } = read;
   return instructions === null || !place.takesSystem ? [] : [{ role: "user", content: PREFACE + instructions }];
 }
 
-/** Whether a conversation was begun with the instructions of this request; without any it keeps its own. */
+/** Whether a conversation was started with the instructions of this request; true for a request without instructions. */
 async function hasInstructions(starting: Starting, { agentId }: Agent): Promise<boolean> {
   const [preface] = prefaceOf(starting);
   if (preface === undefined) return true;
@@ -213,14 +213,14 @@ async function hasInstructions(starting: Starting, { agentId }: Agent): Promise<
   return first !== undefined && textOf(first.content) === preface.content;
 }
 
-/** The definition of the model, or of the agent that goes on, which takes what is asked for. */
+/** The definition of the model, or of the previous agent; must support the request's format and tools. */
 function servedBy({ caller, place, body, read }: Starting, agent: Agent | undefined): AgentDefinition {
   const model = body.model ?? agent?.definition.name;
   if (model === undefined) throw badRequest("model is missing: the name of an agent", { param: "model" });
   const definition = place.definitionOf(caller, model);
   assertFormat(body.text?.format, definition, "text.format");
   if (read.clientTools !== undefined && !definition.clientTools) {
-    throw unsupported("tools", `"${model}" takes no tools of its callers; its definition must say clientTools: true`);
+    throw unsupported("tools", `"${model}" accepts no tools from its callers; its definition needs clientTools: true`);
   }
   return definition;
 }
@@ -236,14 +236,14 @@ function turnOptions({ body, read, key }: Starting): StartTurnOptions {
   return { key, ...budget, ...tools };
 }
 
-/** The response that a message began: with a turn, or with the request that it answered. */
+/** The response that a message started, with a turn or with an answered request. */
 async function said(starting: Starting, started: Promise<StartedTurn>): Promise<StartedResponse> {
   const { agent, turn, turnId, isReplayed, became } = await started;
   const request = became === "turn" ? undefined : await decidedWith(starting, agent);
   return { part: { agent, turn, turnId, begin: request?.requestId ?? null }, isReplayed };
 }
 
-/** The request that this request, or an equal one before it, has decided with a message. */
+/** The request that a message of this request, or of an equal earlier one, decided. */
 async function decidedWith({ caller, key }: Starting, agent: Agent): Promise<AgentRequest | undefined> {
   const decided = await caller.decidedRequests(agent.rootAgentId);
   return decided.find((request) => request.decidedWith?.key === turnKeyOf(key));

@@ -8,14 +8,14 @@ import { beginningOf, bodyOf, isSame, storedOf, type TurnNow } from "./response-
 import { ResponseTranslation } from "./response-translation.ts";
 
 export interface ResponseStreamOptions {
-  /** The number of the last event that the client has. Default: it has none. */
+  /** The sequence number of the last event that the client received. Default: none. */
   readonly startingAfter?: number | undefined;
   readonly signal: AbortSignal;
 }
 
 /**
- * The frames of a response until it is finished. They come from the journal and from what is being written, in any process.
- * Ends without a last event when the reader has left.
+ * The frames of a response until it has finished, in any process. They come from the journal and from live events. If
+ * the reader leaves, the stream ends without a last event.
  */
 export async function* responseFrames(
   caller: Caller,
@@ -29,9 +29,9 @@ export async function* responseFrames(
 }
 
 /**
- * What of an event comes after a number; a piece of a text has one for each of its characters. A text that was being
- * written when its turn was aborted is not stored, so a client that saw it may be beyond the number of the last event: it is
- * told that all the same.
+ * The rest of an event after a sequence number; a text delta has one number for each character. Text of an aborted step
+ * is not stored, so a client that received it may already be past the number of the last event; it is sent that event
+ * anyway.
  */
 function newsOf(event: ResponseEvent, startingAfter: number): ResponseEvent | undefined {
   const { sequence_number: last, type, delta } = event;
@@ -62,18 +62,18 @@ function isLastEvent(type: string): boolean {
 
 function lastEvent(status: ResponseStatus): string {
   if (status === "failed") return "response.failed";
-  // The protocol has no event of its own for a cancelled response.
+  // The protocol has no event for a cancelled response.
   return status === "incomplete" || status === "cancelled" ? "response.incomplete" : "response.completed";
 }
 
 interface Reading {
   readonly translation: ResponseTranslation;
-  /** The place in the tree's journal to begin after. */
+  /** The cursor in the tree's journal to start after. */
   readonly from: string;
   readonly signal: AbortSignal;
 }
 
-/** Reads the events of a response from its beginning to where it is finished, and follows them there. */
+/** Reads the events of a response from its start, and follows them until it has finished. */
 class PartReader {
   readonly #caller: Caller;
   readonly #part: TurnPart;
@@ -90,14 +90,14 @@ class PartReader {
     this.#last = from;
   }
 
-  /** Returns the turn where the response is finished, or `undefined` when the reader has left. */
+  /** Returns the turn once the response has finished, or `undefined` when the reader has left. */
   async *events(): AsyncGenerator<ResponseEvent, TurnNow | undefined> {
     const { turn } = this.#part;
     for (let now = await turn.current(); ; now = await turn.current()) {
       const isPaused = now.status === "waiting" && now.reason === "paused";
       if (isFinished(now)) {
         yield* this.#taken(await storedTurnEvents(this.#caller, this.#part, this.#last));
-        // It may go on by a decision that was made elsewhere.
+        // A decision by another client may continue the turn.
         if (isSame(now, await turn.current())) return now;
       } else if (isPaused) {
         yield* this.#taken(this.#next());
@@ -110,7 +110,7 @@ class PartReader {
     }
   }
 
-  /** What comes next, when a paused turn goes on. */
+  /** Waits for the first event after a paused turn has resumed. */
   async *#next(): AsyncGenerator<TroupeEvent> {
     const reading = { after: this.#last, signal: this.#signal };
     for await (const event of turnEvents(this.#caller, this.#part, reading)) {
@@ -128,7 +128,7 @@ class PartReader {
   }
 }
 
-/** Whether a response that ends with the turn as it is now is finished. */
+/** Whether a response that ends with the turn in this state has finished. */
 function isFinished(now: TurnNow): boolean {
   return "stopReason" in now || (now.status === "waiting" && now.reason === "request");
 }

@@ -13,32 +13,31 @@ import { itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts"
 import type { McpCallItem, OutputItem, ResponseEvent } from "./response-object.ts";
 import { ResponseOutput, StepWriting } from "./response-writing.ts";
 
-/** What is stored about an event: the message of an answer or of a result, or the request. */
+/** The stored data of an event: the message of an answer or result, or the request. */
 export interface Stored {
   readonly message?: Message | undefined;
   readonly request?: AgentRequest | undefined;
 }
 
 export interface TranslationOptions extends Pick<TurnPart, "turnId" | "begin"> {
-  /** Texts of steps are not shown, only the answer that was checked: others may not have the form of an answer. */
+  /** Sends only the validated answer, not the texts of steps, which may not be valid JSON. */
   readonly answersWhole: boolean;
 }
 
-/** Where a response is in the events of its turn. */
+/** The position of a response among the events of its turn. */
 type Phase = "before" | "in" | "ended" | "continued";
 
 const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
 
 /**
- * Makes the items and the events of one response of the events of its turn and of everything below it. Without I/O and
- * without a clock: the same events give the same items with the same ids and indexes, and each event its number, whether
- * they come as they happen or from the journal.
+ * Translates the events of a turn and its subagents to the items and events of one response. A pure function without
+ * I/O and clock: live or stored, the same events give the same items with the same ids, indexes and sequence numbers.
  *
  * Invariants
- * 1. A response begins with its turn, or with the decision that its client gave; it ends where another one begins, or its
- *    turn ends.
- * 2. Each item that begins ends, as does each part of its content.
- * 3. Calls of the server never are calls of functions, so that no client makes them again.
+ * 1. A response starts with its turn, or with its client's decision; it ends where another response starts, or with its
+ *    turn.
+ * 2. Each started item ends, and so does each of its content parts.
+ * 3. Calls by the server are never sent as function calls, so that no client repeats them.
  */
 export class ResponseTranslation {
   readonly #turnId: string;
@@ -46,9 +45,9 @@ export class ResponseTranslation {
   readonly #answersWhole: boolean;
   readonly #output = new ResponseOutput();
   readonly #calls = new Map<string, ToolCallRequest>();
-  /** Calls that were shown, by their id: the index of the item while it is open. */
+  /** Index of each open item, by call id. */
   readonly #open = new Map<string, number>();
-  /** Approvals, by their call. */
+  /** Approval request ids, by call id. */
   readonly #approvals = new Map<string, string>();
   /** Calls that the client answers. */
   readonly #clientCalls = new Set<string>();
@@ -65,7 +64,7 @@ export class ResponseTranslation {
     this.#phase = begin === null ? "in" : "before";
   }
 
-  /** Its turn goes on in another response. */
+  /** Whether the turn continues in another response. */
   get isContinued(): boolean {
     return this.#phase === "continued";
   }
@@ -74,7 +73,7 @@ export class ResponseTranslation {
     return this.#output.items;
   }
 
-  /** Tokens of the answers that the events told of, in this response and in its turn before. */
+  /** Tokens of the model's answers, in this response and in earlier ones of the turn. */
   get usage(): { readonly here: Usage; readonly before: Usage } {
     return { here: this.#used, before: this.#usedBefore };
   }
@@ -89,13 +88,13 @@ export class ResponseTranslation {
     return this.#output.taken();
   }
 
-  /** Ends what is open: the turn waits, or has ended. */
+  /** Ends the open items, because the turn waits or has ended. */
   end(): readonly ResponseEvent[] {
     this.#close();
     return this.#output.taken();
   }
 
-  /** An event about the response itself. */
+  /** Emits an event about the response itself. */
   tell(type: string, response: unknown): readonly ResponseEvent[] {
     this.#output.emit({ type, response });
     return this.#output.taken();
@@ -107,7 +106,7 @@ export class ResponseTranslation {
     for (const callId of this.#open.keys()) this.#endCall(callId, { status: "incomplete" });
   }
 
-  /** A later response begins here, or this one does. */
+  /** Starts this response, or ends it because a later one starts. */
   #decided(request: AgentRequest): void {
     const part = partBegunBy(request);
     const own = this.#begin === null ? undefined : partName(this.#begin);
@@ -149,7 +148,7 @@ export class ResponseTranslation {
     }
   }
 
-  /** Calls of subagents are shown where a person had to approve them. */
+  /** Sends calls of subagents only if a person had to approve them. */
   #below(event: TroupeEvent, message: Message | undefined): void {
     const isCall = event.type === "tool.started" || event.type === "tool.completed" || event.type === "tool.failed";
     if (!isCall || !this.#approvals.has(event.callId)) return;
@@ -204,7 +203,7 @@ export class ResponseTranslation {
   #beginCall(callId: string, { agentName }: TroupeEvent): void {
     if (!this.#isHere || this.#open.has(callId) || this.#clientCalls.has(callId)) return;
     const id = itemId.call(callId);
-    // It was shown before it failed and was repeated.
+    // The call was already sent before it failed and was repeated.
     if (this.#output.items.some((item) => item.id === id)) return;
     const { name = "", arguments: args = "" } = this.#calls.get(callId) ?? {};
     const approval = this.#approvals.get(callId);
@@ -229,7 +228,7 @@ export class ResponseTranslation {
 
   #endedCall(event: TroupeEventOf<"tool.completed" | "tool.failed">, message: Message | undefined): void {
     const { callId } = event;
-    // A call that was refused, or waited for a decision, has not begun here.
+    // A refused call, or one that waited for a decision, has no start event.
     this.#beginCall(callId, event);
     const text = message === undefined ? undefined : textOf(message.content);
     if (event.type === "tool.completed") {
@@ -251,7 +250,7 @@ export class ResponseTranslation {
     this.#output.end(index, { ...item, ...ended });
   }
 
-  /** The answer of a turn is shown, where it is not what the model said last. */
+  /** Sends the turn's answer if it differs from the model's last text. */
   #ended({ type, text, stopReason }: TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">): void {
     if (!this.#isHere) return;
     this.#close();
@@ -262,7 +261,7 @@ export class ResponseTranslation {
   }
 }
 
-/** Reasoning as text, from the fields in which servers send it. */
+/** Reasoning as text, from the fields that servers use. */
 function reasoningOf({ reasoning = {} }: Extract<Message, { role: "assistant" }>): string {
   const { reasoning_content: content, reasoning: text, reasoning_details: details } = reasoning;
   if (typeof content === "string" && content !== "") return content;

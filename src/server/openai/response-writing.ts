@@ -10,7 +10,7 @@ import type {
   ResponseEvent,
 } from "./response-object.ts";
 
-/** The items of a response, and its events, which it numbers. */
+/** Owns the items of a response, and numbers its events. */
 export class ResponseOutput {
   readonly #items: OutputItem[] = [];
   #events: ResponseEvent[] = [];
@@ -20,17 +20,17 @@ export class ResponseOutput {
     return this.#items;
   }
 
-  /** The number of the next event. */
+  /** The sequence number of the next event. */
   get next(): number {
     return this.#next;
   }
 
-  /** The events since it was last asked. */
+  /** Returns the events since the last call. */
   taken(): readonly ResponseEvent[] {
     return this.#events.splice(0);
   }
 
-  /** Moves the number of the next event on; it never goes back. */
+  /** Raises the sequence number of the next event; never lowers it. */
   reach(number: number): void {
     this.#next = Math.max(this.#next, number);
   }
@@ -40,19 +40,19 @@ export class ResponseOutput {
     this.#next += 1;
   }
 
-  /** Begins an item, and gives its index. */
+  /** Starts an item and returns its index. */
   begin(item: OutputItem): number {
     const index = this.#items.push(item) - 1;
     this.emit({ type: "response.output_item.added", output_index: index, item });
     return index;
   }
 
-  /** Changes an item that has not ended. */
+  /** Changes an open item. */
   replace(index: number, item: OutputItem): void {
     this.#items[index] = item;
   }
 
-  /** Ends an item as it has become. */
+  /** Ends an item with its final value. */
   end(index: number, item: OutputItem): void {
     this.replace(index, item);
     this.emit({ type: "response.output_item.done", output_index: index, item });
@@ -62,7 +62,7 @@ export class ResponseOutput {
 type Kind = "text" | "reasoning";
 type Ended = "completed" | "incomplete";
 
-/** What one step of the agent says: its reasoning and its text, each an item. */
+/** Writes the output of one step: its reasoning and its text, each as an item. */
 export class StepWriting {
   readonly #output: ResponseOutput;
   readonly #step: string;
@@ -84,13 +84,13 @@ export class StepWriting {
   }
 
   snapshot({ attempt, text, reasoning }: TroupeEventOf<"text.snapshot">): void {
-    // Without the reasoning it is not known which item comes first; the stored answer follows.
+    // Without the reasoning the order of the items is unknown; the stored answer follows.
     if (reasoning === null && this.#text === undefined) return;
     if (reasoning !== null && reasoning !== "") this.#of("reasoning")?.piece({ attempt, offset: 0, text: reasoning });
     if (text !== "") this.#of("text")?.piece({ attempt, offset: 0, text });
   }
 
-  /** The answer as it is stored. */
+  /** Sends the rest of the stored answer. */
   responded(text: string, reasoning: string): void {
     if (reasoning !== "") this.#of("reasoning");
     this.#endReasoning(reasoning === "" ? undefined : reasoning);
@@ -99,14 +99,14 @@ export class StepWriting {
     this.#text = undefined;
   }
 
-  /** Ends what is open, with what was written. */
+  /** Ends the open items with the text received so far. */
   end(): void {
     this.#endReasoning(undefined);
     this.#text?.end(this.#text.written, "incomplete");
     this.#text = undefined;
   }
 
-  /** The item being written; `undefined` for reasoning after the text has begun, which is not shown. */
+  /** The open item of a kind; `undefined` for reasoning after the text has started, which is not sent. */
   #of(kind: Kind): Writing | undefined {
     if (kind === "text") {
       if (this.#text === undefined) this.#endReasoning(undefined);
@@ -128,24 +128,24 @@ export class StepWriting {
 }
 
 /**
- * The text or the reasoning of one step, as far as it was shown.
+ * Tracks which text or reasoning of one step was sent.
  *
  * Invariants
- * 1. What was shown is the beginning of the text, unless the call was repeated or a hook replaced its answer. Then no
- *    more pieces come, and the end of the item has what is true.
- * 2. A piece is numbered by the place of its last character. So the numbers are the same however the text is cut, and who
- *    comes again after any number gets just the rest.
+ * 1. The sent text is a prefix of the full text, unless the call was repeated or a hook replaced its answer. Then no
+ *    more deltas are sent, and the end of the item contains the full text.
+ * 2. A delta's number is the index of its last character. So numbers do not depend on how the text was split, and a
+ *    client that resumes after any number gets exactly the rest.
  */
 class Writing {
   readonly #output: ResponseOutput;
   readonly #kind: Kind;
   readonly #place: { readonly item_id: string; readonly output_index: number; readonly content_index: 0 };
-  /** The number of the first character. */
+  /** Sequence number of the first character. */
   readonly #from: number;
   #shown = "";
-  /** The attempt of the call that wrote what was shown. */
+  /** The attempt whose text was sent. */
   #shownIn = 0;
-  /** What the current attempt has written. */
+  /** Text of the current attempt. */
   #written = "";
   #attempt = 0;
 
@@ -162,11 +162,11 @@ class Writing {
     return this.#written;
   }
 
-  /** A piece of an attempt of the call, at its place. */
+  /** Takes a delta of one attempt, at its offset. */
   piece({ attempt, offset, text }: { readonly attempt: number; readonly offset: number; readonly text: string }): void {
     if (this.#attempt !== attempt) this.#written = "";
     this.#attempt = attempt;
-    // After a gap a snapshot comes, which has what is missing.
+    // After a gap, a snapshot with the missing text follows.
     if (offset > this.#written.length) return;
     this.#written += text.slice(this.#written.length - offset);
     if (this.#shown === "") this.#shownIn = attempt;
@@ -207,7 +207,7 @@ function outputText(text: string): OutputText {
   return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
-/** Without a text: an item that begins. */
+/** Without `text`: a started item. */
 function itemOf(kind: Kind, id: string, status: ItemStatus, text?: string): MessageItem | ReasoningItem {
   if (kind === "reasoning") {
     return {

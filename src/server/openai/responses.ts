@@ -14,7 +14,7 @@ import { responseFrames } from "./response-stream.ts";
 const params = z.object({ response: z.string().meta({ description: "Id of a response." }) });
 const answers: RouteShape["responses"] = { 200: { description: "The response.", schema: responseSchema } };
 
-/** The routes of the Responses API: a response is a turn, or the part of one that follows answers. */
+/** The routes of the Responses API. A response is a turn, or the section of a turn after answers. */
 export function responsesRoutes(place: ServedModels): readonly Route[] {
   const path = `${place.path}/responses`;
   const one = `${path}/{response}`;
@@ -24,10 +24,10 @@ export function responsesRoutes(place: ServedModels): readonly Route[] {
       method: "POST",
       path,
       access: "caller",
-      summary: "Begins a response, and waits for it, streams it, or leaves it in the background",
+      summary: "Starts a response and waits for it, streams it, or leaves it in the background",
       headers: z.object({ "x-stainless-retry-count": z.coerce.number().catch(0) }),
       body: createBodySchema,
-      responses: { ...answers, 504: { description: "It is not finished yet; it goes on.", isError: true } },
+      responses: { ...answers, 504: { description: "The response is still running.", isError: true } },
       handle: async (call) => {
         const { caller, body, clock, idempotencyKey, headers } = call;
         const isRepeated = headers["x-stainless-retry-count"] > 0;
@@ -47,7 +47,7 @@ export function responsesRoutes(place: ServedModels): readonly Route[] {
       method: "GET",
       path: one,
       access: "caller",
-      summary: "A response, or with `stream=true` its events, from `starting_after` on",
+      summary: "A response; with `stream=true` its events after `starting_after`",
       params,
       query: z.object({
         stream: z.enum(["true", "false"]).optional(),
@@ -67,7 +67,7 @@ export function responsesRoutes(place: ServedModels): readonly Route[] {
       method: "POST",
       path: `${one}/cancel`,
       access: "caller",
-      summary: "Ends a response. One that has ended stays as it is.",
+      summary: "Ends a response; an ended one is unchanged.",
       params,
       responses: answers,
       handle: async (call) => Response.json(await cancelled(call, await servedPart(call, place))),
@@ -77,7 +77,7 @@ export function responsesRoutes(place: ServedModels): readonly Route[] {
       method: "GET",
       path: `${one}/input_items`,
       access: "caller",
-      summary: "What the response was begun with",
+      summary: "The input of a response",
       params,
       query: z.object({
         limit: z.coerce.number().int().min(1).max(100).default(20),
@@ -97,10 +97,10 @@ export function responsesRoutes(place: ServedModels): readonly Route[] {
       access: "caller",
       summary: "Not supported",
       params,
-      responses: { 400: { description: "Responses are kept.", isError: true } },
+      responses: { 400: { description: "Responses cannot be deleted.", isError: true } },
       handle: async (call) => {
         await servedPart(call, place);
-        throw badRequest("a response cannot be deleted: it is part of a conversation, which is kept", {
+        throw badRequest("a response cannot be deleted: it belongs to a stored conversation", {
           code: "unsupported",
         });
       },
@@ -115,7 +115,7 @@ async function servedPart(call: Call<z.output<typeof params>>, place: ServedMode
   return part;
 }
 
-/** Waits until a response is finished, `waitMs` at most; `undefined` if it goes on, or its agent is paused. */
+/** Waits at most `waitMs` until a response has finished; `undefined` if it is still running or its agent is paused. */
 async function finished(call: Call, part: TurnPart): Promise<WireResponse | undefined> {
   const { caller } = call;
   const work = async (): Promise<WireResponse | undefined> => {
@@ -131,12 +131,12 @@ async function finished(call: Call, part: TurnPart): Promise<WireResponse | unde
 
 function unfinished(part: TurnPart, headers: Readonly<Record<string, string>>): Response {
   const id = responseIdOf(part);
-  const message = `the response ${id} is not finished yet; it goes on: retrieve it, or follow its stream`;
+  const message = `the response ${id} is still running: retrieve it later, or follow its stream`;
   const error = { message, type: "server_error", param: null, code: "response_in_progress" };
   return Response.json({ error }, { status: 504, headers: { ...headers, "x-should-retry": "false" } });
 }
 
-/** Ends the turn, if this response is its last. */
+/** Ends the turn if this response is its last. */
 async function cancelled(call: Call, part: TurnPart): Promise<WireResponse> {
   const { caller } = call;
   const { response, now, isContinued } = await readResponse(caller, part);

@@ -2,21 +2,21 @@ import type { AgentDefinition } from "../../agents/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { noSuchModel } from "./protocol-errors.ts";
 
-/** The header that names a conversation for clients that know of troupe. */
+/** The header with the conversation's name, for clients that support troupe. */
 export const CONVERSATION_HEADER = "x-troupe-conversation";
 
 export interface ServedModelsOptions {
-  /** Names of the definitions that are served; `undefined` serves all that the runtime has. */
+  /** Names of the definitions to serve; `undefined` serves all definitions of the runtime. */
   readonly agents: readonly string[] | undefined;
-  /** Where the addresses begin: `/v1`. */
+  /** Base path of the routes: `/v1`. */
   readonly path: string;
-  /** Headers in which front ends name their chats, in lower case. */
+  /** Headers with a front end's chat id, in lower case. */
   readonly chatIdHeaders: readonly string[];
   /** Whether system messages of clients reach the model. */
   readonly takesSystem: boolean;
 }
 
-/** The models of a surface, which are definitions of agents, and where they are served. */
+/** The models of a surface: definitions of agents. */
 export class ServedModels {
   readonly path: string;
   readonly chatIdHeaders: readonly string[];
@@ -35,7 +35,7 @@ export class ServedModels {
     return [...runtime.definitions.values()].filter(({ name }) => this.#agents?.includes(name) ?? true);
   }
 
-  /** The definition that a model names. Throws `NotFoundError` (404, `model_not_found`). */
+  /** The definition with the model's name. Throws `NotFoundError` (404, `model_not_found`). */
   definitionOf({ runtime }: Pick<Caller, "runtime">, model: string): AgentDefinition {
     const definition = runtime.definitions.get(model);
     if (definition !== undefined && (this.#agents?.includes(model) ?? true)) return definition;

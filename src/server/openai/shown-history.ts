@@ -3,26 +3,26 @@ import { type AgentRecord, type AgentRequest, type Message, textOf } from "../..
 import type { Caller } from "../core/caller.ts";
 import { addBlock, type Block, isSameText, PREFACE, withoutImages, shownText } from "./chat-request.ts";
 
-/** A part of an agent's conversation as clients of this protocol have it, in order. */
+/** An item of an agent's conversation as clients of this protocol see it, in order. */
 export type ShownItem = { readonly id: string; readonly turnId: string } & (
-  | /** What the client said or sent: `text` is null for the result of its tool. */ {
+  | /** Input of the client; `text` is `null` for a result of its tool. */ {
       readonly kind: "said";
       readonly text: string | null;
     }
-  | /** A part of an answer. `isPrompt`: it says what the turn waits for. */ {
+  | /** Text of an answer. `isPrompt`: it is the prompt of a request. */ {
       readonly kind: "answer";
       readonly text: string;
       readonly isPrompt: boolean;
     }
 );
 
-/** The keys of this protocol's requests begin so: what they decided was said in the chat. */
+/** Prefix of this protocol's keys: requests with such a key were decided in the chat. */
 export const KEY_ROUTE = "openai.chat";
 
 /** Why approvals of a request without a conversation are rejected. */
 export const NO_CONVERSATION = "this request has no conversation in which a person could approve it";
 
-/** What a client is told that a turn waits for; undefined for a call of its own tool, which it gets as such. */
+/** The text for a request that a turn waits for; `undefined` for a call of the client's tool, which has its own form. */
 export function promptOf({ kind, prompt, requestId }: AgentRequest): string | undefined {
   if (kind === "client") return undefined;
   if (kind === "question") return prompt;
@@ -30,14 +30,14 @@ export function promptOf({ kind, prompt, requestId }: AgentRequest): string | un
   return `This waits for ${what}: ${prompt}\n(request ${requestId}; an answer here rejects it)`;
 }
 
-/** The text in place of an approval or credentials that the client cannot give. */
+/** The text that replaces an approval or credentials that the client cannot give. */
 export function refusalOf({ prompt }: AgentRequest): string {
   return `(Not done: ${prompt}. ${NO_CONVERSATION.replace(/^t/, "T")}.)`;
 }
 
 /**
- * The conversation of an agent as it was shown and said, from the store. `wholeAnswers`: of each answer only its last text
- * is shown, for agents that answer with JSON.
+ * The conversation of an agent as clients see it, read from the store. `wholeAnswers`: keeps only the last text of each
+ * answer, for agents that answer with JSON.
  */
 export async function shownItems(
   { runtime }: Caller,
@@ -55,7 +55,7 @@ export async function shownItems(
   const items: ShownItem[] = [];
   for (const message of messages) {
     const item = itemOf(message);
-    // The runtime's words for a turn that was ended while it waited: the client knows what it waited for.
+    // The runtime's message for a turn that was ended while waiting; the client has already received the prompt.
     const isOver = message.id.endsWith(":end") && isPrompt(items.at(-1));
     if (item !== undefined && !isOver) items.push(item);
     if (message.role === "assistant") items.push(...itemsOf(byStep.get(message.id) ?? [], turnOf(message.id)));
@@ -76,7 +76,7 @@ function isContinued(item: ShownItem, next: ShownItem | undefined): boolean {
   return item.kind === "answer" && next?.kind === "answer" && next.turnId === item.turnId;
 }
 
-/** The step of the root agent in which a request came up, by the id of its message. */
+/** The step of the root agent that caused a request, as the id of its message. */
 function stepOf(request: AgentRequest, rootAgentId: string, agents: readonly AgentRecord[]): string | undefined {
   let { agentId, callId }: { agentId: string; callId: string | null } = request;
   while (agentId !== rootAgentId) {
@@ -102,7 +102,7 @@ function itemOf(message: Message): ShownItem | undefined {
   return text.trim() === "" ? undefined : { kind: "answer", id, turnId, text, isPrompt: false };
 }
 
-/** What was asked in one step, and what was answered to it here, in the order of time. */
+/** The prompts of one step and the answers given in the chat, by time. */
 function itemsOf(requests: readonly AgentRequest[], turnId: string): readonly ShownItem[] {
   const timed = requests.flatMap((request): { readonly at: number; readonly item: ShownItem }[] => {
     const { requestId: id, kind, openedAt, decision, decidedAt, decidedWith } = request;
@@ -118,12 +118,12 @@ function itemsOf(requests: readonly AgentRequest[], turnId: string): readonly Sh
   return timed.toSorted((one, other) => one.at - other.at).map(({ item }) => item);
 }
 
-/** The parts of the answer to what was said under an id, as far as they are there. */
+/** The available parts of the answer to an input. */
 export function answerTo(items: readonly ShownItem[], saidId: string): readonly ShownItem[] {
   let index = items.findLastIndex(({ kind, id }) => kind === "said" && id === saidId);
   if (index < 0) return [];
   const turnId = items[index]?.turnId;
-  // Several results are sent together.
+  // Several results may be sent together.
   while (isResult(items[index + 1])) index += 1;
   const rest = items.slice(index + 1);
   const end = rest.findIndex((item) => item.kind === "said" || item.turnId !== turnId);
@@ -135,8 +135,8 @@ function isResult(item: ShownItem | undefined): boolean {
 }
 
 /**
- * Whether the client has this conversation, up to its last answer. It may lack what came when it had been told to wait, or
- * what the agent said by itself.
+ * Whether the client's history equals this conversation, up to its last answer. It may lack text that came while it
+ * waited for a decision, and turns that the agent started itself.
  */
 export function isShown(items: readonly ShownItem[], history: readonly Block[]): boolean {
   let index = 0;
@@ -145,7 +145,7 @@ export function isShown(items: readonly ShownItem[], history: readonly Block[]):
     const role = run[0]?.kind === "said" ? "user" : "assistant";
     const texts = textsOf(run);
     if (block?.role !== role) return false;
-    // Of an answer to a question the text alone is kept.
+    // The answer to a question is stored as text only, without images.
     const has = (text: string): boolean => texts.some((one) => isSameText(one, text));
     if (!has(block.text) && !(isDecision(run[0]) && has(withoutImages(block.text)))) return false;
     index += 1;
@@ -157,7 +157,7 @@ function isDecision(item: ShownItem | undefined): boolean {
   return item?.kind === "said" && !item.id.endsWith(":in") && !item.id.startsWith("seed:");
 }
 
-/** Items of one side that follow each other. */
+/** Consecutive items of the same role. */
 function runsOf(items: readonly ShownItem[]): readonly (readonly ShownItem[])[] {
   const runs: ShownItem[][] = [];
   for (const item of items) {
@@ -168,7 +168,7 @@ function runsOf(items: readonly ShownItem[]): readonly (readonly ShownItem[])[] 
   return runs;
 }
 
-/** What a client may have of one side: all of it, or up to a place where an answer ended. */
+/** The texts that a client may have for a run: all of it, or a prefix up to the end of an answer. */
 function textsOf(run: readonly ShownItem[]): readonly string[] {
   const texts: string[] = [];
   const blocks: Block[] = [];

@@ -3,39 +3,39 @@ import { GAP } from "./chat-request.ts";
 
 type Piece = TroupeEventOf<"text.delta" | "reasoning.delta">;
 
-/** One step's text or reasoning, as one attempt of the call has written it. */
+/** One step's text or reasoning, as one attempt of the call wrote it. */
 interface Written {
   attempt: number;
   text: string;
 }
 
 /**
- * The text and the reasoning of an answer, as far as a client has them.
+ * Tracks which text and reasoning of an answer were sent to a client.
  *
  * Invariants
- * 1. Nothing that was sent is taken back: what the protocol's streams have no word for is not needed.
- * 2. At its end the text of each step was sent whole, with an empty line between two of them. A text that does not begin as
- *    what was sent of its step (the call was repeated, a hook replaced it) is sent after it, whole.
+ * 1. Sent text is never retracted, because the protocol has no event for it.
+ * 2. At the end, the text of each step was sent whole, with an empty line between steps. A text that does not start
+ *    with the sent text of its step (the call was repeated, a hook replaced it) is sent again, whole.
  */
 export class TextShown {
   readonly #turnId: string;
   #all = "";
   #step: number | null = null;
-  /** What was sent of the current step. */
+  /** Sent text of the current step. */
   #sent = "";
   #text: Written = { attempt: 0, text: "" };
   #reasoning: Written = { attempt: 0, text: "" };
-  /** The steps up to this one came from the store. */
+  /** Steps up to this one were read from the store. */
   #known: number;
 
-  /** `stored`: what the client gets at first, the texts of the steps up to `known`. */
+  /** `stored`: the initial text for the client, of the steps up to `known`. */
   constructor(turnId: string, known = 0, stored = "") {
     this.#turnId = turnId;
     this.#known = known;
     this.#all = stored;
   }
 
-  /** The part of an event that is new to the client. */
+  /** The new text and reasoning of an event. */
   take(event: TroupeEvent): { readonly text: string; readonly reasoning: string } {
     const nothing = { text: "", reasoning: "" };
     if (event.turnId !== this.#turnId || event.step === null || event.step <= this.#known) return nothing;
@@ -49,23 +49,23 @@ export class TextShown {
     return { text: this.#sendStep(event.step, event.text), reasoning };
   }
 
-  /** What is missing of a step's text, which is stored now. */
+  /** The missing rest of a step's stored text. */
   responded({ turnId, step }: Pick<TroupeEvent, "turnId" | "step">, text: string): string {
     if (turnId !== this.#turnId || step === null || step <= this.#known) return "";
     this.#begin(step);
-    // More was said of it than is true.
+    // More text was sent than the stored one contains.
     if (this.#sent !== text && this.#sent.startsWith(text)) this.#sent = "";
     return this.#sendStep(step, text);
   }
 
-  /** Something that belongs to no step. */
+  /** Appends text that belongs to no step. */
   note(text: string): string {
     const piece = `${this.#all === "" ? "" : GAP}${text}`;
     this.#all += piece;
     return piece;
   }
 
-  /** What is missing of the whole answer. */
+  /** The missing rest of the whole answer. */
   end(whole: string): string {
     if (!whole.startsWith(this.#all)) return "";
     const missing = whole.slice(this.#all.length);
@@ -91,7 +91,7 @@ export class TextShown {
     return piece;
   }
 
-  /** The text of this attempt. After a gap a snapshot comes, which has what is missing. */
+  /** The text of this attempt. After a gap, a snapshot with the missing text follows. */
   #grown(kind: "text" | "reasoning", event: Piece): string {
     this.#begin(event.step ?? 0);
     const written = kind === "text" ? this.#text : this.#reasoning;

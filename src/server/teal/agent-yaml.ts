@@ -3,7 +3,7 @@ import { z } from "zod";
 import { describeValue, type Path, renderPath } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 
-/** The only version of the format that is served. */
+/** The only supported version of the format. */
 const SERVED_VERSION = "tealagents/v1alpha1";
 
 const text = z.string({ error: "a text" });
@@ -32,7 +32,7 @@ const metadataSchema = z.object(
   { error: "an object { description, skills }" },
 );
 
-/** Servers and plugins elsewhere are not served: a list may be there, but it must be empty. */
+/** Remote plugins and servers are not supported: their lists may be present, but must be empty. */
 const emptyList = z.array(z.unknown(), { error: "a list" }).max(0);
 
 const temperature = z.number({ error: "a number from 0 to 1" }).min(0).max(1);
@@ -72,23 +72,24 @@ const fileSchema = z.object(
 export type TealAgentSpec = z.output<typeof agentSchema>;
 export type TealMetadata = z.output<typeof metadataSchema>;
 
-/** An agent file whose fields have the right kinds. Fields that the format does not name are left out. */
+/** A validated agent file. Unknown fields are left out. */
 export interface TealFile {
   readonly name: string;
-  /** As Python would print it: `1.0` stays "1.0", `0.10` is "0.1". */
+  /** As Python prints it: `1.0` remains "1.0", `0.10` becomes "0.1". */
   readonly version: string;
   readonly description: string | null;
   readonly metadata: TealMetadata | null;
   readonly agent: TealAgentSpec;
-  /** The error for a field: the file, the line of the field, its path, and the problem in words. */
+  /** The error for a field: contains the file, the field's line, its path, and the problem. */
   problem(path: Path, words: string): InvalidInputError;
 }
 
 /**
- * Reads the text of an agent file, `apiVersion: tealagents/v1alpha1`. It is read as YAML 1.1, like its first readers do
- * in Python.
+ * Parses the text of an agent file, `apiVersion: tealagents/v1alpha1`, as YAML 1.1, like the original Python
+ * implementation.
  * @param file Its name, for messages.
- * @throws InvalidInputError that names the file, the line and the path of the first field that is wrong or not served.
+ * @throws InvalidInputError that names the file, the line and the path of the first field that is invalid or
+ * unsupported.
  */
 export function readTealFile(source: string, file: string): TealFile {
   const lines = new LineCounter();
@@ -120,7 +121,7 @@ function valueOf(document: Document, file: string): unknown {
   }
 }
 
-/** The kind of file is judged before its fields: another kind has other fields. */
+/** The version is checked before the fields: another kind of file has other fields. */
 function checkVersion(value: unknown, problem: TealFile["problem"]): void {
   const version = typeof value === "object" && value !== null && "apiVersion" in value ? value.apiVersion : undefined;
   if (version === SERVED_VERSION || typeof version !== "string") return;
@@ -128,7 +129,7 @@ function checkVersion(value: unknown, problem: TealFile["problem"]): void {
   if (!version.startsWith("skagents/")) throw problem(["apiVersion"], `${words}; it takes "${SERVED_VERSION}"`);
   throw problem(
     ["apiVersion"],
-    `${words}: agents without state are not served; change it to "${SERVED_VERSION}", whose spec has one agent and whose callers name a task instead of sending the history`,
+    `${words}: stateless agents are not supported; change it to "${SERVED_VERSION}", whose spec has one agent and whose callers name a task instead of sending the history`,
   );
 }
 
@@ -142,7 +143,7 @@ function wrongField(error: z.ZodError, value: unknown, problem: TealFile["proble
   );
   const field = path.at(-1);
   if (issue?.code === "too_big" && (field === "remote_plugins" || field === "mcp_servers")) {
-    return problem(path, "is not served: give its tools as plugins, which are code beside this file");
+    return problem(path, "is not supported: provide its tools as plugins, which are code next to this file");
   }
   const takes =
     issue?.code === "too_big" || issue?.code === "too_small" ? (takesRange(issue) ?? issue.message) : issue?.message;
@@ -154,7 +155,7 @@ function takesRange(issue: z.core.$ZodIssue): string | undefined {
   return issue.path.at(-1) === "temperature" ? "a number from 0 to 1" : undefined;
 }
 
-/** The line of a field, from 1; of one that is not there, the line of the nearest that contains it. */
+/** The line of a field, from 1; for a missing field, the line of the nearest parent. */
 function lineOf(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length > 0; length -= 1) {
     const node: unknown = document.getIn(path.slice(0, length), true);
@@ -164,7 +165,9 @@ function lineOf(document: Document, lines: LineCounter, path: Path): number {
   return 1;
 }
 
-/** A number as Python prints it: one with a point keeps a point, and one with an exponent alone is a text to Python. */
+/**
+ * Formats a number like Python: one with a point keeps a point; for Python, a number with only an exponent is a text.
+ */
 function versionOf(document: Document, version: number): string {
   const node: unknown = document.get("version", true);
   const source = isScalar(node) ? (node.source ?? "") : "";

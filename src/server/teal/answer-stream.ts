@@ -9,9 +9,9 @@ import { type Address, answerOf, idsOf, type RequestIds, sourceOf } from "./answ
 type Followed = Pick<StartedTurn, "agent" | "turn" | "turnId">;
 
 /**
- * The text of a request as it is written, then its answer. The first frame comes at once and has no text: it tells the
- * three ids, which every frame has. The pieces of the last step, joined, are the output, unless a model that was asked again
- * has said something else.
+ * Streams the text of a request, then its answer. The first frame is sent at once, without text, with the three ids
+ * that every frame contains. The deltas of the last step, joined, equal the output, unless a repeated call of the model
+ * returned a different text.
  */
 export async function* answerFrames(
   call: Call,
@@ -46,13 +46,13 @@ export async function* answerFrames(
 
 type News = { readonly event: TroupeEvent } | { readonly rest: TurnRest };
 
-/** Events of the task, and last the request at rest. Ends without it when the reader has left. */
+/** Yields events of the task, and last the request at rest; without it if the reader has left. */
 async function* eventsUntilRest(
   { caller }: Call,
   { agent, turn }: Followed,
   signal: AbortSignal,
 ): AsyncGenerator<News, void, undefined> {
-  // A piece that was written before is in the snapshot that comes first, or in the answer.
+  // Earlier deltas are in the first snapshot or in the answer.
   const events = caller.events(agent.agentId, { after: "now", signal });
   const gone = new Promise<undefined>((resolve) => {
     if (signal.aborted) resolve(undefined);
@@ -84,12 +84,12 @@ function frameOf(event: string, data: object): SseFrame {
   return { event, data: JSON.stringify(data) };
 }
 
-/** The text of the current step, and what of it the client has. Pieces cannot be taken back. */
+/** Tracks the text of the current step and what was sent of it. Sent text cannot be retracted. */
 class ShownText {
   readonly #turnId: string;
   #step = 0;
   #attempt = 0;
-  /** Of the attempt, as far as it is known. */
+  /** Text of the current attempt, as far as received. */
   #text = "";
   #shown = "";
 
@@ -97,7 +97,7 @@ class ShownText {
     this.#turnId = turnId;
   }
 
-  /** The part of an event's text that is new to the client, who has the beginning of a call that is made again. */
+  /** The new text of an event; after a repeated call, the client keeps the text already sent. */
   take(event: TroupeEvent): string {
     if (event.turnId !== this.#turnId || (event.type !== "text.delta" && event.type !== "text.snapshot")) return "";
     if (event.step !== this.#step) this.#shown = "";
@@ -105,7 +105,7 @@ class ShownText {
     this.#step = event.step ?? 0;
     this.#attempt = event.attempt;
     if (event.type === "text.snapshot") this.#text = event.text;
-    // After a gap a snapshot comes, which has what is missing.
+    // After a gap, a snapshot with the missing text follows.
     else if (event.offset <= this.#text.length) this.#text = this.#text.slice(0, event.offset) + event.text;
     if (this.#shown.startsWith(this.#text)) return "";
     const piece = this.#text.startsWith(this.#shown) ? this.#text.slice(this.#shown.length) : this.#text;
@@ -113,7 +113,7 @@ class ShownText {
     return piece;
   }
 
-  /** The rest of the answer, which came too late or in one piece. */
+  /** The rest of the answer that was not sent as deltas. */
   missing(output: string, steps: number): string {
     if (this.#step !== steps) return output;
     return output.startsWith(this.#shown) ? output.slice(this.#shown.length) : "";

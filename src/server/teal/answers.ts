@@ -17,7 +17,7 @@ const toolCallSchema = z
     name: z.string(),
     function_name: z.string(),
     plugin_name: z.string().nullable(),
-    /** JSON. */
+    /** JSON text. */
     arguments: z.string(),
   })
   .meta({ id: "FunctionCallContent" });
@@ -47,7 +47,7 @@ const pausedSchema = z
 
 const rejectedSchema = z.object({ ...ids, message: z.string() }).meta({ id: "RejectedToolResponse" });
 
-/** The content of an answer; the answer of a resumption is just this. */
+/** The content of an answer. A resumption is answered with the content alone. */
 export const contentSchema = z.union([completedSchema, pausedSchema, rejectedSchema]);
 export type AnswerContent = z.output<typeof contentSchema>;
 
@@ -72,10 +72,10 @@ export function idsOf({ agentId, sessionId }: Pick<Agent, "agentId" | "sessionId
 
 export type Answer =
   | { readonly status: "Completed" | "Paused" | "Canceled"; readonly content: AnswerContent }
-  /** `detail` says why. */
+  /** `detail`: the reason. */
   | { readonly status: "Failed"; readonly detail: string };
 
-/** An agent under the name and version of its addresses. */
+/** The name and version in an agent's URLs. */
 export interface Address {
   readonly name: string;
   readonly version: string;
@@ -85,7 +85,7 @@ export const prefixOf = ({ name, version }: Address): string => `/${name}/${vers
 export const sourceOf = ({ name, version }: Address): string => `${name}:${version}`;
 export const resumePath = "/tealagents/v1alpha1/resume";
 
-/** What a client is told about a request that has ended or waits. */
+/** The answer for a request that has ended or waits. */
 export async function answerOf(
   { agent, turnId, address }: { readonly agent: Agent; readonly turnId: string; readonly address: Address },
   rest: TurnRest,
@@ -102,7 +102,7 @@ export async function answerOf(
   return { status: "Failed", detail: rest.error?.message ?? rest.text };
 }
 
-/** Whether the text of a stopped turn is the model's. Without one the runtime says why there is none. */
+/** Whether the text of a stopped turn came from the model; otherwise it is the runtime's message. */
 async function hasOwnText(agent: Agent): Promise<boolean> {
   const [last] = await agent.getMessages({ maxMessages: 1 });
   return last?.origin !== "runtime";
@@ -125,7 +125,7 @@ function completedContent(three: RequestIds, address: Address, { text, spent }: 
   };
 }
 
-/** `approval_url` names the calls that are shown, so that it approves no others. */
+/** `approval_url` contains the ids of these calls, so that it approves no others. */
 export function pausedContent(three: RequestIds, address: Address, requests: readonly AgentRequest[]): AnswerContent {
   const url = `${prefixOf(address)}${resumePath}/${three.request_id}`;
   const shown = requests.filter(({ kind }) => kind === "approval").map(({ requestId }) => urlIdOf(requestId));
@@ -145,13 +145,13 @@ function queryWord(text: string): string {
   return encodeURIComponent(text).replaceAll("%3A", ":");
 }
 
-/** The format's own words, with their slip of the pen. */
+/** The format's original message, including its typo. */
 export function rejectedContent(three: RequestIds): AnswerContent {
   const { task_id, session_id, request_id } = three;
   return { task_id, session_id, request_id, message: "Tool excecution rejected." };
 }
 
-/** A request as the call that it is about. Questions and the caller's own tools say in `metadata` what they are. */
+/** Converts a request to its tool call. For questions and the caller's own tools, `metadata` contains the kind. */
 function toolCallOf({ requestId, kind, name, prompt, arguments: args }: AgentRequest, index: number): ToolCall {
   const dash = name.indexOf("-");
   return {

@@ -24,19 +24,19 @@ const catalogSchema = z.object({
   ),
 });
 
-/** The rules of one tool, by the name that the model sees. */
+/** The rules of one tool, keyed by the name that the model uses. */
 export interface Governance {
   readonly needsApproval: boolean;
-  /** The entry wants credentials of an authorization server. */
+  /** Whether the entry requires credentials of an authorization server. */
   readonly wantsCredentials: boolean;
-  /** Where it was found, for messages: `catalog.json: plugins[0].tools[1]`. */
+  /** Path of the entry, for messages: `catalog.json: plugins[0].tools[1]`. */
   readonly place: string;
 }
 
 /**
- * Reads a plugin catalog, `catalog.json`. Tools that it does not name have no rules.
- * @param file The path; it need not exist unless `isNamed`, which says that an option gave this path.
- * @throws InvalidInputError that names the file and the path of what is wrong.
+ * Reads a plugin catalog, `catalog.json`. Tools outside it have no rules.
+ * @param file The path. The file is optional unless `isNamed`, which means that an option gave this path.
+ * @throws InvalidInputError that names the file and the path of the invalid field.
  */
 export function readCatalog(file: string, { isNamed }: { readonly isNamed: boolean }): ReadonlyMap<string, Governance> {
   if (!existsSync(file)) {

@@ -8,10 +8,10 @@ import { isTaskId, newTaskId, taskIdOfKey } from "./task-ids.ts";
 import { userContent, type UserMessage } from "./user-message.ts";
 import { unprocessable, valueError } from "./validation-errors.ts";
 
-/** A request that is under way, or why it is not. */
+/** A started request, or the response that refuses it. */
 export type Invoked = StartedTurn | Response;
 
-/** Starts a task, or continues the one that the message names. */
+/** Starts a task, or continues the task that the message names. */
 export async function invoke(call: Call<unknown, unknown, unknown, UserMessage>, address: Address): Promise<Invoked> {
   const { body: message, caller } = call;
   const key = call.idempotencyKey === undefined ? undefined : { route: "teal.invoke", value: call.idempotencyKey };
@@ -45,7 +45,7 @@ async function followOn(
   }
 }
 
-/** A task of this caller, at the address of its definition. Rejects with `NotFoundError`. */
+/** A task of this caller, at the URL of its definition. Rejects with `NotFoundError`. */
 export async function taskOf({ caller }: Pick<Call, "caller">, name: string, taskId: string): Promise<Agent> {
   const agent = isTaskId(taskId) ? await caller.root(taskId) : undefined;
   if (agent?.definition.name === name) return agent;
@@ -54,22 +54,22 @@ export async function taskOf({ caller }: Pick<Call, "caller">, name: string, tas
 
 function wrongSession(agent: Agent, { session_id }: UserMessage): Response | undefined {
   if (session_id === null || session_id === agent.sessionId) return undefined;
-  return unprocessable([valueError(["body", "session_id"], "the task is of another session", session_id)]);
+  return unprocessable([valueError(["body", "session_id"], "the task belongs to another session", session_id)]);
 }
 
-/** The answer to a command that came too late, or while another was under way. */
+/** The answer to a command that came too late, or while another was running. */
 export function conflict(detail: string, three: RequestIds): Response {
   return Response.json({ detail: `${detail}: ${three.request_id}`, ...three }, { status: 409 });
 }
 
-/** Replays are told apart by this header. */
+/** The header that marks a replayed answer. */
 export function replayHeaders({
   isReplayed = false,
 }: Partial<Pick<StartedTurn, "isReplayed">>): Readonly<Record<string, string>> {
   return isReplayed ? { "idempotency-replayed": "true" } : {};
 }
 
-/** Answers when the request has ended, or waits for a decision or a resume. `isBare`: with the content alone. */
+/** Answers once the request has ended, or waits for a decision or a resume. `isBare`: only with the content. */
 export async function answerWhenSettled(
   call: Call,
   started: Pick<StartedTurn, "agent" | "turn" | "turnId"> & Partial<Pick<StartedTurn, "isReplayed">>,
@@ -79,7 +79,7 @@ export async function answerWhenSettled(
   const three = idsOf(agent, turnId);
   const settled = await call.within<TurnRest>(turn.settled);
   if (settled === undefined) {
-    return Response.json({ detail: "The request is not finished yet; it goes on", ...three }, { status: 504 });
+    return Response.json({ detail: "The request is still running", ...three }, { status: 504 });
   }
   const answer = await answerOf({ agent, turnId, address }, settled.value);
   if (answer.status === "Failed") return Response.json({ detail: answer.detail, ...three }, { status: 500 });

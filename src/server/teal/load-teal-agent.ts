@@ -10,48 +10,48 @@ import type { TealAgentSpec, TealMetadata } from "./agent-yaml.ts";
 import { readCatalog } from "./catalog.ts";
 import { toolsOfPlugins } from "./plugins.ts";
 
-/** What `loadTealAgent()` takes beside the file. */
+/** Options of `loadTealAgent()`. */
 export interface TealAgentOptions {
-  /** The module whose named exports are the plugins. Default: `custom_plugins.ts` or `.js` beside the file. */
+  /** The module whose named exports are the plugins. Default: `custom_plugins.ts` or `.js` next to the file. */
   readonly plugins?: string | undefined;
-  /** The plugin catalog. Default: `catalog.json` beside the file, if there is one. */
+  /** The plugin catalog. Default: `catalog.json` next to the file, if it exists. */
   readonly catalog?: string | undefined;
-  /** Limits of each turn: the format has none. Default: 10 steps. */
+  /** Limits of each turn, which the format does not contain. Default: 10 steps. */
   readonly budget?: AgentOptions["budget"];
   /**
-   * The model for the name that the file gives. Default: `openaiModel` of that name, or `offlineModel()` for `offline`.
+   * Creates the model for the name in the file. Default: `openaiModel` of that name, or `offlineModel()` for `offline`.
    */
   readonly model?: ((name: string, options: TealModelOptions) => LanguageModel) | undefined;
 }
 
-/** What the function `model` of `loadTealAgent()` gets beside the name. */
+/** Options for the function `model` of `loadTealAgent()`. */
 export interface TealModelOptions {
-  /** How long the model should think; `null` if its name does not contain `gpt-5`: such a model is not told. */
+  /** The model's reasoning effort; `null` if its name does not contain `gpt-5`. */
   readonly reasoningEffort: "low" | "medium" | "high" | null;
 }
 
-/** An agent of a file `apiVersion: tealagents/v1alpha1`. */
+/** An agent from a file with `apiVersion: tealagents/v1alpha1`. */
 export interface TealAgent {
-  /** Part of its addresses, and the name of its definition. */
+  /** Name in its URLs, and of its definition. */
   readonly name: string;
-  /** Part of its addresses: `/MathAgent/0.1`. */
+  /** Version in its URLs: `/MathAgent/0.1`. */
   readonly version: string;
   /** Its description in the file, or `null` without one. */
   readonly description: string | null;
-  /** What its card says, or `null` if the file has none. */
+  /** Description and skills for its card, or `null` if the file has none. */
   readonly metadata: TealMetadata | null;
-  /** Give it to the runtime. */
+  /** The definition for the runtime. */
   readonly definition: AgentDefinition;
 }
 
 /**
- * Loads an agent that a YAML file describes, with its plugins, which are code.
- * @throws InvalidInputError that names the file, the line and the path of what is wrong or not served.
+ * Loads an agent from a YAML file, and its plugins, which are code.
+ * @throws InvalidInputError that names the file, the line and the path of the field that is invalid or unsupported.
  */
 export async function loadTealAgent(file: string | URL, given?: TealAgentOptions): Promise<TealAgent> {
   const options = optionsOf<TealAgentOptions>(given, "loadTealAgent()", tealOptionsSchema);
   const path = reading("loadTealAgent(): file", () => resolve(file instanceof URL ? fileURLToPath(file) : file));
-  // The module imports the YAML parser, which programs without such a file do not need.
+  // Imported lazily, because it imports the YAML parser, which other programs do not need.
   const { readTealFile } = await import("./agent-yaml.ts");
   const config = readTealFile(await readTextFile(path), path);
   const folder = dirname(path);

@@ -6,27 +6,27 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { Governance } from "./catalog.ts";
 import type { TealFile } from "./agent-yaml.ts";
 
-/** The module beside an agent file whose named exports are its plugins. */
+/** Names of the module next to an agent file whose named exports are its plugins. */
 const moduleNames = ["custom_plugins.ts", "custom_plugins.mts", "custom_plugins.js", "custom_plugins.mjs"];
 
-/** Most characters of a tool's name, with its plugin's. */
+/** Maximum length of a tool's name, including its plugin's. */
 const LONGEST_NAME = 64;
 
-/** A plugin does not contain the tools that the runtime itself provides. */
+/** Plugins must not contain the tools that the runtime itself provides. */
 type PluginTool = Exclude<AgentTool, { readonly kind: "internal" | "control" }>;
 const kinds: readonly unknown[] = ["function", "client", "subagent"] satisfies readonly PluginTool["kind"][];
 
 interface PluginDependencies {
   /** The folder of the agent file. */
   readonly folder: string;
-  /** The module with the plugins, if it is not the one beside the file. */
+  /** The module with the plugins, if an option names one. */
   readonly module: string | undefined;
   readonly catalog: ReadonlyMap<string, Governance>;
 }
 
 /**
- * The tools of the plugins that an agent file names, under the names that the model sees: `plugin-function`. Those for
- * which the catalog wants a person need an approval.
+ * The tools of the plugins in an agent file, with the names that the model uses: `plugin-function`. Tools for which the
+ * catalog requires a person need an approval.
  * @throws InvalidInputError that names the plugin by its path in the file.
  */
 export async function toolsOfPlugins(file: TealFile, dependencies: PluginDependencies): Promise<readonly AgentTool[]> {
@@ -34,8 +34,8 @@ export async function toolsOfPlugins(file: TealFile, dependencies: PluginDepende
   if (names.length === 0) return [];
   const path = dependencies.module ?? moduleBeside(dependencies.folder);
   if (path === undefined || !existsSync(path)) {
-    const missing = dependencies.module ?? `${moduleNames[0]} or ${moduleNames[2]} beside this file`;
-    throw file.problem(["spec", "agent", "plugins"], `needs ${missing}, which is not there`);
+    const missing = dependencies.module ?? `${moduleNames[0]} or ${moduleNames[2]} next to this file`;
+    throw file.problem(["spec", "agent", "plugins"], `needs ${missing}, which does not exist`);
   }
   const exported = await importModule(path);
   const tools = names.flatMap((plugin, index) => {
@@ -51,7 +51,7 @@ export async function toolsOfPlugins(file: TealFile, dependencies: PluginDepende
       if (name.length > LONGEST_NAME || !/^[A-Za-z0-9_-]+$/.test(name)) {
         throw file.problem(
           field,
-          `makes a tool "${name}"; a name takes 1 to ${LONGEST_NAME} letters, digits, "_" and "-"`,
+          `makes a tool "${name}"; a name consists of 1 to ${LONGEST_NAME} letters, digits, "_" and "-"`,
         );
       }
       return governed({ ...tool, name }, dependencies.catalog.get(name));
@@ -74,7 +74,7 @@ async function importModule(path: string): Promise<Readonly<Record<string, unkno
   }
 }
 
-/** The rest of a tool is checked by `defineAgent`. */
+/** `defineAgent` checks the rest of a tool. */
 function isTool(value: unknown): value is PluginTool {
   if (typeof value !== "object" || value === null) return false;
   const { name, kind } = value as Readonly<Record<string, unknown>>;
@@ -85,19 +85,19 @@ function governed(tool: PluginTool, rules: Governance | undefined): PluginTool {
   if (rules === undefined) return tool;
   if (rules.wantsCredentials) {
     throw new InvalidInputError(
-      `${rules.place}.auth is not served: take the credentials of "${tool.name}" from run.auth, and give the tool auth: "required"`,
+      `${rules.place}.auth is not supported: read the credentials of "${tool.name}" from run.auth, and give the tool auth: "required"`,
     );
   }
   if (!rules.needsApproval) return tool;
   if (tool.kind !== "function") {
     throw new InvalidInputError(
-      `${rules.place}.governance.requires_hitl: "${tool.name}" cannot be approved; only tools made by defineTool can`,
+      `${rules.place}.governance.requires_hitl: "${tool.name}" cannot require approval; only tools of defineTool can`,
     );
   }
   return { ...tool, needsApproval: true };
 }
 
-/** A misspelt entry would let a call run that was to be approved. */
+/** Checks the catalog's tools: with a misspelt entry, a call would run without its required approval. */
 function checkCatalog(
   plugins: readonly string[],
   tools: readonly AgentTool[],
@@ -107,7 +107,7 @@ function checkCatalog(
     const plugin = plugins.find((one) => name.startsWith(`${one}-`));
     if (!needsApproval || plugin === undefined || tools.some((tool) => tool.name === name)) continue;
     throw new InvalidInputError(
-      `${place}.tool_id: the plugin "${plugin}" has no tool "${name}", which is to be approved`,
+      `${place}.tool_id: the plugin "${plugin}" has no tool "${name}", which requires approval`,
     );
   }
 }

@@ -11,10 +11,10 @@ import { unprocessable, valueError } from "./validation-errors.ts";
 
 export type Action = "approve" | "reject" | "answer";
 
-/** What a client wants to become of a request that waits. */
+/** A client's decision on a waiting request. */
 export interface Resumption extends ResumeBody {
   readonly action: Action;
-  /** The calls that the person who approves was shown, from `approval_url`; `undefined` if the sender names none. */
+  /** Ids of the calls in `approval_url`, which the approving person saw; `undefined` without them. */
   readonly calls: readonly string[] | undefined;
 }
 
@@ -25,7 +25,7 @@ export type ResumeCall = Call<
   ResumeBody | null | undefined
 >;
 
-/** The action of body or query. A response where it is missing, unknown or ambiguous. */
+/** The action of body or query. Returns a response if it is missing, unknown or ambiguous. */
 export function resumptionOf({ body, query }: ResumeCall): Resumption | Response {
   const given = body?.action ?? query.action;
   const loc = body?.action === undefined && query.action !== undefined ? ["query", "action"] : ["body", "action"];
@@ -33,7 +33,7 @@ export function resumptionOf({ body, query }: ResumeCall): Resumption | Response
     return unprocessable([{ type: "missing", loc, msg: "Field required", input: body ?? null }]);
   }
   if (query.action !== undefined && query.action !== given) {
-    return unprocessable([valueError(["query", "action"], "it is another action than the body's", query.action)]);
+    return unprocessable([valueError(["query", "action"], "it differs from the body's action", query.action)]);
   }
   if (given !== "approve" && given !== "reject" && given !== "answer") {
     return unprocessable([valueError(loc, "it should be 'approve', 'reject' or 'answer'", given)]);
@@ -52,7 +52,7 @@ export interface Resumed {
   readonly address: Address;
 }
 
-/** Finds the request that a resumption is for, at one of these addresses. Rejects with `NotFoundError`. */
+/** Finds the request to resume at one of these URLs. Rejects with `NotFoundError`. */
 export async function resumedOf(call: ResumeCall, addresses: readonly Address[]): Promise<Resumed> {
   const turnId = turnOfRequestId(call.params.request_id);
   if (turnId === undefined) throw new NotFoundError("there is no such request");
@@ -63,10 +63,11 @@ export async function resumedOf(call: ResumeCall, addresses: readonly Address[])
 }
 
 /**
- * Decides what a request waits for. All resumptions decide its calls in the same order, so the first of several at once
- * gets all of them, and the others meet its verdict: an equal one is answered alike, another one is refused with the name
- * of the user who won. What the request came to wait for after a decision takes a resumption that names it, so that a
- * late one decides nothing that its sender has not seen. Returns the refusal, or `undefined` if it is decided as wanted.
+ * Decides the calls of a request. All resumptions decide them in the same order, so the first of several concurrent
+ * ones decides all. The others get its verdict: an equal resumption gets the same answer, a different one is refused
+ * with the name of the first user. Calls that came after a decision need a resumption that names them, so that a late
+ * resumption decides nothing that its sender has not seen. Returns the refusal, or `undefined` if the request was
+ * decided as wanted.
  */
 export async function decideAll(
   call: Pick<Call, "caller">,
@@ -98,8 +99,8 @@ export async function decideAll(
 }
 
 /**
- * Whether who resumes has seen this request: it is named, or no decision came before it. A rejection is for all, seen or
- * not.
+ * Whether the sender has seen this request: the resumption names it, or no decision came before it. A rejection applies
+ * to all requests.
  */
 function isSeen(request: AgentRequest, { action, calls, tool_call_id }: Resumption, before: readonly AgentRequest[]) {
   if (action === "reject" || tool_call_id !== undefined) return true;
@@ -107,21 +108,23 @@ function isSeen(request: AgentRequest, { action, calls, tool_call_id }: Resumpti
   return !before.some((decided) => isLater(request, decided));
 }
 
-/** Whether a request was opened after another one had been decided. Steps are compared where clocks need not be. */
+/**
+ * Whether a request was opened after another had been decided. Within an agent, steps are compared instead of clocks.
+ */
 function isLater(request: AgentRequest, decided: AgentRequest): boolean {
-  // Another resumption decided it a moment ago.
+  // A concurrent resumption has just decided it.
   if (request.requestId === decided.requestId) return false;
   if (request.agentId !== decided.agentId) return (decided.decidedAt ?? 0) <= request.openedAt;
   return request.turnId === decided.turnId && (request.step > decided.step || request.callId === decided.callId);
 }
 
-/** A rejection refuses everything that the request waits for. */
+/** A rejection applies to all kinds of requests. */
 function decides(action: Action, kind: AgentRequest["kind"]): boolean {
   if (action === "reject") return true;
   return action === "approve" ? kind === "approval" : kind === "question" || kind === "client";
 }
 
-/** The requests to decide. An answer, or other arguments, are for one call, which must be named if there are several. */
+/** The requests to decide. An answer or edited arguments apply to one call, which must be named if several are open. */
 function chosenOf(wanted: readonly AgentRequest[], resumption: Resumption): readonly AgentRequest[] | Response {
   const { action, tool_call_id: id, arguments: args } = resumption;
   if (id !== undefined && wanted.length > 0 && !wanted.some(({ requestId }) => requestId === id)) {
@@ -143,7 +146,7 @@ function decideOf(request: AgentRequest, resumption: Resumption): Omit<Decide, "
   return { ...(isEdited ? { verdict: "edited", arguments: args } : { verdict: "approved" }), reason };
 }
 
-/** Whether a decision is the one that this resumption would have made. */
+/** Whether a decision equals that of this resumption. */
 function isAlike({ decision }: AgentRequest, { action, result, arguments: args }: Resumption): boolean {
   if (decision === null) return false;
   if (action === "reject") return decision.verdict === "rejected";
@@ -155,7 +158,7 @@ function isAlike({ decision }: AgentRequest, { action, result, arguments: args }
   return decision.verdict === "edited" && JSON.stringify(decision.arguments) === JSON.stringify(args);
 }
 
-/** The decided requests of this request's calls, those of its subagents included. */
+/** The decided requests of this request's calls, including those of its subagents. */
 async function decidedOf(
   { caller }: Pick<Call, "caller">,
   { agent, turnId }: Resumed,
@@ -163,7 +166,7 @@ async function decidedOf(
 ): Promise<readonly AgentRequest[]> {
   const [opened] = wanted.length === 0 ? [] : (await caller.turns({ agentId: agent.agentId, status: "open" })).items;
   const found = await caller.decidedRequests(agent.rootAgentId);
-  // Subagents of earlier turns are in the same tree.
+  // The tree also contains subagents of earlier turns.
   return found.filter((request) =>
     request.agentId === agent.agentId ? request.turnId === turnId : request.openedAt >= (opened?.openedAt ?? 0),
   );
@@ -185,14 +188,14 @@ function nothingToDecide({ agent, turnId }: Resumed, open: readonly AgentRequest
   const kinds = [...new Set(open.map(({ kind }) => kind))].join(", ");
   const why =
     open.length === 0
-      ? "The request does not wait for a decision"
+      ? "The request is not waiting for a decision"
       : `The request waits for another decision (${kinds})`;
   return conflict(why, idsOf(agent, turnId));
 }
 
-/** Shows what the request waits for now, with the address that approves it. */
+/** Answers with the open requests and the URL that approves them. */
 function pausedAgain({ agent, turnId, address }: Resumed, open: readonly AgentRequest[]): Response {
   const three = idsOf(agent, turnId);
-  const detail = `The request has paused again since: decide it by the approval_url of what it waits for now, or name the tool_call_id: ${three.request_id}`;
+  const detail = `The request has paused again: use the new approval_url, or name the tool_call_id: ${three.request_id}`;
   return Response.json({ detail, ...pausedContent(three, address, open) }, { status: 409 });
 }

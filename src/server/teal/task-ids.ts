@@ -3,7 +3,7 @@ import { agentOfTurn, numberOfTurn, turnIdOf } from "../../state/index.ts";
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** The digits of a UUID that hold the number of a turn; in the id of a task they are 0. */
+/** Digits of a UUID that contain the turn's number; 0 in the id of a task. */
 const TURN_DIGITS = 8;
 const NO_TURN = "0".repeat(TURN_DIGITS);
 
@@ -12,14 +12,14 @@ export function isUuid(text: string): boolean {
 }
 
 /**
- * The id of a new task, which is also its agent's: a UUID whose last 32 bits are 0. The id of a request is the same UUID
- * with the number of its turn there, so one gives the other without a table.
+ * The id of a new task and of its agent: a UUID whose last 32 bits are 0. The id of a request is the same UUID with its
+ * turn's number in these bits, so no table is needed to convert them.
  */
 export function newTaskId(): string {
   return randomUUID().slice(0, -TURN_DIGITS) + NO_TURN;
 }
 
-/** The id of the task that a request with an idempotency key creates: the same for the same parts. */
+/** The id of the task that a request with an idempotency key creates, derived from the parts. */
 export function taskIdOfKey(parts: readonly unknown[]): string {
   const hex = createHash("sha256").update(JSON.stringify(parts)).digest("hex");
   const variant = "89ab"[Number.parseInt(hex.charAt(16), 16) % 4];
@@ -27,7 +27,7 @@ export function taskIdOfKey(parts: readonly unknown[]): string {
   return `${groups.join("-")}-${hex.slice(20, 24)}${NO_TURN}`;
 }
 
-/** Whether a task can have this id. */
+/** Whether the text is a valid task id. */
 export function isTaskId(text: string): boolean {
   return isUuid(text) && text.endsWith(NO_TURN);
 }
@@ -37,7 +37,7 @@ export function requestIdOfTurn(turnId: string): string {
   return agentOfTurn(turnId).slice(0, -TURN_DIGITS) + number;
 }
 
-/** The turn that a request id means; undefined for a text that is the id of no request. */
+/** The turn of a request id; `undefined` for other text. */
 export function turnOfRequestId(requestId: string): string | undefined {
   if (!isUuid(requestId)) return undefined;
   const id = requestId.toLowerCase();

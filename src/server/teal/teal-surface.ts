@@ -21,25 +21,25 @@ import { jsonSchema } from "../../state/index.ts";
 import { docsPage, docsPolicy } from "../core/docs-page.ts";
 import type { OpenApiDocument } from "../core/openapi.ts";
 
-/** An agent of this surface: one of a YAML file, or any definition under a version. */
+/** An agent of this surface: from a YAML file, or any definition with a version. */
 export interface TealServed {
-  /** Part of its addresses. */
+  /** Version in its URLs. */
   readonly version: string;
-  /** What the agent does, for its API document. Default: nothing. */
+  /** Description of the agent, for its API document. Default: none. */
   readonly description?: string | null | undefined;
-  /** It must be known to the runtime. */
+  /** Must be a definition of the runtime. */
   readonly definition: AgentDefinition;
 }
 
-/** What `tealSurface()` takes. */
+/** Options of `tealSurface()`. */
 export interface TealSurfaceOptions {
-  /** Their definitions must be known to the runtime. */
+  /** The agents to serve. Their definitions must belong to the runtime. */
   readonly agents: readonly TealServed[];
 }
 
 /**
- * The HTTP interface of Teal Agents, version `tealagents/v1alpha1`: each agent below `/{name}/{version}`. A task is an
- * agent, a request one of its turns. Throws `InvalidInputError` for two agents at one address.
+ * The HTTP interface of Teal Agents, version `tealagents/v1alpha1`: each agent is below `/{name}/{version}`. A task is
+ * an agent, a request one of its turns. Throws `InvalidInputError` for two agents at one URL.
  */
 export function tealSurface(given: TealSurfaceOptions): Surface {
   const { agents } = optionsOf<TealSurfaceOptions>(given, "tealSurface()", tealOptionsSchema);
@@ -62,12 +62,12 @@ export function tealSurface(given: TealSurfaceOptions): Surface {
 }
 
 const tealOptionsSchema: OptionsSchema<TealSurfaceOptions> = {
-  rules: { agents: listRule("a list of agents, as loadTealAgent() makes them", servedRule) },
+  rules: { agents: listRule("a list of agents, such as results of loadTealAgent()", servedRule) },
   needed: ["agents"],
   instead: { files: "agents: [await loadTealAgent(file)]" },
 };
 
-const isServed = ruleOf("an agent { version, definition }, as loadTealAgent() makes it", (value) => {
+const isServed = ruleOf("an agent { version, definition }, such as the result of loadTealAgent()", (value) => {
   const { definition, version } = (typeof value === "object" && value !== null ? value : {}) as Partial<TealServed>;
   return typeof definition === "object" && definition !== null && typeof version === "string";
 });
@@ -76,7 +76,7 @@ function servedRule(value: unknown, where: string): unknown {
   const { version } = isServed(value, where) as TealServed;
   if (/^[\w.+-]{1,64}$/.test(version)) return value;
   throw new InvalidInputError(
-    `${where}.version is ${JSON.stringify(version)}; an address takes letters, digits, "_", ".", "+" and "-"`,
+    `${where}.version is ${JSON.stringify(version)}; a version consists of letters, digits, "_", ".", "+" and "-"`,
   );
 }
 
@@ -94,7 +94,7 @@ function invokeRoutes(address: Address): readonly Route[] {
       path: prefix,
       summary: "Starts a task, or continues one, and waits for the answer",
       responses: {
-        200: { description: "It is completed, paused or canceled.", schema: stateResponseSchema },
+        200: { description: "The request is completed, paused or canceled.", schema: stateResponseSchema },
         ...errors,
       },
       handle: async (call) => {
@@ -120,7 +120,7 @@ function invokeRoutes(address: Address): readonly Route[] {
   ];
 }
 
-/** Below an agent's address, and without it, as the original's own URLs are. */
+/** Routes below an agent's URL, and without it, like the original's URLs. */
 function resumeRoutes(prefix: string, addresses: readonly Address[]): readonly Route[] {
   const shape = {
     method: "POST",
@@ -141,7 +141,7 @@ function resumeRoutes(prefix: string, addresses: readonly Address[]): readonly R
       ...shape,
       id: `${prefix}.resume`,
       path,
-      summary: "Decides what a request waits for, and waits for its answer",
+      summary: "Decides a waiting request, and waits for its answer",
       responses: { 200: { description: "The content of the answer.", schema: contentSchema }, ...errors },
       handle: async (call) => {
         const resumed = await resume(call);
@@ -153,7 +153,7 @@ function resumeRoutes(prefix: string, addresses: readonly Address[]): readonly R
       ...shape,
       id: `${prefix}.resumeStream`,
       path: `${path}/sse`,
-      summary: "Decides what a request waits for, and streams its answer",
+      summary: "Decides a waiting request, and streams its answer",
       responses: { 200: streamed, ...errors },
       handle: async (call) => {
         const resumed = await resume(call);
@@ -174,10 +174,10 @@ const errors = {
   401: failed("No identity, or the task of another user."),
   403: failed("A rule of the server forbids the decision."),
   404: failed("There is no such task or request."),
-  409: failed("The task is busy, or the request was decided otherwise."),
-  422: failed("The request does not fit."),
+  409: failed("The task is busy, or the request was decided differently."),
+  422: failed("The request is invalid."),
   500: failed("The request failed."),
-  504: failed("The request is not finished yet; it goes on."),
+  504: failed("The request is still running."),
 };
 
 function healthRoutes(address: Address, startedAt: number): readonly Route[] {
@@ -188,8 +188,8 @@ function healthRoutes(address: Address, startedAt: number): readonly Route[] {
       ...shape,
       id: `${prefix}.health`,
       path: `${prefix}/health`,
-      summary: "That the process answers, and since when",
-      responses: { 200: { description: "It does." } },
+      summary: "Whether the process runs, and since when",
+      responses: { 200: { description: "The process runs." } },
       handle: ({ clock }) =>
         Response.json({
           status: "healthy",
@@ -203,8 +203,8 @@ function healthRoutes(address: Address, startedAt: number): readonly Route[] {
       ...shape,
       id: `${prefix}.live`,
       path: `${prefix}/health/live`,
-      summary: "That the process answers",
-      responses: { 200: { description: "It does." } },
+      summary: "Whether the process runs",
+      responses: { 200: { description: "The process runs." } },
       handle: ({ clock }) => Response.json({ alive: true, timestamp: timestampOf(clock) }),
     }),
   ];

@@ -23,7 +23,7 @@ const itemSchema = z
     path: ["content"],
   });
 
-/** The message of a user: the body of an invocation. Fields that it does not name are ignored. */
+/** A user's message, the body of an invocation. Unknown fields are ignored. */
 export const userMessageSchema = z
   .object(
     {
@@ -37,14 +37,14 @@ export const userMessageSchema = z
   .meta({ id: "UserMessage" });
 export type UserMessage = z.output<typeof userMessageSchema>;
 
-/** The body of a resumption; all of it may be in the query instead, as far as it is text. */
+/** The body of a resumption; its text fields may be in the query instead. */
 export const resumeBodySchema = z
   .object(
     {
       action: text.optional(),
-      /** The reason of a rejection, which is kept with the decision. */
+      /** The reason of a rejection, which is stored with the decision. */
       reason: text.optional(),
-      /** The call of `tool_calls` that `arguments` or `result` are for, where several are open. */
+      /** The call of `tool_calls` that `arguments` or `result` belong to, if several are open. */
       tool_call_id: text.optional(),
       /** With `approve`: runs the call with these arguments instead. */
       arguments: jsonSchema.optional(),
@@ -57,7 +57,7 @@ export const resumeBodySchema = z
   .meta({ id: "ResumeRequest" });
 export type ResumeBody = NonNullable<z.output<typeof resumeBodySchema>>;
 
-/** What the model is given. The context of the user goes before the items. */
+/** Input of the model: the user's context, then the items. */
 export function userContent({ items, user_context }: UserMessage): Content {
   const context = Object.entries(user_context ?? {}).map(([key, value]) => `  ${key}: ${value}\n`);
   const preface = context.length === 0 ? [] : [`The following user context was provided:\n${context.join("")}`];

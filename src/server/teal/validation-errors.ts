@@ -1,7 +1,7 @@
 import { describeValue, toJson } from "../../base/index.ts";
 import type { Failure, InputIssue } from "../core/failures.ts";
 
-/** The messages of this surface's schemas: pydantic's. `Field required` stands for a value that is missing. */
+/** pydantic's messages for this surface's schemas. `Field required` stands for a missing value. */
 function orMissing(message: string) {
   return ({ input }: { readonly input?: unknown }): string => (input === undefined ? missing : message);
 }
@@ -25,7 +25,7 @@ export const words = {
   image: "Value error, an image should be a data: URL in base64 or an https: URL",
 } as const;
 
-/** The types that pydantic gives its messages; every other message is of type `value_error`. */
+/** pydantic's types of its messages; other messages have the type `value_error`. */
 const types: Readonly<Record<string, string>> = {
   [missing]: "missing",
   [string]: "string_type",
@@ -45,7 +45,7 @@ export interface Detail {
   readonly input: unknown;
 }
 
-/** A refusal in FastAPI's form for input that does not fit. */
+/** An error for invalid input, in FastAPI's form. */
 export function unprocessable(details: readonly Detail[], headers: Readonly<Record<string, string>> = {}): Response {
   return Response.json({ detail: details }, { status: 422, headers });
 }
@@ -54,10 +54,7 @@ export function valueError(loc: Detail["loc"], message: string, input: unknown):
   return { type: "value_error", loc, msg: `Value error, ${message}`, input: shown(input) };
 }
 
-/**
- * The answer to a failure, as FastAPI would give it: `{ detail }`, and for input that does not fit a list of the places
- * with status 422.
- */
+/** The answer to a failure in FastAPI's form: `{ detail }`; for invalid input a list of the fields, with status 422. */
 export function tealFailure({ status, code, message, headers, issues }: Failure): Response {
   if (issues.length > 0) return unprocessable(issues.map(detailOf), headers);
   if (code === "invalid_input") {
@@ -72,7 +69,7 @@ function detailOf({ in: part, path, message, input }: InputIssue): Detail {
 
 const LONGEST_INPUT = 1_000;
 
-/** The value as it came, unless it is long: an image need not travel back. */
+/** The invalid value, unless it is long: an image is not sent back. */
 function shown(input: unknown): unknown {
   if (input === undefined) return null;
   const copied = toJson(input, { maxSize: LONGEST_INPUT });

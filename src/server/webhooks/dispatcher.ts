@@ -2,29 +2,29 @@ import { TroupeError } from "../../errors/index.ts";
 import { type Runtime, watchTreeOf } from "../../runtime/index.ts";
 import { type DeliveryDependencies, TreeDelivery } from "./tree-delivery.ts";
 
-/** How often a server asks the store for trees that are due, in milliseconds. */
+/** Interval at which a server searches the store for trees that are due, in milliseconds. */
 const SWEEP_MS = 5_000;
 const TREES_AT_A_TIME = 100;
 
-/** A tree with webhooks, as far as this server knows. */
+/** A tree with webhooks, as this server knows it. */
 interface WatchedTree {
   readonly delivery: TreeDelivery;
   readonly stopWatching: () => void;
-  /** The work on the tree; `undefined` while there is none. */
+  /** The running delivery; `undefined` without one. */
   working: Promise<void> | undefined;
-  /** Something was written since the work began. */
+  /** Rows were written since the delivery started. */
   isDue: boolean;
   cancelTimer: () => void;
 }
 
 /**
- * Notices that there is something to tell in the trees of one runtime: rows are written here or elsewhere, the time of a
- * retry has come, or the server that had told a tree is gone, which the regular look at the store finds out.
- * Owns: which trees are watched and when they are looked at. Does not own: what is told.
+ * Starts deliveries for the trees of one runtime: when rows are written in this process or elsewhere, when a retry is
+ * due, or when the server of a tree is gone, which the periodic sweep of the store detects. Owns: which trees are
+ * watched, and when they are checked. Does not own: the content of notifications.
  *
  * Invariants
- * 1. One delivery of a tree at a time, and another one after it for what was written meanwhile.
- * 2. A tree without webhooks costs nothing.
+ * 1. A tree has one delivery at a time; rows written meanwhile start another one after it.
+ * 2. A tree without webhooks causes no work.
  */
 export class Dispatcher {
   readonly #runtime: Runtime;
@@ -43,7 +43,7 @@ export class Dispatcher {
     this.#sweeping = this.#sweep();
   }
 
-  /** Tells what there is to tell in a tree. */
+  /** Delivers the pending notifications of a tree. */
   look(rootAgentId: string): void {
     if (this.#isClosed) return;
     const tree = this.#watched(rootAgentId);
@@ -52,7 +52,7 @@ export class Dispatcher {
     tree.working ??= this.#work(rootAgentId, tree);
   }
 
-  /** Ends what `closing` of the dependencies does not end at once, and gives the claims back. */
+  /** Ends all work that `closing` of the dependencies does not end, and releases the claims. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelSweep();
@@ -71,7 +71,7 @@ export class Dispatcher {
       const due = await stores.dueWebhooks(tenant, clock.now(), TREES_AT_A_TIME);
       for (const { rootAgentId } of due) this.look(rootAgentId);
     } catch {
-      // The store does not answer now, or was closed; the next look finds what is due then.
+      // The store is unavailable or closed; the next sweep finds the trees that are due.
     }
     if (this.#isClosed) return;
     this.#cancelSweep = clock.setDelay(SWEEP_MS, () => {
@@ -95,7 +95,7 @@ export class Dispatcher {
   }
 
   async #work(rootAgentId: string, tree: WatchedTree): Promise<void> {
-    // Later, so that a burst of rows is one look.
+    // Deferred, so that a burst of rows causes a single check.
     await new Promise((resolve) => setImmediate(resolve));
     while (tree.isDue && !this.#isClosed) {
       tree.isDue = false;
@@ -121,10 +121,10 @@ export class Dispatcher {
     if (this.#trees.get(rootAgentId) === tree) this.#trees.delete(rootAgentId);
   }
 
-  /** What cannot be reached now is tried again by the regular look, as is everything else. */
+  /** After a failure, the next sweep tries again. */
   #warn(error: unknown): void {
     if (this.#isClosed || (error instanceof TroupeError && error.retryable)) return;
-    process.emitWarning(`webhooks could not be told, and are tried again: ${this.#at.words(error)}`, {
+    process.emitWarning(`webhooks could not be delivered and are retried: ${this.#at.words(error)}`, {
       code: "TROUPE_WEBHOOKS",
     });
   }

@@ -8,13 +8,13 @@ import type { Clock } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { isLoopbackName } from "../core/origins.ts";
 
-/** Gives all addresses of a name; rejects when it has none. */
+/** Resolves a name to all its addresses; rejects if it has none. */
 export type LookupAddresses = (
   hostname: string,
 ) => Promise<readonly { readonly address: string; readonly family: number }[]>;
 
 export interface ReceiversOptions {
-  /** Origins that may be without TLS and in private networks, as `http://hooks.internal:8080`. */
+  /** Origins that may be without TLS and in private networks, such as `http://hooks.internal:8080`. */
   readonly origins?: readonly string[] | undefined;
   readonly lookup?: LookupAddresses | undefined;
   readonly clock: Clock;
@@ -28,18 +28,18 @@ export interface Post {
 }
 
 const LONGEST_URL = 2_048;
-/** Time of one request, the name's lookup included, in milliseconds. */
+/** Timeout of one request, including the name's lookup, in milliseconds. */
 export const POST_MS = 10_000;
-/** The most that is read of an answer's head; of its body nothing is used. */
+/** Maximum size of an answer's head; its body is not read. */
 const HEAD_BYTES = 8_192;
 
 /**
- * Sends requests to addresses that callers chose.
+ * Sends requests to URLs that callers chose.
  *
  * Invariants
- * 1. Unless its origin is listed, a request goes over TLS, and only to addresses that the public internet routes.
- * 2. The addresses that were judged are those that are connected to: a name is resolved once for each request.
- * 3. No redirect is followed, no connection is used again, and an answer's body is thrown away unread.
+ * 1. Unless its origin is listed, a request uses TLS, and only connects to public addresses.
+ * 2. The checked addresses are the ones used for the connection: a name is resolved once for each request.
+ * 3. Redirects are not followed, connections are not reused, and the body of an answer is discarded unread.
  */
 export class Receivers {
   readonly #origins: ReadonlySet<string>;
@@ -53,10 +53,10 @@ export class Receivers {
     this.#clock = clock;
   }
 
-  /** Judges what can be judged without asking for addresses. Throws `InvalidInputError`, without the address. */
+  /** Checks a URL without resolving its name. Throws `InvalidInputError`, whose message does not contain the URL. */
   async assertUrl(text: string): Promise<URL> {
     if (text.length > LONGEST_URL) throw new InvalidInputError(`url is longer than ${LONGEST_URL} characters`);
-    // A URL drops line ends and tabs, and a reader of the text would see another address.
+    // URL parsing drops line breaks and tabs, so the parsed URL would differ from the text.
     if (/[\0-\x20\x7f]/.test(text) || !URL.canParse(text)) throw new InvalidInputError("url is not a valid URL");
     const url = new URL(text);
     if (url.username !== "" || url.password !== "") {
@@ -72,7 +72,7 @@ export class Receivers {
     return url;
   }
 
-  /** Sends one request. Resolves with the status of the answer; rejects when none comes within 10 seconds. */
+  /** Sends one request. Resolves with the status of the answer; rejects without an answer within 10 seconds. */
   async post({ url: text, headers, body, signal }: Post): Promise<number> {
     const url = await this.assertUrl(text);
     const over = new AbortController();
@@ -82,7 +82,7 @@ export class Receivers {
       method: "POST",
       headers: { ...headers, "content-length": Buffer.byteLength(body), connection: "close" },
       lookup: this.#lookupFor(url),
-      // No pool: a pooled connection could be to an address that was judged for another request.
+      // No pool: a pooled connection could lead to an address that was checked for another request.
       agent: false,
       maxHeaderSize: HEAD_BYTES,
       signal: ended,
@@ -91,7 +91,7 @@ export class Receivers {
       return await statusOf(url, options, body);
     } catch (error) {
       if (ended.aborted) throw ended.reason;
-      // Of several addresses that were tried, with no words of its own.
+      // If all addresses fail, the error itself has no message.
       if (error instanceof AggregateError) throw new Error(error.errors.map(String).join("; "), { cause: error });
       throw error;
     } finally {
@@ -99,14 +99,17 @@ export class Receivers {
     }
   }
 
-  /** Gives the judged addresses of a name to the connection. Node asks it for names only: literal addresses were judged. */
+  /**
+   * Checks the addresses of a name for the connection. Node calls it only for names; literal addresses were checked
+   * before.
+   */
   #lookupFor(url: URL): LookupFunction {
     const judged = async (hostname: string): Promise<Awaited<ReturnType<LookupAddresses>>> => {
       const found = await this.#lookup(hostname);
-      if (found.length === 0) throw new Error("its name has no address");
+      if (found.length === 0) throw new Error("its host name has no address");
       if (this.#origins.has(url.origin)) return found;
       for (const { address } of found) {
-        if (!isPublic(address)) throw new Error("its name has an address that is not public");
+        if (!isPublic(address)) throw new Error("its host name has an address that is not public");
       }
       return found;
     };
@@ -131,18 +134,18 @@ async function statusOf(url: URL, options: RequestOptions, body: string): Promis
     response.destroy();
   });
   request.on("error", reject);
-  // An answer that changes the protocol ends the connection without an answer.
+  // A protocol upgrade ends the connection without an answer.
   request.on("close", () => reject(new Error("the connection was closed without an answer")));
   request.end(body);
   return await promise;
 }
 
-/** Whether the public internet routes to a literal address. An IPv4 address in the form of IPv6 is judged as what it is. */
+/** Whether a literal address is public. An IPv4-mapped IPv6 address is checked as IPv4. */
 function isPublic(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   if (parsed.range() !== "unicast") return false;
-  // All that is routed lies in 2000::/3; the ranges that are known by name are the exceptions in it.
+  // All routed addresses are in 2000::/3; ranges with a name are its exceptions.
   return parsed.kind() === "ipv4" || (parsed.toByteArray()[0] ?? 0) >> 5 === 1;
 }
 
@@ -160,6 +163,6 @@ function originOf(text: string): string {
     return url.origin;
   }
   throw new InvalidInputError(
-    `webhooks.origins: ${JSON.stringify(text)} is not an origin; give one as http://hooks.internal:8080`,
+    `webhooks.origins: ${JSON.stringify(text)} is not an origin; expected for example http://hooks.internal:8080`,
   );
 }

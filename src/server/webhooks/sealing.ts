@@ -8,15 +8,18 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Encrypts what only a receiver may see, with keys of the deployment (AES-256-GCM). The first key encrypts; the others
- * still decrypt what was encrypted with them. A sealed text names its key by the start of the key's SHA-256, and belongs
- * to one place: at another one it cannot be opened.
+ * Encrypts a receiver's secrets with keys of the deployment (AES-256-GCM). The first key encrypts; the others still
+ * decrypt what they encrypted. A sealed text names its key by the start of the key's SHA-256, and is bound to one
+ * context: in another it cannot be opened.
  */
 export class Sealing {
   readonly #keys: ReadonlyMap<string, Buffer>;
   readonly #first: readonly [string, Buffer];
 
-  /** `texts`: each 32 random bytes in base64 or base64url. Throws `InvalidInputError`, which shows none of them. */
+  /**
+   * `texts`: each 32 random bytes in base64 or base64url. Throws `InvalidInputError`, whose message contains none of
+   * them.
+   */
   constructor(texts: readonly string[]) {
     const keys = texts.map((text, index) => parseSealingKey(text, index));
     const [first] = keys;
@@ -33,11 +36,12 @@ export class Sealing {
     return [id, nonce.toString("base64url"), text.toString("base64url")].join(".");
   }
 
-  /** Throws `UnsupportedError` for a text of a key that is not given any more, and for one of another place. */
+  /** Throws `UnsupportedError` if the key is missing or the text belongs to another context. */
   open(sealed: string, place: readonly string[]): JsonObject {
     const [id = "", nonce = "", text = ""] = sealed.split(".");
     const key = this.#keys.get(id);
-    if (key === undefined) throw new UnsupportedError(`its secrets were sealed with the key ${id}, which is not given`);
+    if (key === undefined)
+      throw new UnsupportedError(`its secrets were sealed with the key ${id}, which is missing in webhooks.keys`);
     const bytes = Buffer.from(text, "base64url");
     try {
       const decipher = createDecipheriv(CIPHER, key, Buffer.from(nonce, "base64url"), { authTagLength: TAG_BYTES });
@@ -54,7 +58,7 @@ function parseSealingKey(text: string, index: number): readonly [string, Buffer]
   const key = /^[\w+/-]{43}=?$/.test(text) ? Buffer.from(text, "base64") : Buffer.alloc(0);
   if (key.length !== KEY_BYTES) {
     throw new InvalidInputError(
-      `webhooks.keys[${index}] is not a valid key; give 32 random bytes in base64, as "openssl rand -base64 32" prints them`,
+      `webhooks.keys[${index}] is not a valid key; give 32 random bytes in base64, such as the output of "openssl rand -base64 32"`,
     );
   }
   return [createHash("sha256").update(key).digest("hex").slice(0, 8), key];

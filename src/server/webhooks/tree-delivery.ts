@@ -7,25 +7,25 @@ import type { OpenCalls } from "../core/limits.ts";
 import type { Notification, TellingStep, WebhookForm } from "../core/webhooks.ts";
 import type { Post } from "./receiver.ts";
 
-/** How long a server's claim keeps other servers from telling the receivers of a tree, in milliseconds from its renewal. */
+/** Lifetime of a server's claim on a tree's deliveries, in milliseconds from its renewal. */
 export const CLAIM_MS = 30_000;
-/** When a server looks again at a tree in which nothing happened, in milliseconds. */
+/** Interval at which a server checks a tree without news, in milliseconds. */
 export const IDLE_MS = 60_000;
-/** Failures in succession after which a webhook is given up. */
+/** Consecutive failures after which a webhook is given up. */
 export const MOST_FAILURES = 12;
 const BACKOFF = { baseMs: 2_000, capMs: 900_000 } as const;
-/** When a webhook is looked at again that found no room among the requests of this server, in milliseconds. */
+/** Delay of a webhook when this server has too many open requests, in milliseconds. */
 const CROWDED_MS = 1_000;
 
-/** The outcome of one request to a receiver. It holds no secret, and no more of the address than its host. */
+/** The outcome of one request to a receiver. It contains no secret, and only the host of the URL. */
 export interface Delivery {
   readonly webhook: Pick<Webhook, "surface" | "turnId" | "ownerId">;
   readonly host: string;
   readonly outcome: "delivered" | "failed" | "given_up";
-  /** 0: no answer came. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number;
   readonly durationMs: number;
-  /** Why it failed, or `null` if it did not. */
+  /** Reason of the failure, or `null`. */
   readonly reason: string | null;
 }
 
@@ -34,9 +34,9 @@ export interface DeliveryDependencies {
   readonly tenant: string;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Names this server in claims. */
+  /** Id of this server in claims. */
   readonly id: string;
-  /** Requests that are under way. */
+  /** Open requests of this server. */
   readonly posts: OpenCalls;
   readonly closing: AbortSignal;
   formOf(surface: string): WebhookForm | undefined;
@@ -47,33 +47,36 @@ export interface DeliveryDependencies {
   onDelivery(delivery: Delivery): void;
 }
 
-/** Thrown where another server has taken a tree over, or its webhooks are gone. */
+/** Thrown if another server has taken over the tree, or its webhooks were removed. */
 class ClaimLost extends Error {}
 
 type Change = (webhooks: readonly Webhook[]) => readonly Webhook[];
 
 /**
- * Tells the receivers of one tree what they have not been told.
- * Owns: the claim of the tree in the store while it is at work. Does not own: noticing that there is something to tell.
+ * Delivers the pending notifications of one tree.
+ * Owns: the tree's claim in the store while it works. Does not own: detecting news.
  *
  * Invariants
- * 1. Requests are sent only under a claim, and a claim lasts longer than a request: one server at a time tells a tree.
- * 2. A webhook moves on after its receiver has answered with success, so nothing is left out; what was answered and not
- *    noted is sent again under the same id.
- * 3. Each webhook goes on by itself: a receiver that fails or is slow delays no other.
- * 4. A webhook that was removed gets no request that begins later.
+ * 1. Requests are sent only under a claim, and a claim lasts longer than a request: only one server at a time delivers
+ *    for a tree.
+ * 2. A webhook advances only after its receiver has answered with success, so no notification is lost; one whose
+ *    success was not stored is sent again with the same id.
+ * 3. Webhooks are independent: a failing or slow receiver does not delay others.
+ * 4. No request to a removed webhook starts after its removal.
  */
 export class TreeDelivery {
   readonly #rootAgentId: string;
   readonly #at: DeliveryDependencies;
   #latest: TreeWebhooks | undefined;
-  /** Changes of the stored webhooks are made one after the other. */
+  /** Serializes the changes of the stored webhooks. */
   #changing: Promise<void> = Promise.resolve();
-  /** Those that are at work; and of them, those that have to look once more. */
+  /** Webhooks with a running delivery; `#again`: those that must be checked again afterwards. */
   readonly #telling = new Set<string>();
   readonly #again = new Set<string>();
   #nudged: PromiseWithResolvers<boolean> = Promise.withResolvers();
-  /** Rows that were read and had nothing to tell, by webhook: they are not read again, and noted with the next change. */
+  /**
+   * Rows that were read without a notification, by webhook: they are not read again, and stored with the next change.
+   */
   readonly #read = new Map<string, { readonly after: number; readonly cursor: number; readonly told: Json }>();
 
   constructor(rootAgentId: string, dependencies: DeliveryDependencies) {
@@ -82,8 +85,8 @@ export class TreeDelivery {
   }
 
   /**
-   * Tells everything that there is now. Resolves with the time at which to look again, or with `undefined` if the tree has no
-   * webhooks any more.
+   * Delivers all current notifications. Resolves with the time of the next check, or with `undefined` if the tree has
+   * no webhooks left.
    */
   async run(): Promise<number | undefined> {
     const { clock, id } = this.#at;
@@ -96,7 +99,7 @@ export class TreeDelivery {
     const hasNews = news.some((one) => one.status === "rejected" || one.value !== undefined);
     if (!hasNews && claim === null && dueAt > now) return dueAt;
     try {
-      // Notes only that this server has looked.
+      // Stores only that this server has checked the tree.
       if (!hasNews) return await this.#release();
       await this.#change((known) => known);
       await this.#tellAll();
@@ -107,7 +110,7 @@ export class TreeDelivery {
     }
   }
 
-  /** Something may have been written: who was told everything is told what is new, however long others take. */
+  /** Checks for new rows: webhooks that are up to date are notified at once, however long others take. */
   nudge(): void {
     for (const key of this.#telling) this.#again.add(key);
     this.#nudged.resolve(true);
@@ -137,7 +140,7 @@ export class TreeDelivery {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** While some are at work, others may have to be tried again. Returns what cancels it. */
+  /** Schedules the next retry of idle webhooks while others are working. Returns a function that cancels it. */
   #nudgeAtRetry(): () => void {
     const others = (this.#latest?.webhooks ?? []).filter((webhook) => !this.#telling.has(deliveryKey(webhook)));
     const times = others.flatMap(({ retryAt }) => retryAt ?? []);
@@ -152,7 +155,7 @@ export class TreeDelivery {
     return this.#latest;
   }
 
-  /** What a webhook is to be told; `undefined` if there is nothing, `gone` if its turn does not exist any more. */
+  /** The next notifications of a webhook; `undefined` if there are none, `gone` if its turn was deleted. */
   async #next(webhook: Webhook): Promise<TellingStep | "gone" | undefined> {
     const form = this.#at.formOf(webhook.surface);
     if (form === undefined) return undefined;
@@ -188,7 +191,7 @@ export class TreeDelivery {
     }
   }
 
-  /** Tells one step. Resolves with the webhook after it, or with `undefined` if there is nothing more now. */
+  /** Delivers one step. Resolves with the updated webhook, or with `undefined` if nothing is pending. */
   async #tellNext(webhook: Webhook): Promise<Webhook | undefined> {
     try {
       const step = await this.#next(webhook);
@@ -211,7 +214,7 @@ export class TreeDelivery {
     }
   }
 
-  /** False if it was not delivered; then its webhook waits or is gone. */
+  /** Returns whether it was delivered; if not, its webhook waits for a retry or was removed. */
   async #send(webhook: Webhook, { id, body }: Notification): Promise<boolean> {
     const { clock, closing, posts } = this.#at;
     await this.#holdClaim();
@@ -249,7 +252,7 @@ export class TreeDelivery {
     const { clock, random } = this.#at;
     const failures = webhook.failures + 1;
     const isGivenUp = failures >= MOST_FAILURES;
-    // At least half of the delay, so that a receiver that is down gets time to come back.
+    // At least half of the delay, to give a failed receiver time to recover.
     const delayMs = backoffDelay(failures, 0.5 + random() / 2, BACKOFF);
     await this.#move(webhook, isGivenUp ? undefined : { ...webhook, failures, retryAt: clock.now() + delayMs });
     this.#report(webhook, { ...what, outcome: isGivenUp ? "given_up" : "failed" });
@@ -259,7 +262,7 @@ export class TreeDelivery {
     this.#at.onDelivery({ webhook, host: new URL(webhook.url).host, ...what });
   }
 
-  /** Looks at what is stored, and makes the claim last longer than the next request. */
+  /** Reads the stored webhooks, and renews the claim so that it outlasts the next request. */
   async #holdClaim(): Promise<void> {
     await this.#inTurn(async () => {
       const latest = await this.#look();
@@ -269,7 +272,7 @@ export class TreeDelivery {
     });
   }
 
-  /** Replaces a stored webhook; undefined removes it. One that was removed or replaced meanwhile stays as it is. */
+  /** Replaces a stored webhook; `undefined` removes it. No effect if it was removed or replaced meanwhile. */
   async #move(webhook: Webhook, moved: Webhook | undefined): Promise<void> {
     const key = deliveryKey(webhook);
     await this.#change((known) => known.flatMap((one) => (deliveryKey(one) === key ? (moved ?? []) : one)));
@@ -284,7 +287,7 @@ export class TreeDelivery {
     await this.#inTurn(() => this.#put(change, "claim"));
   }
 
-  /** Gives the claim back; resolves with when to look again. */
+  /** Releases the claim; resolves with the time of the next check. */
   async #release(): Promise<number | undefined> {
     if (this.#latest === undefined) return undefined;
     await this.#inTurn(() => this.#put((known) => known.map((one) => this.#asRead(one)), "release"));
@@ -298,7 +301,7 @@ export class TreeDelivery {
     await done;
   }
 
-  /** A server that leaves has others look at once. */
+  /** While this server shuts down, the tree is due at once for other servers. */
   #dueAt(webhooks: readonly Webhook[], now: number): number {
     if (this.#at.closing.aborted) return now;
     return Math.min(now + IDLE_MS, ...webhooks.flatMap(({ retryAt }) => retryAt ?? []));
@@ -332,7 +335,7 @@ function readyOf(webhooks: readonly Webhook[], now: number): readonly Webhook[] 
   return webhooks.filter(({ retryAt }) => retryAt === null || retryAt <= now);
 }
 
-/** Another one for a webhook that was put again under the same name. */
+/** Identifies a delivery; differs for a webhook that was added again under the same name. */
 function deliveryKey({ surface, turnId, name, createdAt }: Webhook): string {
   return JSON.stringify([surface, turnId, name, createdAt]);
 }

@@ -21,19 +21,20 @@ import { type LookupAddresses, Receivers } from "./receiver.ts";
 import { Sealing } from "./sealing.ts";
 import type { Delivery } from "./tree-delivery.ts";
 
-/** How receivers are called that clients name. */
+/** How webhooks are stored and sent. */
 export interface WebhookOptions {
   /**
-   * Keys that encrypt the credentials of receivers in the store: each 32 random bytes in base64. The first one encrypts,
-   * and the others still decrypt. All servers of a store need the same: give a new one to all of them before it comes first.
+   * Keys that encrypt the receivers' credentials in the store: each 32 random bytes in base64. The first encrypts, the
+   * others only decrypt. All servers of a store need the same keys: add a new key to all servers before you move it to
+   * the front.
    */
   readonly keys: readonly string[];
   /**
-   * Origins of receivers that may be without TLS and in private networks, as `http://hooks.internal:8080`. Default: none,
-   * so only public addresses are called, over `https:`.
+   * Origins of receivers that may be without TLS and in private networks, such as `http://hooks.internal:8080`.
+   * Default: none; only public addresses are called, over `https:`.
    */
   readonly origins?: readonly string[] | undefined;
-  /** Gives all addresses of a name; each of them is judged. Default: the system's. */
+  /** Resolves a name to all its addresses, each of which is checked. Default: the system's resolver. */
   readonly lookup?: LookupAddresses | undefined;
 }
 
@@ -51,7 +52,7 @@ export const webhooksOptionsSchema: OptionsSchema<WebhookOptions> = {
 };
 
 const MOST_OF_A_TURN = 20;
-/** Requests of one server that are under way, and those about the turns of one owner. */
+/** Limits of open webhook requests: of one server, and for the turns of one owner. */
 const MOST_POSTS = 200;
 const MOST_POSTS_OF_AN_OWNER = 20;
 const MOST_ATTEMPTS = 50;
@@ -71,7 +72,7 @@ export class Webhooks implements WebhookRegistry {
   readonly #clock: Clock;
   readonly #closing = new AbortController();
 
-  /** Throws `InvalidInputError` for wrong keys and origins. */
+  /** Throws `InvalidInputError` for invalid keys and origins. */
   constructor(
     { keys, origins, lookup }: WebhookOptions,
     { runtimes, surfaces, clock, onDelivery }: WebhooksDependencies,
@@ -165,7 +166,7 @@ export class Webhooks implements WebhookRegistry {
     return isFound;
   }
 
-  /** Changes the stored webhooks of a tree; a list of the same length without a change of its members is not written. */
+  /** Changes the stored webhooks of a tree; an unchanged list is not written. */
   async #change(
     { runtime: { stores }, tenant }: Caller,
     { turnId }: WebhookSubject,
@@ -190,12 +191,13 @@ export class Webhooks implements WebhookRegistry {
       };
       if (await stores.putWebhooks(next, known?.revision ?? null)) return;
       const root = await stores.readAgent({ tenant, agentId: rootAgentId });
-      if (root === undefined) throw new UnsupportedError("the turn is not stored, so nothing can be told of it later");
+      if (root === undefined)
+        throw new UnsupportedError("the turn is not stored, so its webhooks could not be delivered");
     }
-    throw new ServerError("unavailable", "the webhooks of this turn are changed all the time; try again");
+    throw new ServerError("unavailable", "the webhooks of this turn are being changed concurrently; try again");
   }
 
-  /** The owner of a webhook, who may read what it is told. It starts no turns. */
+  /** The owner of a webhook as a caller who reads its notifications and starts no turns. */
   #reader(runtime: Runtime, ownerId: string): Caller {
     return new Caller(
       { userId: ownerId, scopes: [] },
@@ -205,7 +207,7 @@ export class Webhooks implements WebhookRegistry {
 }
 
 function admitTurn(): Promise<never> {
-  return Promise.reject(new InvariantError("a webhook was to start a turn"));
+  return Promise.reject(new InvariantError("a webhook must not start a turn"));
 }
 
 function assertRoomIn(known: readonly Webhook[], place: WebhookSubject, name: string): void {
@@ -217,7 +219,7 @@ function isAt(webhook: WebhookSubject, { surface, turnId }: WebhookSubject): boo
   return webhook.surface === surface && webhook.turnId === turnId;
 }
 
-/** What secrets are bound to: in the record of another webhook, or under another address, they cannot be opened. */
+/** The context that secrets are bound to: in another webhook's record, or with another URL, they cannot be opened. */
 function sealingContext(
   tenant: string,
   rootAgentId: string,

@@ -27,7 +27,7 @@ test("changes what is given, and the agent works by it when it is run again", as
     out: ["Changed: desk, its whole life: no limit of steps → 5 steps, 300 tokens → 70,000 tokens"],
     notes: [],
   });
-  expect((await budget("desk", "--max-steps", "5")).out).toEqual(["desk has these limits already."]);
+  expect((await budget("desk", "--max-steps", "5")).out).toEqual(["desk already has these limits."]);
   expect((await budget("desk", "--max-steps", "none")).out).toEqual([
     "Changed: desk, its whole life: 5 steps → no limit of steps",
   ]);

@@ -76,8 +76,8 @@ describe("the command below a page", () => {
   test.each([
     [["list", "--after", "nowhere"], /after is "nowhere"/],
     [["requests", "--after", "nowhere"], /after is "nowhere", and no request of that id is stored/],
-    [["list", "--limit", "0"], /It takes a whole number from 1 to 1000\./],
-    [["requests", "--limit", "many"], /It takes a whole number from 1 to 1000\./],
+    [["list", "--limit", "0"], /Expected a whole number from 1 to 1000\./],
+    [["requests", "--limit", "many"], /Expected a whole number from 1 to 1000\./],
   ])("%j is wrong usage", async (words, message) => {
     const { store } = await planted(1);
     const { code, out, notes } = await troupe([...words, ...store]);

@@ -101,7 +101,7 @@ function contract(open: () => Promise<Stores>, more?: (stores: () => Stores) => 
     await expect(findAgent(count.stores, "job-29")).resolves.toMatchObject({ agentId: "job-29" });
     await expect(findAgent(count.stores, "job-2")).resolves.toMatchObject({ agentId: "job-2" });
     await expect(findAgent(count.stores, "job-")).rejects.toThrow(
-      /fits more than 5 agents; .*: job-0, job-1, job-10, /,
+      /matches more than 5 agents; .*: job-0, job-1, job-10, /,
     );
     await expect(findAgent(count.stores, "desk")).rejects.toThrow(/there is no agent "desk"/);
     const asking = newestFirst.at(-1) ?? "";

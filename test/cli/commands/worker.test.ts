@@ -33,9 +33,9 @@ describe("worker", () => {
       /a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS$/,
     ],
     ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /unknown option '--store'/],
-    ["nothing to work on", redis, /a worker has to know agents: give --agents FILE, or --ask for questions of `ask`$/],
+    ["nothing to work on", redis, /a worker needs agents: give --agents FILE, or --ask for questions of `ask`$/],
     ["no such file", [...redis, "--agents", "nowhere.ts"], /there is no file nowhere\.ts/],
-    ["a folder without --ask", [...redis, "--agents", "FILE", "--files", "docs"], /--files is for --ask/],
+    ["a folder without --ask", [...redis, "--agents", "FILE", "--files", "docs"], /--files requires --ask/],
     [
       "a queue that no tool has",
       [...redis, "--agents", "FILE", "--queues", "mail"],
@@ -44,7 +44,7 @@ describe("worker", () => {
     [
       "a queue that would never run",
       [...redis, "--agents", "FILE", "--queues", "browser=0"],
-      /would never run; its numbers begin at 1/,
+      /would never run; its numbers must be at least 1/,
     ],
     [
       "no agents at a time",
@@ -64,7 +64,7 @@ describe("worker", () => {
     [
       "a host without a port",
       [...redis, "--agents", "FILE", "--metrics-host", "::"],
-      /--metrics-host says where --metrics-port is; give that too/,
+      /--metrics-host requires --metrics-port/,
     ],
   ])("%s: exit code 2, and one line", async (_what, words, why) => {
     const said = await troupe(["worker", ...words.map((word) => (word === "FILE" ? file : word))]);
@@ -93,9 +93,7 @@ describe("queues", () => {
   test("are in Redis", async () => {
     expect(await troupe(["queues"])).toMatchObject({
       code: 2,
-      notes: [
-        expect.stringMatching(/queues that outlive a process are in Redis: give --redis URL, or set TROUPE_REDIS$/),
-      ],
+      notes: [expect.stringMatching(/queues require Redis: give --redis URL, or set TROUPE_REDIS$/)],
     });
   });
 

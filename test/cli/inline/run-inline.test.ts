@@ -64,7 +64,7 @@ test("what is asked is decided in place, and the answer follows", async () => {
   expect(await runJob(context, stores, job(false), {})).toBe(0);
   expect(paid).toEqual(["Ann 1"]);
   expect(text()).toContain("cashier till asks for approval of pay (till#1:1:0:1):");
-  expect(text()).toMatch(/paid 1 to Ann; on Friday\n[\s\S]*Look at it again: troupe show till\n$/);
+  expect(text()).toMatch(/paid 1 to Ann; on Friday\n[\s\S]*Show it again: troupe show till\n$/);
 });
 
 test("an edit shows the arguments to be changed, and the tool gets what was typed", async () => {

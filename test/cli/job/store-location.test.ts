@@ -40,7 +40,7 @@ describe("which store is meant, and the words that name it", () => {
     // The address without it would take the place of the variable, which has it.
     const known = place({ prefix: "t:" }, secretUrl);
     expect(known).toMatchObject({ name: "redis://app@127.0.0.1:6379/2 (prefix t:)", words: ["--prefix", "t:"] });
-    expect(known.remarks).toEqual([expect.stringContaining("TROUPE_REDIS, which holds its password")]);
+    expect(known.remarks).toEqual([expect.stringContaining("TROUPE_REDIS, which contains its password")]);
     expect(JSON.stringify([typed, known])).not.toContain("hunter2");
     expect(JSON.stringify(place({ redis: "redis://h?password=hunter2&family=6" }))).not.toContain("hunter2");
     expect(place({ redis: "redis://h?password=hunter2&family=6" }).words[1]).toBe("redis://h?family=6");
@@ -50,9 +50,9 @@ describe("which store is meant, and the words that name it", () => {
     [{ store: "file:jobs.db?mode=ro" }, undefined, /is a URL; give the path of the file itself: jobs\.db$/],
     [{ store: " " }, undefined, /is not a path/],
     [{ store: "a", redis: url }, undefined, /--store and --redis/],
-    [{ store: "a", prefix: "b" }, undefined, /--prefix is for --redis; it does not go with --store/],
-    [{ store: "a", prefix: "b" }, url, /--prefix is for --redis; it does not go with --store/],
-    [{ prefix: "b" }, undefined, /--prefix is for Redis; give --redis too, or set TROUPE_REDIS/],
+    [{ store: "a", prefix: "b" }, undefined, /--prefix requires --redis; it cannot be combined with --store/],
+    [{ store: "a", prefix: "b" }, url, /--prefix requires --redis; it cannot be combined with --store/],
+    [{ prefix: "b" }, undefined, /--prefix requires Redis; give --redis, or set TROUPE_REDIS/],
     [{ redis: "http://app:hunter2@h" }, undefined, /^--redis: invalid Redis URL; expected redis:/],
     [{ redis: "hunter2" }, undefined, /^--redis: invalid Redis URL/],
     [{ redis: `${secretUrl},` }, undefined, /^--redis: invalid Redis URL/],

@@ -35,7 +35,7 @@ describe("a job in Redis", () => {
     expect(await where).toEqual({
       part: {},
       queues: undefined,
-      remarks: ["No worker is there: the turn runs in this process."],
+      remarks: ["No worker is running: the turn runs in this process."],
     });
     expect(closed()).toBe(1);
   });
@@ -45,7 +45,7 @@ describe("a job in Redis", () => {
     expect(await where).toMatchObject({
       part: { role: "client" },
       remarks: [
-        "No worker is there yet. One that knows these agents: npx troupe worker --agents team.ts --redis redis://r",
+        "No worker is running yet. To start one for these agents: npx troupe worker --agents team.ts --redis redis://r",
       ],
     });
   });
@@ -84,7 +84,7 @@ function watch(counts: readonly number[], isTakenUp: () => boolean) {
     queues: { workers: async () => left.shift() ?? 0 },
     isTakenUp,
     definitionName: "lead",
-    workerLine: "One that knows these agents: troupe worker",
+    workerLine: "To start one for these agents: troupe worker",
     tell: (line) => told.push(line),
   });
   const look = async () => {
@@ -96,14 +96,15 @@ function watch(counts: readonly number[], isTakenUp: () => boolean) {
 
 describe("a client that waits", () => {
   test("is told when no worker is there any more, once each time", async () => {
-    const none = "No worker is there; the turn goes on when one is. One that knows these agents: troupe worker";
+    const none =
+      "No worker is running; the turn continues when one starts. To start one for these agents: troupe worker";
     expect(await watch([2, 0, 0, 1, 0], () => true)).toEqual([none, none]);
   });
 
   test("is told once when those that are there do not take it up", async () => {
     const seconds = workerLookMs / 1_000;
     expect(await watch([2, 2, 2], () => false)).toEqual([
-      `No worker has taken it up for ${seconds} s. Those that are there are busy, or do not know "lead". One that knows these agents: troupe worker`,
+      `No worker has started the turn for ${seconds} s. All are busy, or do not have "lead". To start one for these agents: troupe worker`,
     ]);
   });
 

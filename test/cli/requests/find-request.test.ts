@@ -29,7 +29,7 @@ test("a request is found by its id, by a start that only one has, or as the only
   expect(await find(undefined, "approved")).toBe("till#1:1:0:1");
   expect(await find(undefined, "answered")).toBe("till#1:1:1:1");
   await expect(find("till", "approved")).rejects.toThrow(
-    "2 requests fit; name one of them: till#1:1:0:1, till#1:1:1:1",
+    "2 requests match; name one of them: till#1:1:0:1, till#1:1:1:1",
   );
   await expect(find("x", "approved")).rejects.toThrow('there is no request "x" in this store');
   await expect(find("", "approved")).rejects.toThrow("there is no request");

@@ -35,7 +35,7 @@ test("serve prints an address, a token and a command that works as it is typed, 
     server.kill("SIGTERM");
   }
   expect(await ended).toBe(0);
-  expect(lines[0]).toMatch(/^Serving MathAgent at http:\/\/127\.0\.0\.1:\d+; agents are kept in /);
+  expect(lines[0]).toMatch(/^Serving MathAgent at http:\/\/127\.0\.0\.1:\d+; agents are stored in /);
   expect(lines).toContainEqual(expect.stringMatching(/^ {2}Teal Agents: http:.*\/MathAgent\/0\.1$/));
   expect(lines).toContainEqual(expect.stringMatching(/^Token: [\w-]{32}$/));
   expect(lines.slice(-2)).toEqual([expect.stringMatching(/^Leaving on SIGTERM/), "Left; nothing was cut off."]);
@@ -58,18 +58,18 @@ test("receivers are told with the keys of a file, else with those of the environ
 });
 
 test.each([
-  [["--port", "0"], "--port is for --serve; give that too, or leave it out"],
-  [["--surfaces", "api"], "--surfaces is for --serve; give that too, or leave it out"],
-  [["--chats", "X-Chat"], "--chats is for --serve; give that too, or leave it out"],
-  [["--log"], "--log is for --serve; give that too, or leave it out"],
-  [["--hosts", "a.example.com"], "--hosts is for --serve; give that too, or leave it out"],
-  [["--webhook-keys", "a"], "--webhook-keys is for --serve; give that too, or leave it out"],
-  [["--webhook-origin", "a"], "--webhook-origin is for --serve; give that too, or leave it out"],
-  [["--serve", "--json"], "--json does not go with --serve"],
-  [["--serve", "--resume"], "--resume does not go with --serve"],
-  [["--serve", "--stately"], "--stately does not go with --serve"],
-  [["--serve", "--inspect"], "--inspect does not go with --serve"],
-  [["--serve", "--max-cost", "1"], "limits do not go with --serve: each turn has those of the team; leave them out"],
+  [["--port", "0"], "--port requires --serve"],
+  [["--surfaces", "api"], "--surfaces requires --serve"],
+  [["--chats", "X-Chat"], "--chats requires --serve"],
+  [["--log"], "--log requires --serve"],
+  [["--hosts", "a.example.com"], "--hosts requires --serve"],
+  [["--webhook-keys", "a"], "--webhook-keys requires --serve"],
+  [["--webhook-origin", "a"], "--webhook-origin requires --serve"],
+  [["--serve", "--json"], "--json cannot be combined with --serve"],
+  [["--serve", "--resume"], "--resume cannot be combined with --serve"],
+  [["--serve", "--stately"], "--stately cannot be combined with --serve"],
+  [["--serve", "--inspect"], "--inspect cannot be combined with --serve"],
+  [["--serve", "--max-cost", "1"], "limits cannot be combined with --serve: each turn has the team's limits"],
 ])("ask %j is refused", async (words, message) => {
   const { code, out, notes } = await troupe(["ask", ...words, ...store]);
   expect({ code, out }).toEqual({ code: 2, out: [] });
@@ -95,7 +95,7 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
 
   test.each([
     ["a taken port", () => [yaml, "--port", String(port)], /port \d+ of 127\.0\.0\.1 is taken/],
-    ["a header that is none", () => [yaml, "--chats", "a b"], /A name of a header/],
+    ["a header that is none", () => [yaml, "--chats", "a b"], /the name of a header/],
     ["a file that is not there", () => ["none.yaml"], /there is no file none\.yaml/],
     ["a file of another kind", () => [file("agent.txt", "")], /is not an agent file/],
     [
@@ -116,11 +116,11 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
     [
       "no authentication off loopback",
       () => [yaml, "--auth", "none", "--host", "0.0.0.0", "--port", "0"],
-      /loopback only, not on 0\.0\.0\.0/,
+      /only on loopback, not on 0\.0\.0\.0/,
     ],
     ["Entra ID without a directory", () => [yaml, "--auth", "entra"], /TROUPE_ENTRA_TENANT/],
     ["an address of another machine", () => [yaml, "--host", "203.0.113.7", "--port", "0"], /cannot be used/],
-    ["workers without Redis", () => [yaml, "--on", "workers"], /--on workers takes agents in Redis/],
+    ["workers without Redis", () => [yaml, "--on", "workers"], /--on workers requires agents in Redis/],
     [
       "plugins without a file in YAML",
       () => [
@@ -131,26 +131,26 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
         "--plugins",
         "x.ts",
       ],
-      /--plugins and --catalog are for an agent in YAML/,
+      /--plugins and --catalog require an agent in YAML/,
     ],
     ["an unknown way to know callers", () => [yaml, "--auth", "basic"], /Allowed choices are token, entra, none/],
     [
       "an unknown surface",
       () => [yaml, "--surfaces", "teal,apo"],
-      /there is no surface "apo": did you mean api\? the surfaces are api, teal/,
+      /there is no surface "apo": did you mean api\? available surfaces are api, teal/,
     ],
     [
       "a surface like no other",
       () => [yaml, "--surfaces", "gopher"],
-      /no surface "gopher"; the surfaces are api, teal/,
+      /no surface "gopher"; available surfaces are api, teal/,
     ],
-    ["no surface", () => [yaml, "--surfaces", ","], /--surfaces takes one or more of api, teal/],
+    ["no surface", () => [yaml, "--surfaces", ","], /--surfaces must contain one or more of api, teal/],
     [
       "a webhook key that is none",
       () => [yaml, "--webhook-keys", file("keys", "short\n")],
       /keys: key 1 is invalid; give 32/,
     ],
-    ["a file without a webhook key", () => [yaml, "--webhook-keys", file("no-keys", "\n")], /holds no key/],
+    ["a file without a webhook key", () => [yaml, "--webhook-keys", file("no-keys", "\n")], /contains no key/],
     ["webhook keys that are not there", () => [yaml, "--webhook-keys", "none.txt"], /none\.txt cannot be read/],
     ["a receiver without a key", () => [yaml, "--webhook-origin", "http://a"], /--webhook-origin needs a key/],
     ["a receiver with a path", () => [yaml, "--webhook-origin", "http://a/b"], /http:\/\/a\/b is not an origin/],

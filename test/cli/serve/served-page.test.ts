@@ -14,9 +14,13 @@ test("the page is there on this machine, with a token that an address can carry"
 
 test.each([
   ["it was left out", { page: false }, "--no-page"],
-  ["a proxy stands in front", { proxies: 1 }, "there is a proxy in front"],
+  ["a proxy stands in front", { proxies: 1 }, "the server is behind a proxy"],
   ["other machines reach the server", { host: "0.0.0.0" }, "the server listens for other machines"],
-  ["the token has other characters", { access: { ...access, token: "a token!" } }, "has other characters than letters"],
+  [
+    "the token has other characters",
+    { access: { ...access, token: "a token!" } },
+    "contains characters other than letters",
+  ],
 ])("it is not there when %s", (_what, difference, reason) => {
   expect(noPageBecause({ ...place, ...difference })).toContain(reason);
 });
@@ -45,16 +49,16 @@ const directory = { TROUPE_ENTRA_TENANT: "directory-1", TROUPE_ENTRA_AUDIENCE: "
 test.each(
   rows(
     [
-      ["users of a directory", ["--auth", "entra"], "callers are users of Entra ID"],
+      ["users of a directory", ["--auth", "entra"], "callers authenticate with Entra ID"],
       ["--no-page", ["--no-page"], "--no-page"],
-      ["a proxy", ["--proxies", "1"], "there is a proxy in front"],
+      ["a proxy", ["--proxies", "1"], "the server is behind a proxy"],
       ["other machines", ["--host", "0.0.0.0"], "the server listens for other machines"],
     ] as const,
     first,
   ),
 )("a server has no page with %s, at no address and with no token", async (_what, words, reason) => {
   const { origin, url } = await served(words, directory);
-  expect(url).toContain(`none here (${reason}); `);
+  expect(url).toContain(`none (${reason}); `);
   const local = origin.replace("0.0.0.0", "127.0.0.1");
   for (const path of ["/", "/inspector", "/inspector/", "/inspector/api/info", "/inspector/assets/app.js"]) {
     expect([path, (await fetch(local + path)).status]).toEqual([path, 404]);

@@ -161,6 +161,6 @@ describe("who may spend what", () => {
   });
 
   test("says so where there is nothing", () => {
-    expect(shown(80, { accounts: [] })).toEqual(["No account is open: nothing was spent."]);
+    expect(shown(80, { accounts: [] })).toEqual(["There are no accounts: nothing was spent."]);
   });
 });

@@ -16,7 +16,7 @@ function ending(changes: Partial<Ending> = {}): Ending {
     agentSample({ endedAt: 9, stopReason: "completed", costMicros: 1_000 }),
     readerSample("3fa9c1d2", { endedAt: 8, stopReason: "token_limit", costMicros: 2_000 }),
   ];
-  return { end: completedSample(), agents, accounts: [], now: 9, remarks: ["Look at it again: show x"], ...changes };
+  return { end: completedSample(), agents, accounts: [], now: 9, remarks: ["Show it again: show x"], ...changes };
 }
 
 function tell(reporter: Reporter, end: Ending): void {
@@ -60,7 +60,7 @@ describe("plain lines", () => {
       "└─ reader ~3fa9c1  ask-mibodu      1      2           3    1.2k  $0.0020  0 ms  token_limit",
       "total                              2      4           6    2.4k  $0.0030  0 ms",
       "",
-      "Look at it again: show x",
+      "Show it again: show x",
     ]);
   });
 
@@ -92,7 +92,7 @@ describe("plain lines", () => {
     reporter.event(eventSample({ type: "lifecycle.changed", status: "paused" }));
     reporter.event(eventSample({ type: "lifecycle.changed", status: "paused" }));
     expect(out).toEqual([
-      "carries on after 1 event that the store had kept",
+      "continues after 1 stored event",
       "    0 ms  lead ask-mibodu: paused",
       "    0 ms  lead ask-mibodu: paused",
     ]);
@@ -143,8 +143,8 @@ describe("plain lines", () => {
   });
 
   test("a paused job has no answer yet", () => {
-    const { out } = record(plain, ending({ end: null, remarks: ["Paused. Go on with: ask --resume"] }));
-    expect(out.at(-1)).toBe("Paused. Go on with: ask --resume");
+    const { out } = record(plain, ending({ end: null, remarks: ["Paused. Resume with: ask --resume"] }));
+    expect(out.at(-1)).toBe("Paused. Resume with: ask --resume");
     expect(out.join("\n")).not.toContain("It is so.");
   });
 });

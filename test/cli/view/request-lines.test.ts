@@ -58,7 +58,7 @@ test.each([
     "client",
     ["npx troupe answer a#1:1:0:1 'its result' --store x.db", "npx troupe reject a#1:1:0:1 --reason why --store x.db"],
   ],
-  ["auth", ["(its program goes on with agent.resume({ auth }))", "npx troupe reject a#1:1:0:1 --store x.db"]],
+  ["auth", ["(its program continues with agent.resume({ auth }))", "npx troupe reject a#1:1:0:1 --store x.db"]],
 ] as const)("a request of kind %s is decided with", (kind, lines) => {
   expect(decidingLines({ requestId: "a#1:1:0:1", kind }, invocation, ["--store", "x.db"])).toEqual(lines);
 });
@@ -95,7 +95,7 @@ describe("the table of requests", () => {
 
   test.each([
     [{ status: "open", decision: null }, "open"],
-    [{ status: "closed", decision: null }, "closed, its turn went on without it"],
+    [{ status: "closed", decision: null }, "closed, its turn continued without it"],
     [{ status: "decided", decision: { verdict: "expired", by: null, reason: null } }, "expired"],
     [
       { status: "decided", decision: { verdict: "rejected", by: "anna", reason: "too\nmuch" } },

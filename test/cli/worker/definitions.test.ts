@@ -14,8 +14,8 @@ describe("what a worker knows", () => {
     await expect(names({})).rejects.toThrow("give --agents FILE, or --ask for questions of `ask`");
   });
 
-  test.each([{ files: "docs" }, { model: "offline" }, { maxReaders: 3 }])("%j is for --ask", async (options) => {
-    await expect(names({ agents: "x.ts", ...options })).rejects.toThrow(/^--(files|model|max-readers) is for --ask/);
+  test.each([{ files: "docs" }, { model: "offline" }, { maxReaders: 3 }])("%j requires --ask", async (options) => {
+    await expect(names({ agents: "x.ts", ...options })).rejects.toThrow(/^--(files|model|max-readers) requires --ask/);
   });
 
   test("questions of the same folder, model and number of readers, and no others", async () => {

@@ -45,7 +45,7 @@ describe("the endpoint of a worker", () => {
   });
 
   test("knows no other page, and only reads", async () => {
-    expect(await get({}, "/")).toMatchObject({ status: 404, text: "There are /metrics, /healthz and /readyz.\n" });
+    expect(await get({}, "/")).toMatchObject({ status: 404, text: "Available: /metrics, /healthz and /readyz.\n" });
     await endpoint?.close();
     expect(await get({}, "/metrics", { method: "POST", body: "x" })).toMatchObject({ status: 405 });
     await endpoint?.close();
@@ -79,6 +79,6 @@ describe("the endpoint of a worker", () => {
     const told = { metrics: async () => "", health: async () => good, readiness: async () => good };
     const failure = await startEndpoint(told, { port }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(InvalidInputError);
-    expect(String(failure)).toContain(`127.0.0.1:${port}: the port is taken; give another one, or 0 for any`);
+    expect(String(failure)).toContain(`127.0.0.1:${port}: the port is taken; give another one, or 0 for any free port`);
   });
 });

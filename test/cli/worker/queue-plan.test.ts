@@ -78,6 +78,6 @@ describe("the queues of an agent file", () => {
 test("a queue as people are told of it", () => {
   expect(queueText(["mail", {}])).toBe("mail (1 at a time)");
   expect(queueText(["scan", { concurrency: 2, rateLimit: { max: 30, perMs: 60_000 } }])).toBe(
-    "scan (2 at a time, at most 30 begun in 60 s)",
+    "scan (2 at a time, at most 30 started in 60 s)",
   );
 });

@@ -114,11 +114,13 @@ describe("the lines of a worker", () => {
 
   test("say what it has done", () => {
     expect(summaryLine(counted, { left: 0, tookMs: 850 })).toBe(
-      "Left after 850 ms: 12 turns ended, 7 parked, 40 tool jobs run, 2 deaths of workers seen; nothing was cut off.",
+      "Left after 850 ms: 12 turns ended, 7 parked, 40 tool jobs run, 2 deaths of workers observed; nothing was cut off.",
     );
     expect(summaryLine({ ...counted, deaths: 0 }, { left: 2, tookMs: 24_000 })).toBe(
-      "Left after 24.0 s: 12 turns ended, 7 parked, 40 tool jobs run; 2 cut off, which others carry on.",
+      "Left after 24.0 s: 12 turns ended, 7 parked, 40 tool jobs run; 2 cut off, which other workers continue.",
     );
-    expect(summaryLine(null, { left: 1, tookMs: 10 })).toBe("Left after 10 ms: 1 cut off, which others carry on.");
+    expect(summaryLine(null, { left: 1, tookMs: 10 })).toBe(
+      "Left after 10 ms: 1 cut off, which other workers continue.",
+    );
   });
 });

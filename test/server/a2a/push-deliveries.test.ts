@@ -117,7 +117,7 @@ it("credentials that were sealed with a key that is gone are not guessed", async
   const other = await hooked({ stores, receiver, serving: { webhooks } });
   await expect
     .poll(() => other.lines.map(({ error }) => error), long)
-    .toEqual([expect.stringContaining("which is not given")]);
+    .toEqual([expect.stringContaining("which is missing in webhooks.keys")]);
   expect(receiver.calls).toHaveLength(1);
 });
 

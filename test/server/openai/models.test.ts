@@ -78,6 +78,6 @@ test("pages of a named origin may send what the official client sends, and the n
 
 test("options that do not fit are refused", () => {
   expect(() => openaiSurface({ path: "/v1/" })).toThrow('a path like "/v1"');
-  expect(() => openaiSurface({ chatIdHeaders: ["x y"] })).toThrow("a name of a header");
+  expect(() => openaiSurface({ chatIdHeaders: ["x y"] })).toThrow("a header name");
   expect(() => openaiSurface({ models: ["desk"] } as never)).toThrow("agents");
 });

@@ -227,22 +227,22 @@ describe("T9: what is wrong is named by line and path", () => {
     [
       "an agent without state",
       "name: A\napiVersion: skagents/v1\nkind: Sequential\n",
-      'agent.yaml:2: apiVersion is "skagents/v1": agents without state are not served; change it to "tealagents/v1alpha1", whose spec has one agent and whose callers name a task instead of sending the history',
+      'agent.yaml:2: apiVersion is "skagents/v1": stateless agents are not supported; change it to "tealagents/v1alpha1", whose spec has one agent and whose callers name a task instead of sending the history',
     ],
     [
       "remote plugins",
       small("version: 1", "    remote_plugins: [api_weather]\n"),
-      "agent.yaml:9: spec.agent.remote_plugins is not served: give its tools as plugins, which are code beside this file",
+      "agent.yaml:9: spec.agent.remote_plugins is not supported: provide its tools as plugins, which are code next to this file",
     ],
     [
       "servers",
       small("version: 1", "    mcp_servers: [{ name: x, command: y }]\n"),
-      "agent.yaml:9: spec.agent.mcp_servers is not served: give its tools as plugins, which are code beside this file",
+      "agent.yaml:9: spec.agent.mcp_servers is not supported: provide its tools as plugins, which are code next to this file",
     ],
     [
       "plugins without their code",
       small("version: 1", "    plugins: [a]\n"),
-      "agent.yaml:9: spec.agent.plugins needs custom_plugins.ts or custom_plugins.js beside this file, which is not there",
+      "agent.yaml:9: spec.agent.plugins needs custom_plugins.ts or custom_plugins.js next to this file, which does not exist",
     ],
     [
       "a list instead of an object",
@@ -288,12 +288,12 @@ describe("T9: what is wrong is named by line and path", () => {
     [
       "a misspelt tool that is to be approved",
       { "custom_plugins.ts": plugins, "catalog.json": catalog.replace("delete_user", "delete_usr") },
-      'catalog.json: plugins[0].tools[0].tool_id: the plugin "sensitive_plugin" has no tool "sensitive_plugin-delete_usr_data", which is to be approved',
+      'catalog.json: plugins[0].tools[0].tool_id: the plugin "sensitive_plugin" has no tool "sensitive_plugin-delete_usr_data", which requires approval',
     ],
     [
       "credentials of an authorization server",
       { "custom_plugins.ts": plugins, "catalog.json": catalog.replace('"auth":null', '"auth":{"auth_type":"oauth2"}') },
-      "catalog.json: plugins[0].tools[0].auth is not served",
+      "catalog.json: plugins[0].tools[0].auth is not supported",
     ],
   ])("%s", async (_, files, message) => {
     expect(await failure({ "agent.yaml": whole, ...files })).toContain(message);

@@ -112,7 +112,7 @@ describe("T5: pause and resume by request id", () => {
     const { approval_url } = second.json;
     const late = await teal.post(resume, { action: "approve" });
     expect(late).toMatchObject({ status: 409, json: { ...ids, approval_url, tool_calls: second.json.tool_calls } });
-    expect(late.json.detail).toContain("has paused again since");
+    expect(late.json.detail).toContain("has paused again");
     expect(teal.runs).toHaveLength(1);
     expect(await teal.post(approvalOf(second))).toMatchObject({ status: 200, json: { output: "done" } });
     expect(teal.runs).toHaveLength(2);
@@ -201,7 +201,7 @@ describe("T5: pause and resume by request id", () => {
     const { json } = await teal.post("", text("a"));
     const { task_id, session_id, request_id } = json;
     const answer = await teal.post(`/tealagents/v1alpha1/resume/${request_id}`, { action: "approve" });
-    const detail = `The request does not wait for a decision: ${request_id}`;
+    const detail = `The request is not waiting for a decision: ${request_id}`;
     expect([answer.status, answer.json]).toEqual([409, { detail, session_id, task_id, request_id }]);
   });
 

@@ -167,7 +167,7 @@ describe("T7: persistence", () => {
     const away = await teal.post("", { ...text("b"), task_id: json.task_id });
     expect([away.status, away.json, away.headers.get("retry-after")]).toEqual([
       503,
-      { detail: "the store does not answer; ask again" },
+      { detail: "the store does not respond; try again" },
       "1",
     ]);
     read.mockRejectedValueOnce(new CorruptRecordError("record 7 does not fit"));

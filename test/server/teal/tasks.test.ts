@@ -116,7 +116,7 @@ describe("T2: a follow-on", () => {
           {
             type: "value_error",
             loc: ["body", "session_id"],
-            msg: "Value error, the task is of another session",
+            msg: "Value error, the task belongs to another session",
             input: session_id,
           },
         ],

@@ -87,13 +87,13 @@ describe("a name is judged when it is called", () => {
       return await Promise.resolve(found.map(address));
     };
     const sent = new Receivers({ clock, lookup }).post(post("https://hook.example/"));
-    await expect(sent).rejects.toThrow("its name has an address that is not public");
+    await expect(sent).rejects.toThrow("its host name has an address that is not public");
     expect(asked).toEqual(["hook.example"]);
   });
 
   it("without an address", async () => {
     const sent = new Receivers({ clock, lookup: () => Promise.resolve([]) }).post(post("https://hook.example/"));
-    await expect(sent).rejects.toThrow("its name has no address");
+    await expect(sent).rejects.toThrow("its host name has no address");
   });
 
   it("that was public before, and asked for once a request", async () => {

@@ -22,7 +22,7 @@ describe("what is sealed", () => {
     expect(rotated.open(sealed, place)).toEqual(secrets);
     const again = rotated.seal(secrets, place);
     expect(new Sealing([webhookKey(2)]).open(again, place)).toEqual(secrets);
-    expect(() => new Sealing([webhookKey(2)]).open(sealed, place)).toThrow("which is not given");
+    expect(() => new Sealing([webhookKey(2)]).open(sealed, place)).toThrow("which is missing in webhooks.keys");
   });
 
   it("cannot be opened for another webhook, nor under another address", () => {
@@ -41,7 +41,7 @@ describe("what is sealed", () => {
       expect(() => sealing.open([id, nonce, other].join("."), place)).toThrow("were changed");
     }
     expect(() => sealing.open([id, nonce, text.slice(0, -8)].join("."), place)).toThrow("were changed");
-    expect(() => sealing.open("", place)).toThrow("which is not given");
+    expect(() => sealing.open("", place)).toThrow("which is missing in webhooks.keys");
   });
 });
 
