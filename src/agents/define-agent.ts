@@ -30,7 +30,7 @@ import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
 
-/** Defines an agent. Throws `InvalidInputError` that names the field and says what would be right. */
+/** Defines an agent. Throws `InvalidInputError` with the name of the wrong field and what is expected. */
 export function defineAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
   given: AgentOptions<Schema>,
 ): AgentDefinition<OutputOf<Schema>> {
@@ -128,7 +128,7 @@ export function isBackground(tool: AgentTool): boolean {
   return tool.kind === "subagent" && tool.background !== null;
 }
 
-/** A plugin may bring tools of any kind; anything else is refused at once. */
+/** A plugin may add tools of any kind; any other value is refused immediately. */
 function toolOfPlugin(plugin: string, tool: unknown, index: number): AgentTool {
   return toolRule(tool, `plugin "${plugin}": tools[${index}]`) as AgentTool;
 }
@@ -152,7 +152,7 @@ interface Parts
   readonly plugins: readonly Plugin[];
 }
 
-/** Everything of a definition except code. */
+/** All fields of a definition except code. */
 function storedOf({
   model,
   instructions,
@@ -184,13 +184,13 @@ function storedOf({
   return storedFrom(content);
 }
 
-/** The content with its hash. The stores keep it as JSON, so it is JSON from the start. */
+/** The content and its hash. It is built as JSON because the stores keep it as JSON. */
 export function storedFrom(content: DefinitionContent): StoredDefinition {
   const plain = JSON.parse(stableStringify(content)) as DefinitionContent;
   return deepFreeze({ hash: hashOfDefinition(plain), ...plain });
 }
 
-/** What the stores keep of a model: no credentials. */
+/** The fields of a model that the stores keep; no credentials. */
 export function modelSummary({ provider, name, contextWindow }: LanguageModel): DefinitionContent["model"] {
   return { provider, name, contextWindow };
 }
@@ -204,7 +204,7 @@ function queueOf(tool: AgentTool): { queue?: string } {
   return tool.kind === "function" && tool.queue !== undefined ? { queue: tool.queue } : {};
 }
 
-/** The definitions and all that they can spawn, by name. Two different definitions of one name are refused. */
+/** These definitions and all subagents they can spawn, by name. Two different definitions with one name are refused. */
 export function collectDefinitions(roots: readonly AgentDefinition[]): Map<string, AgentDefinition> {
   const found = new Map<string, AgentDefinition>();
   const visit = (definition: AgentDefinition): void => {
@@ -221,14 +221,14 @@ export function collectDefinitions(roots: readonly AgentDefinition[]): Map<strin
 }
 
 /**
- * The model that a definition names: `offline` is the model of this package; any other name is a model of the
- * OpenAI-compatible server of the environment.
+ * Resolves a model name: `offline` is this package's own model; any other name is a model of the OpenAI-compatible server that
+ * the environment configures.
  */
 export function modelOf(agent: string, model: LanguageModel | string): LanguageModel {
   if (typeof model === "string" && model !== "") return model === "offline" ? offlineModel() : openaiModel(model);
   if (hasMethods(model, ["generate", "countPromptTokens"])) return checkedModel(agent, model);
   if (hasMethods(model, ["generate"])) {
-    throw new InvalidInputError(`agent "${agent}": model lacks countPromptTokens(request), by which budgets are kept`);
+    throw new InvalidInputError(`agent "${agent}": model lacks countPromptTokens(request), which budgets need`);
   }
   throw new InvalidInputError(
     `agent "${agent}": model must be a LanguageModel or the name of one, for instance openaiModel("gpt-5-mini"), "gpt-5-mini" or offlineModel()`,

@@ -56,13 +56,13 @@ describe("registerHooks", () => {
   test("refuses hooks that do not exist, and names those that do", () => {
     expect(registering({ afterTool: hook })).toThrow(
       new InvalidInputError(
-        `the agent's own hooks: there is no hook "afterTool": did you mean afterTools? the hooks are ${hookNames.join(", ")}`,
+        `the agent's own hooks: unknown hook "afterTool": did you mean afterTools? the hooks are ${hookNames.join(", ")}`,
       ),
     );
     expect(registering(undefined, [{ name: "memo", hooks: { constructor: hook } }])).toThrow(
-      'plugin "memo": there is no hook "constructor"',
+      'plugin "memo": unknown hook "constructor"',
     );
-    expect(registering([hook])).toThrow("hooks must be an object, with the names of hooks as its keys");
+    expect(registering([hook])).toThrow("hooks must be an object whose keys are names of hooks");
   });
 
   test("refuses what is not a function", () => {

@@ -159,7 +159,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
         const stranger = defineAgent({ name: "stranger", model: scriptedModel([]) });
         return run.await(await run.spawn(stranger, "read it", { key: "read" }));
       },
-      told: /definition "stranger" was not given to this runtime; name it in \{ agents: \[\.\.\.\] \} of createRuntime/,
+      told: /this runtime does not know the definition "stranger"; add it to \{ agents: \[\.\.\.\] \} of createRuntime/,
     },
     {
       it: "leaves its result to another call's child",

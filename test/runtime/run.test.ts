@@ -316,7 +316,7 @@ describe("run() refuses", () => {
 
   it("values that are not definitions, and values that are not inputs", async () => {
     const nobody: unknown = { name: "counter" };
-    await expect(run(nobody as typeof counter, "one")).rejects.toThrow("as defineAgent() makes it");
+    await expect(run(nobody as typeof counter, "one")).rejects.toThrow("made by defineAgent()");
     const nothing: unknown = 7;
     await expect(run(counter, nothing as string)).rejects.toMatchObject({ code: "invalid_input" });
   });

@@ -45,7 +45,7 @@ describeRuntimes(
       await agent.start();
       const { text, status } = await agent.executeTurn("go").result;
       expect(status).toBe("completed");
-      expect(text).toContain('run.spawn(): the definition "worker" was not given to this runtime');
+      expect(text).toContain('run.spawn(): this runtime does not know the definition "worker"');
       expect(await runtime.list()).toHaveLength(1);
       await expect(agent.spawn(worker(), "go", { key: "k" })).rejects.toThrow(NotFoundError);
       expect(await runtime.list()).toHaveLength(1);
@@ -69,7 +69,7 @@ describeRuntimes(
         const agent = await runtime.agent("lead", { agentId: "l" });
         await agent.start();
         const { text } = await agent.executeTurn("go").result;
-        expect(text).toContain('run.spawn(): the definition "worker" was not given to this runtime');
+        expect(text).toContain('run.spawn(): this runtime does not know the definition "worker"');
         expect(text.includes("Nothing was done.")).toBe(isFirst);
         expect(text.includes("is not known")).toBe(!isFirst);
       },
