@@ -118,11 +118,11 @@ describe("what the model is shown", () => {
 });
 
 test.each([
-  ["an empty answer", { text: " \n" }, "The model gave an empty summary."],
+  ["an empty answer", { text: " \n" }, "The model returned an empty summary."],
   [
     "an answer that was cut at its bound",
     { text: "they settled", finishReason: "length" },
-    "The summary was cut at 1024 output tokens; give summarize() a larger maxOutputTokens.",
+    "The summary was cut at 1024 output tokens; set a larger maxOutputTokens in summarize().",
   ],
   [
     "an answer that was cut by a filter",

@@ -76,7 +76,7 @@ describeRuntimes("a compaction that fails", (stage) => {
     ["fails at each attempt", { error: overloaded }, 3, "overloaded"],
     ["is too long itself", { error: tooLong }, 1, "too long"],
     ["is cut", { text: "half of", finishReason: "length" }, 1, "The summary was cut at 1024 output tokens"],
-    ["is empty", " ", 1, "The model gave an empty summary."],
+    ["is empty", " ", 1, "The model returned an empty summary."],
   ])(
     "is a warning where a summary %s: the turn goes on, and the next one tries again",
     async (_how, answer, tries, why) => {
@@ -139,7 +139,9 @@ describeRuntimes("a compaction that fails", (stage) => {
     await ask(agent);
     const { result, warned } = await ask(agent);
     expect(result).toMatchObject({ status: "completed", text: "done" });
-    expect(warned).toEqual([expect.stringMatching(/^compaction_failed: the strategy "own" .* gave cannot be taken: /)]);
+    expect(warned).toEqual([
+      expect.stringMatching(/^compaction_failed: the strategy "own" .* the result of the compaction strategy "own" /),
+    ]);
     expect(warned[0]).toMatch(words);
     expect(await entriesOfType(stage().look(), "c", "context.compacted")).toEqual([]);
   });

@@ -62,7 +62,7 @@ describeRuntimes(
       [
         "a history",
         { history: { name: "mine", internalTools: false, compile: () => wrong([5]) } },
-        /the history compiler "mine" gave 5 at \[0\]; it must give messages/,
+        /the history compiler "mine" returned 5 at \[0\]; expected messages/,
       ],
       [
         "a request to generate()",
