@@ -15,7 +15,10 @@ describe("what is not legal is said", () => {
     { messages: [asked, second, first], says: "message 1 is the result of agent#1:1:1, where" },
     { messages: [asked, first, input(t), second], says: "message 2 is user, where the result of agent#1:1:1 is due" },
     { messages: [input(t), first], says: "message 1 is the result of agent#1:1:0, which does not follow its call" },
-    { messages: [asked, first, second, second], says: "message 3 is the result of agent#1:1:1, which is not due" },
+    {
+      messages: [asked, first, second, second],
+      says: "message 3 is the result of agent#1:1:1, which does not follow its call",
+    },
     { messages: [asked, { ...first, providerId: "x" }, second], says: "has another provider id than its call" },
   ])("$says", ({ messages, says }) => {
     expect(isLegal(messages as Message[])).toContain(says);

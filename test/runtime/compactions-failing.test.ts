@@ -118,12 +118,8 @@ describeRuntimes("a compaction that fails", (stage) => {
   it.each<[string, (input: CompactionInput) => unknown, RegExp]>([
     ["a text", () => "short", /cannot be taken: \(root\): /],
     ["a number as its summary", ({ messages }) => ({ through: messages[0]?.id, summary: 5 }), /: summary: /],
-    ["an empty summary", ({ messages }) => ({ through: messages[0]?.id, summary: " " }), /summary is empty; give null/],
-    [
-      "a message that is not there",
-      () => ({ through: "c#9", summary: null }),
-      /through is "c#9"; it must be the id of/,
-    ],
+    ["an empty summary", ({ messages }) => ({ through: messages[0]?.id, summary: " " }), /summary is empty; use null/],
+    ["a message that is not there", () => ({ through: "c#9", summary: null }), /through is "c#9"; expected the id of/],
     [
       "a getter that throws",
       () => ({

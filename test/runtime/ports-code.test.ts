@@ -47,7 +47,7 @@ describeRuntimes(
       [
         "instructions",
         { instructions: () => wrong(undefined) },
-        /what instructions\(\) of agent "worker" gave is undefined; it must be a text/,
+        /the result of instructions\(\) of agent "worker" is undefined; it must be a text/,
       ],
       [
         "a warning",
@@ -102,7 +102,7 @@ describeRuntimes(
           model: adapter(() => callOf("child", { input: "x" })),
           tools: [subagent(childDefinition, { input: () => wrong(Promise.resolve("later")) })],
         },
-        /what input\(\) of the subagent "child" gave is an object of class Promise; it must be a text/,
+        /the result of input\(\) of the subagent "child" is an object of class Promise; it must be a text/,
       ],
     ])("%s is that call's error", async (_what, options, words) => {
       const { result, agent } = await played(options);

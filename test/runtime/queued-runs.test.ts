@@ -164,7 +164,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
     {
       it: "leaves its result to another call's child",
       act: (run: RunContext) => Promise.resolve(run.await({ agentId: "worker-1~0" })),
-      told: /takes a child that this call has started with run\.spawn\(\), not "worker-1~0"/,
+      told: /expects a child that this call has started with run\.spawn\(\), not "worker-1~0"/,
     },
   ])("a tool that $it is told what would be right", async ({ act, told }) => {
     const reader = defineAgent({ name: "reader", model: scriptedModel([]) });

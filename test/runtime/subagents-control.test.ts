@@ -234,7 +234,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
 it("what is wrong is refused with what would be right", async () => {
   const child = worker();
   expect(() => subagent(child, { onEnd: "wake" })).toThrow(
-    /onEnd applies only to background children;  add mode: "background"/,
+    /onEnd applies only to background children; add mode: "background"/,
   );
   expect(() => subagent(child, { mode: "later" as "await" })).toThrow(
     /mode is the text "later"; it takes "await" or "background"/,
