@@ -102,7 +102,7 @@ describeRuntimes("budgets, seen", (stage) => {
     const first = await agent.executeTurn("go").result;
     expect(first.stop).toMatchObject({
       message: "lead, this turn: 1 of 1 steps",
-      wayOn: "agent.executeTurn(null, { budget: { maxSteps: … } }) goes on from here with a new budget",
+      wayOn: "agent.executeTurn(null, { budget: { maxSteps: … } }) continues from here with a new budget",
     });
     expect(await agent.executeTurn(null).result).toMatchObject({ status: "stopped", steps: 1 });
     // The runtime's text about the stop does not go into the prompt: the model goes on from its tools' results.

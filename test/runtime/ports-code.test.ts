@@ -181,7 +181,7 @@ describeRuntimes(
       await agent.start();
       const result = await agent.executeTurn("go", { auth: { actorId: "anna" } }).result;
       expect(result.error?.message).toMatch(
-        /resolveAuth gave an object with actorId 7; it must give \{ actorId: string/,
+        /resolveAuth returned an object with actorId 7; expected \{ actorId: string/,
       );
     });
 

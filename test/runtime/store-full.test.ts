@@ -130,7 +130,7 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
     ]);
     const { isHealthy, problems } = await runtime.health();
     expect(isHealthy).toBe(false);
-    expect(problems).toEqual([expect.stringMatching(/^the stores do not take what 1 agent of this process did: /)]);
+    expect(problems).toEqual([expect.stringMatching(/^the stores refuse commits of 1 agent of this process: /)]);
     await place.makeRoom();
     expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
     expect((await runtime.health()).problems).toEqual([]);
