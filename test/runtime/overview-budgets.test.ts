@@ -120,7 +120,7 @@ describeRuntimes("budgets, seen", (stage) => {
     const { stop } = await agent.executeTurn("go", { budget: { maxTokens: 9_000 } }).result;
     expect(stop).toMatchObject({ accountId: "agent:o", limit: "maxTokens", agentId: "o" });
     expect(stop?.message).toMatch(/^lead, its whole life: 0 of 100 tokens/);
-    expect(stop?.wayOn).toMatch(/no budget of a turn can help/);
+    expect(stop?.wayOn).toMatch(/a turn's budget cannot raise the limit/);
   });
 
   it("a warning is an event that names the account, once", async () => {

@@ -125,9 +125,7 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
   it("tell the turn, the process and health() at once, and go on by themselves when there is room", async () => {
     const event = await told();
     expect(event).toMatchObject({ agentId: "clerk-1", turnId: "clerk-1#1", cursor: null });
-    expect(warned).toEqual([
-      expect.stringMatching(/^TROUPE_STORES_REFUSE: what agent clerk-1 did could not be stored/),
-    ]);
+    expect(warned).toEqual([expect.stringMatching(/^TROUPE_STORES_REFUSE: a commit of agent clerk-1 was refused/)]);
     const { isHealthy, problems } = await runtime.health();
     expect(isHealthy).toBe(false);
     expect(problems).toEqual([expect.stringMatching(/^the stores refuse commits of 1 agent of this process: /)]);
