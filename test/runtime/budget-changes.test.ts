@@ -183,7 +183,9 @@ describeRuntimes("budgets that are changed", (stage) => {
     const { runtime, agent } = await opened();
     const again = (maxTokens: number) => runtime.agent("clerk", { agentId: "desk", budget: { maxTokens } });
     await again(500);
-    await expect(again(600)).rejects.toThrow(/has another budget for its life; .*change it with agent\.setBudget\(\)/);
+    await expect(again(600)).rejects.toThrow(
+      /exists with another budget for its life; .*change it with agent\.setBudget\(\)/,
+    );
     await agent.setBudget({ maxTokens: 600 });
     // What it has now, and what its program goes on giving.
     await again(600);

@@ -202,7 +202,7 @@ describeRuntimes(
       await turn.settled;
       const [request] = await runtime.requests();
       const deciding = runtime.decide(request?.requestId ?? "", { verdict: "approved" });
-      await expect(deciding).rejects.toThrow('mayDecide gave the text "no"; it must give true or false');
+      await expect(deciding).rejects.toThrow('mayDecide returned the text "no"; expected true or false');
       await turn.abort("it was only a question");
     });
   },
@@ -213,7 +213,7 @@ it("a clock that shows no time is refused, and one that stops to show it stands 
   const clock = createFakeClock();
   const agents = [defineAgent(worker())];
   await expect(createRuntime({ agents, clock: { ...clock, now: () => Number.NaN } })).rejects.toThrow(
-    "clock: now() gave NaN; it must give milliseconds, as a number from 0",
+    "clock: now() returned NaN; expected milliseconds, a number of at least 0",
   );
   await expect(createRuntime({ agents, clock: wrong({}) })).rejects.toThrow(InvalidInputError);
   let isBroken = false;

@@ -74,7 +74,7 @@ describeRuntimes("decisions", (stage) => {
     await turn.result;
     await expect(runtime.decide(requestId, { verdict: "approved" })).rejects.toMatchObject({
       code: "request_conflict",
-      message: 'request "c#1:1:0:1" was closed: its turn went on without it',
+      message: 'request "c#1:1:0:1" was closed: its turn continued without a decision',
       details: { requestId, status: "closed", verdict: null, by: null },
     });
     await loopTurns(20);

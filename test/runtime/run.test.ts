@@ -178,7 +178,7 @@ describe("a run that waits for a person", () => {
       agentId: "a",
       turnId: "a#1",
       requests: [{ requestId: "a#1:1:0:1", kind: "question", prompt: "Which one?" }],
-      message: expect.stringMatching(/question of "ask_user" \(a#1:1:0:1\).*decide.*null as its input/),
+      message: expect.stringMatching(/question of "ask_user" \(a#1:1:0:1\).*decide.*null as input/),
     });
     expect(closed()).toBe(1);
     await expect(run(asker, "go")).rejects.toThrow(/or pass it stores, so that the turn stays open/);
@@ -274,7 +274,7 @@ describe.each(["memory", "sqlite"])("run() with stores: %s", (kind) => {
     const busy = run(asker, "more", { stores: open(), agentId: "a" });
     await expect(busy).rejects.toMatchObject({
       code: "agent_busy",
-      message: expect.stringContaining("null as its input"),
+      message: expect.stringContaining("null as input"),
     });
     const page = await createRuntime({ agents: [], stores: open() });
     for (const { requestId } of await page.requests())

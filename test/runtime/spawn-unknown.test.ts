@@ -100,7 +100,7 @@ describeRuntimes(
       const second = await stage().open({ agents: [lead] });
       await second.recover();
       expect(warned.mock.calls.map(([message]) => String(message)).join()).toContain(
-        'this runtime was not given the definition "worker"',
+        'this runtime does not know the definition "worker"',
       );
       gate.open("late");
     });

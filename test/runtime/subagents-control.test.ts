@@ -225,7 +225,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     const top = defineAgent({ name: "top", model: scriptedModel("never"), tools: [subagent(middle)] });
     const runtime = await stage().open({ agents: [top] });
     await expect(runtime.agent("top", { agentId: "desk", autoSave: false })).rejects.toThrow(
-      /agent "lead" has the subagent "worker" with mode "background".*autoSave: false keeps nothing.*Use mode "await"/,
+      /agent "lead" has the subagent "worker" with mode "background".*autoSave: false stores nothing.*Use mode "await"/,
     );
     expect(await runtime.list()).toEqual([]);
   });

@@ -140,7 +140,7 @@ export interface AgentStartOptions {
   readonly autoSave?: boolean | undefined;
 }
 
-/** The status of an agent, as `agent.status` returns it. */
+/** The status of an agent, as `agent.state` returns it. */
 export interface AgentStatus {
   /** The agent's lifecycle: `ready`, `running`, `paused` and so on. */
   readonly status: Lifecycle;
