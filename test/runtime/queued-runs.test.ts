@@ -119,7 +119,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
     ]);
     await elapse(stage().clock, agent.executeTurn("find it").result);
     expect((await toolTextsOf(agent))[1]).toMatch(
-      /run\.generate\(\) was called in the queued tool "browse".*Leave the queue out/,
+      /run\.generate\(\) was called in the queued tool "browse".*Remove the queue/,
     );
   });
 

@@ -24,7 +24,7 @@ test("a process that does not know an agent's definition never holds its lease, 
   };
   const attempt = recoverAgent(source, agentKey(), { giveUp: async () => expect.unreachable("it has no lease") });
   await expect(attempt).rejects.toThrow(NotFoundError);
-  await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime was not given');
+  await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime does not know');
   // The owner was only slow, and goes on.
   await owner.commit({ entries: [note("goes on")] });
   expect(await stores.holder(agentKey())).toMatchObject({ epoch: owner.epoch });
