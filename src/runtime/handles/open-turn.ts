@@ -166,7 +166,7 @@ function otherMeaning(
     );
   }
   return new TurnConflictError(
-    `key "${key}" belongs to turn ${turnId} of agent "${agentId}", which has another input, actor, budget or client tools; use another key`,
+    `agent "${agentId}" has turn ${turnId} with the key "${key}", but with another input, actor, budget or client tools; use another key`,
     { details: { agentId, key, turnId } },
   );
 }
