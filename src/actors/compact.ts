@@ -75,7 +75,9 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
   const compaction = isFallback ? await used.compact(inputWith(signal)) : outcome.compaction;
   if (!compaction && isTooLong) throw new ContextTooLongError(tooLong(turn.compactions));
   if (outcome.failure !== undefined) {
-    const effect = compaction ? "the oldest messages are left out instead" : "the turn goes on with all of it";
+    const effect = compaction
+      ? "the oldest messages are left out instead"
+      : "the turn continues with the whole conversation";
     const why = host.redactorOf(turnId)(outcome.failure);
     const message = `the strategy "${strategy.name}" could not compact the conversation; ${effect}: ${why}`;
     appendWarnings(host, turnId, [{ code: COMPACTION_FAILED, message }]);
@@ -158,5 +160,5 @@ export const COMPACTIONS_WITHOUT_PROGRESS = 2;
 /** The error message for a prompt that the model refuses as too long. */
 export function tooLong(compactions: number): string {
   const tried = compactions === 0 ? "" : `, also after ${compactions} compactions`;
-  return `the conversation is too long for the model${tried}; clear() or resetConversation() begins a new one, and a larger context window, a smaller history or autoCompact prevents it`;
+  return `the conversation is too long for the model${tried}; start a new one with clear() or resetConversation(); to prevent this, use a larger context window, a smaller history or autoCompact`;
 }

@@ -47,8 +47,8 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
     signal,
     generate: generateFor(host, turnId, step, `${run}@${step}`, signal),
     emitWarning(givenCode, givenMessage) {
-      const code = takeText(givenCode, "the code that emitWarning() was given");
-      const message = takeText(givenMessage, "the message that emitWarning() was given");
+      const code = takeText(givenCode, "the code passed to emitWarning()");
+      const message = takeText(givenMessage, "the message passed to emitWarning()");
       if (warnings.some((one) => one.code === code) || isWarnedOf(host, turnId, code)) return false;
       warnings.push({ code, message });
       return true;

@@ -62,8 +62,8 @@ async function priceFor({ definition, prices, clock }: Host, binds: boolean): Pr
   const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
   if (price || !binds) return price;
   throw new InvalidInputError(
-    `the price of model "${model.name}" is not known (provider "${model.provider}"), and maxCost is set: give one with ` +
-      `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or to agent "${definition.name}" alone with ` +
+    `the price of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: set a price with ` +
+      `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or for agent "${definition.name}" alone with ` +
       `defineAgent({ price: ${examplePrice} }), in dollars per million tokens`,
   );
 }

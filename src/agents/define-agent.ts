@@ -43,7 +43,7 @@ function nameOf(given: AgentOptions): string {
   const name: unknown = reading("defineAgent()", () => given?.name);
   if (typeof name === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(name)) return name;
   if (typeof given !== "object" || given === null) {
-    throw new InvalidInputError(`defineAgent() takes a definition { name, model, … }, not ${describeValue(given)}`);
+    throw new InvalidInputError(`defineAgent() expects a definition { name, model, … }, not ${describeValue(given)}`);
   }
   const shown = name === undefined ? "an agent needs a name" : `an agent cannot be named ${describeName(name)}`;
   throw new InvalidInputError(`${shown}: use 1 to 64 letters, digits, "_", "-" and "."`);
@@ -211,7 +211,7 @@ export function collectDefinitions(roots: readonly AgentDefinition[]): Map<strin
     const known = found.get(definition.name);
     if (known === definition) return;
     if (known) {
-      throw new InvalidInputError(`two agents are named "${definition.name}"; give each definition its own name`);
+      throw new InvalidInputError(`two agents are named "${definition.name}"; rename one of the definitions`);
     }
     found.set(definition.name, definition);
     for (const tool of definition.tools.tools) if (tool.kind === "subagent") visit(tool.definition);

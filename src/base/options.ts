@@ -64,7 +64,7 @@ function readOptions<Options extends object>(
   { rules, needed = [], instead, takesOwnFields = false }: OptionsSchema<Options>,
 ): Options {
   const names = Object.keys(rules) as (keyof Options & string)[];
-  reading(`${of}: what it was given`, () => {
+  reading(`${of}: the options`, () => {
     if (takesOwnFields && isInstance(given)) return;
     assertKnownOptions(given, { of, names, instead, takesOwnFields });
     if (isInstance(given)) throw noOptions(of, names, describeValue(given));
@@ -124,7 +124,7 @@ export function assertKnownOptions(
 }
 
 function noOptions(of: string, names: readonly string[], given: string): InvalidInputError {
-  return new InvalidInputError(`${of} takes its options as an object { ${names.join(", ")} }, not ${given}`);
+  return new InvalidInputError(`${of} expects its options as an object { ${names.join(", ")} }, not ${given}`);
 }
 
 /** The known name that was most likely meant: at most two letters differ, ignoring case; otherwise `undefined`. */

@@ -82,7 +82,7 @@ function warningOnce(what: string): (fault: unknown) => void {
   return (fault) => {
     if (isTold) return;
     isTold = true;
-    process.emitWarning(`${what} failed; the work that it observes goes on: ${wordsOfThrown(fault)}`, {
+    process.emitWarning(`${what} failed; the observed work continues: ${wordsOfThrown(fault)}`, {
       code: "TROUPE_OBSERVER",
     });
   };

@@ -79,7 +79,7 @@ const pluginOptionsSchema: OptionsSchema<Plugin> = {
 function pluginName(name: unknown, where: string): string {
   if (name === ownName) {
     throw new InvalidInputError(
-      `${where}: a plugin cannot be named "${ownName}": the agent's own hooks go by that name`,
+      `${where}: a plugin cannot be named "${ownName}": that name is reserved for the agent's own hooks`,
     );
   }
   if (typeof name === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(name)) return name;
@@ -108,7 +108,7 @@ function listOf<Name extends HookName>(hooks: OneOrMore<Name> | undefined): read
 function assertNames(plugins: readonly Plugin[]): void {
   const seen = new Set<string>();
   for (const { name } of plugins) {
-    if (seen.has(name)) throw new InvalidInputError(`two plugins are named "${name}"; give each its own name`);
+    if (seen.has(name)) throw new InvalidInputError(`two plugins are named "${name}"; rename one of them`);
     seen.add(name);
   }
 }

@@ -66,17 +66,17 @@ const answerGone = { type: "answerRest", params: { rest: "gone" } } as const;
  * `away | dormant → activating → live { lease: kept ⇄ offered, departure: staying ⇄ passivating } → leaving → away | dormant`,
  * or `live → passive → activating` if the process keeps the lease of an agent that it removes from memory. In `changing` the
  * process holds the lease for a change that runs no step. An agent that was passivated with an open turn and whose lease was
- * returned is `away`: only the stores have its state.
+ * released is `away`: only the stores have its state.
  *
  * Send events about an activation only while it is the current activation.
  *
  * Invariants. These never happen:
  * 1. Two activations of one agent in a process: an activation starts only from `away`, `dormant` or `passive`.
  * 2. An activation without a lease: `activating` acquires it before the actors are created, or with the first commit of a new
- *    agent; `leaving` stops the actors before it returns the lease.
+ *    agent; `leaving` stops the actors before it releases the lease.
  * 3. A caller that waits for rest without an answer: it is answered when the agent rests in this process, when a handle holds the
  *    agent, when the agent is passive, and after each transition to `away` or `dormant`.
- * 4. A passivation during a delivery to the agent; two passivations at once; a passivation that returns the lease of an agent
+ * 4. A passivation during a delivery to the agent; two passivations at once; a passivation that releases the lease of an agent
  *    that a handle holds, unless the agent is a finished child.
  */
 export const placementMachine = setup({

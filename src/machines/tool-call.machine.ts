@@ -7,7 +7,7 @@ import { onEveryEntry } from "./entry-routing.ts";
  * Effects of a call:
  * - `performCall` gates the call, waits for its slot, proposes its intent, runs it, appends its result;
  * - `enqueueCall` adds the call to its queue;
- * - `spawnOrdered` spawns the children that a queued tool has ordered; one of them gives the result;
+ * - `spawnOrdered` spawns the children that a queued tool has ordered; one of them provides the result;
  * - `settleChild` turns a child's end into the call's result; for a background child, its start;
  * - `settleWait` turns the ends of background children into the call's result;
  * - `reviewCall` runs the hooks that review the result.

@@ -75,11 +75,11 @@ describe("registerHooks", () => {
 
   test("refuses plugins without a name of their own", () => {
     expect(registering(undefined, [{ name: "memo" }, { name: "memo" }])).toThrow(
-      new InvalidInputError('two plugins are named "memo"; give each its own name'),
+      new InvalidInputError('two plugins are named "memo"; rename one of them'),
     );
     expect(registering(undefined, [{ name: "agent" }])).toThrow(
       new InvalidInputError(
-        'plugins[0]: name: a plugin cannot be named "agent": the agent\'s own hooks go by that name',
+        'plugins[0]: name: a plugin cannot be named "agent": that name is reserved for the agent\'s own hooks',
       ),
     );
     for (const name of [undefined, "", "a b", "x".repeat(65)]) {

@@ -77,7 +77,7 @@ describeRuntimes(
       [{ ifBuzy: "queue" }, 'executeTurn() has no option "ifBuzy": did you mean ifBusy?'],
       [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
       [{ ifBusy: "never" }, 'ifBusy is the text "never"; it takes "refuse", "queue" or "supersede"'],
-      [{ auth: "me" }, "auth takes its options as an object { actorId, credentials }, not a text"],
+      [{ auth: "me" }, "auth expects its options as an object { actorId, credentials }, not a text"],
       [{ auth: { actorId: 7 } }, "auth.actorId is 7; it takes a text that is not empty"],
       [{ auth: { userId: "anna", actorId: "anna" } }, "did you mean actorId?"],
     ])("a turn with %j is refused", async (options, told) => {

@@ -87,7 +87,8 @@ describeRuntimes("a compaction that fails", (stage) => {
       const third = await ask(agent);
       expect(third.result).toMatchObject({ status: "completed", text: "ok", error: null });
       expect(third.warned).toHaveLength(1);
-      const words = 'the strategy "summarize" could not compact the conversation; the turn goes on with all of it: ';
+      const words =
+        'the strategy "summarize" could not compact the conversation; the turn continues with the whole conversation: ';
       expect(third.warned[0]).toContain(`compaction_failed: ${words}${why}`);
       expect(await entriesOfType(stage().look(), "c", "context.compacted")).toHaveLength(0);
       const fourth = await ask(agent);

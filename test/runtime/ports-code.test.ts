@@ -52,7 +52,7 @@ describeRuntimes(
       [
         "a warning",
         { hooks: { beforeLlm: (_draft, run) => void run.emitWarning(wrong(5), "x") } },
-        /the code that emitWarning\(\) was given is 5; it must be a text/,
+        /the code passed to emitWarning\(\) is 5; it must be a text/,
       ],
       [
         "a message of a hook",
@@ -162,7 +162,7 @@ describeRuntimes(
       await agent.start();
       expect((await agent.executeTurn("go").result).status).toBe("completed");
       expect(warned.mock.calls).toEqual([
-        ["onInspect failed; the work that it observes goes on: broken inspector", { code: "TROUPE_OBSERVER" }],
+        ["onInspect failed; the observed work continues: broken inspector", { code: "TROUPE_OBSERVER" }],
       ]);
     });
 

@@ -306,7 +306,7 @@ describe("run() refuses", () => {
     [{ onEvent: "print" }, "run(): onEvent is the text"],
     [{ decide: true }, "run(): decide is true"],
     [{ agents: counter }, "run(): agents is an object"],
-    [null, "run() takes its options as an object"],
+    [null, "run() expects its options as an object"],
   ])("the options %#", async (options, message) => {
     await expect(run(counter, "one", options as object)).rejects.toMatchObject({
       code: "invalid_input",
