@@ -54,7 +54,7 @@ const define = (path: string | URL) => (): unknown =>
 it("a file that is not text is refused with its path, when the agent is defined", () => {
   const missing = join(folder, "missing.md");
   expect(define(missing)).toThrow(`there is no file "${missing}"`);
-  expect(define(folder)).toThrow(`"${folder}" is a folder; give the path of a text file`);
+  expect(define(folder)).toThrow(`"${folder}" is a folder; expected the path of a text file`);
   expect(define(pathToFileURL(folder))).toThrow(`"${folder}" is a folder`);
   expect(define(new URL("https://example.org/x.md"))).toThrow('"https://example.org/x.md" is not the file: URL');
   for (const [name, bytes] of [

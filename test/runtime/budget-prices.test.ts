@@ -115,7 +115,7 @@ describeRuntimes("what a call costs", (stage) => {
     const { agent, model } = await started({ budget: { maxCost: 1 } });
     const { status, error } = await agent.executeTurn("go").result;
     expect(status).toBe("failed");
-    expect(error?.message).toContain('the price of model "m" is not known (provider "mine"), and maxCost is set');
+    expect(error?.message).toContain('the price of model "m" is not known (provider "mine"), but maxCost needs it');
     expect(error?.message).toContain(
       'createRuntime({ prices: { "m": { inputPerMillion: 0.25, outputPerMillion: 2 } } })',
     );
