@@ -41,7 +41,7 @@ export const toolRule: OptionRule = (value, where) => {
   if (isTool) return value;
   const ofKind = typeof kind === "string" ? `, of kind "${kind.slice(0, 64)}"` : "";
   throw new InvalidInputError(
-    `${where} is ${describeValue(value)}${ofKind}; it takes a tool made by defineTool, clientTool, askUser or subagent`,
+    `${where} is ${describeValue(value)}${ofKind}; expected a tool made by defineTool, clientTool, askUser or subagent`,
   );
 };
 

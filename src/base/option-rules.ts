@@ -8,7 +8,7 @@ import type { OptionRule } from "./options.ts";
 export function ruleOf(takes: string, fits: (value: unknown) => boolean): OptionRule {
   return (value, where) => {
     if (fits(value)) return value;
-    throw new InvalidInputError(`${where} is ${describeValue(value)}; it takes ${takes}`);
+    throw new InvalidInputError(`${where} is ${describeValue(value)}; expected ${takes}`);
   };
 }
 

@@ -29,7 +29,7 @@ it.each([
   [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
   [{ temprature: 1 }, "did you mean temperature?"],
   [{ store: {} }, "did you mean createAgent({ stores })"],
-  [{ tools: [{}] }, "tools[0] is an object; it takes a tool"],
+  [{ tools: [{}] }, "tools[0] is an object; expected a tool"],
   [{ tools: [{ kind: "other", name: "x" }] }, 'of kind "other"'],
   [{ tools: "x" }, "tools is the text"],
   [{ plugins: [{ name: "p", beforeLlm: () => undefined }] }, "did you mean hooks: { beforeLlm }?"],
@@ -38,10 +38,10 @@ it.each([
   [{ temperature: Number.NaN }, "temperature is NaN"],
   [{ responseFormat: { type: "xml" } }, "responseFormat"],
   [{ model: { name: "m", generate: () => undefined } }, "model lacks countPromptTokens(request)"],
-  [{ model: { ...model, name: 5 } }, "model.name is 5; it takes a name"],
-  [{ history: {} }, "history is an object; it takes a history compiler"],
+  [{ model: { ...model, name: 5 } }, "model.name is 5; expected a name"],
+  [{ history: {} }, "history is an object; expected a history compiler"],
   [{ autoCompact: { percent: 5 } }, "did you mean atPercent?"],
-  [{ output: false }, "output is false; it takes a schema of zod 4"],
+  [{ output: false }, "output is false; expected a schema of zod 4"],
 ])("defineAgent(%j) is refused", (wrong, told) => {
   const define = (): unknown => defineAgent({ name: "desk", model, ...(wrong as object) });
   expect(define).toThrow(InvalidInputError);
@@ -88,12 +88,12 @@ it("createAgent and createRuntime refuse what they do not know, with the nearest
   await expect(createAgent({ model, contextId: "a" } as never)).rejects.toThrow("did you mean agentId?");
   await expect(createAgent({ model, store: {} } as never)).rejects.toThrow("did you mean stores?");
   await expect(createAgent({ model, stores: {} as never })).rejects.toThrow(
-    "createAgent(): stores is an object; it takes stores",
+    "createAgent(): stores is an object; expected stores",
   );
   await expect(createAgent({ model, metadata: [] as never })).rejects.toThrow("metadata is a list");
   await expect(createRuntime({ definitions: [] } as never)).rejects.toThrow("did you mean agents?");
   await expect(createRuntime({ agents: [{}] as never })).rejects.toThrow(
-    "agents[0] is an object; it takes a definition",
+    "agents[0] is an object; expected a definition",
   );
   await expect(createRuntime({ agents: [], role: "boss" as never })).rejects.toThrow('role is the text "boss"');
   await expect(createRuntime(undefined as never)).rejects.toThrow(InvalidInputError);

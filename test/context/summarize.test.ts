@@ -155,5 +155,5 @@ test("a call that fails rejects: there is no compaction without its summary", as
 });
 
 test.each([{ keep: 0 }, { maxOutputTokens: -1 }, { maxInputCharacters: 0.5 }])("%o is refused", (options) => {
-  expect(() => summarize(options)).toThrow(/summarize\(\): \w+ is .*; it takes a whole number of at least 1/);
+  expect(() => summarize(options)).toThrow(/summarize\(\): \w+ is .*; expected a whole number of at least 1/);
 });

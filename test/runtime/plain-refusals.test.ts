@@ -12,6 +12,6 @@ it("drain() rejects for an invalid time, as every other asynchronous function do
 it("the refusal of a reason names what it is about", async () => {
   const agent = await createAgent({ name: "worker", model: scriptedModel("x") });
   await agent.start();
-  await expect(agent.abort(5 as never)).rejects.toThrow("agent.abort(): reason is 5; it takes a text, or leave it out");
+  await expect(agent.abort(5 as never)).rejects.toThrow("agent.abort(): reason is 5; expected a text, or leave it out");
   await agent.runtime.shutdown();
 });

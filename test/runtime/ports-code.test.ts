@@ -132,16 +132,16 @@ describeRuntimes(
 it.each<[string, () => unknown, RegExp]>([
   ["a model's name", () => worker({ model: { ...adapter(() => rightAnswer), name: wrong(5) } }), /model\.name is 5/],
   ["its window", () => worker({ model: { ...adapter(() => rightAnswer), contextWindow: -1 } }), /contextWindow is -1/],
-  ["a compiler", () => worker({ history: wrong("all") }), /history is the text "all"; it takes a history compiler/],
+  ["a compiler", () => worker({ history: wrong("all") }), /history is the text "all"; expected a history compiler/],
   [
     "its window of messages",
     () => worker({ history: { name: "x", internalTools: true, contextWindowSize: 0.5, compile: () => [] } }),
-    /history\.contextWindowSize is 0\.5; it takes a whole number/,
+    /history\.contextWindowSize is 0\.5; expected a whole number/,
   ],
   [
     "a strategy's name",
     () => worker({ autoCompact: { strategy: { name: wrong(null), compact: async () => null } } }),
-    /autoCompact\.strategy\.name is null; it takes a name/,
+    /autoCompact\.strategy\.name is null; expected a name/,
   ],
 ])("%s is checked when the agent is defined", (_what, options, words) => {
   expect(() => defineAgent(options() as AgentOptions)).toThrow(words);

@@ -395,7 +395,7 @@ describe("what a role is refused", () => {
   const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
 
   it.each([
-    [{ role: "boss" as "all" }, 'role is the text "boss"; it takes "all", "client" or "worker"'],
+    [{ role: "boss" as "all" }, 'role is the text "boss"; expected "all", "client" or "worker"'],
     [{ role: "worker" as const }, "stores that other processes share"],
     [{ work: { agents: 0 } }, "work.agents is 0"],
   ])("%j", async (options, message) => {

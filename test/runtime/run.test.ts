@@ -302,7 +302,7 @@ describe("run() refuses", () => {
     [{ store: memoryStores() }, 'run() has no option "store": did you mean stores?'],
     [{ agentID: "a" }, "did you mean agentId?"],
     [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
-    [{ signal: new AbortController() }, "it takes an AbortSignal"],
+    [{ signal: new AbortController() }, "expected an AbortSignal"],
     [{ onEvent: "print" }, "run(): onEvent is the text"],
     [{ decide: true }, "run(): decide is true"],
     [{ agents: counter }, "run(): agents is an object"],

@@ -237,10 +237,10 @@ it("what is wrong is refused with what would be right", async () => {
     /onEnd applies only to background children; add mode: "background"/,
   );
   expect(() => subagent(child, { mode: "later" as "await" })).toThrow(
-    /mode is the text "later"; it takes "await" or "background"/,
+    /mode is the text "later"; expected "await" or "background"/,
   );
   expect(() => subagent(child, { mode: "background", onEnd: "x" as "keep" })).toThrow(
-    /onEnd is the text "x"; it takes "keep" or "wake"/,
+    /onEnd is the text "x"; expected "keep" or "wake"/,
   );
   const mine = defineTool({ name: "subagent_wait", description: "Mine.", parameters: z.object({}), execute: () => "" });
   expect(() => leadOf(child, () => "", { tools: [mine] })).toThrow(

@@ -89,7 +89,7 @@ export function partOf(source: PartSource): Part {
   }
   const { agents = DEFAULT_AGENTS_AT_WORK } = work;
   if (!Number.isSafeInteger(agents) || agents < 1 || agents > 100_000) {
-    throw new InvalidInputError(`work.agents is ${String(agents)}; it takes a whole number from 1 to 100000`);
+    throw new InvalidInputError(`work.agents is ${String(agents)}; expected a whole number from 1 to 100000`);
   }
   const queues = source.queues ?? localQueues({ clock, random });
   const toolQueues = role === "client" ? {} : (work.queues ?? queuesOf(definitions));
