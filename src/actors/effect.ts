@@ -175,7 +175,7 @@ class RunningEffect {
 }
 
 /**
- * Waits until an absolute time. How long is measured now: setting the clock meanwhile changes nothing. Rejects when the signal is
+ * Waits until an absolute time. The duration is computed now: setting the clock meanwhile has no effect. Rejects when the signal is
  * aborted.
  */
 export async function until(host: Host, at: number, signal: AbortSignal): Promise<void> {

@@ -38,14 +38,18 @@ import { resultOfSpawn } from "./subagent-calls.ts";
 import { requestKeyOf } from "./think.ts";
 import { errorResult, settleCall, settleEnded, unknownResult } from "./tool-calls.ts";
 
-/** Appends `turn.ended`: its outcome, its cost, and the posts that carry the result. */
+/** Appends `turn.ended`: its outcome, its cost, and the posts with the result. */
 export const endTurn = turnEffect("endTurn", async (host, { turnId }, interrupted) => {
   // Intents granted only now must be settled too, and no entry may follow the one that ends the turn.
   while (host.undelivered().length > 0) await host.delivered();
   const turn = host.turn(turnId);
   if (!turn || interrupted.aborted) return;
   if (turn.heldMessageIds.length > 0) releaseHeld(host, turnId);
-  const left = { code: "turn_ended", message: "the turn ended without this call of generate()", retryable: false };
+  const left = {
+    code: "turn_ended",
+    message: "the turn ended without waiting for this call of generate()",
+    retryable: false,
+  };
   settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
@@ -97,7 +101,7 @@ export function endOf(host: Host, turn: TurnState) {
   return { signal, outcome, stopReason, closing, text };
 }
 
-/** A pause that came while the turn was ending takes effect after it. */
+/** A pause that arrived while the turn was ending takes effect after it. */
 function lifecycleAfter(host: Host, outcome: TurnOutcome): Lifecycle {
   if (host.isPausing) return "paused";
   return outcome === "failed" ? "failed" : "ready";

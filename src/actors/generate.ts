@@ -155,7 +155,7 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
   return onLive(owner, async (host) => {
     await host.delivered();
     const open = host.turn(turnId)?.openGenerates.some((one) => one.run === run && one.index === index);
-    if (!open) throw new TurnInterruptedError("the turn went on without this call of generate()");
+    if (!open) throw new TurnInterruptedError("the turn continued without waiting for this call of generate()");
     const { settlement } = outcome;
     host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
     appendWarnings(host, turnId, warnings);

@@ -114,7 +114,7 @@ async function spawnOne(
   const { turnId, step, callId } = call;
   const definition = host.definitions.get(name);
   if (!definition) {
-    const text = `No subagent was started: the definition "${name}" is not known to the runtime that has the agent. Name it in createRuntime({ agents: [...] }).`;
+    const text = `No subagent was started: the agent's runtime does not know the definition "${name}". Add it to createRuntime({ agents: [...] }).`;
     return errorResult(text, "definition_unknown");
   }
   const tool = { definition, limits, policy: {}, background: null };

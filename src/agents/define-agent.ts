@@ -245,7 +245,7 @@ function checkedModel(agent: string, model: LanguageModel): LanguageModel {
 }
 
 const windowRule = ruleOf(
-  "a number of tokens above 0, or nothing",
+  "a number of tokens above 0, or undefined",
   (value) => typeof value === "number" && Number.isFinite(value) && value > 0,
 );
 

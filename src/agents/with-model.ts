@@ -27,7 +27,7 @@ export function withModel<Definition extends AgentDefinition>(
 ): Definition {
   definitionRule(definition, "withModel(): its definition");
   const { subagents = {} } = optionsOf<WithModelOptions>(given, "withModel()", {
-    rules: { subagents: recordRule("an object of models by the names of subagents", anyRule) },
+    rules: { subagents: recordRule("an object that maps names of subagents to models", anyRule) },
     instead: { agents: "subagents", models: "subagents" },
   });
   const names = [...collectDefinitions([definition]).keys()].filter((name) => name !== definition.name);

@@ -20,7 +20,7 @@ export const flagRule: OptionRule = ruleOf("true or false", (value) => typeof va
 export const textRule: OptionRule = ruleOf("a text", (value) => typeof value === "string");
 
 export const nameRule: OptionRule = ruleOf(
-  "a text that is not empty",
+  "a non-empty text",
   (value) => typeof value === "string" && value.trim() !== "",
 );
 

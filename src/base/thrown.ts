@@ -1,8 +1,8 @@
 import { types } from "node:util";
 import { describeValue } from "./describe-value.ts";
 
-const unreadable = "something was thrown that cannot be read";
-const withoutWords = "an error without words";
+const unreadable = "an unreadable value was thrown";
+const withoutWords = "an error without a message";
 
 /** The fields of a caught error that this code reads. */
 const readFields = ["name", "message", "code", "retryable", "details"] as const;

@@ -36,7 +36,7 @@ export interface HistoryCompiler {
   readonly name: string;
   /** Messages of the conversation that are visible at the start of a turn; `undefined` if the window is not limited. */
   readonly contextWindowSize?: number;
-  /** By how many messages the model widens the window at a time. */
+  /** How many messages the model adds when it widens the window. */
   readonly expandBy?: number;
   /** Whether the model gets tools for its own context. */
   readonly internalTools: boolean;

@@ -141,12 +141,12 @@ function roundFault(
     const result = messages[index + 1 + place];
     const found = result?.role === "tool" ? `the result of ${result.callId}` : (result?.role ?? "nothing");
     if (result?.role !== "tool" || result.callId !== callId) {
-      return `message ${index + 1 + place} is ${found}, where the result of ${callId} is due`;
+      return `message ${index + 1 + place} is ${found}, but the result of ${callId} was expected`;
     }
     if (result.providerId !== providerId) return `the result of ${callId} has another provider id than its call`;
   }
   if (calls.length > 1 && new Set(calls.map(({ callId }) => callId)).size < calls.length) {
-    return `message ${index} has one call twice`;
+    return `message ${index} contains the same call twice`;
   }
   return undefined;
 }

@@ -11,9 +11,12 @@ const t = turn(1);
 describe("what is not legal is said", () => {
   const [asked, first, second] = round(t, 1, 2) as [Message, Message, Message];
   test.each([
-    { messages: [asked, first], says: "message 2 is nothing, where the result of agent#1:1:1 is due" },
+    { messages: [asked, first], says: "message 2 is nothing, but the result of agent#1:1:1 was expected" },
     { messages: [asked, second, first], says: "message 1 is the result of agent#1:1:1, where" },
-    { messages: [asked, first, input(t), second], says: "message 2 is user, where the result of agent#1:1:1 is due" },
+    {
+      messages: [asked, first, input(t), second],
+      says: "message 2 is user, but the result of agent#1:1:1 was expected",
+    },
     { messages: [input(t), first], says: "message 1 is the result of agent#1:1:0, which does not follow its call" },
     {
       messages: [asked, first, second, second],

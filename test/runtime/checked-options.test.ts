@@ -78,7 +78,7 @@ describeRuntimes(
       [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
       [{ ifBusy: "never" }, 'ifBusy is the text "never"; expected "refuse", "queue" or "supersede"'],
       [{ auth: "me" }, "auth expects its options as an object { actorId, credentials }, not a text"],
-      [{ auth: { actorId: 7 } }, "auth.actorId is 7; expected a text that is not empty"],
+      [{ auth: { actorId: 7 } }, "auth.actorId is 7; expected a non-empty text"],
       [{ auth: { userId: "anna", actorId: "anna" } }, "did you mean actorId?"],
     ])("a turn with %j is refused", async (options, told) => {
       const runtime = await desk();

@@ -151,7 +151,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
         await run.spawn(reader, "read it", { key: "read" });
         return "done";
       },
-      told: /asked for the subagent "read" and did not return run\.await\(child\)/,
+      told: /spawned the subagent "read" without returning run\.await\(child\)/,
     },
     {
       it: "asks for a subagent that the runtime does not know",

@@ -81,8 +81,8 @@ export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}
     ...(typeof storesMs === "string" ? [storesMs] : []),
     ...core.outage.problems,
     ...queues.problems.map((problem) => `queues: ${problem}`),
-    ...(eventLoopDelayMs > LONGEST_DELAY_MS ? [`the event loop is held up by ${eventLoopDelayMs} ms`] : []),
-    ...(core.isOpen ? [] : ["the runtime is leaving"]),
+    ...(eventLoopDelayMs > LONGEST_DELAY_MS ? [`the event loop is delayed by ${eventLoopDelayMs} ms`] : []),
+    ...(core.isOpen ? [] : ["the runtime is shutting down"]),
   ];
   const answered = typeof storesMs === "number" ? storesMs : null;
   const { damaged } = core.damage;

@@ -261,7 +261,7 @@ export function assertTurnOf(agentId: string, turnId: unknown): asserts turnId i
   }
   const owner = agentOfTurn(turnId);
   if (owner === agentId) return;
-  throw new InvalidInputError(`turn "${turnId}" is one of agent "${owner}", not of this one; ${form}`, {
+  throw new InvalidInputError(`turn "${turnId}" belongs to agent "${owner}", not to this agent; ${form}`, {
     details: { agentId, turnId },
   });
 }

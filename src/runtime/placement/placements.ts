@@ -123,7 +123,9 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     const { state, actions } = steps.step(before.state, event);
     const after = { ...before, ...parts, state };
     if (commands.has(event.type) && nameOf(after) === nameOf(before)) {
-      throw new InvariantError(`an agent that is ${nameOf(before)} in this process got "${event.type}"`);
+      throw new InvariantError(
+        `unexpected event for an agent in state "${nameOf(before)}" of this process: "${event.type}"`,
+      );
     }
     this.#put(agentId, after);
     for (const action of actions) {

@@ -111,7 +111,7 @@ function orderSpawn(
     spawns.push({ key, childId: agentId, definition: definition.name, input, limits });
   }
   const refusal = new UnsupportedError(
-    `the queued tool "${call.name}" waits for the result of its subagent "${key}": that would hold its worker for as long as the subagent takes. Return run.await(child)`,
+    `the queued tool "${call.name}" waits for the result of its subagent "${key}": that would block its worker until the subagent ends. Return run.await(child)`,
   );
   const result: SpawnedChild["result"] = Promise.reject(refusal);
   // Code that does not await the result must not cause an unhandled rejection.

@@ -55,7 +55,7 @@ const atWork = new WeakMap<ToolJobDependencies, Set<string>>();
  *
  * Invariants
  * 1. The store has a claim before the body runs: the body of a call that must not be repeated starts once, in one process.
- * 2. The end is posted before the job is done; the first post of an attempt counts.
+ * 2. The end is posted before the job is done; only the first post of an attempt counts.
  * 3. A duplicate job, a late job, or a job after the call's end changes nothing.
  * 4. A job with a definition or tool that this process does not know is left to other processes: it is tried again, there or
  *    here.
@@ -68,7 +68,7 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
   if (!known || !tool) return await leaveToOthers(dependencies, waiting, known, run);
   const auth = await authOf(dependencies, known, tool);
   if (tool.auth === "required" && auth?.credentials === undefined) {
-    const text = `The tool "${tool.name}" was not run: it needs credentials, and the worker of its queue "${run.queue}" has none. Its runtime needs resolveAuth, since credentials never travel.`;
+    const text = `The tool "${tool.name}" was not run: it needs credentials, and the worker of its queue "${run.queue}" has none. Set resolveAuth in its runtime, because credentials are never sent to workers.`;
     await abortable(post(dependencies, waiting, endOfResult(errorResult(text, "auth_missing"))), run.signal);
     return "done";
   }
@@ -249,7 +249,7 @@ function callEndOf(name: string, end: AttemptEnd, left: LeftByRun): CallEnd {
   }
   const [spawn] = spawns;
   if (spawn && end.result.outcome === "success" && !end.stop) {
-    const text = `Error: the queued tool "${name}" asked for the subagent "${spawn.key}" and did not return run.await(child), so that it was not started. What the tool did itself may have taken effect.`;
+    const text = `Error: the queued tool "${name}" spawned the subagent "${spawn.key}" without returning run.await(child), so the subagent was not started. Other effects of the tool may have happened.`;
     return endOfResult(errorResult(text, "not_awaited"), left);
   }
   const settled = endOfResult(end.result, left);
@@ -281,8 +281,8 @@ function deadJobReason({ code, message, deaths }: DeadCause): string {
   switch (code) {
     case "worker_died":
       return deaths > 1
-        ? `${deaths} workers died, or were not heard of for too long, while they ran it`
-        : "its worker died, or was not heard of for too long, while it ran it";
+        ? `${deaths} workers died or stopped responding while they ran it`
+        : "its worker died or stopped responding while it ran it";
     case "timed_out":
       return "its job did not end in time";
     case "stopped":
