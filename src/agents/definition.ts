@@ -25,8 +25,8 @@ export interface SubagentPolicy {
   /** How many children this tool may spawn in one turn. Default: unlimited. */
   readonly maxChildren?: number | undefined;
   /**
-   * How many children of one turn run at a time, at least 1; further ones wait. With background children the limit covers all of
-   * the agent, and a child above it is refused. Default: unlimited.
+   * How many children of one turn run at a time, at least 1; further ones wait. For background children the
+   * limit covers all children of the agent, and one above it is refused. Default: unlimited.
    */
   readonly maxConcurrent?: number | undefined;
   /** Names of the tools that the child may use, among those of its definition. Default: all of them. */
