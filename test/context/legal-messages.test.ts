@@ -12,7 +12,7 @@ describe("what is not legal is said", () => {
   const [asked, first, second] = round(t, 1, 2) as [Message, Message, Message];
   test.each([
     { messages: [asked, first], says: "message 2 is nothing, but the result of agent#1:1:1 was expected" },
-    { messages: [asked, second, first], says: "message 1 is the result of agent#1:1:1, where" },
+    { messages: [asked, second, first], says: "message 1 is the result of agent#1:1:1, but the result of" },
     {
       messages: [asked, first, input(t), second],
       says: "message 2 is user, but the result of agent#1:1:1 was expected",

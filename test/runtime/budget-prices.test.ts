@@ -119,7 +119,7 @@ describeRuntimes("what a call costs", (stage) => {
     expect(error?.message).toContain(
       'createRuntime({ prices: { "m": { inputPerMillion: 0.25, outputPerMillion: 2 } } })',
     );
-    expect(error?.message).toContain('to agent "worker" alone with defineAgent({ price:');
+    expect(error?.message).toContain('for agent "worker" alone with defineAgent({ price:');
     expect(model.calls).toHaveLength(0);
   });
 

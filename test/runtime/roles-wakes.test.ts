@@ -405,7 +405,7 @@ describe("what a role is refused", () => {
   it("a client keeps no agent in its memory, and does no work", async () => {
     const { join, queues } = deployment();
     const client = await join({ agents, role: "client" });
-    await expect(client.agent("one", { autoSave: false })).rejects.toThrow('take the role "all"');
+    await expect(client.agent("one", { autoSave: false })).rejects.toThrow('use role "all"');
     await expect(join({ agents, role: "client", queues, work: { agents: 2 } })).rejects.toThrow("does no work");
   });
 });

@@ -162,7 +162,7 @@ describeRuntimes("agents that begin with a conversation", (stage) => {
     ["null as content", [{ role: "user", content: null }], /\[0\]\.content/],
     ["an empty list of parts", [{ role: "user", content: [] }], /\[0\].*empty/],
     ["an image of no URL", [{ role: "user", content: [{ ...image, url: "file:///a" }] }], /\[0\]: content part 0/],
-    ["an image that the assistant showed", [{ role: "assistant", content: [image] }], /\[0\].*no images/],
+    ["an image that the assistant showed", [{ role: "assistant", content: [image] }], /\[0\].*cannot contain images/],
     ["an unknown field", [{ role: "user", content: "x", id: "turn#1:in" }], /id/],
     ["tool calls", [{ role: "assistant", content: "", toolCalls: [] }], /toolCalls/],
     ["no list", { role: "user", content: "x" }, /messages/],

@@ -155,7 +155,7 @@ export function staleError(
   if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
     return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`, { details });
   }
-  const message = `the stores have lost acknowledged entries of agent ${agentId}: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it continues from the stored state`;
+  const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it continues from the stored state`;
   const cause = new StoreRolledBackError(message, { details });
   process.emitWarning(message, { code: "TROUPE_STORES_ROLLED_BACK" });
   return new LeaseLostError(message, { cause, details });
