@@ -199,8 +199,8 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
   const cycle: Record<string, unknown> = { type: "object" };
   cycle["self"] = cycle;
   it.each<[string, unknown, RegExp]>([
-    ["the name of a tool of the agent", [{ ...pick, name: "own" }], /has a tool "own" already/],
-    ["the name of a tool of the runtime", [{ ...pick, name: "read_artifact" }], /has a tool "read_artifact" already/],
+    ["the name of a tool of the agent", [{ ...pick, name: "own" }], /already has a tool "own"/],
+    ["the name of a tool of the runtime", [{ ...pick, name: "read_artifact" }], /already has a tool "read_artifact"/],
     ["a name twice", [pick, pick], /Two tools are named "pick_file"/],
     ["a name that no provider takes", [{ ...pick, name: "pick file" }], /cannot be named "pick file"/],
     ["no description", [{ ...pick, description: " " }], /description is empty/],
