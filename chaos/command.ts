@@ -55,14 +55,14 @@ export function readCommand(
 function storesNamed(text: string | undefined): StoreKind | undefined {
   const kind = storeKinds.find((one) => one === text);
   if (kind !== undefined || text === undefined) return kind;
-  throw new Error(`--stores is "${text}"; it takes ${storeKinds.join(", ")}.`);
+  throw new Error(`--stores is "${text}"; expected ${storeKinds.join(", ")}.`);
 }
 
 function numberOf(option: string, text: string | undefined, least: number): number | undefined {
   if (text === undefined) return undefined;
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= least && value <= LARGEST_SEED) return value;
-  throw new Error(`${option} is "${text}"; it takes a whole number from ${least} to ${LARGEST_SEED}.`);
+  throw new Error(`${option} is "${text}"; expected a whole number from ${least} to ${LARGEST_SEED}.`);
 }
 
 export function usage(scenarios: readonly ChaosScenario[]): string {

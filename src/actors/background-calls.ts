@@ -6,8 +6,8 @@ import type { BackgroundChild, ChildEnd, Host } from "./host.ts";
 import { type CallResult, errorResult, settleCall, startCall } from "./tool-calls.ts";
 
 /**
- * Carries out a tool on the agent's own subagents in the background. It is recorded and counted as any tool call; running it
- * again after a restart does no harm.
+ * Runs a tool for the agent's own background subagents. It is recorded and counted as any tool call; running it again after a
+ * restart is harmless.
  */
 export async function runControlTool(
   host: Host,
@@ -15,7 +15,7 @@ export async function runControlTool(
   tool: ControlTool,
   signal: AbortSignal,
 ): Promise<void> {
-  // If an earlier owner has started it, this is the same attempt.
+  // If an earlier owner has started the call, this is the same attempt.
   if (call.startedEpoch === null && !(await startCall(host, call, { effect: "none" }, signal))) return;
   if (signal.aborted) return;
   const children = await host.background.list();
@@ -66,8 +66,8 @@ async function cancel(host: Host, children: readonly BackgroundChild[], args: un
 }
 
 /**
- * Lets the call wait for children in the background. Nothing of the wait stays in memory: reports and a timer end it. The call
- * is settled at once when the named children have ended already.
+ * Makes the call wait for background children. The wait uses no memory: reports and a timer end it. The call is settled
+ * immediately if the named children have already ended.
  */
 async function waitForReports(
   host: Host,
@@ -79,7 +79,7 @@ async function waitForReports(
   const unknown = unknownChild(children, ...(agentIds ?? []));
   if (unknown) return settleCall(host, call, unknown);
   const { turnId, step, callId } = call;
-  // There must be no await from here to `call.waiting`, so that a later report finds the call waiting.
+  // There must be no await between this check and `call.waiting`, so that a later report finds the call waiting.
   const running = host.background.running().map(({ childId }) => childId);
   const openIds = running.filter((childId) => agentIds === undefined || agentIds.includes(childId));
   const childIds = [...new Set(agentIds ?? running)];
@@ -133,7 +133,7 @@ async function settleWith(
     const time = ends.length === 0 ? "The time is over. " : "";
     lines.push(`${time}Still at work: ${openIds.join(", ")}.`);
   }
-  // Their reports are in this result, and are not added as messages too.
+  // Their reports are in this result, so they are not also added as messages.
   const held = host.turn(call.turnId)?.heldMessageIds ?? [];
   const told = reports.filter(
     ({ childId, messageId }) => ends.some(([id]) => id === childId) && held.includes(messageId),
@@ -146,7 +146,7 @@ async function settleWith(
   );
 }
 
-/** The result for ids that are not those of the agent's own subagents; undefined when all are. */
+/** The error result for ids that do not belong to the agent's own subagents; `undefined` if all do. */
 function unknownChild(
   children: readonly BackgroundChild[],
   ...asked: readonly (string | undefined)[]
@@ -160,7 +160,7 @@ function unknownChild(
   return errorResult(`You have no subagent ${unknown.join(", ")}. ${known}`, "not_found");
 }
 
-/** The report of a child's end, as a message of the parent's history. */
+/** A message that reports a child's end in the parent's history. */
 export function reportMessage(host: Host, report: EntryOf<"child.reported">, step: number): Message {
   const { turnId, name, childId, messageId } = report;
   const place = turnId === undefined ? {} : { step_id: `${turnId}:${step}`, execution_id: turnId };
@@ -174,12 +174,12 @@ export function reportMessage(host: Host, report: EntryOf<"child.reported">, ste
   };
 }
 
-/** Id of the message that tells a parent of the end of this turn of its child. */
+/** Id of the message that reports the end of this child's turn to the parent. */
 export function reportIdOf(childTurnId: string): string {
   return `${childTurnId}:report`;
 }
 
-/** How a child ended, as the rest of a sentence about it. */
+/** A child's outcome, as the rest of a sentence whose subject is the child. */
 function endText({ outcome, stopReason, text }: ChildEnd): string {
   if (outcome === "completed") return `has ended. Its answer:\n\n${text}`;
   if (outcome === "stopped") return `was stopped (${stopReason}) before it had finished. What it has:\n\n${text}`;

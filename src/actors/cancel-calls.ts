@@ -6,7 +6,7 @@ import { runContextOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { grantedTool } from "./tool-calls.ts";
 
-/** Longest time that the end of a turn waits for tools to cancel, in milliseconds. */
+/** How long the end of a turn waits for the tools' `cancel`, in milliseconds. */
 const CANCEL_MS = 5_000;
 
 export interface BegunCall {
@@ -14,12 +14,14 @@ export interface BegunCall {
   readonly tool: Tool<never>;
 }
 
-/** Open calls of the turn that have begun something elsewhere which their tools can end; only those have that have noted something. */
+/** Open calls that have started external work which their tool can cancel. Only calls with a note have. */
 export function begunCalls(host: Host, turnId: string): BegunCall[] {
   return (host.turn(turnId)?.openCallIds ?? []).flatMap((callId) => begunCall(host, turnId, callId) ?? []);
 }
 
-/** The turn ends: tools end what these calls have begun, all at once. What goes wrong is a warning: the turn ends anyway. */
+/**
+ * Cancels the external work of these calls in parallel, because the turn ends. A failure becomes a warning: the turn ends anyway.
+ */
 export async function cancelCalls(host: Host, begun: readonly BegunCall[], interrupted: AbortSignal): Promise<void> {
   const [first] = begun;
   if (!first) return;
@@ -38,7 +40,7 @@ function begunCall(host: Host, turnId: string, callId: string): BegunCall | unde
   return tool?.kind === "function" && tool.cancel ? { call, tool } : undefined;
 }
 
-/** Why it failed, in words; undefined when it did not. */
+/** The reason of a failure; `undefined` if the cancellation succeeded. */
 async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: AbortSignal): Promise<string | undefined> {
   try {
     await host.inFlight.run(
@@ -49,7 +51,7 @@ async function cancelled(host: Host, { call, tool }: BegunCall, interrupted: Abo
     return undefined;
   } catch (error) {
     const why = host.redactorOf(call.turnId)(storedErrorOf(error).message);
-    return `what the call of "${call.name}" has begun may go on: ${why}`;
+    return `work started by the call of "${call.name}" may continue: ${why}`;
   }
 }
 

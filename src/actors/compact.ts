@@ -18,14 +18,17 @@ import { contextPercentOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { debugError } from "./user-errors.ts";
 
-/** Code of the warning that a strategy has failed. It is tried once a turn, unless the prompt is too long. */
+/**
+ * Code of the warning that a strategy has failed. A failed strategy is not tried again in the turn, unless the prompt is too
+ * long.
+ */
 const COMPACTION_FAILED = "compaction_failed";
 
 /**
- * Keeps the conversation within the model's window: warns where the definition only has a limit, compacts where it has
- * `autoCompact`. Compaction is user code with journalled results: a committed one does not run again. A strategy that fails is a
- * warning: the turn goes on with the whole conversation or, if the model refused that as too long, without the oldest messages.
- * Throws `ContextTooLongError` when the model refused the prompt as too long and nothing more can be left out.
+ * Keeps the conversation within the model's window: compacts it if the definition has `autoCompact`, and only warns if it has a
+ * limit alone. Compaction is user code with journalled results: a committed compaction does not run again. If a strategy fails,
+ * the turn emits a warning and continues with the whole conversation or, if the model refused that as too long, without the
+ * oldest messages. Throws `ContextTooLongError` if the model refused the prompt as too long and nothing more can be left out.
  */
 export async function compactIfDue(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const turn = host.turn(turnId);
@@ -72,7 +75,9 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
   const compaction = isFallback ? await used.compact(inputWith(signal)) : outcome.compaction;
   if (!compaction && isTooLong) throw new ContextTooLongError(tooLong(turn.compactions));
   if (outcome.failure !== undefined) {
-    const effect = compaction ? "the oldest messages are left out instead" : "the turn goes on with all of it";
+    const effect = compaction
+      ? "the oldest messages are left out instead"
+      : "the turn continues with the whole conversation";
     const why = host.redactorOf(turnId)(outcome.failure);
     const message = `the strategy "${strategy.name}" could not compact the conversation; ${effect}: ${why}`;
     appendWarnings(host, turnId, [{ code: COMPACTION_FAILED, message }]);
@@ -99,13 +104,13 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
 
 interface Outcome {
   readonly compaction: Compaction | null;
-  /** Why the strategy has failed, in words. */
+  /** The reason why the strategy has failed. */
   readonly failure?: string;
 }
 
 /**
- * An error of the strategy and a result that cannot be taken are failures. A stop, a call that the budget refuses and the loss of the
- * agent end the turn.
+ * Errors of the strategy and invalid results are failures. A stop, a refused model call and the loss of the agent end the turn
+ * instead.
  */
 async function tried(strategy: CompactionStrategy, input: CompactionInput, redact: Redact): Promise<Outcome> {
   try {
@@ -118,7 +123,7 @@ async function tried(strategy: CompactionStrategy, input: CompactionInput, redac
   }
 }
 
-/** Whether the model refused the last attempt of this call as too long, and nothing was compacted since. */
+/** Whether the model refused the last attempt of this call as too long, and nothing has been compacted since. */
 function wasTooLong(host: Host, turn: TurnState): boolean {
   const last = host
     .memory(turn.turnId)
@@ -129,7 +134,7 @@ function wasTooLong(host: Host, turn: TurnState): boolean {
   return turn.attempt > 0 && last?.type === "model.failed" && last.error.code === "context_length";
 }
 
-/** Warns once per turn of a conversation that is longer than its definition allows and that nothing compacts. */
+/** Warns once per turn if the conversation exceeds the definition's limit and is not compacted. */
 export function warnOfLength(host: Host, turnId: string, more: readonly Message[] = []): void {
   const { maxMessages, autoCompact } = host.definition;
   const messages = host.history().length + more.length;
@@ -149,11 +154,11 @@ function summaryMessage(host: Host, turnId: string, step: number, run: string, s
   };
 }
 
-/** How often a prompt that stays too long for the model is compacted, before the turn fails (F25). */
+/** How many times a prompt that stays too long for the model is compacted before the turn fails (F25). */
 export const COMPACTIONS_WITHOUT_PROGRESS = 2;
 
-/** The error text for a prompt that the model refuses as too long. */
+/** The error message for a prompt that the model refuses as too long. */
 export function tooLong(compactions: number): string {
   const tried = compactions === 0 ? "" : `, also after ${compactions} compactions`;
-  return `the conversation is too long for the model${tried}; clear() or resetConversation() begins a new one, and a larger context window, a smaller history or autoCompact prevents it`;
+  return `the conversation is too long for the model${tried}; start a new one with clear() or resetConversation(); to prevent this, use a larger context window, a smaller history or autoCompact`;
 }

@@ -5,7 +5,7 @@ import type { Host } from "./host.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { debugError, sourceOf } from "./user-errors.ts";
 
-/** What an effect of a turn is given; it reads everything else through its host. */
+/** The input of a turn's effect; it reads everything else through its host. */
 export interface TurnEffectInput {
   readonly turnId: string;
 }
@@ -14,19 +14,19 @@ export interface CallEffectInput extends TurnEffectInput {
   readonly callId: string;
 }
 
-/** Where an effect runs: in a turn or its agent, or in one of its calls. */
+/** The scope of an effect: a turn or its agent, or one of its calls. */
 export interface EffectOwner {
   /** `null` for an effect of the agent itself. */
   readonly turnId: string | null;
   readonly callId: string | null;
 }
 
-/** Work that a state of a machine calls for. It begins when the state is entered; its signal is aborted when that is left. */
+/** Work that a machine's state requires. It starts when the state is entered; its signal is aborted when the state is left. */
 export interface Effect {
   readonly name: string;
-  /** Whether its state goes on when it has ended; it then calls `effectOver()` of the host. */
+  /** Whether the state continues after the effect has ended; the effect then calls `effectOver()` of the host. */
   readonly isOutlived: boolean;
-  /** From the id of the actor whose state calls for it. */
+  /** Derived from the id of the actor whose state requires the effect. */
   placeOf(actorId: string): EffectOwner;
   perform(host: Host, actorId: string, signal: AbortSignal): void | Promise<void>;
 }
@@ -61,20 +61,20 @@ export function callEffect(
   return { name, isOutlived, placeOf: ofCall, perform: (host, callId, signal) => body(host, ofCall(callId), signal) };
 }
 
-/** Fulfilled: what is chained to it runs in the next microtask, at a lower price than with `queueMicrotask`. */
+/** A fulfilled promise: callbacks chained to it run in the next microtask, which is cheaper than `queueMicrotask`. */
 const later = Promise.resolve();
 
-/** One shared error: leaving a state is ordinary, and a new error would cost more than the transition. */
-const stopped = new TurnInterruptedError("the state that called for this effect was left");
+/** One shared error: states are left all the time, and creating an error would cost more than the transition. */
+const stopped = new TurnInterruptedError("the state that required this effect was left");
 
 /**
  * The running effects of one live agent.
  *
  * Invariants
- * 1. An actor has at most one effect: from entering the state that calls for it until that is left.
- * 2. The body begins in a microtask, after the transition that called for it, in the async context of its turn, no matter which
+ * 1. An actor has at most one effect: from entering the state that requires it until the state is left.
+ * 2. The body starts in a microtask, after the transition that required it, in the async context of its turn, no matter which
  *    call caused the transition.
- * 3. An error becomes an `effect.failed` entry, unless the effect was stopped or the lease is lost.
+ * 3. An error becomes an `effect.failed` entry, unless the effect was stopped or the lease was lost.
  */
 export class Effects {
   readonly #host: Host;
@@ -97,7 +97,7 @@ export class Effects {
     for (const actorId of this.#running.keys()) this.stop(actorId);
   }
 
-  /** Where effects run whose work has not ended. */
+  /** The scopes of effects whose work has not ended. */
   get places(): EffectOwner[] {
     return [...this.#running.values()].flatMap((one) => (one.isOver ? [] : [one.place]));
   }
@@ -121,7 +121,7 @@ class RunningEffect {
     return this.#effect.placeOf(this.#actorId);
   }
 
-  /** Whether it has ended while its state goes on. */
+  /** Whether the effect has ended while its state continues. */
   get isOver(): boolean {
     return this.#isDone && this.#effect.isOutlived;
   }
@@ -175,7 +175,7 @@ class RunningEffect {
 }
 
 /**
- * Waits until an absolute time. How long is measured now: setting the clock meanwhile changes nothing. Rejects when the signal is
+ * Waits until an absolute time. The duration is computed now: setting the clock meanwhile has no effect. Rejects when the signal is
  * aborted.
  */
 export async function until(host: Host, at: number, signal: AbortSignal): Promise<void> {

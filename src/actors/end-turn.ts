@@ -38,14 +38,18 @@ import { resultOfSpawn } from "./subagent-calls.ts";
 import { requestKeyOf } from "./think.ts";
 import { errorResult, settleCall, settleEnded, unknownResult } from "./tool-calls.ts";
 
-/** Appends `turn.ended`: its outcome, its cost, and the posts that carry the result. */
+/** Appends `turn.ended`: its outcome, its cost, and the posts with the result. */
 export const endTurn = turnEffect("endTurn", async (host, { turnId }, interrupted) => {
-  // Intents that are granted only now have to be settled too, and no entry may follow the one that ends the turn.
+  // Intents granted only now must be settled too, and no entry may follow the one that ends the turn.
   while (host.undelivered().length > 0) await host.delivered();
   const turn = host.turn(turnId);
   if (!turn || interrupted.aborted) return;
   if (turn.heldMessageIds.length > 0) releaseHeld(host, turnId);
-  const left = { code: "turn_ended", message: "the turn ended without this call of generate()", retryable: false };
+  const left = {
+    code: "turn_ended",
+    message: "the turn ended without waiting for this call of generate()",
+    retryable: false,
+  };
   settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
@@ -88,7 +92,7 @@ export const endTurn = turnEffect("endTurn", async (host, { turnId }, interrupte
   faultPoint("turn.result");
 });
 
-/** How the turn would end now, by its fold. */
+/** The turn's end if it ended now, derived from its fold. */
 export function endOf(host: Host, turn: TurnState) {
   const signal = strongestSignal(turn.execution.continuation.stopSignals) ?? null;
   const { outcome, stopReason } = verdictOf(turn, signal);
@@ -97,7 +101,7 @@ export function endOf(host: Host, turn: TurnState) {
   return { signal, outcome, stopReason, closing, text };
 }
 
-/** A pause that came while the turn was ending takes effect after it. */
+/** A pause that arrived while the turn was ending takes effect after it. */
 function lifecycleAfter(host: Host, outcome: TurnOutcome): Lifecycle {
   if (host.isPausing) return "paused";
   return outcome === "failed" ? "failed" : "ready";
@@ -140,7 +144,7 @@ function closingMessage(
 
 type TurnEnd = Pick<EntryOf<"child.ended">, "outcome" | "stopReason" | "text" | "error">;
 
-/** Posts the end of a child's first turn to its parent. Later turns do not concern the parent. */
+/** Posts the end of a child's first turn to its parent. Later turns are not reported. */
 function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
   const { parentAgentId, parentTurnId, parentStep, parentCallId, agentId, background, definition } = host.identity;
   if (parentAgentId === null || turn.number > 1) return [];
@@ -168,7 +172,10 @@ function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
   ];
 }
 
-/** Child accounts that outlive the turn's own: of children in the background, and of children that left such behind. */
+/**
+ * Child accounts that outlive the turn's account: those of background children, and of children that left background children
+ * behind.
+ */
 function backgroundMoves(turn: TurnState): BudgetMove[] {
   const { accountId, backgroundIds, leavingIds, waking } = turn;
   const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.map(({ childId }) => childId)]);
@@ -176,20 +183,21 @@ function backgroundMoves(turn: TurnState): BudgetMove[] {
   return [{ type: "background", accountId, childAccountIds: [...childIds].map(agentAccountId) }];
 }
 
-/** Reports that no model call of the turn has seen and that call for another turn; none after an end by hand. */
+/** Reports that no model call of the turn has seen and that require another turn; none if a user ended the turn. */
 function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason">): readonly WakingReport[] {
   return stopReason === "user_requested" ? [] : turn.waking;
 }
 
 /**
- * Gives everything open an outcome, so that the turn can end with a legal history: the model call in flight, calls of
- * `generate()`, and each tool call. Awaited children end with their turn.
+ * Settles all open work, so that the turn can end with a legal history: the model call in flight, calls of `generate()`, and each
+ * tool call. Awaited children end with their turn.
  */
 export const interruptOpenWork = turnEffect("interruptOpenWork", async (host, { turnId }, interrupted) => {
   const cancelled = new Set<string>();
   const withdrawn = new Map<string, Withdrawal>();
-  // Calls go on until they have their results: any of them may propose something, behind which results wait that are not in the
-  // fold yet. So each wait is followed by another look, and the last look by nothing that is awaited: no call gets two results.
+  // Calls continue until they have their results: any of them may propose an intent, and results behind that intent are not in
+  // the fold yet. So each wait is followed by another check, and nothing is awaited after the last check: no call gets two
+  // results.
   for (;;) {
     while (host.undelivered().length > 0) await host.delivered();
     if (interrupted.aborted) return;
@@ -212,14 +220,14 @@ export const interruptOpenWork = turnEffect("interruptOpenWork", async (host, { 
   const { step } = turn;
   for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
   for (const callId of turn.openCallIds) {
-    // Calls of an answer that came after the stop were never begun, and have no machine.
+    // Calls of an answer that arrived after the stop were never started, and have no machine.
     const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
     if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn.get(attemptOf(call)));
   }
   if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
 });
 
-/** Settles open calls of `generate()` in full: their code is gone or did not wait, so nothing takes their answers. */
+/** Settles open calls of `generate()` in full: their code has ended without waiting for the answers. */
 function settleOpenGenerates(host: Host, turn: TurnState, error: StoredError): void {
   const { turnId } = turn;
   const step = Math.max(1, turn.step);
@@ -260,7 +268,7 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
   );
 }
 
-/** Whether the call was granted here, and the turn was stopped before it was made. */
+/** Whether the call was granted in this activation, and the turn was stopped before the call was made. */
 function isUnasked(host: Host, open: OpenRequest): boolean {
   const key = requestKeyOf(open);
   return open.epoch === host.epoch && !host.notes.wasAsked(key) && !host.inFlight.has(key);
@@ -270,7 +278,7 @@ function queuedCalls(host: Host, turnId: string): CallState[] {
   return host.turn(turnId)?.queuedCallIds.flatMap((callId) => host.call(turnId, callId) ?? []) ?? [];
 }
 
-/** Only when it is withdrawn from its queue is it known whether a worker has begun it. */
+/** Whether a worker has started the call is known only after it was withdrawn from its queue. */
 async function withdraw(host: Host, call: CallState, interrupted: AbortSignal): Promise<Withdrawal> {
   const signals = host.turn(call.turnId)?.execution.continuation.stopSignals ?? [];
   return await host.queue.withdraw(call, interruptionText(strongestSignal(signals)), interrupted);
@@ -292,7 +300,7 @@ function settleInterrupted(
   const why = isUnbegun(host, call) && signal?.limit ? `Not run: ${signal.message}` : interruptionText(signal);
   const isBegun = withdrawn && "isBegun" in withdrawn ? withdrawn.isBegun : call.startedEpoch !== null;
   const ranOnce = isBegun && call.gate?.effect === "once" && call.childId === null;
-  // A child in the background has been started, and goes on.
+  // The call has started a background child, which continues.
   const spawned = resultOfSpawn(call);
   if (spawned) return settleCall(host, call, spawned, { isUnreviewed: true });
   const clearedTimers = call.wait ? [waitTimerId(call.callId)] : [];
@@ -300,7 +308,7 @@ function settleInterrupted(
   settleCall(host, call, result, { posts: abortOfChild(host, call, signal), isUnreviewed: true, clearedTimers });
 }
 
-/** A call of an answer that came after the stop has no machine. */
+/** Whether the call was never started: a call of an answer that arrived after the stop has no machine. */
 function isUnbegun(host: Host, { turnId, callId }: CallState): boolean {
   return host.call(turnId, callId) === undefined;
 }
@@ -316,7 +324,7 @@ function abortOfChild(host: Host, call: CallState, signal: StopSignal | undefine
   return [abortPost(host, call.childId, signal)];
 }
 
-/** Ends a child with its parent's turn, whether or not a process has it now. */
+/** Ends a child with its parent's turn, whether or not a process currently owns the child. */
 function abortPost(host: Host, childId: string, signal: StopSignal | undefined): Post {
   const stopReason = signal?.reason === "time_limit" ? "time_limit" : "user_requested";
   return {

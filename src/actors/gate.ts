@@ -17,9 +17,9 @@ import { debugError } from "./user-errors.ts";
 type Verdict = Pick<CallGate, "verdict" | "message"> & Partial<Pick<CallGate, "arguments" | "needsApproval">>;
 
 /**
- * Decides whether a call may run, with which arguments, and whether a person has to approve it; the decision is one entry,
- * or a part of the intent to run the call where nothing can come between them. Gives the call with its gate, undefined when
- * the turn was stopped meanwhile.
+ * Decides whether a call may run, with which arguments, and whether a person has to approve it. The decision is one entry, or
+ * part of the intent to run the call if nothing can happen in between. Returns the call with its gate; `undefined` if the turn
+ * was stopped meanwhile.
  */
 export async function gateCall(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   const tool = grantedTool(host, call.turnId, call.name);
@@ -52,13 +52,13 @@ export async function gateCall(host: Host, call: CallState, signal: AbortSignal)
   return append(host, call, tool, verdict);
 }
 
-/** Whether the call proposes to run as soon as it is gated: it needs no approval, no credentials and no slot. */
+/** Whether the call proposes its intent immediately after its gate: it needs no approval, no credentials and no slot. */
 function startsAtOnce(tool: AgentTool): boolean {
   if (tool.kind !== "function") return false;
   return tool.needsApproval === false && tool.auth === undefined && tool.concurrency === undefined;
 }
 
-/** Warns once a turn, when such a tool is called, that its arguments are not checked against all of its schema. */
+/** Warns once per turn, when such a tool is called, that its arguments are not checked against its complete schema. */
 function warnOfUnchecked(host: Host, turnId: string, tool: AgentTool): void {
   if (uncheckedOf(tool).length === 0) return;
   const lines = toolsOf(host, turnId).tools.flatMap((one) => uncheckedOf(one).map((part) => `${one.name} ${part}`));
@@ -73,14 +73,17 @@ function uncheckedOf(tool: AgentTool): readonly string[] {
   return (tool.kind === "function" || tool.kind === "client" ? tool.unchecked : undefined) ?? [];
 }
 
-/** Reads and checks arguments, which may run code of the schema's author. Rejects when the call is over meanwhile. */
+/** Parses and validates arguments, which may run code of the schema's author. Rejects if the call ends meanwhile. */
 async function parse(host: Host, tool: AgentTool, text: string, signal: AbortSignal): Promise<ParsedArguments> {
   const message = `The tool ${tool.name} was not run: the check of its arguments took more than ${LONGEST_CHECK_MS} ms.`;
   const late = (): ParsedArguments => ({ ok: false, message });
   return await inTime(host, tool.parse(text), { ms: LONGEST_CHECK_MS, signal, late });
 }
 
-/** Gates arguments that a person put in place of the model's: they are validated, and hooks do not overrule a person. */
+/**
+ * Gates arguments that a person substituted for the model's: they are validated, but hooks do not run, since they must not
+ * overrule a person.
+ */
 export async function gateEdited(
   host: Host,
   call: CallState,
@@ -117,7 +120,9 @@ function append(host: Host, call: CallState, tool: AgentTool | undefined, verdic
   return foldCall(call, entry);
 }
 
-/** Warnings and stops of hooks. They are journalled with the verdict, since the activation that ran the hooks may be gone. */
+/**
+ * Warnings and stops of hooks. They are journalled with the verdict, because the activation that ran the hooks may have ended.
+ */
 interface LeftByHooks {
   readonly warnings: Warning[];
   readonly stops: StopSignal[];

@@ -36,9 +36,9 @@ interface SideCall {
 }
 
 /**
- * Model calls of user code (hooks, tools, compactions), numbered within their run. Each attempt is reserved and journalled, and a
- * failed one is repeated as that of a step is; when the run is repeated, a call with the same number and prompt gets the journalled
- * answer. The code may outlive its activation, so the live host is looked up again after each wait.
+ * Model calls made by user code (hooks, tools, compactions), numbered within their run. Each attempt is reserved and journalled,
+ * and a failed one is retried as in a step. When the run is repeated, a call with the same number and prompt returns the
+ * journalled answer. The code may outlive its activation, so the live host is looked up again after each wait.
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
@@ -49,7 +49,7 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
     const host = await owner.live();
     const { model } = host.definition;
     if (input.model !== undefined && input.model !== model.name) {
-      throw new InvalidInputError(`generate() was asked for model "${input.model}"; this agent has "${model.name}"`);
+      throw new InvalidInputError(`generate() requested model "${input.model}"; this agent has "${model.name}"`);
     }
     const request = requestOf(input, `${turnId}:${run}:${index}`);
     const promptHash = promptHashOf(request.messages);
@@ -90,9 +90,9 @@ async function attempt(owner: Host, side: SideCall): Promise<ModelResponse> {
     const asking = callModel(model, lent(boundedRequest(owner, request, { asked, ask, granted: reservation })), {
       signal,
     });
-    // An adapter that ignores its signal must not hold up the calling code.
+    // An adapter that ignores its signal must not block the calling code.
     const { response, warnings } = await abortable(asking, signal);
-    // The journal and the calling code share it.
+    // The journal and the calling code share the value.
     deepFreeze<unknown>(response);
     faultPoint("generate.effect");
     const billing = await billingOfAnswer(owner, response, { asked: ask.price, turn: owner.turn(turnId) });
@@ -110,8 +110,7 @@ async function attempt(owner: Host, side: SideCall): Promise<ModelResponse> {
 }
 
 /**
- * Proposes the call until it is granted: waits for others' reservations and for pauses; any other refusal stops the
- * run.
+ * Proposes the call until it is granted. Waits for other agents' reservations and for pauses; any other refusal stops the run.
  */
 function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
   const { turnId, step, run, index, promptHash, request, signal } = side;
@@ -150,13 +149,13 @@ type Outcome =
   | Pick<EntryOf<"generate.responded">, "type" | "promptHash" | "response" | "costMicros" | "settlement">
   | Pick<EntryOf<"generate.failed">, "type" | "error" | "usage" | "settlement">;
 
-/** Appends the outcome, unless the end of the turn has settled the call. */
+/** Appends the outcome, unless the end of the turn has already settled the call. */
 function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAnswer["warnings"] = []): Promise<void> {
   const { turnId, step, run, index } = side;
   return onLive(owner, async (host) => {
     await host.delivered();
     const open = host.turn(turnId)?.openGenerates.some((one) => one.run === run && one.index === index);
-    if (!open) throw new TurnInterruptedError("the turn went on without this call of generate()");
+    if (!open) throw new TurnInterruptedError("the turn continued without waiting for this call of generate()");
     const { settlement } = outcome;
     host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
     appendWarnings(host, turnId, warnings);
@@ -169,8 +168,8 @@ function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): vo
 }
 
 /**
- * The same when the run is over and has not made the call again: a call that is never repeated, or code that goes another way.
- * Until then it counts as work, and the turn does not come to rest.
+ * Settles calls that a finished run has not made again, because a call is never repeated or the code took another branch. Until
+ * then such a call counts as work, and the turn does not come to rest.
  */
 export function settleAbandonedRun(
   host: Host,
@@ -191,7 +190,10 @@ function settleAbandonedCalls(
   }
 }
 
-/** Whether its end waits behind an undecided intent: code that an agent was recovered under has gone on with the answer. */
+/**
+ * Whether the call's end waits behind an undecided intent: code that kept running while its agent was recovered has used the
+ * answer.
+ */
 function hasEnd(host: Host, { run, index }: OpenGenerate): boolean {
   return host
     .undelivered()

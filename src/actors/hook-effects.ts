@@ -8,7 +8,7 @@ import type { Host } from "./host.ts";
 import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { argumentsTextOf, callPatchesOf, isFailure, callPosition, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
-/** The `afterUserInput` hooks, once per turn, before anything else is done with the input. */
+/** Runs the `afterUserInput` hooks, once per turn, before the input is used. */
 export const receive = turnEffect("receive", async (host, { turnId }, signal) => {
   const place = { turnId, step: 1, hook: "afterUserInput" } as const;
   const registered = host.definition.hooks.afterUserInput;
@@ -19,8 +19,8 @@ export const receive = turnEffect("receive", async (host, { turnId }, signal) =>
 });
 
 /**
- * The hooks between an answer and what follows from it: `afterLlm`, then `beforeTools` where the answer has calls, or the check
- * of the output schema where it has none.
+ * Runs the hooks after an answer: `afterLlm`, then `beforeTools` if the answer has calls, or the validation against the output
+ * schema if it has none.
  */
 export const decide = turnEffect("decide", async (host, { turnId }, signal) => {
   const turn = host.turn(turnId);
@@ -65,12 +65,12 @@ function responseOf(host: Host, turn: TurnState) {
   };
 }
 
-/** How often an answer that does not fit its schema is asked for again. */
+/** How many times an answer that does not match its schema is requested again. */
 const REPAIRS = 1;
 
 /**
- * Checks a final answer against the definition's output schema, and journals the parsed value, with transforms applied. An
- * answer that does not fit is asked for once more, with the mistakes; then the turn fails.
+ * Validates a final answer against the definition's output schema, and journals the parsed value with transforms applied. An
+ * invalid answer is requested once more, with its mistakes; then the turn fails.
  */
 async function checkOutput(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const { output } = host.definition;
@@ -105,7 +105,7 @@ function lateCheck(): ParsedOutput {
   return { ok: false, issues: `its check took more than ${LONGEST_CHECK_MS} ms` };
 }
 
-/** A server that ignores the format has not shown the schema to the model, so the message has it. */
+/** The message contains the schema, because a server that ignores the response format has not shown it to the model. */
 function repairMessage(host: Host, turnId: string, step: number, issues: string): Message {
   const schema = JSON.stringify(host.definition.output?.sentSchema);
   return {
@@ -118,7 +118,7 @@ function repairMessage(host: Host, turnId: string, step: number, issues: string)
   };
 }
 
-/** The `afterTools` hooks of a round: every call of it has its result. */
+/** Runs the `afterTools` hooks of a round once every call of it has its result. */
 export const settleRound = turnEffect("settleRound", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
   const step = host.turn(turnId)?.step ?? 1;
@@ -127,7 +127,7 @@ export const settleRound = turnEffect("settleRound", async (host, { turnId }, si
   await runHooks(host, { turnId, step, hook: "afterTools" }, { registered, draft }, signal);
 });
 
-/** The hooks that review one call's result: `onError` where it failed, then `afterEachTool`. */
+/** Runs the hooks that review one call's result: `onError` if it failed, then `afterEachTool`. */
 export const reviewCall = callEffect("reviewCall", async (host, { turnId, callId }, signal) => {
   const step = host.call(turnId, callId)?.step;
   const result = resultOfCall(host, turnId, callId);
@@ -138,12 +138,12 @@ export const reviewCall = callEffect("reviewCall", async (host, { turnId, callId
   const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
   const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
   if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
-  // Also after a hook that ended the turn: the round is over when every call is reviewed.
+  // Appended even after a hook that ended the turn: the round ends when every call has been reviewed.
   if (signal.aborted) return;
   host.append({ type: "call.reviewed", turnId, step, callId });
 });
 
-/** The `onComplete` hooks: once per turn, at its end; not after a failure or an abort. */
+/** Runs the `onComplete` hooks once per turn, at its end; not after a failure or an abort. */
 export const complete = turnEffect("complete", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
   const turn = host.turn(turnId);

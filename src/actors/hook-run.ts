@@ -22,13 +22,13 @@ import { thrownBy } from "./user-errors.ts";
 interface HookRun {
   readonly turnId: string;
   readonly step: number;
-  /** Its name, by which its model calls are journalled. */
+  /** Its name, under which its model calls are journalled. */
   readonly run: string;
   /** Its warnings, journalled with its changes. */
   readonly warnings: Warning[];
 }
 
-/** The context that a hook is given. */
+/** Creates the context that is passed to a hook. */
 export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookRun, signal: AbortSignal): HookContext {
   const turn = host.turn(turnId);
   return {
@@ -47,8 +47,8 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
     signal,
     generate: generateFor(host, turnId, step, `${run}@${step}`, signal),
     emitWarning(givenCode, givenMessage) {
-      const code = takeText(givenCode, "the code that emitWarning() was given");
-      const message = takeText(givenMessage, "the message that emitWarning() was given");
+      const code = takeText(givenCode, "the code passed to emitWarning()");
+      const message = takeText(givenMessage, "the message passed to emitWarning()");
       if (warnings.some((one) => one.code === code) || isWarnedOf(host, turnId, code)) return false;
       warnings.push({ code, message });
       return true;
@@ -56,7 +56,7 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
   };
 }
 
-/** The hooks of one name, at one place of a turn. */
+/** The hooks of one name at one point of a turn. */
 interface HookPoint {
   readonly turnId: string;
   readonly step: number;
@@ -76,17 +76,17 @@ interface HookDraft<Draft> {
 
 type HookCode<Draft> = (draft: Draft, run: HookContext) => void | Promise<void>;
 
-/** The hooks to run, and the draft that each is given. */
+/** The hooks to run, and the draft that each of them receives. */
 interface HookSet<Draft> {
   readonly registered: readonly RegisteredHook<HookCode<Draft>>[];
   draft(): HookDraft<Draft>;
 }
 
 /**
- * Runs the hooks of one name that are not committed yet, in the order of registration: as many as the turn began with.
- * A hook that a newer program no longer has changes nothing. Each runs when everything before it is committed, and is
- * in flight like a call: an agent that is recovered in this process joins it. False when a hook ended the turn, or the
- * turn was stopped.
+ * Runs the hooks of one name that are not committed yet, in registration order and as many as existed at the start of the turn. A
+ * hook that a newer program no longer has is skipped. Each hook runs after everything before it is committed, and is in flight
+ * like a call: an agent that is recovered in this process joins it. Returns false if a hook ended the turn or the turn was
+ * stopped.
  */
 export async function runHooks<Draft>(
   host: Host,
@@ -175,8 +175,8 @@ function messageOf(
 }
 
 /**
- * Adds held messages to history: those of hooks that waited for the results of a round, and
- * reports of children in the background that waited for the next model call.
+ * Adds held messages to history: those of hooks that waited for the results of a round, and reports of background children that
+ * waited for the next model call.
  */
 export function releaseHeld(host: Host, turnId: string): void {
   const held = host.turn(turnId)?.heldMessageIds ?? [];

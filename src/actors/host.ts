@@ -24,19 +24,19 @@ import type {
 import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 
-/** Writes that go to the store together with a fact. */
+/** Writes that are committed together with a fact. */
 export interface FactParts {
   readonly messages?: readonly Message[] | undefined;
   readonly artifacts?: readonly NewArtifact[] | undefined;
   readonly moves?: readonly BudgetMove[] | undefined;
   readonly posts?: readonly Post[] | undefined;
-  /** Requests that are opened with it. */
+  /** Requests opened by the fact. */
   readonly requests?: readonly AgentRequest[] | undefined;
   /** Requests that no longer need a decision. */
   readonly closedRequests?: readonly string[] | undefined;
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers?: readonly string[] | undefined;
-  /** The definition that the entry names, unless the agent was created under it. */
+  /** The definition that the entry refers to, unless the agent was created under it. */
   readonly definition?: StoredDefinition | undefined;
   /** A turn to start if none is open after the commit. */
   readonly wake?: WakeOrder | undefined;
@@ -48,7 +48,7 @@ export type Proposed<Type extends IntentBody["type"]> =
   | Granted<Type>
   | { readonly granted: false; readonly entry: Refusal };
 
-/** The open turn beside its fold: contents, and entries with results of user code. */
+/** Contents of the open turn that its fold lacks: texts, and entries with results of user code. */
 export interface TurnMemory {
   readonly turnId: string;
   /** The user's prompt, as text. */
@@ -61,66 +61,64 @@ export interface SpawnRequest {
   readonly turnId: string;
   readonly step: number;
   readonly callId: string | null;
-  /** Names the child within its call or turn: the same key is the same child. */
+  /** Names the child within its call or turn: the same key returns the same child. */
   readonly key: string;
   readonly tool: Pick<SubagentTool, "definition" | "limits" | "policy" | "background">;
   readonly input: string;
 }
 
-/** How a child has ended. */
+/** A child's outcome. */
 export type ChildEnd = Pick<EntryOf<"child.ended">, "outcome" | "stopReason" | "text">;
 
-/** A child in the background, as the stores have it. */
+/** A background child, as stored. */
 export interface BackgroundChild {
   readonly childId: string;
   /** Name of its definition. */
   readonly name: string;
   readonly state: "running" | "waiting" | "paused" | TurnOutcome;
-  /** Its own model calls. */
+  /** Number of its own model calls. */
   readonly steps: number;
-  /** Of itself and all agents below it. */
+  /** Usage of the child and all agents below it. */
   readonly tokens: number;
   readonly costMicros: number;
-  /** Since it was started, or until it ended. */
+  /** Time since it was started, until now or its end. */
   readonly elapsedMs: number;
 }
 
-/** This agent's children in the background. */
+/** This agent's background children. */
 export interface BackgroundChildren {
   /** Children whose end has not been reported. */
   running(): readonly { readonly childId: string; readonly name: string }[];
-  /** All that the agent has ever had. */
+  /** All background children of the agent, including ended ones. */
   list(): Promise<readonly BackgroundChild[]>;
-  /** `undefined` while it runs. */
+  /** `undefined` while the child runs. */
   endOf(childId: string): Promise<ChildEnd | undefined>;
-  /** Ends the child and all below it; false when they had no open turn. */
+  /** Ends the child and all agents below it; returns false if they had no open turn. */
   cancel(childId: string, reason: string): Promise<boolean>;
 }
 
-/**
- * A call that was withdrawn from its queue: its end, if it had ended; otherwise whether a worker had begun it.
- */
+/** A call withdrawn from its queue: its end if it had ended, otherwise whether a worker had started it. */
 export type Withdrawal = { readonly end: CallEnd } | { readonly isBegun: boolean };
 
 /** The queues whose workers run this agent's calls. */
 export interface CallQueue {
   /**
-   * Adds the granted attempt; adding it twice is adding it once. Retries while the queue cannot be reached, until the signal is
+   * Adds the granted attempt; adding it again has no effect. Retries while the queue cannot be reached, until the signal is
    * aborted.
    */
   add(call: CallState, signal: AbortSignal): Promise<void>;
   /**
-   * From now on no worker begins the call, and one that runs it is asked to stop; what it posts no longer counts. Retries as `add`
-   * does.
+   * Prevents workers from starting the call and asks a worker that runs it to stop; its result no longer counts. Retries like
+   * `add`.
    */
   withdraw(call: CallState, reason: string, signal: AbortSignal): Promise<Withdrawal>;
 }
 
 /** Followers of events that are not stored: deltas and progress. */
 export interface Viewers {
-  /** Whether answers are to be streamed. Reads no store. */
+  /** Whether models are to stream their answers. Reads no store. */
   isStreaming(): boolean;
-  /** Shows the answer of a granted call as it is written, until `end()`. */
+  /** Sends the answer of a granted call to followers while it is written, until `end()`. */
   showAnswer(granted: EntryOf<"model.requested">): { add(delta: ModelDelta): void; end(): void };
   showProgress(call: CallState, update: Json): void;
 }
@@ -129,117 +127,123 @@ export interface Viewers {
  * The port through which effects act. The runtime implements it; one host per live agent.
  *
  * Invariants
- * 1. A fact moves the machines as soon as everything before it has; an intent when its commit has returned.
- * 2. Live and in the fold, entries enter the machines in the order of their seq.
- * 3. After the lease is lost nothing is appended any more: `append` and `propose` throw `LeaseLostError`.
+ * 1. A fact moves the machines as soon as everything before it has; an intent moves them after its commit.
+ * 2. Live and in the fold, entries are delivered to the machines in the order of their seq.
+ * 3. After the lease is lost nothing is appended: `append` and `propose` throw `LeaseLostError`.
  */
 export interface Host {
   readonly identity: AgentIdentity;
   readonly definition: AgentDefinition;
   readonly epoch: number;
   readonly clock: Clock;
-  /** Prices of models whose definition has none. */
+  /** Prices of models whose definition sets none. */
   readonly prices: Pick<PriceBook, "priceOf">;
   /** A number in [0, 1), for jitter. */
   random(): number;
   /** Whether a pause was requested and is not confirmed yet. */
   readonly isPausing: boolean;
-  /** Whether the agent is being shut down: nothing new begins. */
+  /** Whether the agent is being shut down: no new work starts. */
   readonly isShuttingDown: boolean;
   append(body: FactBody, parts?: FactParts): Entry;
   propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(body: Body): Promise<Proposed<Body["type"]>>;
   proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">>;
-  /** Resolves when everything appended before is committed. User code runs only after that. */
+  /** Resolves when all entries appended before are committed. User code runs only after that. */
   committed(): Promise<void>;
-  /** Resolves when everything appended before has entered the machines: a fact behind an undecided intent waits for it. */
+  /**
+   * Resolves when all entries appended before have been delivered to the machines: a fact behind an undecided intent waits for
+   * it.
+   */
   delivered(): Promise<void>;
-  /** Entries that have not entered the machines yet, in order. */
+  /** Entries not yet delivered to the machines, in order. */
   undelivered(): readonly Entry[];
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
   memory(turnId: string): TurnMemory;
-  /** The span of the call or its turn, if this process made one; otherwise the span in which the turn was requested. */
+  /** The span of the call or its turn, if this process created one; otherwise the span in which the turn was requested. */
   traceOf(turnId: string, callId?: string): TraceHeaders | undefined;
-  /** The conversation since the last compaction, as the model may see it, oldest first. */
+  /** The conversation since the last compaction, as visible to the model, oldest first. */
   history(): readonly Message[];
-  /** Index of the open turn's first message in `history()`; undefined where it is not known. */
+  /** Index of the open turn's first message in `history()`; `undefined` if unknown. */
   turnStart(): number | undefined;
   /** The whole conversation, oldest first. */
   archive(): readonly Message[];
   /** Both without a copy, for code of this package that neither changes nor keeps them. */
   lentLists(): Pick<CompileInput, "history" | "earlier">;
   message(messageId: string): Message | undefined;
-  /** Whether any result of the conversation is an excerpt of an artifact, whether the model sees it now or not. */
+  /** Whether any result of the conversation is an excerpt of an artifact, even if it is hidden from the model. */
   hasExcerpts(): boolean;
   /** One of the agent's own artifacts. */
   artifact(artifactId: string): Promise<Artifact | undefined>;
   readonly viewers: Viewers;
-  /** Runs the work in the async context of the code that asked for the turn, or in that of no caller. */
+  /** Runs the work in the async context of the code that requested the turn, or in that of no caller. */
   inContextOf<T>(turnId: string, work: () => T): T;
   auth(turnId: string): Auth | undefined;
-  /** Removes the turn's credentials, and secrets of the environment, from a text. */
+  /** Redacts the turn's credentials, and secrets of the environment, in a text. */
   redactorOf(turnId: string): (text: string) => string;
-  /** Keeps the error that fails the turn for its result in this process. `source`: the code that has thrown it, in words. */
+  /**
+   * Keeps the error that fails the turn, for the turn's result in this process. `source`: a description of the code that threw
+   * it.
+   */
   noteFailure(turnId: string, error: unknown, source: string | undefined): void;
-  /** Asks the program for the turn's credentials; undefined when it has none. */
+  /** Requests the turn's credentials from the program; `undefined` if it has none. */
   resolveAuth(turnId: string): Promise<Auth | undefined>;
   /** The slots of a tool, shared by all agents of the process. */
   slots(toolName: string, limit: number): Slots;
-  /** Notes that effects of this agent leave for one another. */
+  /** In-memory notes that effects of this agent share. */
   readonly notes: {
-    /** Notes that a granted call to the model is made. */
+    /** Records that a granted model call is being made. */
     noteAsked(requestKey: string): void;
     wasAsked(requestKey: string): boolean;
-    /** Output tokens that had come when an attempt was stopped, for its settlement; taken once. */
+    /** Output tokens received before an attempt was stopped, for its settlement; removed when read. */
     noteCut(requestKey: string, outputTokens: number): void;
     takeCut(requestKey: string): number | undefined;
-    /** Whether a pause with `now` dropped the model call; taken once. */
+    /** Whether a pause with `now` dropped the model call; removed when read. */
     takeDropped(requestKey: string): boolean;
     /** The version that the commit gave an artifact; valid after `committed()`. */
     versionOf(artifactId: string): number;
-    /** The last answered prompt, for counting the next one. */
+    /** The last answered prompt, used to count the tokens of the next one. */
     readonly prompts: PromptMemory;
   };
   /**
-   * Calls in flight, by key. They belong to the process, not to the activation: an agent that was discarded and recovered here
-   * joins the calls that it had begun.
+   * Calls in flight, by key. They belong to the process, not to the activation: an agent that was discarded and recovered in this
+   * process joins the calls it had started.
    */
   readonly inFlight: {
     run<T>(
       key: string,
       signal: AbortSignal,
       start: (signal: AbortSignal) => Promise<T>,
-      /** `false` if the call must not be made again after it failed because another process had the agent meanwhile. */
+      /** `false` if a call that failed because another process took over the agent must not be made again. */
       isRepeatable?: boolean,
     ): Promise<T>;
     has(key: string): boolean;
   };
-  /** The live host of this agent in this process: itself, or its successor. */
+  /** The live host of this agent in this process: this one, or its successor. */
   live(): Promise<Host>;
-  /** Resolves when nothing of the open turn's own is in flight; children come to rest by themselves. */
+  /** Resolves when none of the open turn's own work is in flight; children come to rest by themselves. */
   quiet(): Promise<void>;
   /**
-   * Resolves when an intent that was refused for now may be proposed again; rejects when the lease is lost. `run` names the waiting
-   * call, which counts as not in flight, so that a pause need not wait for it.
+   * Resolves when a temporarily refused intent may be proposed again; rejects when the lease is lost. `run` names the waiting
+   * call, which does not count as in flight, so that a pause need not wait for it.
    */
   freed(refusal: Refusal, run: string): Promise<void>;
-  /** Resolves when the next entry has entered the machines. */
+  /** Resolves when the next entry has been delivered to the machines. */
   moved(): Promise<void>;
-  /** An effect has ended while its state goes on: the agent may have come to rest without another entry. */
+  /** Reports that an effect has ended while its state continues: the agent may have come to rest without another entry. */
   effectOver(): void;
-  /** Appends `agent.paused`: nothing of the agent's own is in flight any more. */
+  /** Appends `agent.paused`: none of the agent's own work is in flight any more. */
   confirmPause(): void;
   readonly background: BackgroundChildren;
   readonly queue: CallQueue;
-  /** The definitions that the runtime was given, by name. */
+  /** The definitions passed to the runtime, by name. */
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   /** The result of a child of this turn; settles when the child has ended. */
   child(turnId: string, childId: string): SpawnedChild["result"];
 }
 
 /**
- * Acts for user code, which may outlive the activation that called it. Work lost with a lease did not happen: it is
- * repeated through the agent's live host, while this process has the agent.
+ * Acts on behalf of user code, which may outlive the activation that called it. Work lost with a lease is discarded and repeated
+ * through the agent's live host, while this process owns the agent.
  */
 export async function onLive<T>(owner: Host, act: (host: Host) => Promise<T>): Promise<T> {
   for (;;) {
@@ -253,8 +257,8 @@ export async function onLive<T>(owner: Host, act: (host: Host) => Promise<T>): P
 }
 
 /**
- * User code may outlive its turn: where its agent was recovered meanwhile, nothing has told it of the end. Throws
- * `TurnInterruptedError` when the turn is over; nothing may be written for it then.
+ * Throws `TurnInterruptedError` if the turn is over, because nothing may be written for it then. User code may outlive its turn,
+ * and is not notified of the turn's end if its agent was recovered meanwhile.
  */
 export function assertOpenTurn(host: Pick<Host, "turn">, turnId: string): TurnState {
   const turn = host.turn(turnId);
@@ -267,13 +271,13 @@ export interface Warning {
   readonly message: string;
 }
 
-/** Whether the turn has a warning of this code; one that waits behind an undecided intent counts. */
+/** Whether the turn has a warning with this code, including one that waits behind an undecided intent. */
 export function isWarnedOf(host: Host, turnId: string, code: string): boolean {
   const isIt = (entry: Entry): boolean => entry.type === "warning" && entry.turnId === turnId && entry.code === code;
   return host.memory(turnId).entries.some(isIt) || host.undelivered().some(isIt);
 }
 
-/** Appends those warnings whose codes the turn does not have yet. */
+/** Appends the warnings whose codes the turn does not have yet. */
 export function appendWarnings(host: Host, turnId: string, warnings: readonly Warning[]): void {
   for (const { code, message } of warnings) {
     if (!isWarnedOf(host, turnId, code)) host.append({ type: "warning", turnId, code, message });

@@ -4,13 +4,13 @@ import type { Host } from "./host.ts";
 interface TimeLimit<Result> {
   readonly ms: number;
   readonly signal: AbortSignal;
-  /** Gives the result, or throws the error, of work that takes longer. */
+  /** Returns the result of work that takes longer, or throws its error. */
   readonly late: () => Result;
 }
 
 const timeOver = Symbol("the time is over");
 
-/** The result of work that is done by code of others. Rejects when the signal aborts. */
+/** The result of foreign code's work. Rejects when the signal aborts. */
 export async function inTime<Result>(
   { clock }: Pick<Host, "clock">,
   work: Promise<Result>,
@@ -26,5 +26,5 @@ export async function inTime<Result>(
   }
 }
 
-/** Longest time that the asynchronous checks of a schema may take, in milliseconds. */
+/** Time limit for the asynchronous checks of a schema, in milliseconds. */
 export const LONGEST_CHECK_MS = 60_000;

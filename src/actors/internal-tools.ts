@@ -6,11 +6,11 @@ import type { Host } from "./host.ts";
 import { compileInputOf } from "./prompt.ts";
 import { type CallResult, errorResult, settleCall } from "./tool-calls.ts";
 
-/** Longest excerpt of one call's arguments in a list. */
+/** Maximum length of the excerpt of one call's arguments in a list. */
 const EXCERPT_CHARACTERS = 200;
 
 /**
- * Carries out a tool on the agent's own context. It has no effect outside, so it needs no intent and costs no tool call;
+ * Runs a tool for the agent's own context. It has no external effect, so it needs no intent and does not count as a tool call;
  * its change is an entry.
  */
 export async function runInternalTool(
@@ -34,7 +34,7 @@ export async function runInternalTool(
   }
 }
 
-/** Marks the result as internal: such a call has no entry for its beginning. */
+/** Marks the result as internal: such a call has no entry for its start. */
 function settle(host: Host, call: CallState, result: CallResult): void {
   settleCall(host, call, result, { isInternal: true });
 }
@@ -61,7 +61,7 @@ interface EarlierCall {
   readonly failed: boolean;
 }
 
-/** External calls with their results, newest first; internal ones cannot be loaded again. */
+/** External calls with their results, newest first; internal calls cannot be loaded again. */
 function earlierCalls(host: Host): EarlierCall[] {
   const results = new Map<string, Message>();
   for (const message of host.archive()) if (message.role === "tool") results.set(message.callId, message);
@@ -106,10 +106,10 @@ function loadToolResults(host: Host, call: CallState, args: Readonly<Record<stri
   settle(host, call, { outcome: "success", text: `Loaded ${callIds.length} results into your context.${missing}` });
 }
 
-/** How many known ids the answer to an unknown one names. */
+/** How many known ids the error for an unknown id lists. */
 const NAMED_IDS = 10;
 
-/** Reads the agent's own artifacts only, not those of subagents. */
+/** Reads only the agent's own artifacts, not those of subagents. */
 async function readArtifact(
   host: Host,
   call: CallState,

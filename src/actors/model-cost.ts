@@ -24,8 +24,8 @@ interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer
 }
 
 /**
- * The reservation that a model call asks of its accounts.
- * Throws `InvalidInputError` where a limit on cost binds and the model's price is not known.
+ * The reservation that a model call requests from its accounts.
+ * Throws `InvalidInputError` if a limit on cost applies and the model's price is unknown.
  */
 export async function reservationAskOf(
   host: Host,
@@ -38,7 +38,7 @@ export async function reservationAskOf(
   const bound = request.maxOutputTokens ?? definition.maxOutputTokens;
   const asked = Math.min(bound ?? DEFAULT_OUTPUT_TOKENS, MOST_TOKENS);
   const price = await priceFor(host, binding.maxCostMicros !== undefined);
-  // Without a bound the server takes what is left of its window.
+  // Without a bound the server uses the rest of its window.
   const window = bound !== undefined || bindsAmounts(binding) ? definition.model.contextWindow : undefined;
   const measuring = { turnId, key: call.key, binding, outputTokens: asked, window, signal };
   const prompt = await measurePrompt(host, request, measuring);
@@ -56,31 +56,31 @@ export async function reservationAskOf(
   };
 }
 
-/** The definition's price, or the runtime's; `null` if unknown. An unknown price is refused where a limit on cost binds. */
+/** The definition's price, or the runtime's; `null` if unknown. An unknown price is refused if a limit on cost applies. */
 async function priceFor({ definition, prices, clock }: Host, binds: boolean): Promise<Price | null> {
   const { model } = definition;
   const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
   if (price || !binds) return price;
   throw new InvalidInputError(
-    `the price of model "${model.name}" is not known (provider "${model.provider}"), and maxCost is set: give one with ` +
-      `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or to agent "${definition.name}" alone with ` +
+    `the price of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: set a price with ` +
+      `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or for agent "${definition.name}" alone with ` +
       `defineAgent({ price: ${examplePrice} }), in dollars per million tokens`,
   );
 }
 
-/** What a provider puts behind a model's name: the date or number of a version. */
+/** The suffix that a provider appends to a model's name: the date or number of a version. */
 const versionEnd = /^[-@:]?\d/;
 
-/** What an answer is billed as. */
+/** The model and price by which an answer is billed. */
 export interface Billing {
   readonly price: Price | null;
-  /** The model that is billed, where it is another one than the agent's. */
+  /** The billed model, if it differs from the agent's model. */
   readonly model?: string;
 }
 
 /**
- * The model that is billed for an answer, and its price: a model that falls back to others reports which one answered. `asked`: the price
- * of the agent's model, which counts for other versions of it, and where no other price is known.
+ * The model that is billed for an answer, and its price: a model with fallbacks reports which one answered. `asked`: the price of
+ * the agent's model, used for its other versions, and if no other price is known.
  */
 export async function billingOfAnswer(
   { definition, identity, prices, clock }: Host,
@@ -101,22 +101,22 @@ export async function billingOfAnswer(
   return { price: asked };
 }
 
-/** Tokenizers differ: a prompt is taken for so much longer than it was counted. */
+/** Tokenizers differ: a prompt is assumed to be longer than counted by this factor. */
 const COUNTING_MARGIN = 1 / 20;
 
-/** Tokens that an answer may have in the window behind the prompt: at least the least for which a call is made. */
+/** Tokens left for an answer in the window after the prompt; at least the minimum for which a call is made. */
 function roomIn(window: number, promptTokens: number): number {
   return Math.max(MINIMUM_OUTPUT_TOKENS, window - Math.ceil(promptTokens * (1 + COUNTING_MARGIN)));
 }
 
-/** Whether the prompt's tokens are known better than by its bytes. */
+/** Whether the prompt's tokens are known more precisely than from its bytes. */
 function isCounted({ promptTokens, promptBound }: Pick<ReservationAsk, "promptTokens" | "promptBound">): boolean {
   return promptTokens < promptBound;
 }
 
 /**
- * The request with the bound of its reservation, where one was asked for or a limit made the reservation.
- * Throws `ModelError` of kind `context_length` where the model's window leaves no room for an answer: the call is not sent.
+ * The request with the output bound of its reservation, if one was requested or a limit determined the reservation.
+ * Throws `ModelError` of kind `context_length` if the model's window has no room for an answer: the call is not sent.
  */
 export function boundedRequest(
   { definition: { model } }: Pick<Host, "definition">,
@@ -137,12 +137,12 @@ export function boundedRequest(
   return { ...request, maxOutputTokens: granted.outputTokens };
 }
 
-/** The settlement by the provider's report, or by a count made here. */
+/** The settlement by the provider's usage report, or by our own count. */
 export function settlementOf(reservation: Reservation, usage: Usage, { price, model }: Billing): Settlement {
   return {
     reservation,
     tokens: usage.inputTokens + usage.outputTokens,
-    // An unknown price counts as 0: `priceFor` refuses it wherever a limit on cost binds.
+    // An unknown price counts as 0: `priceFor` refuses it if a limit on cost applies.
     costMicros: costIfKnown(usage, price) ?? 0,
     usage,
     unconfirmed: false,
@@ -150,15 +150,15 @@ export function settlementOf(reservation: Reservation, usage: Usage, { price, mo
   };
 }
 
-/** The settlement of a call with an unknown outcome: everything reserved counts as used. */
+/** The settlement of a call with an unknown outcome: all of the reservation counts as used. */
 export function unconfirmedSettlement(reservation: Reservation): Settlement {
   const { tokens, costMicros } = reservation;
   return { reservation, tokens, costMicros, usage: null, unconfirmed: true };
 }
 
 /**
- * The cost of a failed call: nothing when the provider refused it or never got it; the prompt and the output so far when a stream
- * was cut; the whole reservation when it is not known.
+ * The cost of a failed call: none if the provider refused or never received it; the prompt and the output so far if a stream was
+ * interrupted; the whole reservation if unknown.
  */
 export function billOf(
   error: unknown,
@@ -166,7 +166,7 @@ export function billOf(
   reservation: Reservation,
 ): { usage: Usage | null; settlement: Settlement } {
   const known = error instanceof ModelError ? error : undefined;
-  // What came before a server's error inside a stream is billed.
+  // Output before a server error within a stream is billed.
   const isRefused = known?.status !== undefined && known.partialOutputTokens === undefined;
   if (known && (!known.mayHaveBeenSent || isRefused)) {
     return { usage: null, settlement: emptySettlement(reservation) };
@@ -177,26 +177,26 @@ export function billOf(
   return { usage, settlement: settlementOf(reservation, usage, { price }) };
 }
 
-/** The settlement of a call that the provider refused or never got. */
+/** The settlement of a call that the provider refused or never received. */
 export function emptySettlement(reservation: Reservation): Settlement {
   return { reservation, tokens: 0, costMicros: 0, usage: null, unconfirmed: false };
 }
 
-/** Micro-dollars; null when the price is not known. */
+/** Micro-dollars; `null` if the price is unknown. */
 export function costIfKnown(usage: Usage, price: Price | null): number | null {
   return price ? costOf(usage, price) : null;
 }
 
-/** Longest time that counting a prompt may take. */
+/** Time limit for counting a prompt. */
 const COUNT_TIMEOUT_MS = 5_000;
 
 interface Measuring {
   readonly turnId: string;
-  /** Names the call. */
+  /** Identifies the call. */
   readonly key: string;
-  /** The limits that bind on its accounts. */
+  /** The limits that apply to its accounts. */
   readonly binding: Binding;
-  /** Reserved with it. */
+  /** Reserved together with it. */
   readonly outputTokens: number;
   /** The model's window, if the output has to fit into it. */
   readonly window: number | undefined;
@@ -204,9 +204,9 @@ interface Measuring {
 }
 
 /**
- * The prompt's tokens, and an upper bound of them. The model's adapter counts them wherever something depends on the count: a limit on
- * tokens or cost that is not `strict`, or the model's window, if the output might not fit behind so many bytes. Else the bytes stand for
- * them, and also, with a warning, if counting fails, gives nonsense or takes too long.
+ * The prompt's tokens, and an upper bound of them. The model's adapter counts them if something depends on the count: a limit on
+ * tokens or cost that is not `strict`, or the model's window, if the output might not fit after that many bytes. Otherwise the
+ * number of bytes is used; it is also used, with a warning, if counting fails, returns an invalid number or takes too long.
  */
 async function measurePrompt(
   host: Host,
@@ -235,13 +235,13 @@ async function measurePrompt(
   return { promptTokens, promptBound: Math.max(bound, promptTokens) };
 }
 
-/** If the adapter cannot give a bound, the bytes are one: a turn does not depend on it. */
+/** If the adapter returns no bound, the bytes are the bound: a turn does not depend on the adapter. */
 function boundOf(model: LanguageModel, request: ModelRequest): number {
   try {
     const bound = model.boundPromptTokens?.(lent(request));
     if (bound !== undefined && isCount(bound)) return Math.ceil(bound);
   } catch {
-    // The bytes are an upper bound too.
+    // The number of bytes is an upper bound too.
   }
   return promptByteBound(request);
 }
@@ -266,8 +266,8 @@ function failure(message: string): ModelError {
 }
 
 /**
- * The request for a model adapter, with a list of its own, since an adapter may be user code that adds to the list. The messages
- * are frozen.
+ * The request for a model adapter, with its own copy of the list, because user code may append to the list. The messages are
+ * frozen.
  */
 export function lent(request: ModelRequest): ModelRequest {
   return { ...request, messages: [...request.messages] };

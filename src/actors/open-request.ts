@@ -3,18 +3,20 @@ import { type CallState, type Json, requestIdOf, type RequestKind } from "../sta
 import type { Host } from "./host.ts";
 import { hashOfArguments } from "./tool-calls.ts";
 
-/** A question that a person, the caller or the program has to answer before a call can go on. */
+/** A question that a person, the caller or the program has to answer before a call can continue. */
 export interface Question {
   readonly kind: RequestKind;
-  /** In words for a person. */
+  /** Text shown to a person. */
   readonly prompt: string;
   /** Milliseconds from now. By default the request never expires. */
   readonly expiresAfterMs?: number | undefined;
-  /** Set if the tool's own code asks, with what it asks about. By default the runtime asks about the call's arguments. */
+  /**
+   * Set if the tool's code asks; contains the subject of its question. By default the runtime asks about the call's arguments.
+   */
   readonly asked?: { readonly arguments?: Json | undefined } | undefined;
 }
 
-/** Opens a request for a decision; the call waits for it from then on. */
+/** Opens a request for a decision; the call then waits for it. */
 export function openRequest(host: Host, call: CallState, question: Question): void {
   const { kind, prompt, expiresAfterMs, asked } = question;
   const { turnId, step, callId, name, gate } = call;

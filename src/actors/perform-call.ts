@@ -12,8 +12,8 @@ import { spawnSubagent } from "./subagent-calls.ts";
 import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall } from "./tool-calls.ts";
 
 /**
- * One tool call from its declaration to its result. After a restart or a decision it reads from the fold how far the call had
- * come: a gated call is not gated again, and a started one is repeated only if its effect class allows it.
+ * Runs one tool call from its declaration to its result. After a restart or a decision it reads the call's progress from the
+ * fold: a gated call is not gated again, and a started one is repeated only if its effect class allows it.
  */
 export const performCall = callEffect("performCall", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
@@ -32,7 +32,7 @@ export const performCall = callEffect("performCall", async (host, { turnId, call
   else if (tool.kind === "function") await runTool(host, decided, tool, signal);
 });
 
-/** The call with its verdict; undefined when it was refused, and so settled. */
+/** The call with its verdict; `undefined` if it was refused and therefore settled. */
 async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   if (call.gate) return settleRefused(host, call) ? undefined : call;
   const gated = await gateCall(host, call, signal);
@@ -41,7 +41,7 @@ async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<C
   return settleRefused(host, gated) ? undefined : gated;
 }
 
-/** Settles the call if its verdict is a refusal; false when it is allowed. */
+/** Settles the call if its verdict is a refusal; returns false if the call is allowed. */
 function settleRefused(host: Host, call: CallState): boolean {
   if (!call.gate || call.gate.verdict === "allowed") return false;
   const { verdict, message } = call.gate;
@@ -50,7 +50,7 @@ function settleRefused(host: Host, call: CallState): boolean {
   return true;
 }
 
-/** Settles a call whose tool the definition no longer has. */
+/** Settles a call whose tool is missing from the definition. */
 function settleGone(host: Host, call: CallState): void {
   const text = `The tool "${call.name}" is not available any more.`;
   settleCall(
@@ -60,16 +60,16 @@ function settleGone(host: Host, call: CallState): void {
   );
 }
 
-/** Characters of an answer that the model sees; the whole of a longer one is stored as an artifact. */
+/** Maximum number of characters of an answer that the model sees; a longer answer is stored as an artifact. */
 const ANSWER_CHARACTERS = 32_000;
 
 /**
- * Opens the request that has to be decided before the call can go on, if there is one: an approval, the caller's own
- * execution, an answer, or credentials. True when the call now waits, or has been refused.
+ * Opens the request that has to be decided before the call can continue, if one is needed: an approval, execution by the caller,
+ * an answer, or credentials. Returns true if the call now waits, or has been refused.
  */
 async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: AbortSignal): Promise<boolean> {
   const question = await questionOf(host, call, tool);
-  // Interrupted while credentials were looked for: the call is settled.
+  // The call was interrupted and settled while credentials were being resolved.
   if (signal.aborted) return true;
   if (question === "tampered") {
     const text = "The call was not run: its arguments are not those that were approved.";
@@ -89,7 +89,7 @@ async function questionOf(host: Host, call: CallState, tool: AgentTool): Promise
     return { kind: tool.requestKind, prompt: describe(), expiresAfterMs: tool.expiresAfterMs };
   }
   if (gate.needsApproval) {
-    // The approval is bound to the hash of the arguments: stored ones may have been changed since (docs/people.md).
+    // The approval is bound to the hash of the arguments, because stored ones may have been changed since (docs/people.md).
     if (hashOfArguments(gate.arguments) !== gate.argumentsHash) return "tampered";
     if (call.approvedHash !== gate.argumentsHash) {
       const expiresAfterMs = tool.kind === "function" ? tool.approvalExpiresAfterMs : undefined;
@@ -107,7 +107,7 @@ async function hasCredentials(host: Host, turnId: string): Promise<boolean> {
   return (await host.resolveAuth(turnId))?.credentials !== undefined;
 }
 
-/** The call after the decision on its request; undefined when the decision settled it. */
+/** The call after the decision on its request; `undefined` if the decision settled it. */
 async function takeDecision(
   host: Host,
   call: CallState,
@@ -146,8 +146,8 @@ function withReason(what: string, reason: string | null): string {
 }
 
 /**
- * Adds a call to its queue, also after a restart or a pause: the queue keeps one job, and the worker reads from the
- * store whether the call is still to be run.
+ * Adds a call to its queue, also after a restart or a pause: the queue keeps a single job, and the worker reads from the store
+ * whether the call still has to run.
  */
 export const enqueueCall = callEffect(
   "enqueueCall",

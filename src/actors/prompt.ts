@@ -18,7 +18,7 @@ import type { Host } from "./host.ts";
 import { grantedTool, toolsOf } from "./tool-calls.ts";
 import { thrownBy } from "./user-errors.ts";
 
-/** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
+/** The request of the next model call, from history, instructions and the changes that hooks made for this call. */
 export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   const { definition, identity } = host;
   let messages: ModelRequest["messages"];
@@ -35,7 +35,7 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   } catch (error) {
     throw thrownBy(`the history compiler "${definition.history.name}"`, error);
   }
-  // From the first excerpt on the tool stays: a change of tools would cost the provider's cache of the whole prompt.
+  // The tool stays from the first excerpt on: changing the tools would invalidate the provider's cache of the whole prompt.
   const all = toolsOf(host, turn.turnId).definitions({ onDemand: host.hasExcerpts() });
   const isNarrowed = identity.grantedTools !== null || identity.deniedTools !== undefined;
   const tools = isNarrowed ? all.filter(({ name }) => grantedTool(host, turn.turnId, name) !== undefined) : all;
@@ -72,12 +72,12 @@ function isResolved(entry: { type: string }): entry is EntryOf<"instructions.res
   return entry.type === "instructions.resolved";
 }
 
-/** The changes of `beforeLlm` hooks for the coming call. */
+/** The changes by `beforeLlm` hooks for the next call. */
 export function patchesOf(host: Host, turn: TurnState): HookPatch[] {
   return turn.appliedHooks.length === 0 ? [] : patchesIn(host.memory(turn.turnId).entries);
 }
 
-/** The writer of an answer, as its message names it. */
+/** The author of an answer, as its message names it. */
 export function writerOf(
   { provider, name }: LanguageModel,
   { adapter }: Pick<ModelResponse, "adapter">,
@@ -85,22 +85,22 @@ export function writerOf(
   return { provider, model: name, ...(adapter ? { adapter } : {}) };
 }
 
-/** Tokens of the note and its message frame: a generous estimate, and an upper bound for any tokenizer. */
+/** Tokens of the note and its message frame: an estimate on the high side, and an upper bound for any tokenizer. */
 const NOTE_TOKENS = 48;
 const NOTE_BOUND = Buffer.byteLength(LAST_CALL_NOTE) + 16;
 
-/** Whether the turn's budget asks for a final answer. */
+/** Whether the turn's budget requests a final answer. */
 export function finalAnswerOf({ limits }: TurnState): Pick<ReservationAsk, "finalAnswer"> {
   return limits.finalAnswer === true ? { finalAnswer: true } : {};
 }
 
-/** The ask with room for the note: whether a call is the last one is known only when it is granted. */
+/** The reservation with room for the note: only when a call is granted is it known whether it is the last one. */
 export function withNote(ask: ReservationAsk): ReservationAsk {
   if (ask.finalAnswer !== true) return ask;
   return { ...ask, promptTokens: ask.promptTokens + NOTE_TOKENS, promptBound: ask.promptBound + NOTE_BOUND };
 }
 
-/** The stop of a turn whose last permitted answer calls tools all the same: it names the limit that left no further call. */
+/** The stop of a turn whose last permitted answer calls tools anyway: it names the limit that allows no further call. */
 export function lastCallSignal(last: LastCall, usage: Usage, costMicros: number | null): StopSignal {
   const { limit, accountId, max, holder } = last;
   const tokens = limit === "maxTokens" ? usage.inputTokens + usage.outputTokens : 0;

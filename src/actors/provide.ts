@@ -41,7 +41,7 @@ const effects: Readonly<Record<EffectName, Effect>> = {
   reviewCall,
 };
 
-/** By actor system, because the machines are the same for all agents. */
+/** By actor system, because all agents share the same machines. */
 const runningEffects = new WeakMap<object, Effects>();
 
 function runningEffectsOf(system: object): Effects {
@@ -61,7 +61,7 @@ const actions = {
   stopEffect: ({ self, system }: ActionArguments): void => runningEffectsOf(system).stop(self.id),
 };
 
-// Provided once for all agents: providing per agent halves the speed.
+// Provided once for all agents, because providing per agent halves the speed.
 export const liveToolCallMachine = toolCallMachine.provide({ actions });
 export const liveTurnMachine = turnMachine.provide({ actions, actors: { toolCall: liveToolCallMachine } });
 export const liveAgentMachine = agentMachine.provide({ actions, actors: { turn: liveTurnMachine } });
@@ -70,8 +70,8 @@ export const liveAgentMachine = agentMachine.provide({ actions, actors: { turn: 
 export type LiveAgentActor = ActorRefFrom<typeof liveAgentMachine>;
 
 /**
- * Starts the machines of an agent: from now on their states start and stop these effects. States that were restored start theirs
- * here, because restoring runs no entry actions.
+ * Starts the machines of an agent. From then on their states start and stop these effects. Effects of restored states are started
+ * by this function, because restoring an actor runs no entry actions.
  */
 export function startWithEffects(agent: LiveAgentActor, bound: Effects): void {
   runningEffects.set(agent.system, bound);

@@ -26,7 +26,7 @@ import { assertOpenTurn, type Host, onLive } from "./host.ts";
 import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
 import { artifactOf } from "./tool-calls.ts";
 
-/** The run context of a tool. */
+/** The run context passed to a tool. */
 export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
   const { turnId, step, callId } = call;
   let generate: RunContext["generate"] | undefined;
@@ -89,14 +89,14 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
   };
 }
 
-/** The decision on the last question of the call's code; `null` if it has asked nothing. */
+/** The decision on the last question of the call's code; `null` if it has not asked. */
 function answerOf({ decision }: CallState): ToolAnswer | null {
   if (!decision?.asked) return null;
   const { requestId, kind, verdict, reason, by, result } = decision;
   return { requestId, kind, verdict, reason, by, text: result?.text ?? "" };
 }
 
-/** Counts what the call has used elsewhere, once for each key. */
+/** Counts external usage of the call, once per key. */
 async function bill(host: Host, { turnId, step, callId }: CallState, use: BillInput): Promise<void> {
   const turn = host.turn(turnId);
   const { key, model, inputTokens, outputTokens, cost } = use;
@@ -104,7 +104,7 @@ async function bill(host: Host, { turnId, step, callId }: CallState, use: BillIn
   const isKnown = entries.some((entry) => entry.type === "tool.billed" && entry.callId === callId && entry.key === key);
   if (!turn || isKnown) return await host.committed();
   const usage = { inputTokens, outputTokens };
-  // Nothing was reserved for it: it is known only afterwards.
+  // Nothing was reserved for it, because it is known only afterwards.
   const reservation = {
     accountId: turn.accountId,
     tokens: 0,
@@ -127,7 +127,7 @@ async function bill(host: Host, { turnId, step, callId }: CallState, use: BillIn
   await host.committed();
 }
 
-/** Starts a child from a tool's code; the same key within one call is the same child, also after a restart. */
+/** Starts a child from a tool's code; the same key within one call returns the same child, also after a restart. */
 async function spawnByCode(
   host: Host,
   call: CallState,
@@ -150,7 +150,7 @@ async function spawnByCode(
   return { agentId: childId, result: host.child(turnId, childId) };
 }
 
-/** The agent as hooks and tools know it. */
+/** The agent, as exposed to hooks and tools. */
 export function runAgentOf(host: Pick<Host, "identity">): RunAgent {
   const { agentId, parentAgentId, rootAgentId, depth, sessionId, tenant, definition } = host.identity;
   return { agentId, name: definition.name, parentAgentId, rootAgentId, depth, sessionId, tenant };
@@ -163,8 +163,8 @@ export function traceOf(host: Host, turnId: string): TraceEntry[] {
 }
 
 /**
- * How full the model's window was after the last answer, 0 to 100 and beyond; null when its size is not known, or nothing
- * was answered yet.
+ * How full the model's window was after the last answer, in percent, possibly above 100; `null` if its size is unknown or there
+ * was no answer yet.
  */
 export function contextPercentOf(host: Host, turn: TurnState | undefined): number | null {
   const { contextWindow } = host.definition.model;
@@ -173,7 +173,7 @@ export function contextPercentOf(host: Host, turn: TurnState | undefined): numbe
   return percentOfWindow(turn, contextWindow) ?? (before ? percentOfWindow(before, contextWindow) : null);
 }
 
-/** After the turn's last answer; null before one, and where the window's size is not known. */
+/** After the turn's last answer; `null` before the first answer, or if the window's size is unknown. */
 export function percentOfWindow(turn: TurnState, contextWindow: number | undefined): number | null {
   const usage = lastUsageOf(turn);
   if (!usage || contextWindow === undefined) return null;

@@ -35,14 +35,14 @@ import { awaitChild } from "./subagent-calls.ts";
 import { type CallResult, errorResult, resultOfOutput, settleCall, startCall, unknownResult } from "./tool-calls.ts";
 
 /**
- * How often the process may end while a call runs, before the call gets an error in place of a further attempt: a tool that kills its
- * process would otherwise take one process after the other with it. Calls that have noted how far they came are not counted.
+ * How many times the process may die while a call runs before the call ends with an error: a tool that kills its process would
+ * otherwise kill one process after another. Attempts that noted progress are not counted.
  */
 const MOST_DEATHS = 5;
 
 /**
- * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (docs/tools.md).
- * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
+ * Runs a function tool: slot, intent, body, result, and further attempts if its effect class allows them (docs/tools.md). For a
+ * tool with a queue this function ends with the intent: once that is granted, the call waits for a worker.
  */
 export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
@@ -58,7 +58,7 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
     settleCall(host, call, errorResult(text, "process_ended"));
     return;
   }
-  // For a retry, the queue keeps the job until its time.
+  // For a retry, the queue delays the job.
   if (tool.queue !== undefined && !takesUp) return void (await start(host, call, tool, signal));
   let current = call;
   for (;;) {
@@ -88,7 +88,7 @@ function dependenciesOf(host: Host, call: CallState): AttemptDependencies {
   };
 }
 
-/** Journals the end of an attempt. Gives the call as it is before its next attempt; undefined when there is none. */
+/** Journals the end of an attempt. Returns the call before its next attempt; `undefined` if there is none. */
 function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSignal): CallState | undefined {
   const { turnId, step, callId } = call;
   if (end.type === "retrying") {
@@ -113,7 +113,7 @@ function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSign
     return undefined;
   }
   if (end.stop) host.append({ type: "stop.signalled", turnId, signal: end.stop });
-  // A stop that cuts has settled every open call.
+  // An immediate stop has settled every open call.
   if (signal.aborted) return undefined;
   settleCall(host, call, end.result);
   faultPoint("tool.result");
@@ -134,7 +134,7 @@ async function start(
   return started;
 }
 
-/** The key under which one attempt is in flight. */
+/** The key of an attempt in flight. */
 export function attemptKeyOf(callId: string, attempt: number): string {
   return `${callId}#${attempt}`;
 }
@@ -158,37 +158,37 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
 }
 
 /**
- * Where a tool's code runs: in the process that has its agent, or in a worker of its queue. Both run it by the same rules, and
- * handle the outcome in their own way.
+ * The process in which a tool's code runs: the one that owns its agent, or a worker of its queue. Both run it by the same rules,
+ * and handle the outcome differently.
  */
 export interface AttemptDependencies {
   readonly clock: Clock;
-  /** Removes the credentials that the tool is given, and secrets of the environment, from a text. */
+  /** Redacts the credentials passed to the tool, and secrets of the environment, in a text. */
   readonly redact: Redact;
   readonly contextOf: (signal: AbortSignal) => RunContext;
-  /** The parent span of the code's own spans; absent where the caller runs under it already. */
+  /** The parent span for spans of the tool's code; absent if the caller already runs under it. */
   readonly trace?: TraceHeaders | undefined;
 }
 
-/** How one attempt has ended. */
+/** The outcome of one attempt. */
 export type AttemptEnd =
   | { readonly type: "settled"; readonly result: CallResult; readonly stop?: StopSignal | undefined }
-  /** It failed, and another attempt may follow. */
+  /** The attempt failed and may be repeated. */
   | { readonly type: "retrying"; readonly error: StoredError }
-  /** A child will give the result. */
+  /** A child will provide the result. */
   | { readonly type: "awaiting"; readonly child: AwaitedChild }
-  /** The call goes on when its request is decided. */
+  /** The call continues when its request is decided. */
   | { readonly type: "asking"; readonly question: AskInput };
 
-/** What a tool's code has given. */
+/** The return value of a tool's code. */
 type ToolOutput = RenderedOutput | AwaitedChild | AskedRequest;
 
-/** A call that was gated as `once` stays so, even when a newer program declares the tool repeatable. */
+/** A call gated as `once` stays `once`, even if a newer program declares the tool repeatable. */
 export function isOnce(tool: Pick<Tool, "effect">, call: CallState): boolean {
   return tool.effect === "once" || call.gate?.effect === "once";
 }
 
-/** Runs the tool's code, with its time-out; its run context is revoked afterwards. */
+/** Runs the tool's code with its time-out, and revokes its run context afterwards. */
 export async function executeTool(
   dependencies: AttemptDependencies,
   call: CallState,
@@ -201,7 +201,7 @@ export async function executeTool(
   });
   const run = revocable(call.callId, () => dependencies.contextOf(timed.signal));
   try {
-    // Waited for in any case, so that the tool's code begins after all calls of its round have.
+    // Always awaited, so that the tool's code starts after all calls of its round have been started.
     const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     const redact = hiding(dependencies, hide);
     run.redactWith(redact);
@@ -228,7 +228,7 @@ export async function executeTool(
   }
 }
 
-/** The end of an attempt whose code gave an output. */
+/** The end of an attempt whose code returned an output. */
 export function endOfOutput(
   dependencies: AttemptDependencies,
   call: CallState,
@@ -253,7 +253,7 @@ export async function endOfError(
   debugError(`tool "${call.name}"`, error, dependencies.redact);
   if (error instanceof AgentStopError) {
     const stop = stopSignalOf(error, `tool:${call.name}`);
-    // A tool that stops the run has done its work; one that was refused a call of the model has not.
+    // A tool that stops the run has done its work; a tool that was refused a model call has not.
     if (!isRefusedCall(error)) {
       const text = `The tool stopped the run: ${stored.message}`;
       return { type: "settled", result: { outcome: "success", text }, stop };
@@ -275,7 +275,7 @@ export async function endOfError(
   return { type: "settled", result };
 }
 
-/** Asks a `once` tool whether it took effect after all; without an answer the outcome stays unknown. */
+/** Asks a `once` tool whether it took effect after all; if it cannot answer, the outcome stays unknown. */
 export async function reconcileCall(
   dependencies: AttemptDependencies,
   call: CallState,
@@ -307,7 +307,9 @@ export async function reconcileCall(
   return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");
 }
 
-/** The answer of `reconcile`, each field read once. Throws `InvalidInputError` for anything else: the outcome stays unknown. */
+/**
+ * The answer of `reconcile`; each field is read once. Throws `InvalidInputError` for any other value: the outcome stays unknown.
+ */
 function reconciliationOf(answer: unknown): Reconciliation {
   if (typeof answer === "object" && answer !== null) {
     const { unknown, done, result } = answer as Readonly<Record<string, unknown>>;
@@ -316,27 +318,27 @@ function reconciliationOf(answer: unknown): Reconciliation {
     if (done === false) return { done };
   }
   const right = "{ done: true, result }, { done: false } or { unknown: true }";
-  throw new InvalidInputError(`reconcile gave ${describeValue(answer)}; it must give ${right}`);
+  throw new InvalidInputError(`reconcile returned ${describeValue(answer)}; expected ${right}`);
 }
 
 const asItIs: Redact = (text) => text;
 
-/** Removes the tool's own secrets and those of the runtime from a text. */
+/** Redacts the tool's own secrets and those of the runtime in a text. */
 function hiding({ redact: known }: AttemptDependencies, redact: Redact): Redact {
   if (redact === nothingToRedact) return known;
   return (text) => known(redact(text));
 }
 
-/** The tool's output as text, without the secrets that it was called with. */
+/** The tool's output as text, without the secrets passed to it. */
 function shownOutput(value: unknown, redact: Redact): ToolOutput {
   if (value instanceof AskedRequest) return value;
   return value instanceof AwaitedChild ? awaitedOf(value) : renderOutput(value, redact);
 }
 
-/** The class is public, so one that `run.await()` did not make may hold anything. */
+/** The class is public, so an instance that `run.await()` did not create may contain anything. */
 function awaitedOf({ childId, prefix }: AwaitedChild): AwaitedChild {
   const isText = typeof childId === "string" && (prefix === undefined || typeof prefix === "string");
   if (isText) return new AwaitedChild(childId, prefix);
   const given = `{ childId: ${describeValue(childId)}, prefix: ${describeValue(prefix)} }`;
-  throw new InvalidInputError(`the tool returned an AwaitedChild of ${given}; return what run.await(child) gives`);
+  throw new InvalidInputError(`the tool returned an AwaitedChild of ${given}; return the result of run.await(child)`);
 }

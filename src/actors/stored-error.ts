@@ -19,12 +19,12 @@ import {
   type StoredError,
 } from "../state/index.ts";
 
-/** An error for the journal: code and message, no stack, no cause. Never throws, for any thrown value. */
+/** An error for the journal: code and message, without stack and cause. Never throws, for any thrown value. */
 export function storedErrorOf(thrown: unknown): StoredError {
   const error = readableThrown(thrown);
   const message = shown(withAdvice(error, wordsOfThrown(error)));
   if (error instanceof TroupeError) {
-    // A prompt that the model refused as too long has a special code: compaction depends on it.
+    // A prompt that the model refused as too long gets its own code, because compaction depends on it.
     const isTooLong = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"] === "context_length";
     return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: isTrue(error.retryable) };
   }
@@ -35,20 +35,20 @@ function isTrue(value: unknown): boolean {
   return value === true;
 }
 
-/** Longest code that is journalled; UTF-16 units. */
+/** Maximum length of a journalled code, in UTF-16 units. */
 const CODE_CHARACTERS = 200;
 
-/** A user's error class may have set anything. */
+/** A user's error class may set any value. */
 function codeOf(code: unknown): string {
   return typeof code === "string" && code !== "" ? code.slice(0, CODE_CHARACTERS) : "Error";
 }
 
-/** Longest error text that is journalled and shown to a model; UTF-16 units. */
+/** Maximum length of an error message that is journalled and shown to a model, in UTF-16 units. */
 const MESSAGE_CHARACTERS = 8_000;
 
 let redactor: Redactor | undefined;
 
-/** Error texts often hold secrets by accident: headers, addresses, values of the environment. */
+/** Error messages often contain secrets by accident: headers, addresses, values of the environment. */
 function shown(message: string): string {
   redactor ??= createRedactor();
   return redactor.text(bounded(message));
@@ -59,16 +59,16 @@ function bounded(message: string): string {
   return `${message.slice(0, MESSAGE_CHARACTERS)}… [${message.length - MESSAGE_CHARACTERS} characters were cut]`;
 }
 
-/** JavaScript names the read-only property; this adds what to do instead. */
+/** JavaScript's message names the read-only property; this adds the alternative. */
 function withAdvice(error: unknown, words: string): string {
   if (!isRefusedChange(error)) return words;
   return (
-    `${words}. What the runtime hands to your code is read-only: change a copy, for instance ` +
+    `${words}. Values that the runtime passes to your code are read-only: change a copy, for instance  ` +
     "{ ...message, content: … }; in a hook change the conversation with draft.add(…), draft.edit(id, …) or draft.remove(id)"
   );
 }
 
-/** The error for user code whose call was finally refused. It carries the limit and account, for `stopSignalOf`. */
+/** The error for user code whose call was finally refused. It carries the limit and account for `stopSignalOf`. */
 export function refusedCall(what: string, refusal: Refusal): AgentStopError {
   const signal = signalOfRefusal(refusal);
   const { limit, accountId, used, max, holder } = refusal;
@@ -77,8 +77,8 @@ export function refusedCall(what: string, refusal: Refusal): AgentStopError {
 }
 
 /**
- * The stop that an `AgentStopError` means: `stop_requested`, or the limit for which a call was refused. User code makes such errors
- * too, with any details.
+ * The stop that an `AgentStopError` causes: `stop_requested`, or the limit for which a call was refused. User code also creates
+ * such errors, with arbitrary details.
  */
 export function stopSignalOf(error: AgentStopError, source: string): StopSignal {
   const { message } = storedErrorOf(error);
@@ -89,7 +89,7 @@ export function stopSignalOf(error: AgentStopError, source: string): StopSignal 
   return { reason: "user_requested", message, source: "user" };
 }
 
-/** Whether the error is that of `refusedCall`. */
+/** Whether the error was created by `refusedCall`. */
 export function isRefusedCall(error: AgentStopError): boolean {
   return detailsOf(error)["isRefusal"] === true;
 }
@@ -103,7 +103,7 @@ function isRecord(json: Json): boolean {
   return typeof json === "object" && json !== null && !Array.isArray(json);
 }
 
-/** The figures that `refusedCall` put beside limit and account. */
+/** The figures that `refusedCall` stored with limit and account. */
 function figuresOf({ used, max, holder: name, kinship }: AgentStopError["details"]): LimitFigures {
   const holder = accountHolderSchema.safeParse({ name, kinship });
   return {

@@ -15,7 +15,7 @@ import type { ChildEnd, Host } from "./host.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { type CallResult, errorResult, refusedResult, settleCall } from "./tool-calls.ts";
 
-/** Proposes the child of a call. When it is granted the call awaits the child, and this effect is over. */
+/** Proposes the child of a call. Once it is granted, the call awaits the child and this effect ends. */
 export async function spawnSubagent(
   host: Host,
   call: CallState,
@@ -24,30 +24,33 @@ export async function spawnSubagent(
 ): Promise<void> {
   const { turnId, step, callId } = call;
   const most = spawnLimitOf(tool);
-  // A place becomes free by an entry: the end of a child, or the refusal of one that was proposed.
+  // An entry frees a slot: the end of a child, or the refusal of a proposed one.
   while (most && childrenAtWork(entriesOf(host, turnId), most.childName).length >= most.maxConcurrent) {
     await abortable(host.moved(), signal);
   }
-  // The entry that frees a place and the stop that settles the call may come together.
+  // The entry that frees a slot and the stop that settles the call may arrive together.
   if (signal.aborted) return;
   // There must be no await between this check and the proposal: calls of one round see each other's proposals.
   const forbidden = policyRefusal(host, turnId, tool);
   if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
   let input: string;
   try {
-    input = takeText(tool.inputOf(call.gate?.arguments ?? null), `what input() of the subagent "${tool.name}" gave`);
+    input = takeText(
+      tool.inputOf(call.gate?.arguments ?? null),
+      `the result of input() of the subagent "${tool.name}"`,
+    );
   } catch (error) {
     const stored = storedErrorOf(error);
     return settleCall(host, call, { outcome: "error", text: `Error: ${stored.message}`, error: stored });
   }
   const outcome = await host.proposeSpawn({ turnId, step, callId, key: callId, tool, input });
   if (outcome.granted) return faultPoint("child.intent");
-  // An interrupt that came with the refusal has settled the call.
+  // An interrupt that arrived with the refusal has settled the call.
   if (outcome.entry.reason === "paused" || signal.aborted) return;
   settleCall(host, call, refusedResult("No subagent was started", outcome.entry));
 }
 
-/** Why the policy forbids another child, in words; undefined when it does not. */
+/** Why the policy forbids another child; `undefined` if it does not. */
 export function policyRefusal(
   host: Host,
   turnId: string,
@@ -59,7 +62,7 @@ export function policyRefusal(
   if (depth > maxDepth) return `A subagent here would be at depth ${depth}; the policy allows ${maxDepth}.`;
   const { maxConcurrent } = policy;
   if (tool.background && maxConcurrent !== undefined) {
-    // Calls of one round begin before the first of them is granted.
+    // Calls of one round start before the first of them is granted.
     const coming = host
       .undelivered()
       .filter((entry) => entry.type === "child.spawned" && entry.definition.name === definition.name);
@@ -74,9 +77,7 @@ export function policyRefusal(
   return `This turn has started ${spawned} subagents "${definition.name}"; the policy allows ${policy.maxChildren}.`;
 }
 
-/**
- * Children of one definition that the turn has started or proposed: calls of one round begin before the first is granted.
- */
+/** Children of one definition that the turn has started or proposed: calls of one round start before the first is granted. */
 function spawnedOf(host: Host, turnId: string, definition: string): string[] {
   return entriesOf(host, turnId).flatMap((entry) =>
     entry.type === "child.spawned" && entry.turnId === turnId && entry.definition.name === definition
@@ -87,7 +88,7 @@ function spawnedOf(host: Host, turnId: string, definition: string): string[] {
 
 /**
  * Spawns the children that a queued tool has ordered, as its own code would have done; then the call waits for the child that
- * gives its result. Running it again spawns nothing twice: the children's ids are derived.
+ * provides its result. Repeating it spawns nothing twice, because the children's ids are derived.
  */
 export const spawnOrdered = callEffect("spawnOrdered", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
@@ -103,7 +104,7 @@ export const spawnOrdered = callEffect("spawnOrdered", async (host, { turnId, ca
   if (known) settleCall(host, call, known);
 });
 
-/** `undefined` when the child is spawned, or the signal is aborted. */
+/** `undefined` if the child is spawned, or the signal is aborted. */
 async function spawnOne(
   host: Host,
   call: CallState,
@@ -113,7 +114,7 @@ async function spawnOne(
   const { turnId, step, callId } = call;
   const definition = host.definitions.get(name);
   if (!definition) {
-    const text = `No subagent was started: the definition "${name}" is not known to the runtime that has the agent. Name it in createRuntime({ agents: [...] }).`;
+    const text = `No subagent was started: the agent's runtime does not know the definition "${name}". Add it to createRuntime({ agents: [...] }).`;
     return errorResult(text, "definition_unknown");
   }
   const tool = { definition, limits, policy: {}, background: null };
@@ -139,7 +140,7 @@ export function awaitedChildOf(
   child: { readonly agentId: string },
   { prefix }: AwaitOptions = {},
 ): AwaitedChild {
-  // What this run has spawned through its agent's live host is not in the memory of the host that it began under.
+  // Children that this run spawned through its agent's live host are not in the memory of the host under which it started.
   const isOwn =
     spawned.has(child?.agentId) ||
     entriesOf(host, turnId).some(
@@ -149,24 +150,26 @@ export function awaitedChildOf(
   throw notSpawned(child, "turn");
 }
 
-/** The error for a value that `run.await()` was given instead of a child of its turn, or of its queued call. */
+/** The error for a value passed to `run.await()` that is not a child of its turn or of its queued call. */
 export function notSpawned(
   child: { readonly agentId: string } | null | undefined,
   by: "turn" | "call",
 ): InvalidInputError {
   const agentId: unknown = child?.agentId;
   const given = typeof agentId === "string" ? `"${agentId.slice(0, 200)}"` : describeValue(child);
-  return new InvalidInputError(`run.await() takes a child that this ${by} has started with run.spawn(), not ${given}`);
+  return new InvalidInputError(
+    `run.await() expects a child that this ${by} has started with run.spawn(), not ${given}`,
+  );
 }
 
-/** The result of the child that the tool awaits in place of a result; undefined when the call now waits for it. */
+/** The result of the child that the tool awaits instead of returning a result; `undefined` if the call now waits for it. */
 export function awaitChild(
   host: Host,
   { turnId, step, callId }: CallState,
   { childId, prefix }: AwaitedChild,
 ): CallResult | undefined {
   const entries = entriesOf(host, turnId);
-  // The class is public, so the id may be anything: the end of an unknown child would never come.
+  // The class is public, so the id may be any value: an unknown child would never end.
   if (!isSpawned(host, turnId, childId)) {
     const text = `Error: the tool left its result to ${describeValue(childId)}, which is not a subagent of this turn.`;
     return errorResult(text, "child_unknown");
@@ -186,7 +189,7 @@ export function awaitChild(
   return undefined;
 }
 
-/** The end of a child becomes the result of its call; of a child in the background, its beginning does. */
+/** The end of a child becomes its call's result; for a background child, its start does. */
 export const settleChild = callEffect("settleChild", (host, { turnId, callId }) => {
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null) return;
@@ -196,7 +199,7 @@ export const settleChild = callEffect("settleChild", (host, { turnId, callId }) 
   faultPoint("child.result");
 });
 
-/** The result of a call that has started a child in the background; undefined for any other call. */
+/** The result of a call that has started a background child; `undefined` for any other call. */
 export function resultOfSpawn({ childId, isBackground }: CallState): CallResult | undefined {
   if (!isBackground || childId === null) return undefined;
   const note =
@@ -214,7 +217,7 @@ function resultOfChild({ outcome, stopReason, text }: ChildEnd, prefix: string |
   return errorResult(`${before}The subagent failed: ${text}`, "subagent_failed");
 }
 
-/** Entries of the turn, with those that the machines have not got yet. */
+/** Entries of the turn, including those not yet delivered to the machines. */
 function entriesOf(host: Host, turnId: string): Entry[] {
   return [...host.memory(turnId).entries, ...host.undelivered()];
 }

@@ -38,8 +38,8 @@ import { debugError, userCode } from "./user-errors.ts";
 
 /**
  * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that are not
- * journalled yet, the intent, the call, its retries. After a restart it goes on from the fold; a call that was in flight is then
- * settled in full, since its outcome is unknown, and made again.
+ * journalled yet, the intent, the call, its retries. After a restart it continues from the fold; a call that was in flight is
+ * settled in full, because its outcome is unknown, and made again.
  */
 export const think = turnEffect("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
@@ -53,7 +53,7 @@ export const think = turnEffect("think", async (host, { turnId }, signal) => {
     const turn = turnOf(host, turnId);
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
     if (limitsLength(host.definition) && !(await compacts(host, turnId, signal))) return;
-    // Messages that have come meanwhile are part of this call.
+    // Messages that have arrived meanwhile are part of this call.
     addHeld(host, turnId);
     const request = assembleRequest(host, turnOf(host, turnId));
     const granted = await requestCall(host, turnOf(host, turnId), request, signal);
@@ -77,8 +77,8 @@ function limitsLength({ maxMessages, autoCompact }: Host["definition"]): boolean
 }
 
 /**
- * A call that was in flight when this activation began: if this process made it, it is joined, otherwise it is settled as lost.
- * True when the call has its outcome.
+ * Handles a call that was in flight when this activation started: joins it if this process made it, otherwise settles it as lost.
+ * Returns true if the call has its outcome.
  */
 async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
@@ -97,14 +97,14 @@ async function resolveInstructions(host: Host, turnId: string, signal: AbortSign
   if (signal.aborted) return;
   const { agentId, metadata } = host.identity;
   const context = { agentId, turnId, actorId: turn.actorId, metadata };
-  const what = `what instructions() of agent "${host.definition.name}" gave`;
+  const what = `the result of instructions() of agent "${host.definition.name}"`;
   const text = await host.inFlight.run(`${turnId}:instructions`, signal, async () =>
     takeText(await userCode(`instructions() of agent "${host.definition.name}"`, () => instructions(context)), what),
   );
   if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
 }
 
-/** The `beforeLlm` hooks that are not committed yet; false when the turn is stopped. */
+/** Runs the `beforeLlm` hooks that are not committed yet; returns false if the turn was stopped. */
 async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
   const turn = turnOf(host, turnId);
   if (turn.hooks.beforeLlm === 0) return !signal.aborted;
@@ -114,7 +114,7 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
   return await runHooks(host, place, { registered, draft }, signal);
 }
 
-/** Compacts the conversation where that is due; false when the turn is stopped, by the compaction or meanwhile. */
+/** Compacts the conversation if that is due; returns false if the turn was stopped, by the compaction or meanwhile. */
 async function compacts(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
   try {
     await compactIfDue(host, turnId, signal);
@@ -126,7 +126,7 @@ async function compacts(host: Host, turnId: string, signal: AbortSignal): Promis
   }
 }
 
-/** The step of the coming call: a retry stays in its step. */
+/** The step of the next call: a retry belongs to the same step. */
 function nextStep(turn: TurnState): number {
   return turn.attempt > 0 ? turn.step : turn.step + 1;
 }
@@ -143,7 +143,7 @@ async function requestCall(
   const messageId = `${turn.turnId}:${step}`;
   const asking = { turn, key: messageId, opensStep: !retries, signal };
   const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
-  // The turn ended while tokens were counted: nothing would settle a reservation that is granted now.
+  // The turn ended while tokens were counted, so that a reservation granted now would never be settled.
   if (signal.aborted) return undefined;
   const outcome = await host.propose({
     type: "model.requested",
@@ -160,7 +160,7 @@ async function requestCall(
   return outcome.granted ? outcome.entry : undefined;
 }
 
-/** True when the call has its outcome; false when another attempt follows. */
+/** Returns true if the call has its outcome; false if another attempt follows. */
 async function attempt(
   host: Host,
   granted: EntryOf<"model.requested">,
@@ -219,7 +219,7 @@ async function attempt(
   }
 }
 
-/** Settles a call of a lost owner: this process cannot know whether it was answered (docs/budgets.md). */
+/** Settles a call of a previous owner: this process cannot know whether it was answered (docs/budgets.md). */
 function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
   const settlement = unconfirmedSettlement(open.reservation);
   host.append(
@@ -258,7 +258,7 @@ function respond(
   const settlement = settlementOf(reservation, response.usage, billing);
   const isFinal = calls.length === 0;
   const costMicros = costIfKnown(response.usage, billing.price);
-  // Before the answer, so that its calls never begin.
+  // Appended before the answer, so that the answer's calls never start.
   if (granted.last && !isFinal) {
     const signal = lastCallSignal(granted.last, response.usage, costMicros);
     host.append({ type: "stop.signalled", turnId, signal });
@@ -300,14 +300,14 @@ function respond(
   if (warnings.length > 0) appendWarnings(host, turnId, warnings);
 }
 
-/** The next prompt is counted from the provider's count of this one. */
+/** The tokens of the next prompt are counted from the provider's count of this one. */
 function noteUsage(host: Host, { messageId, last }: EntryOf<"model.requested">, usage: Usage): void {
-  // The last call of a budget carries a note, so its prompt is not the one that was measured.
+  // The last call of a budget carries a note, so its prompt is not the one that was counted.
   const isMeasured = usage.estimated !== true && last === undefined;
   if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
 }
 
-/** Appends the failed attempt, settled by what it may have cost; true when another attempt follows. */
+/** Appends the failed attempt, settled by its possible cost; returns true if another attempt follows. */
 function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unknown): boolean {
   const { turnId, step, attempt, model, reservation } = granted;
   if (!reservation) return false;
@@ -345,7 +345,7 @@ function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unk
   return retries;
 }
 
-/** The message to a model whose call of a tool its server could not read; undefined for other failures. */
+/** The message to a model whose tool call its server could not parse; `undefined` for other failures. */
 function repairOf(
   host: Host,
   { turnId, step, attempt }: EntryOf<"model.requested">,
@@ -365,7 +365,7 @@ function repairOf(
   };
 }
 
-/** Appends the end of a call that a pause with `now` has dropped: it is made again after the pause. */
+/** Appends the end of a call dropped by a pause with `now`; it is made again after the pause. */
 function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputTokens: number | undefined): void {
   const { turnId, step, attempt, model, reservation, ask, price } = granted;
   if (!reservation) return;
@@ -384,7 +384,7 @@ function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputToke
   );
 }
 
-/** Appends the end of a call that was granted while the agent was being shut down: it is made after the next start. */
+/** Appends the end of a call that was granted while the agent was being shut down; it is made after the next start. */
 function dropUnsent(host: Host, granted: EntryOf<"model.requested">, reservation: Reservation): void {
   const { turnId, step, attempt, model } = granted;
   const settlement = emptySettlement(reservation);
@@ -396,7 +396,7 @@ function dropUnsent(host: Host, granted: EntryOf<"model.requested">, reservation
   );
 }
 
-/** Names one attempt of one model call. */
+/** Identifies one attempt of one model call. */
 export function requestKeyOf(request: {
   readonly turnId?: string;
   readonly messageId: string;

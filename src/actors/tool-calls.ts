@@ -32,7 +32,7 @@ import {
 import { settleAbandonedRun } from "./generate.ts";
 import type { FactParts, Host } from "./host.ts";
 
-/** Which call it is, as its id says. */
+/** Turn, step and number of the call, parsed from its id. */
 type CallPosition = Pick<CallState, "callId" | "turnId" | "step" | "index">;
 
 export function callPosition(callId: string): CallPosition {
@@ -45,7 +45,7 @@ function requestOfCall(host: Host, { turnId, step, index }: CallPosition): ToolC
   return message?.role === "assistant" ? message.toolCalls?.[index] : undefined;
 }
 
-/** The arguments of a call as text: the model's own, or those of a hook. */
+/** The arguments of a call as text: the model's own, or those set by a hook. */
 export function argumentsTextOf(host: Host, call: CallPosition): string {
   const changed = callPatchesOf(host, call).findLast((patch) => patch.arguments !== undefined);
   return changed?.arguments ?? requestOfCall(host, call)?.arguments ?? "";
@@ -68,13 +68,13 @@ const none: readonly never[] = [];
 const registries = new WeakMap<Entry, { readonly own: Registry; readonly all: Registry }>();
 type Registry = ToolRegistry<AgentTool>;
 
-/** The tools of a turn: those of the definition, and behind them those that the turn's caller runs. */
+/** The tools of a turn: those of the definition, followed by those that the turn's caller executes. */
 export function toolsOf(host: Host, turnId: string): Registry {
   const { tools: own, clientTools: takesMore } = host.definition;
   const first = takesMore ? host.memory(turnId).entries[0] : undefined;
   if (first?.type !== "turn.started" || first.clientTools === undefined) return own;
   let known = registries.get(first);
-  // Runtimes of one process may share the entry, and have different definitions.
+  // Runtimes of one process may share the entry and have different definitions.
   if (known?.own !== own) {
     known = { own, all: withTools<AgentTool>(own, clientToolsOf(first.clientTools)) };
     registries.set(first, known);
@@ -82,7 +82,7 @@ export function toolsOf(host: Host, turnId: string): Registry {
   return known.all;
 }
 
-/** The tool, if the turn has it and it was granted to the agent. No model can grant one. */
+/** The tool, if the turn has it and it was granted to the agent. A model cannot grant tools. */
 export function grantedTool(host: Host, turnId: string, name: string): AgentTool | undefined {
   const tools = toolsOf(host, turnId);
   const { grantedTools, deniedTools = [] } = host.identity;
@@ -95,11 +95,11 @@ export function hashOfArguments(args: Json): string {
 }
 
 export interface CallResult {
-  /** How it ended, for instance `success`, `error` or `outcome_unknown`. */
+  /** The outcome, for instance `success`, `error` or `outcome_unknown`. */
   readonly outcome: CallOutcome;
-  /** For the model. */
+  /** Text for the model. */
   readonly text: string;
-  /** Images that the model gets with the text. */
+  /** Images sent to the model with the text. */
   readonly images?: RenderedOutput["images"] | undefined;
   /** The error; `undefined` if the call ended without one. */
   readonly error?: StoredError | undefined;
@@ -108,19 +108,19 @@ export interface CallResult {
 
 type Begun = Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">;
 
-/** The intent to begin the next attempt. */
+/** The intent to start the next attempt. */
 export function startOf(
   { turnId, step, callId, name, gate, attempt }: CallState,
   { accountId }: Pick<TurnState, "accountId">,
   begun: Begun,
 ): Extract<IntentBody, { type: "tool.started" }> {
-  // No entry has told them yet (gateCall).
+  // Arguments that no earlier entry contains (gateCall).
   const told = attempt === 0 && gate?.argumentsHash === "" ? { arguments: gate.arguments } : {};
   const started = { type: "tool.started", turnId, step, callId, name, attempt: attempt + 1 } as const;
   return { ...started, idempotencyKey: callId, accountId, ...told, ...begun };
 }
 
-/** Commits the intent to begin an attempt. Gives the call as it is then; undefined when the intent was refused. */
+/** Commits the intent to start an attempt. Returns the updated call; `undefined` if the intent was refused. */
 export async function startCall(
   host: Host,
   call: CallState,
@@ -128,29 +128,29 @@ export async function startCall(
   signal: AbortSignal,
 ): Promise<CallState | undefined> {
   const turn = host.turn(call.turnId);
-  // An interrupt that came while the call waited, for a slot or its next attempt, has settled it.
+  // An interrupt that arrived while the call waited for a slot or its next attempt has settled it.
   if (!turn || signal.aborted) return undefined;
   const outcome = await host.propose(startOf(call, turn, begun));
   if (outcome.granted) return foldCall(call, outcome.entry);
   const { reason } = outcome.entry;
-  // An interrupt that came with the refusal has settled the call.
+  // An interrupt that arrived with the refusal has settled the call.
   if (reason === "paused" || signal.aborted) return undefined;
-  // What the call had begun before is cancelled when the abort ends the turn, which settles the call.
+  // External work that the call started earlier is cancelled when the abort ends the turn, which settles the call.
   if (reason === "aborted" && call.note !== null) return undefined;
   settleCall(host, call, refusedResult("The tool was not run", outcome.entry));
   return undefined;
 }
 
 interface SettleParts extends FactParts {
-  /** No hook reviews it: the turn is being ended. */
+  /** Not reviewed by hooks, because the turn is being ended. */
   readonly isUnreviewed?: boolean | undefined;
-  /** Of an internal tool, which runs without an entry for its beginning. */
+  /** For an internal tool, which has no entry for its start. */
   readonly isInternal?: boolean | undefined;
-  /** Messages of reports whose text is in the result. */
+  /** Messages of reports whose text is already in the result. */
   readonly reports?: readonly string[] | undefined;
 }
 
-/** Gives a call its one result: the entry, and the message that answers it. */
+/** Settles a call with its only result: the entry, and the message that answers it. */
 export function settleCall(host: Host, call: CallState, result: CallResult, parts: SettleParts = {}): void {
   const { callId, turnId, step, name } = call;
   const { outcome, text, images = [], error, artifact } = result;
@@ -196,13 +196,13 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
   );
 }
 
-/** One call with its result, as hooks see it. */
+/** One call with its result, as exposed to hooks. */
 interface RoundResult {
   readonly call: { readonly callId: string; readonly name: string; readonly arguments: string };
   readonly outcome: EntryOf<"tool.settled">["outcome"];
-  /** For the model. */
+  /** Text for the model. */
   readonly text: string;
-  /** Milliseconds from its start. */
+  /** Milliseconds since the start of the call. */
   readonly durationMs: number;
   readonly error: StoredError | null;
 }
@@ -238,7 +238,7 @@ function isReviewDue(host: Host, turnId: string, outcome: string): boolean {
   return hooks.afterEachTool > 0 || (hooks.onError > 0 && isFailure(outcome));
 }
 
-/** Whether `onError` hooks run: refusals by people or policies and interruptions are not failures of the tool. */
+/** Whether `onError` hooks run: refusals by people or policies, and interruptions, are not failures of the tool. */
 export function isFailure(outcome: string): boolean {
   return outcome === "error" || outcome === "invalid" || outcome === "not_found" || outcome === "outcome_unknown";
 }
@@ -274,7 +274,7 @@ export function saveArtifacts(
   }
 }
 
-/** A tool's return value as a result; one that is too large for the conversation becomes an artifact and an excerpt. */
+/** A tool's return value as a result; one too large for the conversation becomes an artifact and an excerpt. */
 export function resultOfOutput(
   place: Pick<Host, "clock">,
   call: CallState,
@@ -309,7 +309,7 @@ export function errorResult(message: string, code: string, outcome: CallOutcome 
   return { outcome, text: message, error: { code, message, retryable: false } };
 }
 
-/** The result of a call whose intent was refused; `what` did not happen. */
+/** The result of a call whose intent was refused; `what` describes the action that did not happen. */
 export function refusedResult(what: string, refusal: Refusal): CallResult {
   const { limit, accountId } = refusal;
   const why = limit && accountId ? signalOfLimit(limit, accountId, refusal).message : "the agent was aborted";

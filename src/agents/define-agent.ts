@@ -30,7 +30,7 @@ import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
 
-/** Defines an agent. Throws `InvalidInputError` that names the field and says what would be right. */
+/** Defines an agent. Throws `InvalidInputError` with the name of the wrong field and what is expected. */
 export function defineAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
   given: AgentOptions<Schema>,
 ): AgentDefinition<OutputOf<Schema>> {
@@ -43,7 +43,7 @@ function nameOf(given: AgentOptions): string {
   const name: unknown = reading("defineAgent()", () => given?.name);
   if (typeof name === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(name)) return name;
   if (typeof given !== "object" || given === null) {
-    throw new InvalidInputError(`defineAgent() takes a definition { name, model, … }, not ${describeValue(given)}`);
+    throw new InvalidInputError(`defineAgent() expects a definition { name, model, … }, not ${describeValue(given)}`);
   }
   const shown = name === undefined ? "an agent needs a name" : `an agent cannot be named ${describeName(name)}`;
   throw new InvalidInputError(`${shown}: use 1 to 64 letters, digits, "_", "-" and "."`);
@@ -128,7 +128,7 @@ export function isBackground(tool: AgentTool): boolean {
   return tool.kind === "subagent" && tool.background !== null;
 }
 
-/** A plugin may bring tools of any kind; anything else is refused at once. */
+/** A plugin may add tools of any kind; any other value is refused immediately. */
 function toolOfPlugin(plugin: string, tool: unknown, index: number): AgentTool {
   return toolRule(tool, `plugin "${plugin}": tools[${index}]`) as AgentTool;
 }
@@ -152,7 +152,7 @@ interface Parts
   readonly plugins: readonly Plugin[];
 }
 
-/** Everything of a definition except code. */
+/** All fields of a definition except code. */
 function storedOf({
   model,
   instructions,
@@ -184,13 +184,13 @@ function storedOf({
   return storedFrom(content);
 }
 
-/** The content with its hash. The stores keep it as JSON, so it is JSON from the start. */
+/** The content and its hash. It is built as JSON because the stores keep it as JSON. */
 export function storedFrom(content: DefinitionContent): StoredDefinition {
   const plain = JSON.parse(stableStringify(content)) as DefinitionContent;
   return deepFreeze({ hash: hashOfDefinition(plain), ...plain });
 }
 
-/** What the stores keep of a model: no credentials. */
+/** The fields of a model that the stores keep; no credentials. */
 export function modelSummary({ provider, name, contextWindow }: LanguageModel): DefinitionContent["model"] {
   return { provider, name, contextWindow };
 }
@@ -204,14 +204,14 @@ function queueOf(tool: AgentTool): { queue?: string } {
   return tool.kind === "function" && tool.queue !== undefined ? { queue: tool.queue } : {};
 }
 
-/** The definitions and all that they can spawn, by name. Two different definitions of one name are refused. */
+/** These definitions and all subagents they can spawn, by name. Two different definitions with one name are refused. */
 export function collectDefinitions(roots: readonly AgentDefinition[]): Map<string, AgentDefinition> {
   const found = new Map<string, AgentDefinition>();
   const visit = (definition: AgentDefinition): void => {
     const known = found.get(definition.name);
     if (known === definition) return;
     if (known) {
-      throw new InvalidInputError(`two agents are named "${definition.name}"; give each definition its own name`);
+      throw new InvalidInputError(`two agents are named "${definition.name}"; rename one of the definitions`);
     }
     found.set(definition.name, definition);
     for (const tool of definition.tools.tools) if (tool.kind === "subagent") visit(tool.definition);
@@ -221,14 +221,14 @@ export function collectDefinitions(roots: readonly AgentDefinition[]): Map<strin
 }
 
 /**
- * The model that a definition names: `offline` is the model of this package; any other name is a model of the
- * OpenAI-compatible server of the environment.
+ * Resolves a model name: `offline` is this package's own model; any other name is a model of the OpenAI-compatible server that
+ * the environment configures.
  */
 export function modelOf(agent: string, model: LanguageModel | string): LanguageModel {
   if (typeof model === "string" && model !== "") return model === "offline" ? offlineModel() : openaiModel(model);
   if (hasMethods(model, ["generate", "countPromptTokens"])) return checkedModel(agent, model);
   if (hasMethods(model, ["generate"])) {
-    throw new InvalidInputError(`agent "${agent}": model lacks countPromptTokens(request), by which budgets are kept`);
+    throw new InvalidInputError(`agent "${agent}": model lacks countPromptTokens(request), which budgets need`);
   }
   throw new InvalidInputError(
     `agent "${agent}": model must be a LanguageModel or the name of one, for instance openaiModel("gpt-5-mini"), "gpt-5-mini" or offlineModel()`,
@@ -245,7 +245,7 @@ function checkedModel(agent: string, model: LanguageModel): LanguageModel {
 }
 
 const windowRule = ruleOf(
-  "a number of tokens above 0, or nothing",
+  "a number of tokens above 0, or undefined",
   (value) => typeof value === "number" && Number.isFinite(value) && value > 0,
 );
 

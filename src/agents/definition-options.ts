@@ -41,7 +41,7 @@ export const toolRule: OptionRule = (value, where) => {
   if (isTool) return value;
   const ofKind = typeof kind === "string" ? `, of kind "${kind.slice(0, 64)}"` : "";
   throw new InvalidInputError(
-    `${where} is ${describeValue(value)}${ofKind}; it takes a tool, as defineTool, clientTool, askUser or subagent make it`,
+    `${where} is ${describeValue(value)}${ofKind}; expected a tool made by defineTool, clientTool, askUser or subagent`,
   );
 };
 
@@ -73,7 +73,7 @@ const autoCompactOptions = optionsRule<AutoCompactOptions>({
   rules: {
     strategy: strategyRule,
     atPercent: ruleOf(
-      "a number of more than 0, up to 100",
+      "a number above 0 and at most 100",
       (value) => typeof value === "number" && value > 0 && value <= 100,
     ),
     keep: wholeNumberRule(1),
@@ -81,7 +81,7 @@ const autoCompactOptions = optionsRule<AutoCompactOptions>({
   instead: { percent: "atPercent", threshold: "atPercent", maxMessages: "keep" },
 });
 
-/** The options that do not depend on the definition's name. Each is checked when the definition is made. */
+/** The options that do not depend on the definition's name. Each is validated when the definition is made. */
 export const definitionOptions = {
   rules: {
     name: anyRule,

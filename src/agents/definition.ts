@@ -18,20 +18,20 @@ import type {
 import type { ClientTool, ControlTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
-/** Limits on a subagent and on how many of it there may be. */
+/** Limits on a subagent: its depth, the number of children and their tools. */
 export interface SubagentPolicy {
-  /** Deepest level of the tree at which agents may be; the root is 0. Default 3. */
+  /** Deepest level of the tree at which the subagent may run; the root is 0. Default 3. */
   readonly maxDepth?: number | undefined;
-  /** Children of one turn that this tool may spawn in all. Default: unlimited. */
+  /** How many children this tool may spawn in one turn. Default: unlimited. */
   readonly maxChildren?: number | undefined;
   /**
-   * Children of one turn that this tool runs at a time, at least 1; the others wait. For children in the background it
-   * counts all of the agent, and one too many is refused. Default: unlimited.
+   * How many children of one turn run at a time, at least 1; further ones wait. For background children the
+   * limit covers all children of the agent, and one above it is refused. Default: unlimited.
    */
   readonly maxConcurrent?: number | undefined;
-  /** Names of tools the child may use; never more than its definition has. Default: all of them. */
+  /** Names of the tools that the child may use, among those of its definition. Default: all of them. */
   readonly allowedTools?: readonly string[] | undefined;
-  /** Names of tools the child may not use. Default: none. */
+  /** Names of the tools that the child may not use. Default: none. */
   readonly deniedTools?: readonly string[] | undefined;
 }
 
@@ -52,7 +52,7 @@ export interface SubagentTool {
   readonly inputOf: (args: Json) => string;
 }
 
-/** A tool of any kind, as an agent has it. */
+/** A tool of any kind that an agent can have. */
 export type AgentTool = Tool<never> | SubagentTool | ClientTool | InternalTool | ControlTool;
 
 /** The input of an instructions function; its result is journalled once per turn. */
@@ -70,16 +70,16 @@ export interface InstructionsContext {
 export interface AutoCompactOptions {
   /** Default: `summarize()`. */
   readonly strategy?: CompactionStrategy | undefined;
-  /** How full the model's window may be, in percent, before the next call is preceded by a compaction. Default 80. */
+  /** Compacts before the next model call once the context window is this full, in percent. Default 80. */
   readonly atPercent?: number | undefined;
-  /** Newest messages that stay as they are. Default: the strategy's own number, 20. */
+  /** How many of the newest messages to leave unchanged. Default: the strategy's own number, 20. */
   readonly keep?: number | undefined;
 }
 
 export interface AutoCompact {
   readonly strategy: CompactionStrategy;
   readonly atPercent: number;
-  /** How many of the newest messages to leave as they are. Default: the strategy's own number. */
+  /** How many of the newest messages to leave unchanged. Default: the strategy's own number. */
   readonly keep?: number;
 }
 
@@ -87,11 +87,11 @@ export interface AutoCompact {
 export interface AgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType> {
   /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. */
   readonly name: string;
-  /** A model, or the name of one: `offline`, or any other of the OpenAI-compatible server of the environment. */
+  /** A model or a model name: `offline`, or any model of the OpenAI-compatible server that the environment configures. */
   readonly model: LanguageModel | string;
   /**
-   * The system prompt: a text, a UTF-8 file of up to 1,000,000 bytes (checked when the agent is defined, read once per
-   * turn), or a function that gives the text. Default: none.
+   * The system prompt: a text, a UTF-8 file of up to 1,000,000 bytes (checked when the agent is defined, read once per turn), or
+   * a function that returns the text. Default: none.
    */
   readonly instructions?:
     | string
@@ -100,50 +100,50 @@ export interface AgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType> 
     | undefined;
   /** Tools that the model may call, of any kind: functions, subagents, client tools. Default: none. */
   readonly tools?: readonly AgentTool[] | undefined;
-  /** The agent's own code at fixed points of a turn; it runs before the hooks of plugins. Default: none. */
+  /** User code that runs at fixed points of a turn, before the hooks of plugins. Default: none. */
   readonly hooks?: Hooks | undefined;
   /** Named bundles of hooks and tools, in the order in which their hooks run. Default: none. */
   readonly plugins?: readonly Plugin[] | undefined;
-  /** Limits of each turn. `maxSteps` is 10 if none is given. Default: 10 steps, nothing else. */
+  /** Limits of each turn. `maxSteps` is 10 if unset. Default: 10 steps, no other limit. */
   readonly budget?: Budget | undefined;
   /**
-   * The most tokens that one model call may generate. Default: 4,096 if a limit on tokens or cost binds, else the
+   * Maximum number of tokens that one model call may generate. Default: 4,096 if a limit on tokens or cost applies, otherwise the
    * model's own limit.
    */
   readonly maxOutputTokens?: number | undefined;
   /** Sampling temperature of the model, 0 or more. Default: the model's own. */
   readonly temperature?: number | undefined;
-  /** The form of every answer, as it is sent to the model; the answer is not checked. Default: text. See `output`. */
+  /** Response format, sent to the model; the answer is not validated. Default: text. See `output`. */
   readonly responseFormat?: ResponseFormat | undefined;
-  /** Attempts of one model call, the first included. Default 3. */
+  /** Attempts of one model call, including the first. Default 3. */
   readonly maxModelAttempts?: number | undefined;
-  /** After this many rounds in a row in which every call failed, the turn fails. Default 3. */
+  /** The turn fails after this many consecutive rounds in which every call failed. Default 3. */
   readonly maxConsecutiveToolFailures?: number | undefined;
-  /** Dollars per million tokens; takes precedence over the runtime's `prices` and the built-in ones. Default: none. */
+  /** Dollars per million tokens; overrides the runtime's `prices` and the built-in ones. Default: none. */
   readonly price?: Price | undefined;
   /** Chooses the messages that the model sees. Default `fullHistory()`: everything since the last compaction. */
   readonly history?: HistoryCompiler | undefined;
   /**
-   * Largest number of messages in the conversation: above it a `warning` event is emitted or, with `autoCompact`, the
-   * conversation is compacted. Default: unlimited.
+   * Maximum number of messages in the conversation. Above it the runtime emits a `warning` event or, with `autoCompact`, compacts
+   * the conversation. Default: unlimited.
    */
   readonly maxMessages?: number | undefined;
   /** Compacts the conversation when it has too many messages or fills the model's window. Default false. */
   readonly autoCompact?: boolean | AutoCompactOptions | undefined;
   /**
-   * Schema of the final answer. The model is asked for it and the answer is checked; one that does not fit is asked for
-   * once more, then the turn fails. The checked value, transforms applied, is `result.output`. Replaces
-   * `responseFormat`. Default: any text is an answer.
+   * Schema of the final answer. It is sent to the model and the answer is validated; an invalid answer is requested once more,
+   * then the turn fails. `result.output` is the validated value after transforms. Replaces `responseFormat`. Default: any text is
+   * an answer.
    */
   readonly output?: Schema | undefined;
-  /** Whether callers may bring tools of their own for one turn: `executeTurn(input, { clientTools })`. Default false. */
+  /** Whether callers may add their own tools for one turn: `executeTurn(input, { clientTools })`. Default false. */
   readonly clientTools?: boolean | undefined;
 }
 
-/** What an `output` schema gives; `Json` where there is none. */
+/** The output type of an `output` schema; `Json` without one. */
 export type OutputOf<Schema extends z.core.$ZodType> = z.core.$ZodType extends Schema ? Json : z.output<Schema>;
 
-/** An agent as code defines it, without state. Made by `defineAgent`. `Output`: what its `output` schema gives. */
+/** An agent's definition, without state. Created by `defineAgent`. `Output`: the type of its `output` schema. */
 export interface AgentDefinition<Output = unknown> {
   readonly name: string;
   readonly model: LanguageModel;
@@ -163,15 +163,15 @@ export interface AgentDefinition<Output = unknown> {
   readonly history: HistoryCompiler;
   readonly autoCompact: AutoCompact | null;
   readonly output: OutputSchema<Output> | null;
-  /** Whether a turn may have tools that its caller runs. */
+  /** Whether a turn may have tools that its caller executes. */
   readonly clientTools: boolean;
-  /** Name, and a hash of the parts that shape its behaviour: a turn that goes on under another hash emits a warning. */
+  /** Name, and a hash of the fields that affect behaviour: a turn that continues under another hash emits a warning. */
   readonly ref: DefinitionRef;
-  /** The parts that the hash covers, as the stores keep them. */
+  /** The fields that the hash covers, as stored. */
   readonly stored: StoredDefinition;
 }
 
-/** Whether `defineAgent` made it, in this copy of the package or another one. */
+/** Whether `defineAgent` of this or another copy of the package created the value. */
 export function isDefinition(value: unknown): value is AgentDefinition {
   if (typeof value !== "object" || value === null) return false;
   const { name, ref, tools, model } = value as Partial<Record<keyof AgentDefinition, unknown>>;
@@ -179,13 +179,13 @@ export function isDefinition(value: unknown): value is AgentDefinition {
   return hasMethods(tools, ["get", "definitions"]) && hasMethods(model, ["generate"]);
 }
 
-export const definitionRule: OptionRule = ruleOf("a definition, as defineAgent() makes it", isDefinition);
+export const definitionRule: OptionRule = ruleOf("a definition made by defineAgent()", isDefinition);
 
 /**
- * Checks that the runtime knows a child's definition: only then can the child run, also after a restart. Throws
- * `NotFoundError` for an unknown one, `InvalidInputError` for a value that is not a definition, or for a different
- * definition under a known name.
- * @param of The function that got it, for the message: `run.spawn()`.
+ * Checks that the runtime knows a child's definition; without it the child could not run, or not after a restart. Throws
+ * `NotFoundError` for an unknown definition, and `InvalidInputError` for any other value or for a different definition under a
+ * known name.
+ * @param of The called function, for the message: `run.spawn()`.
  */
 export function assertGiven(
   definitions: Pick<ReadonlyMap<string, AgentDefinition>, "get">,
@@ -193,9 +193,7 @@ export function assertGiven(
   of: string,
 ): asserts definition is AgentDefinition {
   if (!reading(of, () => isDefinition(definition))) {
-    throw new InvalidInputError(
-      `${of} takes a definition, as defineAgent() makes it, not ${describeValue(definition)}`,
-    );
+    throw new InvalidInputError(`${of} expects a definition made by defineAgent(), not ${describeValue(definition)}`);
   }
   const { name } = definition as AgentDefinition;
   const known = definitions.get(name);
@@ -203,12 +201,12 @@ export function assertGiven(
   const details = { definition: name };
   if (known) {
     throw new InvalidInputError(
-      `${of} was given another definition "${name}" than this runtime has; spawn the one that it was given, or give this one its own name`,
+      `${of}: this runtime has a different definition "${name}"; spawn that one, or rename this one`,
       { details },
     );
   }
   throw new NotFoundError(
-    `${of}: the definition "${name}" was not given to this runtime; name it in { agents: [...] } of createRuntime(), createAgent() or createAgentLoop()`,
+    `${of}: this runtime does not know the definition "${name}"; add it to { agents: [...] } of createRuntime(), createAgent() or createAgentLoop()`,
     { details },
   );
 }

@@ -8,20 +8,20 @@ import type { AgentDefinition, AgentOptions } from "./definition.ts";
 /** More than the context window of any model. */
 const MOST_BYTES = 1_000_000;
 
-const right = "a text, { file } with the path of a text file, or a function that gives a text";
+const right = "a text, { file } with the path of a text file, or a function that returns a text";
 
 /**
- * Instructions from any of their forms. A file is checked at once, so that a missing one is noticed at the start of the
- * process, and again at each read, since it may have changed. Throws `InvalidInputError`.
+ * Normalizes instructions. A file is checked immediately, so that a missing file is reported at startup, and again on each read
+ * because it may have changed. Throws `InvalidInputError`.
  */
 export function instructionsOf(agent: string, given: AgentOptions["instructions"]): AgentDefinition["instructions"] {
   if (given === undefined || typeof given === "string" || typeof given === "function") return given ?? "";
   const of = `agent "${agent}": instructions`;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw new InvalidInputError(`${of} are ${describeValue(given)}; they take ${right}`);
+    throw new InvalidInputError(`${of} are ${describeValue(given)}; expected ${right}`);
   }
   if (reading(of, () => !("file" in given) && Object.keys(given).length === 0)) {
-    throw new InvalidInputError(`${of} are an empty object; they take ${right}`);
+    throw new InvalidInputError(`${of} are an empty object; expected ${right}`);
   }
   const { file } = optionsOf<{ readonly file: string | URL }>(given, of, {
     rules: { file: ruleOf("the path of a text file", (value) => isText(value) || value instanceof URL) },
@@ -45,7 +45,7 @@ function isText(value: unknown): boolean {
   return typeof value === "string" && value.trim() !== "" && !value.includes("\0");
 }
 
-/** A relative path is relative to the working directory at the time of the definition. */
+/** A relative path is resolved against the working directory at definition time. */
 function pathOf(file: string | URL, of: string): string {
   if (typeof file === "string") return resolve(file);
   try {
@@ -59,8 +59,8 @@ function assertFile(path: string, of: string): void {
   const stats = statOf(path, of);
   if (!stats) throw new InvalidInputError(`${of}: there is no file "${path}"`, { details: { path } });
   if (!stats.isFile()) {
-    const what = stats.isDirectory() ? "a folder" : "no file";
-    throw new InvalidInputError(`${of}: "${path}" is ${what}; give the path of a text file`, { details: { path } });
+    const what = stats.isDirectory() ? "a folder" : "not a regular file";
+    throw new InvalidInputError(`${of}: "${path}" is ${what}; expected the path of a text file`, { details: { path } });
   }
   if (stats.size <= MOST_BYTES) return;
   throw new InvalidInputError(`${of}: "${path}" has ${stats.size} bytes; up to ${MOST_BYTES} are read`, {

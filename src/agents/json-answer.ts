@@ -1,4 +1,4 @@
-/** The tags that models put around their thoughts when the server leaves them in the text. */
+/** The tags around a model's thoughts if the server leaves them in the text. */
 const thoughtTags = [
   ["<think>", "</think>"],
   ["<thinking>", "</thinking>"],
@@ -9,18 +9,20 @@ const thoughtTags = [
   ["<|channel|>analysis", "<|end|>"],
 ] as const;
 
-/** The answer of gpt-oss begins behind these marks, where a server leaves them in the text. */
+/** The answer of gpt-oss starts after these markers if the server leaves them in the text. */
 const finalChannel = "<|channel|>final";
 const channelMarks = /<\|(?:start|channel|message|end|return)\|>/g;
 
-/** Characters that are searched for JSON beyond the length of the text: unclosed brackets are searched to its end. */
+/**
+ * How many characters beyond the text's length are searched for JSON: each unclosed bracket is searched to the end of the text.
+ */
 const MOST_SEARCHED = 1_000_000;
-/** At most this many JSON documents of one answer are tried, the last ones. */
+/** Maximum number of JSON documents that are tried per answer; the last ones are tried. */
 const MOST_DOCUMENTS = 16;
 
 /**
- * The JSON documents of an answer, the last one first. Thoughts are left out. A text that is JSON as a whole is the only document;
- * otherwise these are documents: what stands alone in a fenced block, and complete objects and lists in the rest.
+ * The JSON documents of an answer without thoughts, the last one first. If the text as a whole is JSON, it is the only document.
+ * Otherwise the documents are the contents of fenced blocks, and complete objects and lists in the rest.
  */
 export function jsonDocumentsIn(text: string): readonly unknown[] {
   const whole = valueOf(text) ?? valueOf(withoutThoughts(text));
@@ -42,7 +44,10 @@ function valueOf(text: string): { readonly value: unknown } | undefined {
   }
 }
 
-/** The text without its thoughts. Of a pair of tags one may be missing: a template has written the first, or the answer was cut. */
+/**
+ * The text without thoughts. One tag of a pair may be missing: the template has already written the opening tag, or the answer
+ * was cut off.
+ */
 function withoutThoughts(text: string): string {
   let rest = text;
   for (const [open, close] of thoughtTags) rest = withoutSections(rest, open, close);
@@ -50,7 +55,7 @@ function withoutThoughts(text: string): string {
   return (final < 0 ? rest : rest.slice(final + finalChannel.length)).replaceAll(channelMarks, "");
 }
 
-/** Tags count in any case of their letters. */
+/** Tags are matched case-insensitively. */
 function withoutSections(text: string, open: string, close: string): string {
   const searched = text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
   const [opening, closing] = [open.toLowerCase(), close.toLowerCase()];
@@ -60,13 +65,13 @@ function withoutSections(text: string, open: string, close: string): string {
     const start = searched.indexOf(opening, from);
     const end = searched.indexOf(closing, from);
     if (end < 0) return rest + text.slice(from, start < 0 ? text.length : start);
-    // Without an opening tag before it, all the text up to here are thoughts.
+    // Without an opening tag before it, all text up to the closing tag is thoughts.
     rest = start < 0 || start > end ? "" : rest + text.slice(from, start);
     from = end + close.length;
   }
 }
 
-/** The complete objects and lists in a text that is not JSON, in order; none of them lies within another. */
+/** The complete, non-nested objects and lists in a text that is not JSON, in order. */
 function containersIn(text: string): unknown[] {
   const found: unknown[] = [];
   let room = text.length + MOST_SEARCHED;
@@ -85,7 +90,7 @@ function nextBracket(text: string, from: number): number {
   return -1;
 }
 
-/** The index behind the bracket that closes the one at `start`, or -1. */
+/** The index after the bracket that closes the one at `start`, or -1. */
 function endOfContainer(text: string, start: number, room: number): number {
   let depth = 0;
   let isInString = false;

@@ -5,27 +5,27 @@ import type { Json, JsonObject } from "../state/index.ts";
 import { createRepair, writtenByZod } from "../tools/index.ts";
 import { jsonDocumentsIn } from "./json-answer.ts";
 
-/** The schema of an answer, ready for the model and for checking the answer. */
+/** The schema of an answer, prepared for the request and for validating the answer. */
 export interface OutputSchema<Output = unknown> {
-  /** As the definition gives it. */
+  /** The schema from the definition. */
   readonly jsonSchema: JsonObject;
-  /** As it is sent to the model: servers take only objects, so a root of another type is the member `value` of one. */
+  /** The schema sent to the model: servers accept only objects, so a root of another type is wrapped in an object as `value`. */
   readonly sentSchema: JsonObject;
-  /** Reads an answer. Runs the schema's own refinements and transforms; never rejects. */
+  /** Parses an answer, including the schema's refinements and transforms. Never rejects. */
   parse(text: string): Promise<ParsedOutput>;
-  /** Type only: what the checked answer is in the code that defines the agent. */
+  /** Type only: the parsed answer's type in the code that defines the agent. */
   readonly type?: Output;
 }
 
 export type ParsedOutput =
   | { readonly ok: true; readonly value: Json }
-  /** The mistakes, in words for the model. */
+  /** The mistakes, phrased for the model. */
   | { readonly ok: false; readonly issues: string };
 
-/** How many issues of one answer are reported. */
+/** Maximum number of issues reported per answer. */
 const ISSUES_TOLD = 5;
 
-/** Throws `InvalidInputError` when the schema has no JSON form. */
+/** Throws `InvalidInputError` if the schema cannot be expressed as JSON Schema. */
 export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSchema {
   let shape: JsonObject;
   try {
@@ -47,7 +47,7 @@ export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSc
   return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings) });
 }
 
-/** The last document of the answer that fits counts; otherwise the mistakes of the last one are reported. */
+/** The last valid document of the answer is used; if none is valid, the mistakes of the last one are reported. */
 async function parse(
   schema: z.core.$ZodType,
   text: string,
@@ -77,7 +77,7 @@ async function check(schema: z.core.$ZodType, given: unknown): Promise<ParsedOut
   }
 }
 
-/** The member that holds the root if it is not an object. */
+/** The member that contains a root that is not an object. */
 const WRAPPED = "value";
 
 function isWrapper(document: unknown): document is { readonly value: unknown } {
@@ -86,7 +86,10 @@ function isWrapper(document: unknown): document is { readonly value: unknown } {
   return names.length === 1 && names[0] === WRAPPED;
 }
 
-/** Definitions stay at the root, where references within the schema lead; a root that refers to itself becomes one of them. */
+/**
+ * Definitions stay at the root because references within the schema point there; a root that refers to itself becomes one of
+ * them.
+ */
 function wrapped({ $schema, $defs = {}, ...shape }: JsonObject): JsonObject {
   const definitions = { ...($defs as JsonObject), [ROOT]: shape };
   const moved = movedReferences(definitions) as JsonObject;
@@ -106,7 +109,7 @@ function wrapped({ $schema, $defs = {}, ...shape }: JsonObject): JsonObject {
 const ROOT = "__root";
 const ROOT_REFERENCE = `#/$defs/${ROOT}`;
 
-/** The schema with its references to the root, which is a definition now. */
+/** The schema with references to the root redirected to its definition. */
 function movedReferences(schema: Json): Json {
   if (Array.isArray(schema)) return schema.map(movedReferences);
   if (typeof schema !== "object" || schema === null) return schema;

@@ -24,31 +24,31 @@ import {
   definitionRule,
 } from "./definition.ts";
 
-/** What `subagent()` takes beside the definition. */
+/** Options of `subagent()` besides the definition. */
 export interface SubagentOptions<Schema extends z.core.$ZodObject = z.core.$ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */
   readonly name?: string | undefined;
-  /** What the subagent is good for, for the model. Default: that it takes tasks and returns its final answer. */
+  /** Description for the model of what the subagent can do. Default: that it performs tasks and returns its final answer. */
   readonly description?: string | undefined;
-  /** The arguments that the model gives. Default: `{ input: string }`. */
+  /** Schema of the arguments that the model generates. Default: `{ input: string }`. */
   readonly parameters?: Schema | undefined;
-  /** The child's prompt from those arguments. Default: `input`, or the arguments as JSON. */
+  /** Builds the child's prompt from the arguments. Default: `input`, or the arguments as JSON. */
   readonly input?: ((args: z.output<Schema>) => string) | undefined;
   /**
    * Limits of the child's whole life, in addition to those of its turns and of all its ancestors. Default: none of its
    * own.
    */
   readonly budget?: Budget | undefined;
-  /** Limits on how many children there are, how deep, and with which tools. Default: depth 3, nothing else. */
+  /** Limits on the depth, the number of children and their tools. Default: depth 3, no other limit. */
   readonly policy?: SubagentPolicy | undefined;
   /**
-   * `await`: the call waits for the child, whose answer is its result. `background`: the call returns the child's id at
-   * once; the child goes on, also after the turn, and its end is reported to the agent. Default `await`.
+   * `await`: the call waits for the child and returns its answer. `background`: the call returns the child's id immediately; the
+   * child continues, even after the turn, and its end is reported to the agent. Default `await`.
    */
   readonly mode?: "await" | "background" | undefined;
   /**
-   * What happens when a child in the background ends while no turn is open, or the open one makes no further model
-   * call. `keep`: the next turn sees the report. `wake`: the agent starts a turn. Default `keep`.
+   * What happens when a background child ends while no turn is open, or the open turn makes no further model call. `keep`: the
+   * next turn includes the report. `wake`: the agent starts a turn. Default `keep`.
    */
   readonly onEnd?: "keep" | "wake" | undefined;
 }
@@ -145,7 +145,7 @@ function backgroundOf(name: string, { mode = "await", onEnd }: SubagentOptions):
   if (mode === "background") return { onEnd: onEnd ?? "keep" };
   if (onEnd === undefined) return null;
   throw new InvalidInputError(
-    `subagent "${name}": onEnd is for children in the background; add mode: "background", or leave it out`,
+    `subagent "${name}": onEnd applies only to background children; add mode: "background", or remove onEnd`,
   );
 }
 
@@ -160,8 +160,8 @@ function defaultInput(args: Json): string {
 }
 
 /**
- * How many children of a tool run at a time. `undefined` if there is no limit, or if they run in the background, where one
- * too many is refused.
+ * How many children of a tool run at a time; further ones wait. `undefined` without a limit, or for background children, where a
+ * child above the limit is refused.
  */
 export function spawnLimitOf(tool: SubagentTool): SpawnLimit | undefined {
   if (tool.background || tool.policy.maxConcurrent === undefined) return undefined;
@@ -170,21 +170,20 @@ export function spawnLimitOf(tool: SubagentTool): SpawnLimit | undefined {
 
 /** The tools that a child may use. */
 export interface Grant {
-  /** Names of the tools it may use; `null` for all that its definition has. */
+  /** Names of the tools that the child may use; `null` for all tools of its definition. */
   readonly grantedTools: string[] | null;
-  /** Names of tools that it and all its descendants may not use. */
+  /** Names of the tools that the child and all its descendants may not use. */
   readonly deniedTools?: string[];
 }
 
 /**
- * The tools a child may use under this policy. Tools that its parent was denied stay denied: grants only get narrower
- * downwards.
+ * The tools that a child may use under this policy. Tools denied to its parent stay denied: grants only get narrower with depth.
  */
 export function grantOf(tool: Pick<SubagentTool, "definition" | "policy">, deniedAbove: readonly string[] = []): Grant {
   const { allowedTools, deniedTools = [] } = tool.policy;
   const { tools } = tool.definition.tools;
   const names = tools.map(({ name }) => name);
-  // Tools that reach only the agent's own context and subagents are withheld only by name.
+  // Tools that affect only the agent's own context or subagents are denied only by name.
   const withheld = tools.flatMap(({ name, kind }) =>
     !allowedTools || isOwnTool(kind) || allowedTools.includes(name) ? [] : [name],
   );

@@ -5,7 +5,7 @@ import { createToolRegistry } from "../tools/index.ts";
 import { collectDefinitions, modelOf, modelSummary, storedFrom } from "./define-agent.ts";
 import { type AgentDefinition, type AgentTool, definitionRule } from "./definition.ts";
 
-/** What `withModel()` takes beside the definition and its model. */
+/** Options of `withModel()` besides the definition and its model. */
 export interface WithModelOptions {
   /**
    * Models for subagents at any depth, by the name of their definition. Default: each subagent keeps its own model.
@@ -14,10 +14,11 @@ export interface WithModelOptions {
 }
 
 /**
- * A copy of a definition that asks another model; everything else stays: instructions, tools, hooks, limits. For tests of
- * an agent as it is defined, without its real model. Code that spawns a subagent has to be given the copy of it.
+ * Copies a definition with another model; instructions, tools, hooks and limits stay the same. For testing an agent without its
+ * real model. Code that spawns a subagent must use the subagent's copy.
  *
- * Throws `InvalidInputError` unless given a definition and a model, and for a subagent that the definition does not have.
+ * Throws `InvalidInputError` for a value that is not a definition or a model, and for subagents that the definition does not
+ * have.
  */
 export function withModel<Definition extends AgentDefinition>(
   definition: Definition,
@@ -26,7 +27,7 @@ export function withModel<Definition extends AgentDefinition>(
 ): Definition {
   definitionRule(definition, "withModel(): its definition");
   const { subagents = {} } = optionsOf<WithModelOptions>(given, "withModel()", {
-    rules: { subagents: recordRule("an object of models by the names of subagents", anyRule) },
+    rules: { subagents: recordRule("an object that maps names of subagents to models", anyRule) },
     instead: { agents: "subagents", models: "subagents" },
   });
   const names = [...collectDefinitions([definition]).keys()].filter((name) => name !== definition.name);
@@ -36,7 +37,7 @@ export function withModel<Definition extends AgentDefinition>(
     throw new InvalidInputError(`withModel(): agent "${definition.name}" has no subagent "${unknown}"; ${known}`);
   }
   const models = new Map([...Object.entries(subagents), [definition.name, model] as const]);
-  // One copy of each definition: a subagent that two others share stays shared.
+  // One copy per definition, so that a subagent shared by two others stays shared.
   const copies = new Map<AgentDefinition, AgentDefinition>();
   const copyOf = <Any extends AgentDefinition>(original: Any): Any => {
     const copy = copies.get(original) ?? copied(original, models.get(original.name), copyOf);

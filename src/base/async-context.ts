@@ -1,8 +1,8 @@
 import { AsyncResource } from "node:async_hooks";
 
 /**
- * An async context: the values that `AsyncLocalStorage` instances have in it. An `AsyncResource` captures it at a hundredth of
- * the price of `AsyncLocalStorage.snapshot()`, and every turn has one.
+ * An async context: the values of all `AsyncLocalStorage` instances. Every turn captures one; an `AsyncResource` does so at a
+ * hundredth of the cost of `AsyncLocalStorage.snapshot()`.
  */
 export class AsyncContext {
   readonly #resource = new AsyncResource("troupe.context");
@@ -19,7 +19,7 @@ export class AsyncContext {
 }
 
 /**
- * The context in which this package was imported, empty in an ordinary program. Work that serves several callers, or none,
- * runs in it.
+ * The context in which this package was imported, empty in an ordinary program. Work for several callers, or for none, runs in
+ * it.
  */
 export const processContext: AsyncContext = /* @__PURE__ */ AsyncContext.current();

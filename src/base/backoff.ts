@@ -2,16 +2,16 @@ import { InvalidInputError, TroupeError } from "../errors/index.ts";
 import type { Clock } from "./clock.ts";
 
 export interface BackoffOptions {
-  /** Longest wait after the first failure, in milliseconds. Default 500. */
+  /** Maximum wait after the first failure, in milliseconds. Default 500. */
   readonly baseMs?: number;
-  /** Longest wait of all, in milliseconds. Default 30,000. */
+  /** Maximum wait after any failure, in milliseconds. Default 30,000. */
   readonly capMs?: number;
 }
 
 /**
- * The wait after the `attempt`-th failure (from 1), in whole milliseconds: exponential with full jitter, that is anything
- * from 0 up to `min(capMs, baseMs * 2 ** (attempt - 1))`, so that clients that failed together do not come back together.
- * Pure: `random` in [0, 1) comes from the caller.
+ * The wait after the `attempt`-th failure (from 1), in whole milliseconds: exponential with full jitter, that is a value from 0
+ * to `min(capMs, baseMs * 2 ** (attempt - 1))`, so that clients that failed together do not retry together. Pure: the caller
+ * passes `random` in [0, 1).
  * @throws InvalidInputError for numbers outside these ranges.
  */
 export function backoffDelay(attempt: number, random: number, options: BackoffOptions = {}): number {
@@ -20,7 +20,7 @@ export function backoffDelay(attempt: number, random: number, options: BackoffOp
   check("random", random, random >= 0 && random < 1, "at least 0 and below 1");
   check("baseMs", baseMs, baseMs >= 0 && Number.isFinite(baseMs), "a finite number from 0");
   check("capMs", capMs, capMs >= 0 && Number.isFinite(capMs), "a finite number from 0");
-  // The exponent is bounded so that no attempt makes 0 * Infinity.
+  // The exponent is bounded so that the result cannot be 0 * Infinity.
   return Math.floor(random * Math.min(capMs, baseMs * 2 ** Math.min(attempt - 1, 64)));
 }
 
@@ -28,7 +28,7 @@ function check(name: string, value: number, isValid: boolean, expected: string):
   if (!isValid) throw new InvalidInputError(`${name} is ${value}; it must be ${expected}`);
 }
 
-/** Waits of `untilReached`, where no others are given. */
+/** Default waits of `untilReached`. */
 const REACHING = { baseMs: 200, capMs: 5_000 } as const;
 
 function isRetryable(error: unknown): boolean {
@@ -38,17 +38,17 @@ function isRetryable(error: unknown): boolean {
 export interface Tries {
   readonly clock: Clock;
   readonly random: () => number;
-  /** Its abort ends the tries. */
+  /** Aborting it ends the attempts. */
   readonly signal: AbortSignal;
-  /** Which errors are worth another try. Default: all that say so (`retryable`). */
+  /** Which errors are retried. Default: errors whose `retryable` is true. */
   readonly isTransient?: (error: unknown) => boolean;
-  /** Between the tries. Default: at most 200 ms after the first, at most 5,000. */
+  /** Waits between the attempts. Default: at most 200 ms after the first, at most 5,000. */
   readonly waits?: BackoffOptions;
 }
 
 /**
- * Asks stores or queues again and again while they cannot be reached; any other error is thrown at once. Rejects with the
- * signal's reason when it is aborted.
+ * Retries calls to stores or queues while they cannot be reached; any other error is thrown immediately. Rejects with the
+ * signal's reason when the signal is aborted.
  */
 export async function untilReached<T>(
   ask: () => Promise<T>,

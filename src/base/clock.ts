@@ -2,38 +2,38 @@ import { InvalidInputError } from "../errors/index.ts";
 import { abortable } from "./waiting.ts";
 
 /**
- * Time as a port: code that reads the time or waits takes a clock, so that tests can hand in theirs. A clock has two times:
- * wall time (`now`) for moments that people name, such as deadlines and stamps, and monotonic time (`elapsed`) for durations,
- * such as leases, working time and time-outs.
+ * Time as a port: code that reads the time or waits uses a clock, so that tests can pass their own. A clock has two times: wall
+ * time (`now`) for deadlines and timestamps, and monotonic time (`elapsed`) for durations such as leases, working time and
+ * time-outs.
  */
 export interface Clock {
-  /** Milliseconds since the epoch. It may jump, in both directions. */
+  /** Milliseconds since the epoch. May jump forwards and backwards. */
   now(): number;
   /**
-   * Whole milliseconds since a fixed moment. It never jumps nor goes back, even if the system's clock is set, and is the
-   * same for all processes of one boot of one machine.
+   * Whole milliseconds since a fixed moment. Never jumps or goes back, even if the system clock is set, and is the same for all
+   * processes of one machine until it is rebooted.
    */
   elapsed(): number;
   /**
-   * Calls back once, when `now()` has reached `at` (milliseconds since the epoch), never within this call. A time that has
-   * passed already is due at once. Returns a function that cancels the timer. A timer does not keep the process alive.
+   * Calls back once, when `now()` has reached `at` (milliseconds since the epoch), never synchronously. A time in the past is due
+   * immediately. Returns a function that cancels the timer. A timer does not keep the process alive.
    * @throws InvalidInputError when `at` is not a finite number.
    */
   setTimer(at: number, callback: () => void): () => void;
   /**
-   * As `setTimer`, when `ms` milliseconds have passed by `elapsed()`: setting the system's clock does not change it.
+   * As `setTimer`, but after `ms` milliseconds of `elapsed()`: setting the system clock does not affect it.
    * @throws InvalidInputError when `ms` is not a finite number.
    */
   setDelay(ms: number, callback: () => void): () => void;
   /**
-   * Resolves when `ms` milliseconds have passed by `elapsed()`, never at once. Rejects with the signal's reason when it
-   * aborts, and leaves no timer behind. As a timer, it does not keep the process alive.
+   * Resolves after `ms` milliseconds of `elapsed()`, never synchronously. Rejects with the signal's reason when the signal
+   * aborts, and then removes its timer. Like a timer, it does not keep the process alive.
    * @throws InvalidInputError (as a rejection) when `ms` is not a finite number.
    */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** `sleep()` made of `setDelay()`. */
+/** `sleep()` based on `setDelay()`. */
 export async function sleepOn(clock: Pick<Clock, "setDelay">, ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   const over = Promise.withResolvers<void>();
@@ -46,17 +46,17 @@ export async function sleepOn(clock: Pick<Clock, "setDelay">, ms: number, signal
 }
 
 /**
- * While timers wait the system's time is read at least this often, in milliseconds, so that a timer is at most this late
- * after the clock was set or the machine slept. It also keeps every wait far below the 2^31-1 ms that setTimeout takes.
+ * Maximum time between two readings of the system time while timers wait, in milliseconds: a timer is at most this late after the
+ * clock was set or the machine slept. It also keeps every wait far below setTimeout's limit of 2^31-1 ms.
  */
 export const clockTickMs = 100;
 
 /**
- * The system's clock. It owns one Node timer for all timers set on it.
+ * The system clock. Owns one Node timer, shared by all timers set on it.
  *
- * 1. A callback runs only when the clock shows its time or a later one, earlier times first.
- * 2. A callback that throws does not stop the others: its error is uncaught, the others still run.
- * 3. Nothing ticks while no timer waits.
+ * 1. A callback runs only when the clock has reached its time, earlier times first.
+ * 2. A callback that throws does not stop the others: its error becomes an uncaught exception.
+ * 3. Without timers no Node timer runs.
  */
 export function createSystemClock(): Clock {
   const timers = createTimerQueue();
@@ -72,7 +72,8 @@ export function createSystemClock(): Clock {
   }
 
   function tick(): void {
-    // Timers that a callback sets wait for the next tick, so that one that sets itself again does not block the event loop.
+    // Timers that a callback sets wait for the next tick, so that a callback that sets itself again does not block the event
+    // loop.
     const before = [timers.added, delays.added] as const;
     try {
       for (;;) {
@@ -138,12 +139,12 @@ let holders = 0;
 let handle: NodeJS.Timeout | undefined;
 
 /**
- * Keeps this process alive until the returned function is called. Timers of clocks do not, so a process with nothing to do
- * but wait for a time (the next attempt of a call) would end in the middle of its work.
+ * Keeps this process alive until the returned function is called. A clock's timers do not keep it alive, so a process that only
+ * waits (for the next attempt of a call) would exit in the middle of its work.
  */
 export function holdProcess(): () => void {
   holders += 1;
-  // One timer for good: a turn that holds the process would make and clear its own.
+  // One permanent timer, because every turn holds the process and would otherwise create and clear its own.
   handle ??= setInterval(() => undefined, LONGEST_INTERVAL_MS);
   if (holders === 1) handle.ref();
   let isHeld = true;
@@ -160,21 +161,21 @@ interface WaitingTimer {
   readonly at: number;
   readonly sequence: number;
   readonly callback: () => void;
-  /** Its place in the heap, -1 once it has left. */
+  /** Its index in the heap, -1 after removal. */
   place: number;
 }
 
 /**
- * A heap of timers in the order in which they are due; those of the same time in the order in which they were set. It
- * knows no clock. Adding and removing take logarithmic time, and a removed timer leaves nothing behind.
+ * A heap of timers ordered by due time; timers with the same time keep the order in which they were set. It does not use a clock.
+ * Adding and removing take logarithmic time, and a removed timer uses no memory.
  */
 export interface TimerQueue {
   readonly size: number;
-  /** When the first timer is due; undefined when there is none. */
+  /** When the first timer is due; `undefined` if the heap is empty. */
   nextAt(): number | undefined;
-  /** Returns a function that removes the timer; it does nothing once the timer ran or was removed. */
+  /** Returns a function that removes the timer; it does nothing after the timer ran or was removed. */
   add(at: number, callback: () => void): () => void;
-  /** How many timers were ever added, for `takeDue`. */
+  /** How many timers were added in total, for `takeDue`. */
   readonly added: number;
   /** Takes the first timer out if it is due at `now` and was among the first `addedBefore` timers (default: all). */
   takeDue(now: number, addedBefore?: number): (() => void) | undefined;

@@ -1,6 +1,6 @@
 const longestText = 64;
 
-/** A wrong value in a few words, for an error message: `the text "me"`, `NaN`, `a list`, `an object of class Map`. Never throws. */
+/** Describes a wrong value for an error message: `the text "me"`, `NaN`, `a list`, `an object of class Map`. Never throws. */
 export function describeValue(value: unknown): string {
   switch (typeof value) {
     case "string":

@@ -6,12 +6,12 @@ export function createId(prefix?: string): string {
   return prefix === undefined ? randomUUID() : `${prefix}_${randomUUID()}`;
 }
 
-/** The first 16 hexadecimal digits (64 bits) of the text's SHA-256: short enough for an id, the same in every process. */
+/** The first 16 hexadecimal digits (64 bits) of the text's SHA-256: short enough for an id, and the same in every process. */
 export function shortHash(text: string): string {
   return hash("sha256", text, "hex").slice(0, 16);
 }
 
-/** The short hash of a text that is known piece by piece. */
+/** The short hash of a text that arrives in chunks. */
 export class ShortHash {
   readonly #hash: Hash;
 
@@ -19,7 +19,7 @@ export class ShortHash {
     this.#hash = hash;
   }
 
-  /** The hash of the text so far and this piece. */
+  /** The hash of the text so far followed by this chunk. */
   with(piece: string): ShortHash {
     return new ShortHash(this.#hash.copy().update(piece));
   }
@@ -30,13 +30,13 @@ export class ShortHash {
 }
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$/;
-/** Ids serve as keys of records, where these two would reach an object's prototype. */
+/** Ids are used as object keys, where these two would access the prototype. */
 const reservedIds: ReadonlySet<string> = new Set(["constructor", "prototype"]);
 
 /**
- * Checks an id that a user chose: 1 to 128 characters out of letters, digits and `. _ @ -`, the first one a letter or
- * a digit. Such an id is safe in keys, paths and URLs.
- * @param kind What it names, for the message: "agentId".
+ * Checks an id that a user chose: 1 to 128 characters out of letters, digits and `. _ @ -`, starting with a letter or a digit.
+ * Such an id is safe in keys, paths and URLs.
+ * @param kind The name of the id in the message: "agentId".
  * @throws InvalidInputError
  */
 export function assertId(kind: string, value: unknown): asserts value is string {
@@ -47,7 +47,7 @@ export function assertId(kind: string, value: unknown): asserts value is string 
   const shown = JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value);
   throw new InvalidInputError(
     `${kind} ${shown} (length ${value.length}) is not a valid id: use 1 to 128 characters of A-Z a-z 0-9 . _ @ -, ` +
-      `beginning with a letter or a digit, and neither "constructor" nor "prototype"`,
+      `starting with a letter or a digit, but not "constructor" or "prototype"`,
     { details: { kind } },
   );
 }

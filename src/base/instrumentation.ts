@@ -1,20 +1,20 @@
 import { InvalidInputError } from "../errors/index.ts";
 
 /*
- * Fault points: places at which a crash test can strike. Every layer can mark one; tests and the chaos programs arm them.
- * An unarmed fault point costs one comparison.
+ * Fault points: locations in the code where crash tests inject a fault. Every layer can define them; tests and the chaos programs
+ * arm them. An unarmed fault point costs one comparison.
  *
  * 1. Nothing happens at a fault point unless `armFaultPoints` or the environment armed it.
- * 2. An armed fault strikes once, at its k-th hit since it was armed.
+ * 2. An armed fault triggers once, at its k-th hit since it was armed.
  */
 
-/** `kill` ends this process with SIGKILL, as a power cut would; a function runs in place and may throw. */
+/** `kill` ends this process with SIGKILL, like a power cut; a function is called synchronously and may throw. */
 export type FaultAction = "kill" | (() => void);
 
 export interface Fault {
   /** Name of the fault point: lower-case words with dots and dashes. */
   readonly name: string;
-  /** At which hit it strikes, from 1. */
+  /** The hit at which it triggers, from 1. */
   readonly hit: number;
   /** Default "kill". */
   readonly action?: FaultAction;
@@ -29,7 +29,7 @@ const specPattern = /^([a-z][a-z0-9.-]*):([1-9][0-9]{0,8})$/;
 
 let armed: readonly ArmedFault[] = [];
 
-/** Marks a place at which a test may strike. Its name says what has been done by then: "commit.acknowledged". */
+/** A location at which a test may inject a fault. Its name states what has been done before it: "commit.acknowledged". */
 export function faultPoint(name: string): void {
   if (armed.length > 0) strike(name);
 }
@@ -46,9 +46,9 @@ function strike(name: string): void {
 }
 
 /**
- * Arms faults in addition to those that are armed already: as values, or as text `name:k`, several separated by commas.
- * Returns a function that disarms them.
- * @throws InvalidInputError for a text or value of another form.
+ * Arms faults in addition to those already armed: as values, or as text `name:k`, several separated by commas. Returns a function
+ * that disarms them.
+ * @throws InvalidInputError for a text or value in another format.
  */
 export function armFaultPoints(spec: string | readonly Fault[]): () => void {
   const faults = typeof spec === "string" ? spec.split(",").map(parseFault) : spec;
@@ -72,27 +72,27 @@ function parseFault(text: string): Fault {
 const fromEnvironment = process.env["TROUPE_FAULT"];
 if (fromEnvironment !== undefined && fromEnvironment !== "") armFaultPoints(fromEnvironment);
 
-/** A span as it travels between processes: the headers of W3C Trace Context. */
+/** A span in the format in which it is sent between processes: the headers of W3C Trace Context. */
 export interface TraceHeaders {
   /** `00-<32 hex>-<16 hex>-<2 hex>`. */
   readonly traceparent: string;
-  /** Data of tracing systems beside the parent, as the W3C defines it; `undefined` if there is none. */
+  /** Vendor-specific tracing data as defined by the W3C; `undefined` if there is none. */
   readonly tracestate?: string | undefined;
 }
 
-/** The port to a tracing system, which telemetry implements. None of its methods may throw. */
+/** The port to a tracing system; the telemetry folder implements it. Its methods must not throw. */
 export interface TraceCarrier {
   /** The span that is active in the calling code, if there is one. */
   active(): TraceHeaders | undefined;
-  /** The span that this process made for a turn or a call of a tree, if it made one. */
+  /** The span that this process created for a turn or a call, if it created one. */
   spanOf(rootAgentId: string, id: string): TraceHeaders | undefined;
-  /** Runs code so that the spans it makes are children of this one. */
+  /** Runs code with this span as the parent of the spans it creates. */
   within<T>(headers: TraceHeaders, work: () => T): T;
 }
 
 let carriers: readonly TraceCarrier[] = [];
 
-/** Adds a carrier; earlier ones are asked first. Returns a function that removes it. */
+/** Adds a carrier; carriers added earlier take precedence. Returns a function that removes it. */
 export function carryTraces(carrier: TraceCarrier): () => void {
   carriers = [...carriers, carrier];
   return () => {
@@ -100,12 +100,12 @@ export function carryTraces(carrier: TraceCarrier): () => void {
   };
 }
 
-/** The span that is active here; `undefined` without a tracing system. */
+/** The active span; `undefined` without a tracing system. */
 export function activeTrace(): TraceHeaders | undefined {
   return firstOf((carrier) => carrier.active());
 }
 
-/** The span of the first of these ids (a call, then its turn) that was made in this process. */
+/** The span that this process created for the first of these ids that has one (a call, then its turn). */
 export function traceOf(rootAgentId: string, ids: readonly string[]): TraceHeaders | undefined {
   for (const id of ids) {
     const found = firstOf((carrier) => carrier.spanOf(rootAgentId, id));
@@ -114,7 +114,7 @@ export function traceOf(rootAgentId: string, ids: readonly string[]): TraceHeade
   return undefined;
 }
 
-/** Runs code under a span, if there is one and a tracing system is registered. */
+/** Runs code under a span if there is one and a tracing system is registered. */
 export function withinTrace<T>(headers: TraceHeaders | undefined, work: () => T): T {
   const [carrier] = carriers;
   return headers && carrier ? carrier.within(headers, work) : work();

@@ -4,11 +4,11 @@ import { describeValue } from "./describe-value.ts";
 import { assertId } from "./ids.ts";
 import type { OptionRule } from "./options.ts";
 
-/** A rule that lets pass what fits; `takes` says in words what that is. */
+/** A rule that accepts the values for which `fits` returns true; `takes` describes them in the error message. */
 export function ruleOf(takes: string, fits: (value: unknown) => boolean): OptionRule {
   return (value, where) => {
     if (fits(value)) return value;
-    throw new InvalidInputError(`${where} is ${describeValue(value)}; it takes ${takes}`);
+    throw new InvalidInputError(`${where} is ${describeValue(value)}; expected ${takes}`);
   };
 }
 
@@ -20,13 +20,13 @@ export const flagRule: OptionRule = ruleOf("true or false", (value) => typeof va
 export const textRule: OptionRule = ruleOf("a text", (value) => typeof value === "string");
 
 export const nameRule: OptionRule = ruleOf(
-  "a text that is not empty",
+  "a non-empty text",
   (value) => typeof value === "string" && value.trim() !== "",
 );
 
 export const functionRule: OptionRule = ruleOf("a function", (value) => typeof value === "function");
 
-/** Of another realm or another library too: what is called of it counts. */
+/** Also accepts signals of other realms and libraries: only the used members matter. */
 export const signalRule: OptionRule = ruleOf(
   "an AbortSignal (the signal of an AbortController, not the controller)",
   (value) =>
@@ -37,7 +37,7 @@ const clockMethods = ["now", "elapsed", "setTimer", "setDelay", "sleep"] as cons
 
 export const clockRule: OptionRule = portRule("a clock", clockMethods);
 
-/** An object of which these methods are called; `takes` says in words which one. */
+/** An object with these methods; `takes` describes it in the error message. */
 export function portRule(takes: string, methods: readonly string[]): OptionRule {
   return ruleOf(`${takes}, with ${methods.map((name) => `${name}()`).join(", ")}`, (value) =>
     hasMethods(value, methods),
@@ -51,7 +51,7 @@ export function hasMethods(value: unknown, methods: readonly string[]): value is
 
 const LONGEST_NAME = 1_000;
 
-/** The name of a port, a model or a provider: it is journalled. */
+/** The name of a port, a model or a provider; it is journalled. */
 export const portNameRule: OptionRule = ruleOf(
   `a name, a text of 1 to ${LONGEST_NAME} characters`,
   (value) => typeof value === "string" && value.trim() !== "" && value.length <= LONGEST_NAME,
@@ -72,10 +72,10 @@ export function oneOfRule(...values: readonly string[]): OptionRule {
   );
 }
 
-/** An array may have a length of billions and not one member. */
+/** An array may have a length of billions without having a member. */
 const mostMembers = 100_000;
 
-/** A list, as a copy of its own; each member by its rule. */
+/** A copy of a list; each member is checked by its rule. */
 export function listRule(takes: string, member: OptionRule): OptionRule {
   const isList = ruleOf(takes, (value) => Array.isArray(value) && value.length <= mostMembers);
   return (value, where) => {
@@ -84,7 +84,7 @@ export function listRule(takes: string, member: OptionRule): OptionRule {
   };
 }
 
-/** An object with names of the caller's own, as a copy; each value by its rule. */
+/** A copy of an object with arbitrary keys; each value is checked by its rule. */
 export function recordRule(takes: string, member: OptionRule): OptionRule {
   const isRecord = ruleOf(
     takes,
@@ -98,7 +98,7 @@ export function recordRule(takes: string, member: OptionRule): OptionRule {
   };
 }
 
-/** An id that its user chooses. */
+/** An id that the user chooses. */
 export const idRule: OptionRule = (value, where) => {
   assertId(where, value);
   return value;

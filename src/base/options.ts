@@ -3,42 +3,42 @@ import { describeValue } from "./describe-value.ts";
 import { wordsOfThrown } from "./thrown.ts";
 
 /**
- * Checks the value of one option and returns the value to use: the same one, or a copy of it. Throws an `InvalidInputError`
- * whose message begins with `where`. It is not called for `undefined`, unless the option is needed.
+ * Checks the value of one option and returns the value to use: the same one, or a copy. Throws an `InvalidInputError` whose
+ * message begins with `where`. It is called for `undefined` only if the option is required.
  */
 export type OptionRule = (value: unknown, where: string) => unknown;
 
 /** The options of a public function. */
 export interface OptionsSchema<Options extends object> {
   readonly rules: { readonly [Name in keyof Options]-?: OptionRule };
-  /** Options that must be given. */
+  /** Options that are required. */
   readonly needed?: readonly (keyof Options & string)[] | undefined;
-  /** The right option for names that people bring from other libraries: `{ systemPrompt: "instructions" }`. */
+  /** Maps option names that people know from other libraries to the right ones: `{ systemPrompt: "instructions" }`. */
   readonly instead?: Readonly<Record<string, string>> | undefined;
   /**
-   * The options may be an instance of the caller's class, whose methods are called: other fields are ignored, unless their
-   * names are misspelt options. Default false.
+   * Accepts an instance of the caller's class, whose methods are called: fields that are not options are ignored, unless they
+   * look like misspelt options. Default false.
    */
   readonly takesOwnFields?: boolean | undefined;
 }
 
 /**
- * Checks all options of a public function before anything is done with them: unknown names are refused with the nearest
- * right one, each value by its rule. Returns a new frozen object; each option is read once, so that the value that was
- * checked is the value that is used.
- * @param of The function as its caller writes it: `executeTurn()`.
+ * Checks all options of a public function before anything else: each value by its rule; an unknown name is refused with the
+ * nearest valid one. Returns a new frozen object; each option is read once, so that the value that was checked is the value that
+ * is used.
+ * @param of The function as the caller writes it: `executeTurn()`.
  * @throws InvalidInputError
  */
 export function optionsOf<Options extends object>(given: unknown, of: string, schema: OptionsSchema<Options>): Options {
   return readOptions<Options>(given, `${of}: `, of, schema);
 }
 
-/** The rule of an option that has options itself. */
+/** The rule of an option whose value is an options object. */
 export function optionsRule<Options extends object>(schema: OptionsSchema<Options>): OptionRule {
   return (value, where) => readOptions(value, `${where}.`, where, schema);
 }
 
-/** The options that have a rule among `rules`: the part of a composed set of options that another function takes. */
+/** The options that have a rule among `rules`, out of the options of a function that passes them on. */
 export function optionsIn<Options extends object, Name extends keyof Options>(
   options: Options,
   rules: Readonly<Record<Name, OptionRule>>,
@@ -47,7 +47,7 @@ export function optionsIn<Options extends object, Name extends keyof Options>(
   return Object.fromEntries(names.map((name) => [name, options[name]])) as Pick<Options, Name>;
 }
 
-/** Runs code that reads a caller's value; other errors that it throws become an `InvalidInputError`. */
+/** Runs code that reads a caller's value; other errors than ours become an `InvalidInputError`. */
 export function reading<T>(where: string, work: () => T): T {
   try {
     return work();
@@ -64,7 +64,7 @@ function readOptions<Options extends object>(
   { rules, needed = [], instead, takesOwnFields = false }: OptionsSchema<Options>,
 ): Options {
   const names = Object.keys(rules) as (keyof Options & string)[];
-  reading(`${of}: what it was given`, () => {
+  reading(`${of}: the options`, () => {
     if (takesOwnFields && isInstance(given)) return;
     assertKnownOptions(given, { of, names, instead, takesOwnFields });
     if (isInstance(given)) throw noOptions(of, names, describeValue(given));
@@ -82,7 +82,7 @@ function readOptions<Options extends object>(
   return Object.freeze(options) as Options;
 }
 
-/** Dates, maps, lists and promises hold no options. */
+/** Dates, maps, lists and promises cannot contain options. */
 function isInstance(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -91,8 +91,8 @@ function isInstance(value: unknown): boolean {
 }
 
 /**
- * Refuses anything but a plain object, and unknown names, with the nearest right one: a misspelt option would be ignored
- * without a word. `undefined` means no options.
+ * Refuses values other than plain objects. Refuses unknown names with the nearest valid one, since a misspelt option would be
+ * ignored silently. `undefined` means no options.
  * @throws InvalidInputError
  */
 export function assertKnownOptions(
@@ -109,7 +109,7 @@ export function assertKnownOptions(
 ): void {
   if (given === undefined) return;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    // The text may be an address with a password.
+    // A text may be an address that contains a password.
     throw noOptions(of, names, typeof given === "string" ? "a text" : describeValue(given));
   }
   for (const name of Object.keys(given)) {
@@ -124,16 +124,16 @@ export function assertKnownOptions(
 }
 
 function noOptions(of: string, names: readonly string[], given: string): InvalidInputError {
-  return new InvalidInputError(`${of} takes its options as an object { ${names.join(", ")} }, not ${given}`);
+  return new InvalidInputError(`${of} expects its options as an object { ${names.join(", ")} }, not ${given}`);
 }
 
-/** The known name that was most likely meant: at most two letters off, ignoring case; else undefined. */
+/** The known name that was most likely meant: at most two letters differ, ignoring case; otherwise `undefined`. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const [best] = nearestNames(name, known);
   return best && best.distance <= Math.min(2, Math.floor(name.length / 2)) ? best.name : undefined;
 }
 
-/** The known names, the closest to `name` first; equally close ones in the order given. */
+/** The known names, closest to `name` first; equally close ones in the given order. */
 export function nearestNames(name: string, known: readonly string[]): readonly { name: string; distance: number }[] {
   const meant = name.slice(0, longestName).toLowerCase();
   return known
@@ -141,7 +141,7 @@ export function nearestNames(name: string, known: readonly string[]): readonly {
     .toSorted((one, other) => one.distance - other.distance);
 }
 
-/** Of longer names only the beginning is compared: the time grows with the square of the length. */
+/** Only the beginning of longer names is compared, because the time grows with the square of the length. */
 const longestName = 65;
 
 /** Levenshtein distance. */

@@ -5,12 +5,12 @@ import { wordsOfThrown } from "./thrown.ts";
 /** Levels of arrays and objects that a value may have by default. */
 export const maxJsonDepth = 200;
 
-/** Any JSON value. Everything in the journal is one. */
+/** Any JSON value. All values in the journal are JSON. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 export type Path = readonly (string | number)[];
 
-/** The first place of a value that is not plain JSON. */
+/** The first path in a value that is not plain JSON. */
 export interface NotJson {
   readonly path: Path;
   readonly message: string;
@@ -21,14 +21,14 @@ export type ToJson = { readonly ok: true; readonly json: Json } | { readonly ok:
 export interface JsonBounds {
   /** Levels of arrays and objects. Default 200. */
   readonly maxDepth?: number | undefined;
-  /** Characters of all texts and keys together, with one for every other value. Default 16 Mi (2^24). */
+  /** Characters of all texts and keys together; every other value counts as one. Default 16 Mi (2^24). */
   readonly maxSize?: number | undefined;
 }
 
 /**
- * Copies a value as plain JSON, or names the first place that is none. Members that are `undefined` are left out, as JSON
- * does; dates, maps, class instances, functions, bigints and numbers that are not finite are refused, and so are accessors
- * and proxies that throw.
+ * Copies a value as plain JSON, or returns the first path that is not plain JSON. Members that are `undefined` are left out, as
+ * in JSON; dates, maps, class instances, functions, bigints and numbers that are not finite are refused, and so are accessors and
+ * proxies that throw.
  */
 export function toJson(value: unknown, bounds: JsonBounds = {}): ToJson {
   const copier = new Copier(bounds);
@@ -39,7 +39,7 @@ export function toJson(value: unknown, bounds: JsonBounds = {}): ToJson {
   }
 }
 
-/** A copy for user code, which may change it: the journalled value stays as it is. */
+/** A copy for user code, which may change it without changing the journalled value. */
 export function copyOfJson(json: Json): Json {
   return new Copier({ maxSize: Number.POSITIVE_INFINITY }).copy(json);
 }
@@ -60,7 +60,7 @@ export function renderPath(path: Path): string {
 const longestPath = 300;
 const defaultSize = 2 ** 24;
 
-/** Copies one value. All levels share one array for the path: a large value must not cost an array per member. */
+/** Copies one value. All levels share one array for the path, because an array per member would be slow for large values. */
 class Copier {
   readonly #path: (string | number)[] = [];
   readonly #maxDepth: number;
@@ -95,7 +95,7 @@ class Copier {
   }
 
   #list(list: readonly unknown[]): Json {
-    // An array may have a length of billions and not one member.
+    // An array may have a length of billions without having a member.
     this.#take(list.length);
     return Array.from(list, (member, index) => {
       this.#path.push(index);
@@ -134,12 +134,11 @@ export interface ParseJsonOptions {
 }
 
 /**
- * Whether a JSON text may have more than `most` values: members, items, and the containers themselves. Looks at the text
- * alone, so that a text of millions of empty lists is refused before it is parsed. For a text that is not valid JSON the
- * result has no meaning.
+ * Whether a JSON text contains more than `most` values: members, items, and the containers themselves. Scans only the text, so
+ * that a text of millions of empty lists is refused before it is parsed. For invalid JSON the result is meaningless.
  */
 export function hasMoreValues(text: string, most: number): boolean {
-  // A value is the root, the first one in a container, or comes after a comma.
+  // A value is the root, the first value in a container, or follows a comma.
   let values = 1;
   for (let at = 0; at < text.length; at += 1) {
     const sign = text.charCodeAt(at);
@@ -152,7 +151,7 @@ export function hasMoreValues(text: string, most: number): boolean {
 
 const [quote, comma, openingBracket, openingBrace, backslash] = [0x22, 0x2c, 0x5b, 0x7b, 0x5c];
 
-/** The place of the quote that ends a string; the length of the text if none does. */
+/** The index of the quote that ends a string; the length of the text if the string does not end. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let first = end;
@@ -164,7 +163,7 @@ function endOfString(text: string, start: number): number {
 
 const unsafeKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** An array or object to look at, with the path to it. */
+/** An array or object that is still to be checked, with its path. */
 interface Visit {
   readonly container: object;
   readonly depth: number;
@@ -173,8 +172,8 @@ interface Visit {
 }
 
 /**
- * Parses JSON from outside: bounded in size and depth, and without keys that reach an object's prototype.
- * Error messages name the place, never the content.
+ * Parses JSON from outside: bounded in size and depth, and without keys that access an object's prototype.
+ * Error messages contain the path, never the content.
  * @throws InvalidInputError
  */
 export function parseJson(text: string, options: ParseJsonOptions = {}): unknown {
@@ -187,7 +186,7 @@ export function parseJson(text: string, options: ParseJsonOptions = {}): unknown
   try {
     value = JSON.parse(text);
   } catch (error) {
-    // The engine's own message quotes the text, which may hold a secret.
+    // The engine's message quotes the text, which may contain a secret.
     const position = error instanceof Error ? /position \d+/.exec(error.message) : null;
     throw new InvalidInputError(`${what} is not valid JSON${position === null ? "" : ` (at ${position[0]})`}`);
   }
@@ -195,7 +194,7 @@ export function parseJson(text: string, options: ParseJsonOptions = {}): unknown
   return value;
 }
 
-/** Uses no recursion, as the depth is not known to be bounded yet. */
+/** Without recursion, because the depth is not known to be bounded yet. */
 function inspect(root: object, maxDepth: number, what: string): void {
   const stack: Visit[] = [{ container: root, depth: 1, key: "$", parent: undefined }];
   for (let visit = stack.pop(); visit !== undefined; visit = stack.pop()) {
@@ -220,9 +219,9 @@ function pathOf(visit: Visit): string {
 }
 
 /**
- * JSON with sorted keys and no spaces, for hashes: equal values give equal texts, independent of the order in which their
- * members were added. Members that are undefined are left out, as JSON does.
- * @throws InvalidInputError for other values than JSON (dates, functions, NaN, cycles) and below depth 200.
+ * JSON with sorted keys and no spaces, for hashes: equal values have equal texts, independent of the order in which their members
+ * were added. Members that are `undefined` are left out, as in JSON.
+ * @throws InvalidInputError for values that are not JSON (dates, functions, NaN, cycles) and below depth 200.
  */
 export function stableStringify(value: unknown): string {
   return stringifyAt(value, 1);
@@ -248,7 +247,7 @@ function stringifyAt(value: unknown, depth: number): string {
   return `{${members.join(",")}}`;
 }
 
-/** The same type, read-only at every level. `Json` is read-only already, and is a recursive type that mapping would not end on. */
+/** The same type, read-only at every level. `Json` is already read-only, and mapping a recursive type would not terminate. */
 export type DeepReadonly<T> = [Json] extends [T] ? T : ReadonlyMembers<T>;
 
 type ReadonlyMembers<T> = T extends (...args: never[]) => unknown
@@ -258,16 +257,16 @@ type ReadonlyMembers<T> = T extends (...args: never[]) => unknown
     : T;
 
 /**
- * Freezes a plain value and everything in it, in place, and returns it. A frozen object is not looked into again, so that
- * freezing twice costs nothing. Pass only values that our own code made: neither an object that other code may still
- * change, nor one that was frozen on the outside only (`Object.freeze`).
+ * Deeply freezes a plain value in place and returns it. A frozen object is not visited again, so freezing twice costs nothing.
+ * Pass only values that our own code created: neither objects that other code may still change, nor objects that are only
+ * shallowly frozen (`Object.freeze`).
  */
 export function deepFreeze<T>(value: T): DeepReadonly<T> {
   if (typeof value === "object" && value !== null) freezeAll(value);
   return value as DeepReadonly<T>;
 }
 
-/** Every entry and message passes here; a list of its members would double the price, and plain values inherit none. */
+/** Every entry and message is frozen here. A list of its members would double the cost, and plain values inherit no members. */
 function freezeAll(value: object): void {
   if (!Object.isExtensible(value) && Object.isFrozen(value)) return;
   Object.freeze(value);
@@ -285,9 +284,9 @@ function freezeMember(member: unknown): void {
 const changing = ["push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill", "copyWithin"] as const;
 
 /**
- * Makes frozen lists whose errors say why they cannot be changed and what to do instead; those of a frozen array speak of
- * properties. The list is a copy; its members are not frozen here. Otherwise (JSON, spread, `structuredClone`, comparisons)
- * it is an array.
+ * Creates frozen lists whose errors explain why they cannot be changed and what to do instead; the errors of a frozen array only
+ * mention properties. The list is a copy; its members are not frozen here. In all other respects (JSON, spread,
+ * `structuredClone`, comparisons) it is an array.
  * @param hint A sentence without its full stop: "draft.messages is read-only: use draft.add(…)".
  */
 export function readOnlyLists(hint: string): <T>(members: readonly T[]) => readonly T[] {
@@ -298,13 +297,13 @@ export function readOnlyLists(hint: string): <T>(members: readonly T[]) => reado
     };
     refusals[method] = { value: refuse };
   }
-  // Own methods rather than a subclass: engines spread and iterate fast only over arrays with the ordinary prototype.
+  // Own methods instead of a subclass: engines spread and iterate quickly only over arrays with the ordinary prototype.
   return (members) => Object.freeze(Object.defineProperties(members.slice(), refusals));
 }
 
 const refusedChange = /^Cannot (?:assign to read only|add|delete|define|redefine) property|is not extensible$/;
 
-/** Whether code tried to change something frozen. JavaScript names the property, but not what would be right. */
+/** Whether code tried to change a frozen value. JavaScript's message names the property, but not the right alternative. */
 export function isRefusedChange(error: unknown): boolean {
   return error instanceof TypeError && refusedChange.test(error.message);
 }

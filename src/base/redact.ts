@@ -3,40 +3,40 @@ import { anyRule, flagRule, listRule, recordRule, ruleOf } from "./option-rules.
 import { type OptionsSchema, optionsOf } from "./options.ts";
 import { maxJsonDepth } from "./plain-values.ts";
 
-/** Shown in place of a secret. */
+/** Replaces a secret. */
 export const redactedText = "[redacted]";
 
 /** What `createRedactor()` takes. */
 export interface RedactorOptions {
   /**
-   * Texts that must not be shown, each of at least 4 characters. Also found escaped as in JSON, YAML or URLs, to any
-   * depth. Default: none.
+   * Texts to redact, each of at least 4 characters. Also found when escaped as in JSON, YAML or URLs, to any depth. Default:
+   * none.
    */
   readonly secrets?: readonly string[] | undefined;
   /**
-   * Shapes of secrets, in addition to the built-in ones. The whole match is redacted, or its group `secret` if it has
-   * one. They run over texts from outside: give patterns that cannot backtrack for long. Default: none.
+   * Patterns of secrets, in addition to the built-in ones. The whole match is redacted, or only its group `secret` if it has one.
+   * They run on texts from outside: avoid patterns that can backtrack for long. Default: none.
    */
   readonly patterns?: readonly RegExp[] | undefined;
   /**
-   * Values of at least 8 characters are secrets where the variable's name says so: KEY, TOKEN, SECRET, PASSWORD,
-   * PASSPHRASE, CREDENTIAL. Default `process.env`, read once; `{}` for none.
+   * Environment variables. Values of at least 8 characters are secrets if the variable's name contains KEY, TOKEN, SECRET,
+   * PASSWORD, PASSPHRASE or CREDENTIAL. Default `process.env`, read once; `{}` for none.
    */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Whether the built-in shapes are redacted. Default true; false where a text that only looks like a secret must stay. */
+  /** Whether built-in patterns are redacted. Default true; set false to keep texts that only look like secrets. */
   readonly shapes?: boolean | undefined;
 }
 
-/** Takes secrets out of texts and values. Redacting twice changes nothing more. */
+/** Removes secrets from texts and values. Redacting twice has no further effect. */
 export interface Redactor {
-  /** The text without secrets; the same string when it has none. */
+  /** The text without secrets; the same string if it contains none. */
   text(text: string): string;
   /**
-   * A copy without secrets, in keys and values, however deep; the value of a key such as `password` is redacted whole.
-   * Errors become `{ name, message, cause? }`; values nested deeper than 200 become a note.
+   * A copy without secrets in keys and values at any depth; the value of a key such as `password` is redacted completely. Errors
+   * become `{ name, message, cause? }`; values nested deeper than 200 become a note.
    */
   value(value: unknown): unknown;
-  /** The message of what was thrown, without secrets. */
+  /** The message of a thrown value, without secrets. */
   message(thrown: unknown): string;
 }
 
@@ -44,7 +44,7 @@ const shortestSecret = 4;
 const shortestVariable = 8;
 const secretVariable = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i;
 
-/** Secrets take any value here: the message of a rule would show them. */
+/** The rule for secrets accepts any value, because its error message would contain the secret. */
 const redactorOptionsSchema: OptionsSchema<RedactorOptions> = {
   rules: {
     secrets: listRule("a list of texts", anyRule),
@@ -61,9 +61,9 @@ const redactorOptionsSchema: OptionsSchema<RedactorOptions> = {
 };
 
 /**
- * Makes a redactor. Known secrets are found anywhere; shapes (bearer tokens, `sk-` and other provider keys,
- * JWTs, passwords in URLs, `password=`, authorization headers, private keys) are found in time linear in the text.
- * @throws InvalidInputError for a secret of less than 4 characters: ordinary words would vanish with it.
+ * Creates a redactor. Known secrets are found in any position; patterns (bearer tokens, `sk-` and other provider keys, JWTs,
+ * passwords in URLs, `password=`, authorization headers, private keys) are found in time linear in the text.
+ * @throws InvalidInputError for a secret of less than 4 characters, because it would also redact ordinary words.
  */
 export function createRedactor(given?: RedactorOptions): Redactor {
   const options = optionsOf<RedactorOptions>(given, "createRedactor()", redactorOptionsSchema);
@@ -154,9 +154,9 @@ function merged(places: TextSpan[]): TextSpan[] {
 }
 
 /*
- * The shapes of secrets in texts from outside. Every pattern is linear in the text: an unbounded quantifier is followed by
- * nothing that could fail, or is entered once per run of its characters (lookbehind); all others are bounded. Each keeps
- * what tells a reader which secret it was, and names the rest `secret`.
+ * The patterns of secrets in texts from outside. Every pattern is linear in the text: an unbounded quantifier is followed by
+ * nothing that could fail, or is entered once per run of its characters (lookbehind); all others are bounded. Each keeps the text
+ * that identifies the secret, and captures the rest as `secret`.
  */
 
 /** A key before a value: `password=`, `"password": `, `\"password\":` within JSON. */
@@ -170,22 +170,22 @@ const passwordNames =
 const everydayNames = "secret|token|credentials?";
 const headerNames = "(?:proxy-)?authorization|x-api-key|api-key|x-auth-token|(?:set-)?cookie";
 
-/** A quote within it is escaped. Quotes that are escaped themselves are plain in another reading of the text. */
+/** A quote within the value is escaped. Quotes that are themselves escaped are plain in another decoding of the text. */
 const quoted = `(?<mark>["'])(?!\\[redacted\\])(?<secret>(?:\\\\[^\\n]|(?!\\k<mark>)[^\\n\\\\])+)`;
 const unquoted = `(?!\\[redacted\\])(?<secret>[^\\s"'&,;)}\\]\\\\]+)`;
 
-/** Built-in shapes of secrets; for texts, not for structured values. */
+/** Built-in patterns of secrets; for texts, not for structured values. */
 export const secretPatterns: readonly RegExp[] = [
-  // Bearer tokens: with a digit, or too long for a word that follows "bearer" in a sentence.
+  // Bearer tokens: with a digit, or too long to be a word that follows "bearer" in a sentence.
   /\b(?:bearer|basic)\s{1,8}(?=[^\d\s]{0,64}\d|\S{20})(?<secret>[\w.~+/=-]{6,})/i,
-  // Keys with the prefix of their provider.
+  // Keys with a provider's prefix.
   /(?<![\w-])sk-(?=[a-z_-]{0,64}\d|[\w-]{20})[\w-]{8,}/i,
   /(?<![\w-])(?:[sr]k_(?:live|test)_|gh[opusr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza)[\w-]{10,}/,
   // JSON web tokens.
   /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/,
   // User and password in a URL.
   /:\/\/(?<secret>[^\s/@:"'<>]{0,256}:[^\s/"'<>]{1,512})@/,
-  // Header lines hold more than one word; the rest of the line goes.
+  // A header value may have several words; the rest of the line is redacted.
   new RegExp(
     `${keyed(headerNames, "[:=]")}\\\\{0,3}["']?(?![\\s"'\\\\]{0,8}\\[redacted\\])(?<secret>[^"'\\r\\n]+)`,
     "i",
@@ -194,7 +194,7 @@ export const secretPatterns: readonly RegExp[] = [
   new RegExp(keyed(passwordNames, "[:=]") + unquoted, "i"),
   new RegExp(`(?<![a-z])${keyed(everydayNames, "=")}${unquoted}`, "i"),
   new RegExp(`(?<key>["'])(?:${everydayNames})\\\\{0,3}\\k<key>\\s{0,4}:\\s{0,4}${quoted}`, "i"),
-  // Private keys, up to their end line or to the point at which the text was cut.
+  // Private keys, up to their end line or to the end of a truncated text.
   /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?<secret>[^-]+)/,
 ];
 
@@ -206,7 +206,7 @@ export function isSecretName(name: string): boolean {
   return name.length <= 200 && secretName.test(name.toLowerCase().replaceAll(/[^a-z]/g, ""));
 }
 
-/** Where a secret was found in a text, however escaped. */
+/** The position of a secret in a text, in any escaping. */
 export interface SecretSpan {
   readonly from: number;
   readonly to: number;
@@ -214,22 +214,22 @@ export interface SecretSpan {
   readonly secret: number;
 }
 
-/** A text with some layers of escaping taken away. */
+/** A text after some layers of unescaping. */
 export interface Reading {
   readonly text: string;
-  /** The place in the original text. */
+  /** The position in the original text. */
   readonly placeOf: (index: number) => number;
 }
 
 /**
- * Most readings of one text. A layer of JSON halves the backslashes at a place, one of a URL takes a `25` away, so honest
- * texts need a few; a bound is needed since escapes can be written that lose one character at a time.
+ * Maximum number of decodings of one text. A layer of JSON halves the backslashes at a position, and a layer of a URL removes a
+ * `25`, so honest texts need few; the bound exists because escapes can be constructed that lose one character at a time.
  */
 const mostReadings = 24;
 
 /**
- * The text as it is, and all texts that taking layers of escaping away makes of it, those with few layers first. JSON is
- * put into JSON, into YAML and into URLs, to any depth, and each layer writes a secret differently.
+ * The text and all texts that unescaping yields, those with few layers first. JSON is embedded in JSON, YAML and URLs, to any
+ * depth, and each layer writes a secret differently.
  */
 export function readingsOf(text: string): Reading[] {
   const readings: Reading[] = [{ text, placeOf: (index) => index }];
@@ -265,23 +265,23 @@ const characters: Readonly<Record<string, string>> = {
   P: "\u2029",
 };
 
-/** Without one layer of JSON or YAML. */
+/** Removes one layer of JSON or YAML escaping. */
 function withoutBackslashes(reading: Reading): Reading | undefined {
   if (!reading.text.includes("\\")) return undefined;
   return withoutEscapes(reading, backslashEscape, ([, unit, byte, point, letter = ""]) => {
     const code = Number.parseInt(unit ?? byte ?? point ?? "", 16);
     if (Number.isNaN(code)) return characters[letter] ?? letter;
     if (code > 0x10_ff_ff) return undefined;
-    // The halves of a surrogate pair are written as two escapes.
+    // A surrogate pair is written as two escapes.
     return code > 0xff_ff ? String.fromCodePoint(code) : String.fromCharCode(code);
   });
 }
 
-/** One character each, in UTF-8. */
+/** Each escape is one character of UTF-8. */
 const percentEscape =
   /%[0-7][\da-f]|%[cd][\da-f]%[89ab][\da-f]|%e[\da-f](?:%[89ab][\da-f]){2}|%f[0-7](?:%[89ab][\da-f]){3}/gi;
 
-/** Without one layer of a URL. The `+` of a form stays: it may be a plus sign as well. */
+/** Removes one layer of URL encoding. The `+` of a form stays, since it may be a literal plus sign. */
 function withoutPercents(reading: Reading): Reading | undefined {
   if (!reading.text.includes("%")) return undefined;
   return withoutEscapes(reading, percentEscape, ([escaped]) => {
@@ -293,7 +293,7 @@ function withoutPercents(reading: Reading): Reading | undefined {
   });
 }
 
-/** Replaces each escape by its character; `characterOf` gives undefined for one that stays. */
+/** Replaces each escape by its character; it stays if `characterOf` returns `undefined`. */
 function withoutEscapes(
   { text, placeOf }: Reading,
   escapes: RegExp,
@@ -301,7 +301,7 @@ function withoutEscapes(
 ): Reading | undefined {
   let plain = "";
   let from = 0;
-  // From each of these indexes to the next, the plain text and the given one are the same.
+  // From each of these indexes to the next, the original and the decoded text are the same.
   const plainStarts = [0];
   const givenStarts = [0];
   for (const match of text.matchAll(escapes)) {
@@ -331,11 +331,11 @@ function lastAtMost(sorted: readonly number[], value: number): number {
   return low;
 }
 
-/** Finds known secrets in all readings of a text. */
+/** Finds known secrets in all decodings of a text. */
 export class SecretSearch {
   readonly #needles: readonly { readonly text: string; readonly secret: number }[];
 
-  /** @param shortest Secrets of fewer characters are not looked for: they are in any text by chance. */
+  /** @param shortest Shorter secrets are not searched for, because they occur in any text by chance. */
   constructor(secrets: readonly string[], shortest: number) {
     this.#needles = secrets.flatMap((secret, index) =>
       formsOf(secret)
@@ -344,13 +344,13 @@ export class SecretSearch {
     );
   }
 
-  /** All places, in no order; one may be found more than once. */
+  /** All positions, in no order; a position may occur more than once. */
   placesIn(readings: readonly Reading[]): SecretSpan[] {
     return readings.flatMap((reading) => this.#needles.flatMap(({ text, secret }) => findAll(reading, text, secret)));
   }
 }
 
-/** URLs hold no lone halves of surrogate pairs, and forms write a space as `+`. */
+/** URLs contain no lone surrogates, and forms write a space as `+`. */
 function formsOf(secret: string): string[] {
   const wellFormed = secret.toWellFormed();
   return [...new Set([secret, wellFormed, wellFormed.replaceAll(" ", "+")])];

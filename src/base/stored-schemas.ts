@@ -1,13 +1,14 @@
-// The values that stored records consist of. Each is made once: a schema of zod costs what a hundred lines of code cost to load.
+// The values that stored records consist of. Each schema is created once: loading a zod schema costs as much as a hundred lines
+// of code.
 import { z } from "zod";
 
 export const textSchema = z.string();
 export const flagSchema = z.boolean();
 /** A safe integer: a time in milliseconds, or a difference. */
 export const integerSchema = z.number().int();
-/** A safe integer from 0. */
+/** A safe integer of at least 0. */
 export const countSchema = integerSchema.nonnegative();
-/** A safe integer from 1. */
+/** A safe integer of at least 1. */
 export const positiveSchema = integerSchema.positive();
 export const textOrNullSchema = textSchema.nullable();
 export const integerOrNullSchema = integerSchema.nullable();

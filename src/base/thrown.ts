@@ -1,21 +1,21 @@
 import { types } from "node:util";
 import { describeValue } from "./describe-value.ts";
 
-const unreadable = "something was thrown that cannot be read";
-const withoutWords = "an error without words";
+const unreadable = "an unreadable value was thrown";
+const withoutWords = "an error without a message";
 
 /** The fields of a caught error that this code reads. */
 const readFields = ["name", "message", "code", "retryable", "details"] as const;
 
 /**
- * Makes what foreign code threw safe to read any number of times: people throw texts, proxies, errors whose getters throw.
- * Ordinary errors and primitive values are returned as they are, so that the class of an error still counts; anything else
- * becomes a plain error. Never throws.
+ * Makes a value thrown by foreign code safe to read any number of times: it may be a text, a proxy, or an error whose getters
+ * throw. Ordinary errors and primitive values are returned unchanged, so that the class of an error is kept; all other values
+ * become a plain error. Never throws.
  */
 export function readableThrown(thrown: unknown): unknown {
   if ((typeof thrown !== "object" && typeof thrown !== "function") || thrown === null) return thrown;
   try {
-    if (types.isProxy(thrown)) throw new TypeError("a proxy may answer otherwise each time");
+    if (types.isProxy(thrown)) throw new TypeError("a proxy may answer differently each time");
     if (!(thrown instanceof Error)) return errorOf("thrown", wordsOfThrown(thrown));
     const { name, message } = thrown;
     if (typeof name === "string" && typeof message === "string" && hasPlainFields(thrown)) return thrown;
@@ -43,7 +43,7 @@ function errorOf(name: string, message: string): Error {
   return error;
 }
 
-/** Whether each field can be read and none is an own accessor. An accessor of the class may throw. */
+/** Whether each field can be read without an error and none is an own accessor. */
 function hasPlainFields(error: Error): boolean {
   return readFields.every((field) => {
     const own = Object.getOwnPropertyDescriptor(error, field);
@@ -57,10 +57,10 @@ function textOr(value: unknown, otherwise: string): string {
 }
 
 /**
- * Wraps code of a user's that only observes, so that its errors do no harm: `tell` gets what it throws or rejects with. It
- * is called again all the same.
- * @param what Its name in the warning: "an observer of runtime.subscribe()".
- * @param tell Default: a process warning for the first error.
+ * Wraps a user's observer so that its errors do no harm: `tell` is called with the thrown error or the rejection. The observer is
+ * called again all the same.
+ * @param what Name of the observer in the warning: "an observer of runtime.subscribe()".
+ * @param tell Default: emits a process warning for the first error.
  */
 export function harmless<Parts extends readonly unknown[]>(
   what: string,
@@ -82,7 +82,7 @@ function warningOnce(what: string): (fault: unknown) => void {
   return (fault) => {
     if (isTold) return;
     isTold = true;
-    process.emitWarning(`${what} failed; the work that it observes goes on: ${wordsOfThrown(fault)}`, {
+    process.emitWarning(`${what} failed; the observed work continues: ${wordsOfThrown(fault)}`, {
       code: "TROUPE_OBSERVER",
     });
   };

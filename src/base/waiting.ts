@@ -1,12 +1,12 @@
-/** Those who wait for one key at some moment. */
+/** The callers that currently wait for one key. */
 export type Waiting<Value> = readonly PromiseWithResolvers<Value>[];
 
 /**
  * Promises by key, for callers that wait until the key is settled.
- * Owns: the waiters. Does not own: when what they wait for happens.
+ * Owns: the waiters. Does not own: when a key is settled.
  *
- * 1. Each waiter is settled once and is forgotten then; a key without waiters takes no memory.
- * 2. A rejection that its waiter does not look at yet does not count as unhandled.
+ * 1. Each waiter is settled once and then removed; a key without waiters uses no memory.
+ * 2. A rejection whose waiter has not been awaited yet does not count as unhandled.
  */
 export class Waiters<Key, Value = void> {
   readonly #waiting = new Map<Key, Set<PromiseWithResolvers<Value>>>();
@@ -15,7 +15,7 @@ export class Waiters<Key, Value = void> {
     return this.join(key).promise;
   }
 
-  /** The waiter itself, as `of()` gives it later. */
+  /** The waiter itself, which `of()` will return. */
   join(key: Key): PromiseWithResolvers<Value> {
     const waiter = Promise.withResolvers<Value>();
     this.#waiting.set(key, (this.#waiting.get(key) ?? new Set()).add(waiter));
@@ -30,12 +30,12 @@ export class Waiters<Key, Value = void> {
     return [...this.#waiting.keys()];
   }
 
-  /** Those who wait now: an answer that is looked up takes time, and may be out of date for those who come meanwhile. */
+  /** The current waiters: looking up an answer takes time, and the answer may be out of date for later waiters. */
   of(key: Key): Waiting<Value> {
     return [...(this.#waiting.get(key) ?? [])];
   }
 
-  /** Settles those who wait for the key, by default all of them. */
+  /** Settles the waiters of a key, by default all of them. */
   resolve(key: Key, value: Value, waiting: Waiting<Value> = this.of(key)): void {
     for (const waiter of waiting) waiter.resolve(value);
     this.#remove(key, waiting);
@@ -50,7 +50,7 @@ export class Waiters<Key, Value = void> {
     this.#remove(key, waiting);
   }
 
-  /** Drops those who wait for the key; their promises never settle. */
+  /** Drops the waiters of a key; their promises never settle. */
   forget(key: Key): void {
     this.#waiting.delete(key);
   }
@@ -62,16 +62,19 @@ export class Waiters<Key, Value = void> {
   }
 }
 
-/** A signal that follows others. `AbortSignal.any` would keep its listeners on long-lived sources until it is collected. */
+/**
+ * A signal that follows other signals. `AbortSignal.any` would keep its listeners on long-lived sources until it is garbage
+ * collected.
+ */
 export interface CombinedSignal {
   readonly signal: AbortSignal;
-  /** Aborts this signal alone, not its sources. */
+  /** Aborts only this signal, not its sources. */
   abort(reason?: unknown): void;
-  /** Stops following the sources. Call it when the work is over. */
+  /** Stops following the sources. Call it when the work has ended. */
   dispose(): void;
 }
 
-/** Combines signals: the result aborts with the first of them, for the same reason. Undefined ones are left out. */
+/** Combines signals: the result aborts with the first source that aborts, for the same reason. Undefined sources are ignored. */
 export function combineSignals(sources: readonly (AbortSignal | undefined)[]): CombinedSignal {
   const controller = new AbortController();
   const followed: { readonly source: AbortSignal; readonly follow: () => void }[] = [];
@@ -99,8 +102,8 @@ export function combineSignals(sources: readonly (AbortSignal | undefined)[]): C
 }
 
 /**
- * Settles as the promise does, or rejects with the signal's reason when the signal aborts first. The work behind the
- * promise goes on then, and its result or rejection is ignored.
+ * Settles like the promise, or rejects with the signal's reason if the signal aborts first. The work behind the promise then
+ * continues, and its result or rejection is ignored.
  */
 export function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -109,7 +109,7 @@ export function changedLimits(limits: Limits, { set, removed }: LimitsChange): L
 function assertObject(budget: unknown): void {
   if (typeof budget === "object" && budget !== null && !Array.isArray(budget)) return;
   throw new InvalidInputError(
-    `budget is ${describeValue(budget)}; it takes limits, for instance { maxSteps: 10, maxCost: 0.5 }`,
+    `budget is ${describeValue(budget)}; expected limits, for instance { maxSteps: 10, maxCost: 0.5 }`,
   );
 }
 
@@ -182,7 +182,7 @@ function plainName(field: string): string {
 }
 
 function refused(name: string, value: unknown, right: string): InvalidInputError {
-  return new InvalidInputError(`budget.${name} is ${describeValue(value)}; it takes ${right}`, {
+  return new InvalidInputError(`budget.${name} is ${describeValue(value)}; expected ${right}`, {
     details: { field: name },
   });
 }

@@ -3,24 +3,24 @@ import type { CompactionInput } from "./compaction.ts";
 import { cutPlaces, isComplete, isInput, isSummary, roundsOf, taskStart } from "./turns-and-rounds.ts";
 
 /*
- * Where a view may be cut. Invariants (property tests check them):
- *  1. No call is parted from its results.
- *  2. The open turn's task stays visible: the cut is before it or, only where nothing before it can go, behind it with the
- *     task kept; then the turn's last complete round stays too.
+ * The positions at which a view may be cut. Invariants (property tests check them):
+ * 1. A call and its results are never separated.
+ * 2. The open turn's task stays visible: the cut is before it. Only if nothing before the task can be hidden, the cut is after
+ *    it; the task is then kept, and so is the turn's last complete round.
  *  3. Each plan hides at least one message that no earlier plan hid, so planning ends.
  */
 
 /** The messages that a compaction hides. */
 interface CompactionPlan {
-  /** All messages before the cut, kept ones included: a summary has to cover them. */
+  /** All messages before the cut, including kept ones: a summary has to cover them. */
   readonly covered: readonly Message[];
   /** Id of the last hidden message. */
   readonly through: string;
-  /** Messages before `through` that stay. */
+  /** Messages before `through` that stay visible. */
   readonly keepIds: readonly string[];
 }
 
-/** The view, where it may be cut, and where the task begins. */
+/** The view, the positions where it may be cut, and the start of the task. */
 interface View {
   readonly messages: readonly Message[];
   readonly cuts: readonly boolean[];
@@ -53,8 +53,8 @@ function halvings(size: number): number[] {
 
 /** The latest cut before the open turn's task. */
 function earlierCut({ messages, cuts, task }: View, limit: number): number | undefined {
-  // Hiding only a summary makes no progress. Hiding only the inputs behind it makes none either: an earlier compaction may
-  // have kept those, so that the messages after them here are not the messages after them in the store.
+  // Hiding only a summary makes no progress. Hiding only the inputs after it makes none either: an earlier compaction may have
+  // kept those inputs, so that the messages after them in the view are not the messages after them in the store.
   const answered = messages.findIndex((message, index) => index < task && !isSummary(message) && !isInput(message));
   const first = answered < 0 ? messages.findIndex((message) => !isSummary(message)) : answered;
   if (first < 0) return undefined;

@@ -7,37 +7,37 @@ import { isSummary } from "./turns-and-rounds.ts";
 
 /** The input of a strategy. */
 export interface CompactionInput {
-  /** The messages that the model could see until now, oldest first; the summary of an earlier compaction is the first. */
+  /** The messages visible to the model so far, oldest first; the summary of an earlier compaction comes first. */
   readonly messages: readonly Message[];
   /** The given messages as `beforeLlm` hooks edited them, without those that hooks removed. */
   readonly shown: (messages: readonly Message[]) => readonly Message[];
-  /** How many of the newest messages to leave as they are. Default: the strategy's own number. */
+  /** How many of the newest messages to leave unchanged. Default: the strategy's own number. */
   readonly keep?: number | undefined;
   /** The open turn: its task stays visible. */
   readonly turnId: string;
-  /** The model has refused the prompt as too long: hide as much as possible, even below `keep`. Default false. */
+  /** The model has refused the prompt as too long: hide as many messages as possible, even below `keep`. Default false. */
   readonly isTooLong?: boolean | undefined;
-  /** A model call on the agent's budget; it is journalled. */
+  /** Makes a model call on the agent's budget; the call is journalled. */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
   /** Aborted when the turn is stopped. */
   readonly signal: AbortSignal;
 }
 
-/** What a compaction strategy gives: the messages that stay, and what stands for the others. */
+/** The result of a compaction strategy: which messages stay visible, and the summary that replaces the others. */
 export interface Compaction {
-  /** Id of the last message that the model no longer sees. */
+  /** Id of the last message that is hidden from the model. */
   readonly through: string;
   /** Replaces all messages up to `through`; `null` to hide them without a summary. */
   readonly summary: string | null;
-  /** Messages before `through` that the model still sees: the open turn's task. Default none. */
+  /** Messages before `through` that stay visible to the model: the open turn's task. Default none. */
   readonly keepIds?: readonly string[];
 }
 
-/** How a conversation is made shorter for the model. The store keeps everything. */
+/** Shortens a conversation for the model. The store keeps all messages. */
 export interface CompactionStrategy {
-  /** 1 to 1,000 characters; part of the definition's hash and of events. */
+  /** 1 to 1,000 characters; used in the definition's hash and in events. */
   readonly name: string;
-  /** Chooses what to hide; resolves to `null` if no message can be hidden. */
+  /** Chooses the messages to hide; resolves to `null` if no message can be hidden. */
   compact(input: CompactionInput): Promise<Compaction | null>;
 }
 
@@ -48,8 +48,8 @@ const compactionSchema = z.object({
 });
 
 /**
- * The checked result of a strategy that was given these messages; undefined counts as null.
- * @throws InvalidInputError with what does not fit.
+ * Validates the result of a strategy for these messages; `undefined` counts as `null`.
+ * @throws InvalidInputError that names the mistake.
  */
 export function takeCompaction(
   { name }: CompactionStrategy,
@@ -57,20 +57,20 @@ export function takeCompaction(
   messages: readonly Message[],
 ): Compaction | null {
   if (given === null || given === undefined) return null;
-  const what = `what the compaction strategy "${name}" gave`;
+  const what = `the result of the compaction strategy "${name}"`;
   const { through, summary, keepIds = [] } = take(compactionSchema, given, what);
   if (!messages.some(({ id }) => id === through)) {
     throw new InvalidInputError(
-      `${what} cannot be taken: through is ${JSON.stringify(through)}; it must be the id of a message that it was given`,
+      `${what} is invalid: through is ${JSON.stringify(through)}; expected the id of one of its input messages`,
     );
   }
   if (summary?.trim() === "") {
-    throw new InvalidInputError(`${what} cannot be taken: its summary is empty; give null for no summary`);
+    throw new InvalidInputError(`${what} is invalid: its summary is empty; use null for no summary`);
   }
   return { through, summary, keepIds };
 }
 
-/** The last compaction of a conversation, as its `context.compacted` entry has it. */
+/** The last compaction of a conversation, from its `context.compacted` entry. */
 export interface CompactedView {
   readonly through: string;
   readonly summaryMessageId: string | null;
@@ -78,9 +78,9 @@ export interface CompactedView {
 }
 
 /**
- * The messages of a conversation that the model may see: the summary, the kept messages, and all after `through`.
- * Summaries of earlier compactions are part of the last one, or were hidden with it. In the store a summary is at the
- * place where it was written, later than here.
+ * The messages of a conversation that are visible to the model: the summary, the kept messages, and all after `through`.
+ * Summaries of earlier compactions are included in the last one, or were hidden with it. In the store a summary has the position
+ * at which it was written, which is later than its position in the view.
  */
 export function viewOf(history: readonly Message[], compaction: CompactedView | null): readonly Message[] {
   if (!compaction) return history;
@@ -101,13 +101,13 @@ export function viewOf(history: readonly Message[], compaction: CompactedView | 
 }
 
 export interface CompactionDue {
-  /** Messages of the conversation that the model may see. */
+  /** Messages of the conversation that are visible to the model. */
   readonly messages: number;
-  /** With more messages a compaction is due. Default: no limit. */
+  /** A compaction is due with more messages than this. Default: no limit. */
   readonly maxMessages?: number | undefined;
-  /** How full the model's context window was after its last answer, 0 to 100; `null` if not known. */
+  /** How full the model's context window was after its last answer, from 0 to 100; `null` if unknown. */
   readonly contextPercent: number | null;
-  /** From this percentage on a compaction is due. Default 80. */
+  /** A compaction is due from this percentage on. Default 80. */
   readonly atPercent?: number | undefined;
 }
 

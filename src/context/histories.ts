@@ -13,34 +13,34 @@ import {
 
 /** The input of a history compiler. */
 export interface CompileInput {
-  /** Oldest first, since the last compaction or clear. Changes of hooks for one call are applied afterwards. */
+  /** All messages since the last compaction or clear, oldest first. Changes by hooks for one call are applied afterwards. */
   readonly history: readonly Message[];
-  /** The open turn: all its messages so far are always shown. */
+  /** The open turn: all its messages so far are always visible. */
   readonly turnId: string;
   /**
-   * Index in `history` of the open turn's first message, where the runtime knows it; then only the first message can be a summary
-   * before it. If it is `undefined`, the compiler searches for it, which takes time in a long history.
+   * Index in `history` of the open turn's first message, if the runtime knows it; the first message alone may then be a summary.
+   * If it is `undefined`, the compiler searches for it, which takes time in a long history.
    */
   readonly turnStart?: number | undefined;
-  /** The window as the turn has it now; `null` for the compiler's own. */
+  /** The turn's current window; `null` for the compiler's default. */
   readonly contextWindowSize: number | null;
-  /** Earlier calls whose results the model asked to see again, in that order. */
+  /** Earlier calls whose results the model asked to load again, in that order. */
   readonly loadedCallIds: readonly string[];
-  /** The messages before the last compaction, or the whole conversation: results are loaded from there too. */
+  /** The messages before the last compaction, or the whole conversation: results are also loaded from these. */
   readonly earlier: readonly Message[];
 }
 
-/** Chooses which messages of the conversation one model call sees. Pure: the same input gives the same messages. */
+/** Chooses which messages of the conversation are part of one model call. Pure: the same input returns the same messages. */
 export interface HistoryCompiler {
-  /** With its numbers, so that another name means another choice. */
+  /** Includes its parameters, so that a different name means a different choice. */
   readonly name: string;
-  /** Messages of the conversation that a turn sees at first; `undefined` if there is no window that the model could widen. */
+  /** Messages of the conversation that are visible at the start of a turn; `undefined` if the window is not limited. */
   readonly contextWindowSize?: number;
-  /** By how many messages the model widens the window at a time. */
+  /** How many messages the model adds when it widens the window. */
   readonly expandBy?: number;
-  /** Whether the model is given tools on its own context. */
+  /** Whether the model gets tools for its own context. */
   readonly internalTools: boolean;
-  /** Legal as `legalMessages` makes it, in the order of the history. */
+  /** In the order of the history, and legal in the sense of `legalMessages`. */
   compile(input: CompileInput): readonly Message[];
 }
 
@@ -51,26 +51,26 @@ function own(compiler: HistoryCompiler): HistoryCompiler {
   return compiler;
 }
 
-/** Whether the compiler is one of this package's: only those may be lent internal lists. */
+/** Whether the compiler belongs to this package: only those get internal lists without a copy. */
 export function isOwnCompiler(compiler: HistoryCompiler): boolean {
   return ownCompilers.has(compiler);
 }
 
 export interface Assembly {
-  /** The system prompt; "": none. */
+  /** The system prompt; `""` for none. */
   readonly instructions: string;
   readonly compiler: HistoryCompiler;
   readonly input: CompileInput;
-  /** Of the `beforeLlm` hooks of this call, in their order. */
+  /** Changes by the `beforeLlm` hooks of this call, in order. */
   readonly patches: readonly HookPatch[];
 }
 
 /**
- * The messages of one model call: the compiler's choice, with the changes of hooks for this call, and the instructions
- * in front. Each tool call has exactly one result right behind it, for any input.
+ * The messages of one model call: the instructions, followed by the compiler's choice with the changes that hooks made for this
+ * call. For any input, each tool call has exactly one result directly after it.
  */
 export function assembleMessages({ instructions, compiler, input, patches }: Assembly): Message[] {
-  // What the compilers of this package give is legal.
+  // The output of this package's compilers is legal.
   const isOurs = isOwnCompiler(compiler);
   const chosen = isOurs ? compiler.compile(input) : compiledBy(compiler, input);
   const legal = isOurs && patches.length === 0 ? chosen : legalMessages(withPatches(chosen, patches));
@@ -81,24 +81,24 @@ export function assembleMessages({ instructions, compiler, input, patches }: Ass
 const MOST_ADDED = 1_000;
 const roles: ReadonlySet<unknown> = new Set<Message["role"]>(["user", "system", "assistant", "tool"]);
 
-/** The compiler's choice. Throws `InvalidInputError` unless it is a list of messages. */
+/** Runs the compiler. Throws `InvalidInputError` unless it returns a list of messages. */
 function compiledBy(compiler: HistoryCompiler, input: CompileInput): readonly Message[] {
   const most = input.history.length + input.earlier.length + MOST_ADDED;
   const chosen: unknown = compiler.compile(input);
   if (!Array.isArray(chosen) || chosen.length > most) {
     const found = Array.isArray(chosen) ? `a list of ${chosen.length}` : describeValue(chosen);
     throw new InvalidInputError(
-      `the history compiler "${compiler.name}" gave ${found}; it must give a list of messages, ${most} at most`,
+      `the history compiler "${compiler.name}" returned ${found}; expected a list of messages, ${most} at most`,
     );
   }
   const wrong = (chosen as readonly unknown[]).findIndex((message) => !isMessage(message));
   if (wrong < 0) return chosen as readonly Message[];
   throw new InvalidInputError(
-    `the history compiler "${compiler.name}" gave ${describeValue(chosen[wrong])} at [${wrong}]; it must give messages of the conversation`,
+    `the history compiler "${compiler.name}" returned ${describeValue(chosen[wrong])} at [${wrong}]; expected messages of the conversation`,
   );
 }
 
-/** Checks few fields: most messages are the conversation's own, and all of them are checked at each call. */
+/** Checks only a few fields, because all messages are checked at each call and most of them come from the conversation. */
 function isMessage(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
   const { role, content, id } = message as Partial<Message>;
@@ -108,7 +108,9 @@ function isMessage(message: unknown): boolean {
 const systemMessages = new Map<string, Message>();
 const systemMessagesKept = 64;
 
-/** Instructions seldom change: the same text gives the same message, since tokens and digests are cached by message. */
+/**
+ * Instructions rarely change. The same text returns the same message object, because tokens and digests are cached by message.
+ */
 function systemMessageOf(instructions: string): Message {
   let message = systemMessages.get(instructions);
   if (message === undefined) {
@@ -138,17 +140,17 @@ export function withPatches(history: readonly Message[], patches: readonly HookP
 }
 
 export interface ReactHistoryOptions {
-  /** Messages of the conversation that a turn sees at first. Default 10. */
+  /** Messages of the conversation that are visible at the start of a turn. Default 10. */
   readonly contextWindowSize?: number | undefined;
-  /** By how many the model widens the window at a time. Default 10. */
+  /** How many messages the model adds when it widens the window. Default 10. */
   readonly expandBy?: number | undefined;
 }
 
 /**
- * The newest messages of user and assistant, without the tool rounds of earlier turns; the open
- * turn in full; and in front of it the calls that the model loaded again. The window counts messages of user and assistant, with
- * the open turn's input but without its rounds, so it does not move while the turn works. A summary is always shown and never
- * counted. The model widens its own window by internal tools.
+ * The newest messages of user and assistant without the tool rounds of earlier turns, the open turn in full, and before it the
+ * calls that the model loaded again. The window counts messages of user and assistant, including the open turn's input but not
+ * its rounds, so it does not move during the turn. A summary is always visible and not counted. The model widens its window with
+ * internal tools.
  */
 export function reactHistory(options?: ReactHistoryOptions): HistoryCompiler {
   const { contextWindowSize = 10, expandBy = 10 } = optionsOf<ReactHistoryOptions>(options, "reactHistory()", {
@@ -172,8 +174,8 @@ function reactContext(input: CompileInput, size: number): readonly Message[] {
 }
 
 /**
- * At least the open turn and one message more than `size` of those that the window counts before it, so that it is cut as the whole
- * history would be; the whole history where that is not known. A summary stays in front.
+ * At least the open turn and one message more than the `size` counted messages before it, so that the result equals that for the
+ * whole history; the whole history if the start of the turn is unknown. A summary stays first.
  */
 function newestPart({ history, turnStart }: CompileInput, size: number): readonly Message[] {
   let from = turnStart ?? 0;
@@ -191,7 +193,7 @@ function newestPart({ history, turnStart }: CompileInput, size: number): readonl
 interface ConversationParts {
   /** The conversation before the open turn. */
   readonly said: readonly Message[];
-  /** The open turn, rounds included. */
+  /** The open turn, including its rounds. */
   readonly open: readonly Message[];
   /** How many messages of the open turn the window counts. */
   readonly counted: number;
@@ -205,7 +207,7 @@ function conversationOf({ history, turnId }: CompileInput): ConversationParts {
   return { said: legal.slice(0, start).flatMap((message) => spoken(message) ?? []), open, counted };
 }
 
-/** The newest `size` messages that count, with those between them; summaries always. */
+/** The newest `size` counted messages, and the messages between them; summaries always. */
 function newestOf(said: readonly Message[], size: number): readonly Message[] {
   let from = said.length;
   let left = size;
@@ -225,14 +227,14 @@ function isCounted(message: Message): boolean {
 
 const textOnly = new WeakMap<AssistantMessage, AssistantMessage>();
 
-/** A message as part of the conversation: text beside tool calls stays, the calls and results do not. */
+/** A message without its tool calls and results; text beside tool calls stays. */
 function spoken(message: Message): Message | undefined {
   if (message.role === "tool") return undefined;
   if (message.role !== "assistant" || !message.toolCalls || message.toolCalls.length === 0) return message;
   if (isEmpty(message.content)) return undefined;
   let said = textOnly.get(message);
   if (!said) {
-    // Reasoning belongs to the calls: providers sign it for them.
+    // Reasoning belongs to the calls: providers sign both together.
     const { toolCalls: _calls, reasoning: _reasoning, ...rest } = message;
     said = Object.freeze(rest);
     textOnly.set(message, said);
@@ -247,15 +249,15 @@ function isEmpty(content: Content): boolean {
 
 /** The window of a compiler after the model asked for more. */
 export interface ExpandedWindow {
-  /** Its new size; the old one when there is no more to show. */
+  /** The new size; the old one if no further messages exist. */
   readonly size: number;
-  /** How many messages could be shown in all. */
+  /** How many messages could be visible in total. */
   readonly total: number;
 }
 
 /**
- * The next window of a turn: wider by the compiler's `expandBy`, never past the number of messages. For a
- * compiler without a window undefined.
+ * The next window of a turn: larger by the compiler's `expandBy`, at most the number of messages. `undefined` for a compiler
+ * without a window.
  */
 export function expandedWindow(compiler: HistoryCompiler, input: CompileInput): ExpandedWindow | undefined {
   if (compiler.contextWindowSize === undefined) return undefined;
@@ -266,8 +268,8 @@ export function expandedWindow(compiler: HistoryCompiler, input: CompileInput): 
 }
 
 /**
- * Earlier calls that the model asked to see again, each as a round with one call and its result. Unknown calls and
- * those in `shown` are left out.
+ * Earlier calls that the model asked to load again, each as a round with one call and its result. Unknown calls and calls in
+ * `shown` are skipped.
  */
 function loadedRounds(callIds: readonly string[], from: readonly Message[], shown: readonly Message[]): Message[] {
   const wanted = new Set(callIds);
@@ -302,8 +304,8 @@ function pseudoRound({ message, calls, results }: Round, place: number): Message
 }
 
 /**
- * The newest `size` messages, results included; fewer where a call would be parted from its results, more where the open turn
- * alone has more, since its messages are always shown. So is the summary of a compaction, which is not counted.
+ * The newest `size` messages, including results. Fewer if the cut would separate a call from its results; more if the open turn
+ * alone has more, since its messages are always visible. A compaction's summary is always visible and not counted.
  * Throws `InvalidInputError` unless the size is a whole number of at least 1.
  */
 export function windowHistory(size: number): HistoryCompiler {
@@ -328,8 +330,8 @@ function windowOf(size: number, { history, turnId, turnStart }: CompileInput): r
 }
 
 /**
- * An index before the open turn and the newest `size` messages that parts no round. A tail of the history that is legal by itself
- * is also the tail of the legal history: each result in it answers a call in it.
+ * An index before the open turn and the newest `size` messages that does not split a round. A legal tail of the history is also
+ * the tail of the legal history: each result in it answers a call in it.
  */
 function tailStart(size: number, history: readonly Message[], turnStart: number): number {
   let from = Math.min(turnStart, Math.max(0, history.length - size));
@@ -341,7 +343,7 @@ function legalWindow(size: number, legal: readonly Message[], turnId: string): r
   const body = legal.some(isSummary) ? legal.filter((message) => !isSummary(message)) : legal;
   const open = openTurnStart(body, turnId);
   let from = Math.max(0, body.length - size);
-  // Results are right behind their call, so a cut parts the two only where it is before a result.
+  // Results directly follow their call, so a cut separates them only if it is before a result.
   while (from < open && body[from]?.role === "tool") from += 1;
   from = Math.min(from, open);
   if (from === 0) return legal;
@@ -358,8 +360,8 @@ export function fullHistory(): HistoryCompiler {
 }
 
 /**
- * The conversation without the traces of earlier turns (`is_trace`): of those only question and final answer. Of the open
- * turn everything stays.
+ * The conversation without the intermediate messages of earlier turns (`is_trace`): only their question and final answer. The
+ * open turn is complete.
  */
 export function withoutTraces(): HistoryCompiler {
   return own({
@@ -370,7 +372,7 @@ export function withoutTraces(): HistoryCompiler {
   });
 }
 
-/** The compiler of this package that has the name; undefined for one that a user has written. */
+/** The compiler of this package with this name; `undefined` for a user's compiler. */
 export function historyNamed(name: string): HistoryCompiler | undefined {
   const [, kind, size, expandBy] = /^(\w+)(?:\((\d+)(?:, (\d+))?\))?$/.exec(name) ?? [];
   const makers: Readonly<Record<string, () => HistoryCompiler>> = {
@@ -384,7 +386,7 @@ export function historyNamed(name: string): HistoryCompiler | undefined {
     const made = make?.();
     return made?.name === name ? made : undefined;
   } catch {
-    // Numbers that this package would not have accepted.
+    // Parameters that this package would not have accepted.
     return undefined;
   }
 }

@@ -12,13 +12,13 @@ import {
 import { type Assembly, assembleMessages } from "./histories.ts";
 import { isOfTurn, openTurnStart } from "./turns-and-rounds.ts";
 
-/** The model that is asked, as it is named in messages that it wrote. */
+/** The model that is called, as named in the messages that it wrote. */
 export interface Writer {
   readonly provider: string;
   readonly name: string;
 }
 
-/** The conversation as one model call finds it. Everything is in the journal but the code of a compiler. */
+/** The conversation at the time of one model call. All fields except a compiler's code are in the journal. */
 export interface PromptSource extends Assembly {
   readonly agentId: string;
   /** The number of the open turn. */
@@ -26,7 +26,7 @@ export interface PromptSource extends Assembly {
   readonly model: Writer;
 }
 
-/** The messages of one model call. Live calls are made by it, and stored ones are rebuilt. */
+/** The messages of one model call. Used for live calls and for rebuilding stored ones. */
 export function promptMessages({ agentId, number, model, ...assembly }: PromptSource): readonly Message[] {
   const { input } = assembly;
   const history = withoutClosing(assembly, agentId, number);
@@ -44,7 +44,7 @@ function withoutClosing({ input }: Assembly, agentId: string, number: number): r
   const { history, turnId, turnStart } = input;
   const before = turnIdOf(agentId, number - 1);
   const closingId = `${before}:end`;
-  // That message is one of the last before the open turn's, so a long history is not searched.
+  // That message directly precedes the open turn's messages, so a long history need not be searched.
   let index = (turnStart ?? openTurnStart(history, turnId)) - 1;
   for (let at = history[index]; at && at.id !== closingId && isOfTurn(at, before); at = history[index]) index -= 1;
   if (history[index]?.id !== closingId) return history;
@@ -52,7 +52,7 @@ function withoutClosing({ input }: Assembly, agentId: string, number: number): r
   return isContinued ? history.toSpliced(index, 1) : history;
 }
 
-/** The changes of `beforeLlm` hooks for the coming call, from the turn's entries so far. */
+/** The changes by `beforeLlm` hooks for the next call, from the turn's entries so far. */
 export function patchesIn(turnEntries: readonly Entry[]): HookPatch[] {
   const patches: HookPatch[] = [];
   for (const entry of turnEntries) {
@@ -71,11 +71,11 @@ function digestOf(message: Message): string {
   return notes.digest;
 }
 
-/** Of shorter prompts it costs more to go on with a hash than to make it anew. */
+/** For shorter prompts continuing a hash costs more than computing it again. */
 const SHORTEST_KEPT = 32;
 const hashes = new KnownBeginnings<ShortHash>(SHORTEST_KEPT);
 
-/** The same prompt gives the same hash; message ids and times do not count. Each message is digested and hashed once. */
+/** The same prompt has the same hash; message ids and times are excluded. Each message is digested and hashed once. */
 export function promptHashOf(messages: readonly Message[]): string {
   if (messages.length < SHORTEST_KEPT) return shortHash(messages.map(digestOf).join(""));
   const known = hashes.find(messages);
@@ -87,8 +87,8 @@ export function promptHashOf(messages: readonly Message[]): string {
 }
 
 /**
- * The messages for a model: reasoning goes back only to the model that wrote it. It may be signed or encrypted, and a provider
- * refuses reasoning that another one has signed, so that every further call would fail.
+ * The messages for a model. Reasoning is sent only to the model that wrote it: it may be signed or encrypted, and a provider
+ * refuses reasoning signed by another one, so that every further call would fail.
  */
 function withOwnReasoning(messages: readonly Message[], model: Writer): readonly Message[] {
   if (!messages.some((message) => isForeign(message, model))) return messages;
@@ -101,7 +101,7 @@ function isForeign(message: Message, { provider, name }: Writer): message is Ass
   return writer?.provider !== provider || writer.model !== name;
 }
 
-/** The same copy each time: tokens and digests of messages are cached by object. */
+/** Returns the same copy each time, because tokens and digests of messages are cached by object. */
 const bareMessages = new WeakMap<Message, AssistantMessage>();
 
 function bare(message: AssistantMessage): AssistantMessage {
@@ -114,7 +114,7 @@ function bare(message: AssistantMessage): AssistantMessage {
   return copy;
 }
 
-/** The end of the prompt of a turn's last permitted call. It is in no other prompt. */
+/** The last message of the prompt of a turn's last permitted call. No other prompt contains it. */
 export const LAST_CALL_NOTE =
   "This is the last model call that the budget of this turn allows, and tools are no longer available. Answer now, with what you have; say plainly what is missing.";
 
@@ -127,7 +127,7 @@ const note: Message = Object.freeze({
 });
 
 /**
- * The request for a call after which none is allowed: no tool may be called, and a note says so. The tools stay in it, since
+ * The request for the last permitted call: tool calls are disabled and a note explains it. The tools stay in the request, since
  * providers cache prompts by their beginning, and tools come first.
  */
 export function asLastCall(request: ModelRequest): ModelRequest {

@@ -1,4 +1,4 @@
-/** The family tells a caller what to do with an error, without reading its text. */
+/** The family decides what a caller does with an error, without reading its message. */
 export type ErrorFamily = "rejection" | "transient" | "terminal" | "defect";
 
 /** Facts about an error: JSON values only, never a secret. */
@@ -7,7 +7,7 @@ export type ErrorDetails = Readonly<Record<string, string | number | boolean | n
 export interface TroupeErrorOptions {
   /** Facts for programs: JSON values, never a secret. Default: none. */
   readonly details?: ErrorDetails;
-  /** The error that led to this one. Default: none. */
+  /** The underlying error. Default: none. */
   readonly cause?: unknown;
 }
 
@@ -15,7 +15,7 @@ export interface TroupeErrorOptions {
 export abstract class TroupeError extends Error {
   abstract readonly code: string;
   abstract readonly family: ErrorFamily;
-  /** Whether the same command may succeed when it is sent again, unchanged. */
+  /** Whether the same command may succeed when it is sent again unchanged. */
   abstract readonly retryable: boolean;
   readonly details: ErrorDetails;
 
@@ -37,21 +37,21 @@ export class InvariantError extends DefectError {
   readonly code = "invariant";
 }
 
-/** A stored record does not fit its schema; it is left as it is. */
+/** A stored record does not match its schema. The record is left unchanged. */
 export class CorruptRecordError extends DefectError {
   readonly code = "corrupt_record";
 }
 
-/** A command that was understood and refused; nothing was changed. */
+/** A command was understood and refused; nothing was changed. */
 export abstract class RejectionError extends TroupeError {
   readonly family = "rejection";
   readonly retryable = false;
 }
 
-/** The input breaks a schema or a rule; the message says where, how, and what would be right. */
+/** The input violates a schema or a rule; the message names the field, the mistake and what is expected. */
 export class InvalidInputError extends RejectionError {
   readonly code = "invalid_input";
-  /** Mistakes by field, such as `items[2].name`, where the fields of a value are to blame; else empty. */
+  /** Mistakes by field, such as `items[2].name`, if single fields of the value are wrong; otherwise empty. */
   readonly issues: readonly { readonly path: string; readonly message: string }[];
 
   constructor(
@@ -66,27 +66,27 @@ export class InvalidInputError extends RejectionError {
   }
 }
 
-/** No agent, turn, definition, tool or artifact of that name is known. */
+/** Unknown agent, turn, definition, tool or artifact. */
 export class NotFoundError extends RejectionError {
   readonly code = "not_found";
 }
 
-/** This version, mode or store does not support what was asked for. */
+/** This version, mode or store does not support the requested operation. */
 export class UnsupportedError extends RejectionError {
   readonly code = "unsupported";
 }
 
-/** A turn was asked of an agent that was not started, or was shut down: call `start()` first. */
+/** A turn was requested of an agent that was not started, or was shut down: call `start()` first. */
 export class AgentNotStartedError extends RejectionError {
   readonly code = "agent_not_started";
 }
 
-/** A turn was asked of an agent whose turn is open: one turn at a time per agent. */
+/** A turn was requested while the agent's previous turn is open: an agent runs one turn at a time. */
 export class AgentBusyError extends RejectionError {
   readonly code = "agent_busy";
 }
 
-/** A turn was asked of an agent under the key of another turn. `details` name that turn. */
+/** A turn was requested under the idempotency key of another turn. `details` name that turn. */
 export class TurnConflictError extends RejectionError {
   readonly code = "turn_conflict";
 }
@@ -97,40 +97,42 @@ export class AlreadyOwnedError extends RejectionError {
 }
 
 /**
- * A rule refuses it: the parent's policy a subagent, by depth, number, or a tool the parent does not have;
- * `mayDecide` a decision; a definition the tools of a client.
+ * A rule refuses the command: the parent's policy refuses a subagent because of its depth, their number or its tools; `mayDecide`
+ * refuses a decision; a definition refuses client tools.
  */
 export class PolicyRefusedError extends RejectionError {
   readonly code = "policy_refused";
 }
 
-/** Another caller decided the request first, or its turn has gone on without it. `details` name the decision and its author. */
+/**
+ * Another caller decided the request first, or the turn continued without a decision. `details` name the decision and its author.
+ */
 export class RequestConflictError extends RejectionError {
   readonly code = "request_conflict";
 }
 
-/** A passing fault: the same command may work later. */
+/** A temporary fault: the same command may succeed later. */
 export abstract class TransientError extends TroupeError {
   readonly family = "transient";
   readonly retryable = true;
 }
 
-/** A commit was refused as stale: another owner has taken the agent over. */
+/** A commit was refused because another owner has taken over the agent. */
 export class LeaseLostError extends TransientError {
   readonly code = "lease_lost";
 }
 
-/** The store did not answer in time, was busy or full; nothing was half-written. */
+/** The store timed out, was busy or was full; nothing was partially written. */
 export class StoreUnavailableError extends TransientError {
   readonly code = "store_unavailable";
 }
 
-/** The stores went back to an earlier state and lost writes that they had acknowledged. What was lost may be asked again. */
+/** The stores returned to an earlier state and lost acknowledged writes. The caller may request the lost work again. */
 export class StoreRolledBackError extends TransientError {
   readonly code = "store_rolled_back";
 }
 
-/** The work has ended and is not tried again: a limit, a denial, a cancellation. */
+/** The work has ended and is not retried: a limit, a denial, a cancellation. */
 export abstract class TerminalError extends TroupeError {
   readonly family = "terminal";
   readonly retryable = false;
@@ -141,33 +143,33 @@ export class AgentStopError extends TerminalError {
   readonly code = "agent_stop";
 }
 
-/** Thrown by a `once` tool whose effect did not begin, so that the call ends as an error and not as `outcome_unknown`. */
+/** Thrown by a `once` tool whose effect did not start: the call ends as an error instead of `outcome_unknown`. */
 export class ToolNotStartedError extends TerminalError {
   readonly code = "tool_not_started";
 }
 
 /**
- * Thrown by a tool of any effect class that cannot know whether its call took effect: the call ends as `outcome_unknown`, and is
- * not repeated.
+ * Thrown by a tool of any effect class that cannot determine whether its call took effect: the call ends as `outcome_unknown` and
+ * is not repeated.
  */
 export class OutcomeUnknownError extends TerminalError {
   readonly code = "outcome_unknown";
 }
 
-/** The turn ended before the awaited thing happened. */
+/** The turn ended before the awaited event happened. */
 export class TurnInterruptedError extends TerminalError {
   readonly code = "turn_interrupted";
 }
 
-/** The conversation does not fit the model's context window, and nothing is left to leave out. */
+/** The conversation does not fit the model's context window, and no further message can be left out. */
 export class ContextTooLongError extends TerminalError {
   readonly code = "context_too_long";
 }
 
-/** `cancelled`: a caller asked for it. `timed_out`: it took longer than it may. `drained`: its worker leaves. */
+/** `cancelled`: a caller cancelled the job. `timed_out`: it exceeded its time limit. `drained`: its worker is shutting down. */
 export type JobStop = "cancelled" | "timed_out" | "drained";
 
-/** The reason with which a queued job's signal is aborted. */
+/** The abort reason of a queued job's signal. */
 export class JobStoppedError extends TerminalError {
   readonly code = "job_stopped";
   readonly why: JobStop;
@@ -181,22 +183,22 @@ export class JobStoppedError extends TerminalError {
 export interface ModelErrorOptions extends TroupeErrorOptions {
   /** Whether another attempt may succeed: 408, 409, 429, 5xx, cut or stalled streams, malformed JSON. */
   readonly retryable: boolean;
-  /** HTTP status, where there was one. Default: none. */
+  /** HTTP status, if the provider answered with one. Default: none. */
   readonly status?: number | undefined;
-  /** Milliseconds the provider asked to wait (`Retry-After`), where it did. Default: none. */
+  /** Milliseconds to wait that the provider sent in `Retry-After`. Default: none. */
   readonly retryAfterMs?: number | undefined;
-  /** False only if the request cannot have reached the provider, so that nothing is billed. */
+  /** False only if the request certainly did not reach the provider, so that nothing is billed. */
   readonly mayHaveBeenSent: boolean;
-  /** Of a cut answer: the prompt's tokens as reported or counted. Default: the tokens reserved for it. */
+  /** For an interrupted answer: the prompt's tokens as reported or counted. Default: the tokens reserved for it. */
   readonly partialInputTokens?: number | undefined;
   /**
-   * Of a cut answer: the output tokens that had arrived, as counted here. Default: not known, so that all that was
-   * reserved counts.
+   * For an interrupted answer: the output tokens received so far, as counted here. Default: unknown; all reserved tokens count as
+   * used.
    */
   readonly partialOutputTokens?: number | undefined;
 }
 
-/** A model call failed. The adapter alone decides whether another attempt is worth it. */
+/** A model call failed. The adapter alone decides whether it may be retried. */
 export class ModelError extends TroupeError {
   readonly code = "model_error";
   readonly family: "transient" | "terminal";

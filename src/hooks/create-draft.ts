@@ -24,21 +24,22 @@ import type {
 } from "./drafts.ts";
 
 /**
- * A draft for one run of a hook: `createDraft(hook, view)`, then the hook's code with `draft`, then `outcome()`, which closes the
- * draft. The outcome is data: `added` and `patch` for `hook.applied`; for `beforeEachTool` the part for the call's gate.
+ * A draft for one run of a hook: call `createDraft(hook, view)`, run the hook's code with `draft`, then call `outcome()`, which
+ * closes the draft. The outcome is data: `added` and `patch` for `hook.applied`; for `beforeEachTool` the fields of the call's
+ * gate.
  */
 export interface OpenDraft<Name extends HookName> {
   readonly draft: HookDrafts[Name];
-  /** The hook's changes. After this every change throws `InvalidInputError`. */
+  /** The hook's changes. Later changes throw `InvalidInputError`. */
   readonly outcome: () => DraftOutcomes[Name];
 }
 
-/** A draft for one run of one hook, with its view; both are frozen deeply. */
+/** A draft for one run of one hook, with its view; both are deeply frozen. */
 export function createDraft<Name extends HookName>(hook: Name, view: HookViews[Name]): OpenDraft<Name> {
   return makers[hook](view);
 }
 
-/** Each draft is written out, so that everything it may do is in one place. */
+/** Each draft is written out, so that all its methods are visible in one place. */
 const makers: { readonly [Name in HookName]: (view: HookViews[Name]) => OpenDraft<Name> } = {
   afterUserInput(view) {
     const changes = new DraftChanges(view.messages, []);
@@ -114,8 +115,8 @@ function changingCalls(changes: DraftChanges): Pick<HookDrafts["beforeTools"], "
 const addableRoles: readonly string[] = ["user", "system", "assistant"] satisfies AddedMessage["role"][];
 
 /**
- * All changes that hooks can make; each draft offers some of them. Owns: the changes of one hook so far.
- * Invariants: 1. a change that was refused with an error is not recorded; 2. after `close` nothing can be changed.
+ * All changes that hooks can make; each draft offers a subset. Owns: the changes of one hook run.
+ * Invariants: 1. a change that threw an error is not recorded; 2. nothing changes after `close`.
  */
 class DraftChanges {
   readonly #messages: readonly Message[];
@@ -138,7 +139,7 @@ class DraftChanges {
     this.#assertOpen();
     const given: unknown = message;
     if (typeof given !== "object" || given === null) {
-      throw new InvalidInputError(`a hook cannot add ${describeValue(given)}; give { role, content }`);
+      throw new InvalidInputError(`a hook cannot add ${describeValue(given)}; expected { role, content }`);
     }
     const { role, content } = message;
     if (!addableRoles.includes(role)) {
@@ -212,23 +213,23 @@ class DraftChanges {
 
   #assertOpen(): void {
     if (!this.#closed) return;
-    throw new InvalidInputError("this draft was committed when its hook returned; it takes no more changes");
+    throw new InvalidInputError("this draft was committed when its hook returned and cannot be changed any more");
   }
 
   #assertMessage(messageId: string): void {
     this.#assertOpen();
     if (this.#messages.some(({ id }) => id === messageId)) return;
-    throw new InvalidInputError(`the draft has no message "${messageId}"; take ids from draft.messages`);
+    throw new InvalidInputError(`the draft has no message "${messageId}"; use an id from draft.messages`);
   }
 
   #assertCall(callId: string): void {
     this.#assertOpen();
     if (this.#calls.some((call) => call.callId === callId)) return;
-    throw new InvalidInputError(`the draft has no call "${callId}"; take ids from draft.calls`);
+    throw new InvalidInputError(`the draft has no call "${callId}"; use an id from draft.calls`);
   }
 }
 
-/** A copy, so that the hook's later changes to its own object change nothing. */
+/** Copied, so that later changes to the hook's own object have no effect. */
 function checkedContent(content: Content): Content {
   const checked = taken(contentSchema, content, { maxSize: LONGEST_CONTENT });
   if (checked.ok) return checked.value as Content;
@@ -238,10 +239,10 @@ function checkedContent(content: Content): Content {
   );
 }
 
-/** Arguments as JSON text. Throws when they are not a JSON object. */
+/** Returns arguments as JSON text. Throws if they are not a JSON object. */
 function argumentsText(args: object): string {
   if (typeof args !== "object" || args === null || Array.isArray(args)) {
-    throw new InvalidInputError("the arguments of a call must be an object, one member for each parameter");
+    throw new InvalidInputError("the arguments of a call must be an object with one member per parameter");
   }
   const copied = toJson(args);
   if (copied.ok) return stableStringify(copied.json);
@@ -249,8 +250,8 @@ function argumentsText(args: object): string {
   throw new InvalidInputError(`the arguments of a call must be JSON: ${renderPath(path)}: ${message}`);
 }
 
-/** Reasons are shown to people or models, so they must not be empty. */
+/** Reasons are shown to people or models and must not be empty. */
 function checkedReason(what: string, reason: string): string {
   if (typeof reason === "string" && reason.trim() !== "") return takeText(reason, "the reason of a hook");
-  throw new InvalidInputError(`a hook that ${what} must give a reason, as a text that is not empty`);
+  throw new InvalidInputError(`a hook that ${what} must give a non-empty reason`);
 }

@@ -16,9 +16,9 @@ import type {
 
 /** A message that a hook adds. It enters history with origin `hook:<plugin>`. */
 export interface AddedMessage {
-  /** The author of the message, as the model sees it. */
+  /** The message's role for the model. */
   readonly role: (UserMessage | SystemMessage | AssistantMessage)["role"];
-  /** Its text, or parts of text and images. */
+  /** A text, or a list of text and image parts. */
   readonly content: Content;
 }
 
@@ -31,32 +31,32 @@ export interface Stoppable {
 /** Hooks that may add a message to the conversation. */
 export interface Addable {
   /**
-   * Adds a message to the conversation. Between an answer with tool calls and their results it is held back, and enters
-   * when every call has its result.
+   * Adds a message to the conversation. Between an answer with tool calls and their results it is held back until every call has
+   * its result.
    */
   readonly add: (message: AddedMessage) => void;
 }
 
-/** Hooks that run before the calls of a round are checked. */
+/** Hooks that run before the calls of a round are validated. */
 export interface CallsChangeable {
-  /** Replaces the model's arguments; the new ones are checked as those would be. */
+  /** Replaces the model's arguments; the new ones are validated in the same way. */
   readonly changeArguments: (callId: string, args: object) => void;
-  /** Keeps a call from running; the model gets the reason. */
+  /** Denies the call; the model receives the reason. */
   readonly deny: (callId: string, reason: string) => void;
 }
 
-/** Hooks that may ask for another step where the turn would end or stop. */
+/** Hooks that may request another step when the turn would end or stop. */
 export interface Continuable {
-  /** Asks for another step in place of the end. */
+  /** Requests another step instead of ending the turn. */
   readonly continue: () => void;
 }
 
 export type AfterUserInputDraft = HookViews["afterUserInput"] & Addable & Stoppable;
 
 export interface BeforeLlmDraft extends Addable, Stoppable {
-  /** The messages of the coming model call, with those of earlier hooks. */
+  /** The messages of the next model call, including those added by earlier hooks. */
   readonly messages: HookViews["beforeLlm"]["messages"];
-  /** Changes a message for the next model call only; history keeps it as it was. */
+  /** Changes a message for the next model call only; history keeps the original. */
   readonly edit: (messageId: string, content: Content) => void;
   /** Leaves a message out of the next model call only; history keeps it. */
   readonly remove: (messageId: string) => void;
@@ -69,9 +69,9 @@ export type BeforeToolsDraft = HookViews["beforeTools"] & Addable & CallsChangea
 export interface BeforeEachToolDraft extends Stoppable {
   /** The call that is about to run. */
   readonly call: CheckedCall;
-  /** Replaces the checked arguments; the new ones are checked again. */
+  /** Replaces the validated arguments; the new ones are validated again. */
   readonly changeArguments: (args: object) => void;
-  /** Keeps the call from running; the model gets the reason. */
+  /** Denies the call; the model receives the reason. */
   readonly deny: (reason: string) => void;
 }
 
@@ -86,22 +86,22 @@ export type OnErrorDraft = AfterEachToolDraft;
 
 export type AfterToolsDraft = HookViews["afterTools"] & Addable & Stoppable & Continuable;
 
-/** The turn has ended: messages added here are for the next one. */
+/** The turn has ended: messages added now belong to the next turn. */
 export type OnCompleteDraft = HookViews["onComplete"] & Addable;
 
-/** The draft of each hook: its view, and the changes that are safe at this point. */
+/** The draft of each hook: its view, and the changes that are allowed at this point. */
 export interface HookDrafts {
-  /** The turn has its input, and no step has begun. */
+  /** The turn has its input; no step has started. */
   readonly afterUserInput: AfterUserInputDraft;
-  /** The messages of a model call are chosen, and the call is not made yet. */
+  /** The messages of a model call are chosen; the call has not been made yet. */
   readonly beforeLlm: BeforeLlmDraft;
   /** The model has answered. */
   readonly afterLlm: AfterLlmDraft;
-  /** The model has asked for tools, and none of them runs yet. */
+  /** The model has requested tools; none of them has run yet. */
   readonly beforeTools: BeforeToolsDraft;
-  /** One call has valid arguments and is about to run. */
+  /** One call has validated arguments and is about to run. */
   readonly beforeEachTool: BeforeEachToolDraft;
-  /** One call has ended, well or not. */
+  /** One call has ended, with or without an error. */
   readonly afterEachTool: AfterEachToolDraft;
   /** One call has ended with an error. */
   readonly onError: OnErrorDraft;
@@ -111,7 +111,7 @@ export interface HookDrafts {
   readonly onComplete: OnCompleteDraft;
 }
 
-/** The outcome of a draft: added messages, without ids, and the rest of the patch. */
+/** The outcome of a draft: added messages without ids, and the rest of the patch. */
 export interface DraftOutcome {
   readonly added: readonly AddedMessage[];
   readonly patch: Omit<HookPatch, "addedMessageIds" | "held">;
@@ -136,35 +136,35 @@ export interface DraftOutcomes {
   readonly onComplete: DraftOutcome;
 }
 
-/** A tool call as the model asked for it, or with the arguments of an earlier hook. */
+/** A tool call as requested by the model, or with the arguments set by an earlier hook. */
 export interface HookCall {
   /** Id of the call within its agent. */
   readonly callId: string;
-  /** Name of the tool, as the model wrote it. */
+  /** Name of the tool as the model wrote it. */
   readonly name: string;
-  /** JSON text; the model's own text may be broken. */
+  /** JSON text; if it comes from the model, it may be malformed. */
   readonly arguments: string;
 }
 
-/** A tool call with checked arguments, right before it runs. */
+/** A tool call with validated arguments, before it runs. */
 export interface CheckedCall {
   /** Id of the call within its agent. */
   readonly callId: string;
   /** Name of the tool. */
   readonly name: string;
-  /** Arguments that fit the tool's schema, as JSON. */
+  /** Arguments that match the tool's schema, as JSON. */
   readonly arguments: Json;
 }
 
 /** A tool call with its result. */
 export interface CallResult {
-  /** The call, with the arguments that it ran with. */
+  /** The call with the arguments that it ran with. */
   readonly call: HookCall;
-  /** How it ended, for instance `success`, `error` or `outcome_unknown`. */
+  /** The outcome, for instance `success`, `error` or `outcome_unknown`. */
   readonly outcome: CallOutcome;
-  /** The result's text for the model. */
+  /** The result's text, as the model sees it. */
   readonly text: string;
-  /** Milliseconds from its start; 0 when it never started. */
+  /** Milliseconds since it started; 0 if it never started. */
   readonly durationMs: number;
   /** The error; `null` if the call ended without one. */
   readonly error: StoredError | null;
@@ -172,26 +172,26 @@ export interface CallResult {
 
 /** The model's answer. */
 export interface HookResponse {
-  /** The text of the answer; empty when it only calls tools. */
+  /** The text of the answer; empty if it consists only of tool calls. */
   readonly text: string;
-  /** Why the model ended its answer. */
+  /** Why the model stopped generating. */
   readonly finishReason: FinishReason;
   /** Tokens of the call. */
   readonly usage: Usage;
 }
 
-/** The coming end of a turn. */
+/** The upcoming end of a turn. */
 export interface TurnEnd {
   /** Whether the turn completes, is stopped or fails. */
   readonly outcome: TurnOutcome;
-  /** The reason of the end. */
+  /** The reason for the end. */
   readonly stopReason: StopReason;
-  /** The answer, or the partial one. */
+  /** The answer; a partial one if the turn was stopped. */
   readonly text: string;
 }
 
 interface MessagesView {
-  /** The conversation with the messages of earlier hooks, without the hook's own. */
+  /** The conversation, including messages added by earlier hooks but not those added by this hook. */
   readonly messages: readonly Message[];
 }
 
@@ -199,7 +199,7 @@ interface MessagesView {
 export interface HookViews {
   /** Before the first step of a turn. */
   readonly afterUserInput: MessagesView & {
-    /** The user's prompt, as text; empty for a turn without input. */
+    /** The user's prompt as text; empty for a turn without input. */
     readonly input: string;
   };
   /** Before a model call. */
@@ -207,7 +207,7 @@ export interface HookViews {
   /** After the model has answered. */
   readonly afterLlm: MessagesView & {
     readonly response: HookResponse;
-    /** Empty when the answer is a final one. */
+    /** Empty for a final answer. */
     readonly calls: readonly HookCall[];
   };
   /** Before the calls of a step. */
@@ -220,7 +220,7 @@ export interface HookViews {
   readonly onError: CallResult;
   /** After all calls of a step. */
   readonly afterTools: MessagesView & {
-    /** Every call of the round, in the order in which the model asked for them. */
+    /** All calls of the round, in the model's order. */
     readonly results: readonly CallResult[];
   };
   /** Before the end of the turn. */

@@ -19,7 +19,7 @@ export interface RegisteredHook<Code> {
   readonly hook: Code;
 }
 
-/** For each name the hooks in the order in which they run. */
+/** For each hook name its hooks in execution order. */
 export type HookRegistry = { readonly [Name in HookName]: readonly RegisteredHook<Hook<Name>>[] };
 
 interface Bundle {
@@ -28,9 +28,8 @@ interface Bundle {
 }
 
 /**
- * All hooks in the order of registration: the agent's own first, under the plugin name "agent", then each plugin's.
- * Throws `InvalidInputError` for names of hooks that do not exist, hooks that are no functions, and plugins without a
- * name of their own.
+ * All hooks in registration order: the agent's own first, under the plugin name "agent", then those of each plugin. Throws
+ * `InvalidInputError` for unknown hook names, hooks that are not functions, and plugins without a unique name.
  */
 export function registerHooks(own: Hooks | undefined, given: readonly Plugin[]): HookRegistry {
   const plugins = pluginsOf(given);
@@ -65,7 +64,7 @@ export function hookCountsOf(registry: HookRegistry): HookCounts {
   };
 }
 
-/** Copies of plugins. Throws `InvalidInputError` for values that are not plugins, and for names that they cannot have. */
+/** Copies plugins. Throws `InvalidInputError` for values that are not plugins, and for invalid names. */
 export function pluginsOf(plugins: readonly unknown[]): readonly Plugin[] {
   return plugins.map((plugin, index) => optionsOf<Plugin>(plugin ?? null, `plugins[${index}]`, pluginOptionsSchema));
 }
@@ -80,7 +79,7 @@ const pluginOptionsSchema: OptionsSchema<Plugin> = {
 function pluginName(name: unknown, where: string): string {
   if (name === ownName) {
     throw new InvalidInputError(
-      `${where}: a plugin cannot be named "${ownName}": the agent's own hooks go by that name`,
+      `${where}: a plugin cannot be named "${ownName}": that name is reserved for the agent's own hooks`,
     );
   }
   if (typeof name === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(name)) return name;
@@ -109,7 +108,7 @@ function listOf<Name extends HookName>(hooks: OneOrMore<Name> | undefined): read
 function assertNames(plugins: readonly Plugin[]): void {
   const seen = new Set<string>();
   for (const { name } of plugins) {
-    if (seen.has(name)) throw new InvalidInputError(`two plugins are named "${name}"; give each its own name`);
+    if (seen.has(name)) throw new InvalidInputError(`two plugins are named "${name}"; rename one of them`);
     seen.add(name);
   }
 }
@@ -117,13 +116,13 @@ function assertNames(plugins: readonly Plugin[]): void {
 function assertHooks({ name: plugin, hooks }: Bundle): void {
   const whose = plugin === ownName ? "the agent's own hooks" : `plugin "${plugin}"`;
   if (typeof hooks !== "object" || hooks === null || Array.isArray(hooks)) {
-    throw new InvalidInputError(`${whose}: hooks must be an object, with the names of hooks as its keys`);
+    throw new InvalidInputError(`${whose}: hooks must be an object whose keys are names of hooks`);
   }
   for (const [name, value] of Object.entries(hooks) as [string, unknown][]) {
     if (!(hookNames as readonly string[]).includes(name)) {
       const meant = nearestName(name, hookNames);
       throw new InvalidInputError(
-        `${whose}: there is no hook "${name.slice(0, 64)}"${meant === undefined ? ";" : `: did you mean ${meant}?`} the hooks are ${hookNames.join(", ")}`,
+        `${whose}: unknown hook "${name.slice(0, 64)}"${meant === undefined ? ";" : `: did you mean ${meant}?`} the hooks are ${hookNames.join(", ")}`,
       );
     }
     if (value === undefined || [value].flat(1).every((one) => typeof one === "function")) continue;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import { type Entry, wakingReportSchema } from "../state/index.ts";
 
-// Apart from the machine, because types of the public door name the context, and the machine's own type is long.
+// In its own file because types of the public API refer to the context, and the machine's inferred type is long.
 /** The context of the agent machine: ids and counters only. */
 export const agentContextSchema = z.object({
   turnCount: z.number().int().nonnegative(),
@@ -10,13 +10,13 @@ export const agentContextSchema = z.object({
   /** The newest turn, open or ended. */
   lastTurnId: z.string().nullable(),
   openChildIds: z.array(z.string()),
-  /** Children in the background whose end has not been reported, with the names of their definitions; they outlive the turn. */
+  /** Background children whose end has not been reported, with the names of their definitions. They can outlive the turn. */
   background: z.array(z.object({ childId: z.string(), name: z.string() })),
-  /** Reports since the last turn that call for a new one. */
+  /** Reports since the last turn that require a new turn. */
   waking: z.array(wakingReportSchema),
   waitsForBudget: z.boolean(),
   openRequestIds: z.array(z.string()),
-  /** Where the model's view of the conversation begins; `null` if at its first message. */
+  /** Id of the message at which the model's view of the conversation starts; `null` for the first message. */
   compaction: z
     .object({ through: z.string(), summaryMessageId: z.string().nullable(), kept: z.array(z.string()) })
     .nullable(),
@@ -96,7 +96,7 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
   }
 }
 
-/** Whether the turn waits: for children, for a decision on a request, or for others' reservations. */
+/** Whether the turn waits for children, for a decision on a request, or for other agents' reservations. */
 export function isWaiting(context: AgentContext): boolean {
   return context.waitsForBudget || context.openChildIds.length > 0 || context.openRequestIds.length > 0;
 }

@@ -11,7 +11,7 @@ export function lifecycleOf(value: unknown): Lifecycle {
   return top as Lifecycle;
 }
 
-/** Effects of an agent: `confirmPause` appends `agent.paused` when nothing of the agent's own is in flight any more. */
+/** Effects of an agent: `confirmPause` appends `agent.paused` once none of the agent's own work is in flight. */
 export type AgentEffectName = "confirmPause";
 
 const wait = [{ guard: "waitsNow", target: "waiting", actions: "record" }, { actions: "record" }] as const;
@@ -19,7 +19,7 @@ const goOn = [{ guard: "worksNow", target: "working", actions: "record" }, { act
 
 /**
  * The lifecycle of one agent: `created → starting → ready ⇄ busy { working, waiting, pausing } → paused | failed | shutdown`.
- * `busy` holds the turn as its spawned child. A turn that was merely stopped leaves the agent `ready`.
+ * `busy` spawns the turn as a child actor. A turn that was stopped leaves the agent `ready`.
  */
 export const agentMachine = setup({
   types: {
@@ -33,13 +33,13 @@ export const agentMachine = setup({
     startEffect: (_args, _params: EffectMeta<AgentEffectName>) => undefined,
     stopEffect: () => undefined,
     record: assign(({ context, event }) => foldAgent(context, event)),
-    /** In one action with its entry, since each copies the snapshot. */
+    /** Records the entry and spawns the turn in one action, because each action copies the snapshot. */
     recordAndSpawnTurn: assign(({ context, event, spawn }) => {
       const entry = event as EntryOf<"turn.started">;
       spawn("turn", { id: entry.turnId, input: { entry } });
       return foldAgent(context, event);
     }),
-    /** A child that has ended stays in its parent until it is stopped. */
+    /** XState keeps a child that has ended until its parent stops it. */
     dropLastTurn: stopChild(({ context }) => context.lastTurnId ?? ""),
   },
   guards: {

@@ -1,25 +1,25 @@
 import type { AnyActorRef, AnyMachineSnapshot } from "xstate";
 
 /**
- * The part of a state that calls for an effect: the effect starts when the state is entered and stops when it is left. Restoring an
- * actor runs no entry actions, so `meta` names the effect too (`effectsCalledFor`).
+ * The state properties that start an effect on entry and stop it on exit. A restored actor runs no entry actions, so `meta` names
+ * the effect too (`effectsCalledFor`).
  */
 export function running<const Name extends string>(effect: Name) {
   return { meta: { effect }, entry: { type: "startEffect", params: { effect } }, exit: "stopEffect" } as const;
 }
 
-/** The `meta` of a state that calls for an effect, and the params of its action `startEffect`. */
+/** The `meta` of a state with an effect, and the params of its action `startEffect`. */
 export interface EffectMeta<Name extends string = string> {
   readonly effect: Name;
 }
 
-/** An effect that the state of an actor calls for. */
+/** An effect that the current state of an actor requires. */
 export interface CalledFor {
   readonly actorId: string;
   readonly effect: string;
 }
 
-/** The effects that the states of an actor and of the actors below it call for. */
+/** The effects that the current states of an actor and its descendants require. */
 export function effectsCalledFor(actor: AnyActorRef): readonly CalledFor[] {
   const snapshot = actor.getSnapshot() as AnyMachineSnapshot;
   const metas = Object.values(snapshot.getMeta() as Readonly<Record<string, EffectMeta | undefined>>);

@@ -38,8 +38,8 @@ export function onEveryEntry<const Transition>(transition: Transition): Record<E
 }
 
 /**
- * The entries on its address that a machine reacts to. The others change nothing in it, and sending them would cost a
- * transition; live and in the fold they are skipped alike.
+ * The entries that a machine reacts to. Other entries do not change its state, and sending them would cost a transition; both
+ * live and in the fold they are skipped.
  */
 const ofAgent: ReadonlySet<EntryType> = new Set<EntryType>([
   "agent.starting",
@@ -87,7 +87,7 @@ export function turnHears(entry: Entry): boolean {
   return !notOfTurn.has(entry.type);
 }
 
-/** Whether any call of the turn may wait for the entry, so that all of them get it: it names no call itself. */
+/** Whether the entry is sent to all calls of the turn, because it names no call and any of them may wait for it. */
 export function allCallsHear(entry: Entry): boolean {
   if (entry.type === "child.ended") return entry.callId === undefined;
   return entry.type === "agent.resumed" || entry.type === "child.reported";

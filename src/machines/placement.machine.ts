@@ -1,19 +1,21 @@
 import { and, assign, setup, stateIn } from "xstate";
 
-/** `waits`: the agent is here and only a post can move it. `gone`: it is not here any more. */
+/** `waits`: the agent is in this process and only a post can make it continue. `gone`: it is not in this process any more. */
 export type Rest = "waits" | "gone";
 
-/** Even with frequent turns an agent leaves after this time, so that it can move to another process and job. */
+/** After this time an agent is passivated even if it has frequent turns, so that it can move to another process. */
 export const LONGEST_KEPT_MS = 60_000;
 
 export interface PlacementContext {
   /** A handle of this process has started the agent. */
   readonly isHeld: boolean;
-  /** Deliveries to it that are under way. */
+  /** Deliveries to the agent that are in progress. */
   readonly deliveries: number;
-  /** It was shut down with an open turn: only `start()` activates it again. */
+  /** The agent was shut down with an open turn: only `start()` activates it again. */
   readonly isShutDown: boolean;
-  /** When it first ended a turn since it came here, and until when it is kept for its next one; in steady time. */
+  /**
+   * When the agent first ended a turn since its activation, and until when it stays in memory for its next turn; monotonic time.
+   */
   readonly keptSince: number | null;
   readonly keptUntil: number;
 }
@@ -23,59 +25,59 @@ export type PlacementEvent =
   | { readonly type: "delivery.started" | "delivery.ended" }
   | { readonly type: "rest.awaited" | "rest.checked" }
   | { readonly type: "activation.started" | "activation.succeeded" }
-  /** `keepsLease`: it was passive, and the lease is still this process's. */
+  /** `keepsLease`: the agent was passive, and this process still holds the lease. */
   | { readonly type: "activation.failed"; readonly keepsLease: boolean }
   | { readonly type: "change.started" | "change.ended" }
-  /** The lease was offered to the stores, and was not taken because items have arrived. */
+  /** The lease was offered to the stores; they did not take it back because new items have arrived. */
   | { readonly type: "lease.offered" | "lease.kept" }
   | { readonly type: "leave.started"; readonly isShutDown: boolean }
   | { readonly type: "leave.ended" }
-  /** The activation was stopped, or the lease of a passive agent is not this process's any more. */
+  /** The activation was stopped, or this process has lost the lease of a passive agent. */
   | { readonly type: "lost" }
   | { readonly type: "turn.ended"; readonly now: number; readonly keptMs: number }
   | { readonly type: "kept.ended" }
   | {
-      /** Everything is committed and no effect runs, except such as wait for children. */
+      /** Everything is committed, and no effect runs except those that wait for children. */
       readonly type: "settled";
-      /** Whether no effect runs at all. */
+      /** Whether no effect runs at all, not even one that waits for children. */
       readonly mayLeave: boolean;
       readonly isBetweenTurns: boolean;
-      /** A child whose work is done leaves even if a handle holds it. */
+      /** A child that has finished is passivated even if a handle holds it. */
       readonly isDone: boolean;
       readonly now: number;
     }
   | { readonly type: "passivation.ended" }
-  /** It leaves memory, and this process keeps its lease. */
+  /** The agent was removed from memory; this process keeps its lease. */
   | { readonly type: "passivated" };
 
-/** The actions of this machine that start work of the host; all others change its context. */
+/** The actions of this machine that make the host do work; all others only change the context. */
 export type PlacementAction =
   | { readonly type: "answerRest"; readonly params: { readonly rest: Rest } }
   /** Sends `rest.checked` in the next turn of the event loop. */
   | { readonly type: "checkRest" }
-  /** Offers the lease back and stops the actors, unless something arrives meanwhile. */
+  /** Offers the lease to the stores and stops the actors, unless an item arrives meanwhile. */
   | { readonly type: "passivate" };
 
 const answerWaits = { type: "answerRest", params: { rest: "waits" } } as const;
 const answerGone = { type: "answerRest", params: { rest: "gone" } } as const;
 
 /**
- * Where one agent is, as far as one process knows:
+ * The placement of one agent, as far as one process knows:
  * `away | dormant → activating → live { lease: kept ⇄ offered, departure: staying ⇄ passivating } → leaving → away | dormant`,
- * or `live → passive → activating` where the process keeps the lease of an agent that leaves its memory. `changing`: its
- * lease is held for a change that takes no step. An agent that was passivated with an open turn, and its lease given
- * back, is `away`: only the stores know more.
+ * or `live → passive → activating` if the process keeps the lease of an agent that it removes from memory. In `changing` the
+ * process holds the lease for a change that runs no step. An agent that was passivated with an open turn and whose lease was
+ * released is `away`: only the stores have its state.
  *
- * Events about an activation must be sent only while that activation is the one here.
+ * Send events about an activation only while it is the current activation.
  *
- * These never happen:
- * 1. Two activations of one agent in a process: one starts only from `away`, `dormant` or `passive`.
- * 2. An activation without a lease: `activating` takes it before the actors are made, or with the first commit of an
- *    agent just created; `leaving` stops them before it is given back.
- * 3. A waiter for rest without an answer: it is answered when the agent rests here, when a handle holds the agent, when
- *    it is passive, and after each way to `away` or `dormant`.
- * 4. A passivation of an agent to which something is delivered, or two passivations at once; or, unless it is a child
- *    that is done, one that gives back the lease of an agent that a handle holds.
+ * Invariants. These never happen:
+ * 1. Two activations of one agent in a process: an activation starts only from `away`, `dormant` or `passive`.
+ * 2. An activation without a lease: `activating` acquires it before the actors are created, or with the first commit of a new
+ *    agent; `leaving` stops the actors before it releases the lease.
+ * 3. A caller that waits for rest without an answer: it is answered when the agent rests in this process, when a handle holds the
+ *    agent, when the agent is passive, and after each transition to `away` or `dormant`.
+ * 4. A passivation during a delivery to the agent; two passivations at once; a passivation that releases the lease of an agent
+ *    that a handle holds, unless the agent is a finished child.
  */
 export const placementMachine = setup({
   types: { context: {} as PlacementContext, events: {} as PlacementEvent },

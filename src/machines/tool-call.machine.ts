@@ -5,11 +5,11 @@ import { onEveryEntry } from "./entry-routing.ts";
 
 /**
  * Effects of a call:
- * - `performCall` gates the call, waits for its slot, asks for it to be granted, runs it, appends its result;
+ * - `performCall` gates the call, waits for its slot, proposes its intent, runs it, appends its result;
  * - `enqueueCall` adds the call to its queue;
- * - `spawnOrdered` spawns the children that a queued tool has ordered; one of them gives the result;
- * - `settleChild` turns the end of a child into the call's result, or for a child in the background, its beginning;
- * - `settleWait` turns the ends of children in the background into the call's result;
+ * - `spawnOrdered` spawns the children that a queued tool has ordered; one of them provides the result;
+ * - `settleChild` turns a child's end into the call's result; for a background child, its start;
+ * - `settleWait` turns the ends of background children into the call's result;
  * - `reviewCall` runs the hooks that review the result.
  */
 export type CallEffectName =
@@ -20,7 +20,7 @@ export type CallEffectName =
   | "settleWait"
   | "reviewCall";
 
-/** The input and the context of the call machine. In one field, because each assignment copies all fields of a context. */
+/** The input and the context of the call machine. One field, because each assignment copies all fields of a context. */
 export interface CallContext {
   readonly call: CallState;
 }
@@ -31,11 +31,11 @@ const begun = [
 ] as const;
 
 /**
- * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`, without `gated` where only its schema gates
- * it, `awaitingChild` for a subagent,
- * `awaitingReports` for subagents in the background, `awaitingQueue` for a worker of a queued tool, `awaitingDecision` for a
- * person, a client tool or credentials, `held` while paused, `reviewing` while hooks review the result. One effect lives through
- * declared, gated, queued and running: after a restart it reads from the fold how far the call had come.
+ * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`. `gated` is skipped if only the tool's schema
+ * gates the call. Other states: `awaitingChild` for a subagent, `awaitingReports` for background subagents, `awaitingQueue` for a
+ * worker of a queued tool, `awaitingDecision` for a person, a client tool or credentials, `held` while paused, `reviewing` while
+ * hooks review the result. One effect runs through declared, gated, queued and running: after a restart it reads the progress of
+ * the call from the fold.
  */
 const made = setup({
   types: {
@@ -71,7 +71,7 @@ const made = setup({
       { guard: "isUnknown", target: ".outcomeUnknown", actions: "record" },
       { target: ".settled", actions: "record" },
     ],
-    // A child can end before the answer of the commit that spawned it has been taken in.
+    // A child can end before the response to the commit that spawned it has been processed.
     "child.ended": [{ guard: "isItsChild", target: ".settlingChild", actions: "record" }, { actions: "record" }],
   },
   states: {
@@ -97,9 +97,9 @@ const made = setup({
         "intent.refused": [{ guard: "isHeld", target: "held", actions: "record" }, { actions: "record" }],
       },
     },
-    // Its gate is known: the refused intent has brought it, where no entry did before.
+    // The gate is known: without a `call.gated` entry the refused intent contains it.
     held: { on: { "agent.resumed": { target: "performing.gated", actions: "record" } } },
-    // The end of a pause adds the job again: a worker that took it meanwhile was refused and dropped it.
+    // Adds the job again after a pause: a worker that took the job during the pause was refused and dropped it.
     awaitingQueue: {
       ...running("enqueueCall"),
       on: {
@@ -119,7 +119,7 @@ const made = setup({
         "call.expired": { target: "settlingWait", actions: "record" },
       },
     },
-    // The decision enters the fold, and the call goes on from the question.
+    // The decision enters the fold, and the call continues after its question.
     awaitingDecision: { on: { "request.decided": { target: "performing.gated", actions: "record" } } },
     settlingChild: {
       ...running("settleChild"),
@@ -144,7 +144,7 @@ const made = setup({
 const unborn = declareCall(":1:0", "");
 
 type Made = typeof made;
-/** Named, because written out in the type of its parent machine it would be too long for a declaration. */
+/** A named interface, because the inferred type would be too long for a declaration of the parent machine. */
 export interface ToolCallMachine extends Made {}
 
 export const toolCallMachine: ToolCallMachine = made;

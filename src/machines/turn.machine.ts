@@ -21,10 +21,10 @@ import { toolCallMachine } from "./tool-call.machine.ts";
 /**
  * Effects of a turn:
  * - `receive` runs the `afterUserInput` hooks that are not committed yet;
- * - `think` assembles the prompt, asks for the call to be granted, makes it, and retries it;
- * - `decide` runs the `afterLlm` and `beforeTools` hooks, and checks an answer that must fit a schema;
+ * - `think` assembles the prompt, proposes the call, makes it and retries it;
+ * - `decide` runs the `afterLlm` and `beforeTools` hooks, and validates an answer that has an output schema;
  * - `settleRound` runs the `afterTools` hooks that are not committed yet;
- * - `interruptOpenWork` gives every open call and request an outcome;
+ * - `interruptOpenWork` settles every open call and request;
  * - `complete` runs the `onComplete` hooks;
  * - `endTurn` appends `turn.ended`.
  */
@@ -37,7 +37,7 @@ export type TurnEffectName =
   | "complete"
   | "endTurn";
 
-/** The context of the turn machine. In one field, because each assignment copies all fields of a context. */
+/** The context of the turn machine. One field, because each assignment copies all fields of a context. */
 export interface TurnContext {
   readonly turn: TurnState;
 }
@@ -46,7 +46,7 @@ function after({ turn }: TurnContext, entry: Entry): TurnState {
   return foldTurn(turn, entry);
 }
 
-/** The calls without a result and those that are being reviewed: a part of `after`, without the rest of the fold. */
+/** The calls that have no result or are being reviewed; cheaper than `after`, which folds the whole turn. */
 function callsAfter({ turn }: TurnContext, entry: Entry): Pick<TurnState, "openCallIds" | "unreviewedCallIds"> {
   const { openCallIds, unreviewedCallIds } = turn;
   return { openCallIds, unreviewedCallIds, ...activityAfter(turn, entry) };
@@ -108,15 +108,15 @@ const ending = [
   { target: "#turn.finishing", actions: "record" },
 ] as const;
 
-/** An end at any point of the turn: a failure, or a stop by a hook, which alone lets `onComplete` run. */
+/** A failure, or a stop by a hook, in any state of the turn. `onComplete` runs only after a stop. */
 const failure = [{ guard: "leavesWorkOpen", target: "#turn.stopping", actions: "record" }, ...ending] as const;
 
 const afterRound = [{ guard: "thinksNext", target: "#turn.thinking", actions: "record" }, ...ending] as const;
 
-/** Stops the calls of the last round: a child that has ended stays in its parent until it is stopped. */
+/** Stops the calls of the last round: XState keeps a child that has ended until its parent stops it. */
 const dropCalls = machine.enqueueActions(({ enqueue, context }) => {
   const calls = context.turn.execution.currentStep?.toolExecutions ?? [];
-  // The youngest first: each stop copies the children that are left, and objects are copied fastest if their last key was deleted.
+  // Newest first: each stop copies the remaining children, and V8 copies an object fastest if its last key was deleted.
   for (const { callId } of calls.toReversed()) enqueue.stopChild(callId);
 });
 
@@ -142,10 +142,10 @@ const endOfRound = [
 ] as const;
 
 /**
- * One turn: `receiving → welcoming → [thinking → deciding → round → settling]* → completing → finishing → done`, with
- * `waiting` for others' reservations, `held` while paused, `stopping` when work in flight must be given an outcome first.
- * `welcoming`, `deciding`, `settling` and `completing` are there for hooks, and passed over without them.
- * Its context holds the fold of its entries; what it does next follows from that fold (`nextMove`).
+ * One turn: `receiving → welcoming → [thinking → deciding → round → settling]* → completing → finishing → done`, with `waiting`
+ * for other agents' reservations, `held` while paused, `stopping` while work in flight is being settled. `welcoming`, `deciding`,
+ * `settling` and `completing` run hooks and are skipped without them. The context contains the fold of the turn's entries;
+ * `nextMove` derives the next state from it.
  */
 const made = machine.createMachine({
   id: "turn",
@@ -179,7 +179,7 @@ const made = machine.createMachine({
         assembling: {
           on: {
             "model.requested": { target: "calling", actions: [dropCalls, "record"] },
-            // A hook stops the turn before the call is made and paid for.
+            // A hook stops the turn before the call is made and billed.
             "stop.signalled": [...failure],
             "hook.applied": [
               { guard: and(["stopsHere", "completesFirst"]), target: "#turn.completing", actions: "record" },
@@ -233,11 +233,11 @@ const made = machine.createMachine({
           { guard: "leavesWorkOpen", actions: "record" },
           { target: "finishing", actions: "record" },
         ]),
-        // Calls of an answer that a stop has prevented.
+        // Calls of an answer that was not executed because of a stop.
         "tool.settled": [{ guard: "leavesWorkOpen", actions: "record" }, ...ending],
         "stop.signalled": { actions: "record" },
         "timer.due": { actions: "record" },
-        // Hooks of several calls may throw; the turn is over only when interruptOpenWork itself failed.
+        // Hooks of several calls may throw; the turn ends only if interruptOpenWork itself failed.
         "effect.failed": [{ guard: "cannotStop", target: "finishing", actions: "record" }, { actions: "record" }],
       },
     },
@@ -271,12 +271,12 @@ const made = machine.createMachine({
 });
 
 type Made = typeof made;
-/** Named, because written out in the type of its parent machine it would be too long for a declaration. */
+/** A named interface, because the inferred type would be too long for a declaration of the parent machine. */
 export interface TurnMachine extends Made {}
 
 export const turnMachine: TurnMachine = made;
 
-/** The context of a machine without input, as pure transitions make one. */
+/** The context of a machine without input; pure transitions create one. */
 const unborn = startTurn({
   type: "turn.started",
   seq: 1,

@@ -160,7 +160,7 @@ const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
 
 function secretRule(value: unknown, where: string): string {
   if (typeof value === "string") return value;
-  throw new InvalidInputError(`${where} is of type ${value === null ? "null" : typeof value}; it takes a text`);
+  throw new InvalidInputError(`${where} is of type ${value === null ? "null" : typeof value}; expected a text`);
 }
 
 class OpenaiModel implements LanguageModel {

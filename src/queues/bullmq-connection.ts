@@ -210,7 +210,7 @@ export function checkedOptions(given: BullmqQueuesOptions): CheckedOptions {
   const { prefix = "troupe:queue:", secrets, clock = systemClock } = options;
   const place = checkedRedisLocation("bullmqQueues", options);
   if (/[{}]/.test(prefix)) {
-    throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; it takes any text without braces`);
+    throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; expected any text without braces`);
   }
   return {
     place,

@@ -91,5 +91,5 @@ function expected<Kind extends Job["kind"]>(job: Job, kind: Kind): Extract<Job, 
 
 export function checkWhole(name: string, value: number, least: number, most: number): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
-  throw new InvalidInputError(`${name} is ${describeValue(value)}; it takes a whole number from ${least} to ${most}`);
+  throw new InvalidInputError(`${name} is ${describeValue(value)}; expected a whole number from ${least} to ${most}`);
 }

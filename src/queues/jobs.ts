@@ -200,7 +200,7 @@ const MAC_BYTES = 32;
  */
 export function createSigner(keys: readonly SigningKey[]): Signer {
   const [first] = keys;
-  if (!first) throw new InvalidInputError("secrets is empty; it takes at least one { id, secret }, or leave it out");
+  if (!first) throw new InvalidInputError("secrets is empty; expected at least one { id, secret }, or leave it out");
   const secrets = new Map<string, string>();
   for (const [place, { id, secret }] of keys.entries()) {
     assertId(`secrets[${place}].id`, id);

@@ -28,7 +28,7 @@ export type RedisLocation =
 export const redisLocationRules = {
   url: (value: unknown, where: string): string => {
     if (typeof value === "string") return value;
-    throw new InvalidInputError(`${where} is of type ${value === null ? "null" : typeof value}; it takes a text`);
+    throw new InvalidInputError(`${where} is of type ${value === null ? "null" : typeof value}; expected a text`);
   },
   client: portRule("a client of ioredis", ["duplicate", "disconnect"]),
   cluster: optionsRule<NonNullable<RedisLocationOptions["cluster"]>>({
@@ -51,7 +51,7 @@ export function checkedRedisLocation(taker: string, { url, client, cluster }: Re
   }
   if (client !== undefined) return { client };
   if (cluster !== undefined) {
-    if (cluster.nodes.length === 0) throw new InvalidInputError("cluster.nodes is empty; it takes at least one node");
+    if (cluster.nodes.length === 0) throw new InvalidInputError("cluster.nodes is empty; expected at least one node");
     return { nodes: cluster.nodes, options: cluster.options ?? {} };
   }
   const parsed = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;

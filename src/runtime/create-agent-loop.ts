@@ -29,23 +29,23 @@ import type { Turn, TurnOptions, TurnResult } from "./api/turn-types.ts";
 import { unsavedStores } from "./unsaved/unsaved-stores.ts";
 import { wakeUp } from "./agent/intake.ts";
 
-/** The options of one turn; the loop keeps none of them. */
+/** The options of one turn; the loop does not keep them. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy" | "key" | "clientTools"> {
   /** Names the conversation in events and for tools. Default: a random UUID. */
   readonly agentId?: string | undefined;
-  /** The source of time for this turn. Default: the system's clock. */
+  /** The clock of this turn. Default: the system clock. */
   readonly clock?: Clock | undefined;
 }
 
-/** How a turn of the stateless loop ended. */
+/** The outcome of a turn of the stateless loop. */
 export interface LoopResult<Output = unknown> extends TurnResult<Output> {
-  /** Messages that the turn added to the conversation, the answer last. */
+  /** Messages that the turn added to the conversation; the answer is the last one. */
   readonly messages: readonly Message[];
 }
 
 /**
- * A turn of the stateless loop. Once it has ended, it cannot be opened again. If it waits (see `settled`), it goes on
- * when its requests are decided here.
+ * A turn of the stateless loop. After its end it cannot be opened again. If it waits (see `settled`), it continues when its
+ * requests are decided with `decide`.
  */
 export interface LoopTurn<Output = unknown> extends Turn<Output> {
   /** Resolves when the turn has ended, with the messages that it added. */
@@ -60,23 +60,21 @@ export type LoopMessage = Pick<Message, "role" | "content"> & Partial<Message>;
 /** The stateless loop over one definition. */
 export interface AgentLoop<Output = unknown> {
   /**
-   * Runs one turn over a conversation that ends with the messages to answer: the user's messages at its end are the
-   * turn's prompt. The loop keeps nothing: save `(await turn.result).messages` where you like. Rejects with
-   * `InvalidInputError` for invalid messages or options.
+   * Runs one turn over a conversation that ends with the messages to answer: the user's messages at its end are the turn's
+   * prompt. The loop stores nothing: save `(await turn.result).messages` yourself. Rejects with `InvalidInputError` for invalid
+   * messages or options.
    */
   executeTurn(messages: readonly LoopMessage[], context?: TurnContext): LoopTurn<Output>;
 }
 
 export interface AgentLoopOptions {
-  /**
-   * Further definitions that code spawns; definitions of subagents among the tools are known without it. Default: none.
-   */
+  /** Further definitions that code spawns; subagents among the tools are known without it. Default: none. */
   readonly agents?: readonly AgentDefinition[] | undefined;
 }
 
 /**
- * The stateless loop: the same machines, budgets and hooks as a durable agent, on a journal that lives as long as the
- * turn, with no access to any store. Throws `InvalidInputError` for an invalid definition.
+ * The stateless loop: the same machines, budgets and hooks as a durable agent, on an in-memory journal that exists only during
+ * the turn, without access to any store. Throws `InvalidInputError` for an invalid definition.
  */
 export function createAgentLoop<Output>(
   definition: AgentDefinition<Output>,
@@ -143,7 +141,7 @@ function contextOf(
   }
 }
 
-/** Ids of the user's messages after the last message of another role. */
+/** Ids of the user's messages after the last message with another role. */
 function promptIdsOf(history: readonly Message[]): string[] {
   const last = history.findLastIndex(({ role }) => role !== "user");
   return history.slice(last + 1).map(({ id }) => id);
@@ -190,7 +188,7 @@ function completeMessages(messages: readonly LoopMessage[], now: number): Messag
   return given.map((one, index) => {
     const message = completeMessage(one, index, now);
     if (!ids.has(message.id)) ids.add(message.id);
-    else throw new InvalidInputError(`messages.${index}.id: "${message.id}" is the id of an earlier message`);
+    else throw new InvalidInputError(`messages.${index}.id: "${message.id}" is already the id of an earlier message`);
     return message;
   });
 }
@@ -198,7 +196,7 @@ function completeMessages(messages: readonly LoopMessage[], now: number): Messag
 const messagesRule: OptionRule = (value, where) =>
   reading(where, () => listRule("a list of messages, each with a role and its content", anyRule)(value, where));
 
-/** The first free turn number: messages of earlier turns contain turn ids, which must not be used again. */
+/** The first free turn number: messages of earlier turns contain turn ids, which must not be reused. */
 function turnNumberAfter(history: readonly Message[], agentId: string): number {
   const prefix = turnIdOf(agentId, 0).slice(0, -1);
   const numbers = history.map(({ id }) => (id.startsWith(prefix) ? Number.parseInt(id.slice(prefix.length), 10) : 0));

@@ -14,8 +14,8 @@ import { definitionsRule, insteadOfRole, runtimeSettingsRules } from "./api/runt
 import type { Runtime, RuntimeSettings } from "./api/runtime-types.ts";
 
 /**
- * What `createAgent()` takes: everything of `defineAgent()`, of `runtime.agent()`, and of `createRuntime()` but `role` and
- * `work`. `budget` limits each turn, as in a definition.
+ * Options of `createAgent()`: those of `defineAgent()`, of `runtime.agent()`, and of `createRuntime()` except `role` and `work`.
+ * `budget` limits each turn, as in a definition.
  */
 export interface CreateAgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType>
   extends Omit<AgentOptions<Schema>, "name">,
@@ -23,9 +23,7 @@ export interface CreateAgentOptions<Schema extends z.core.$ZodType = z.core.$Zod
     RuntimeSettings {
   /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. Default `agent`. */
   readonly name?: string | undefined;
-  /**
-   * Further definitions that code spawns; definitions of subagents among the tools are known without it. Default: none.
-   */
+  /** Further definitions that code spawns; subagents among the tools are known without it. Default: none. */
   readonly agents?: readonly AgentDefinition[] | undefined;
 }
 
@@ -47,8 +45,8 @@ const createAgentOptionsSchema: OptionsSchema<CreateAgentOptions> = {
 };
 
 /**
- * The short form: one agent in a private runtime, which must be shut down when the agent is not needed any more. Rejects
- * with `InvalidInputError` for invalid options, and with errors of the stores.
+ * The short form: one agent in a private runtime, which must be shut down when the agent is no longer needed. Rejects with
+ * `InvalidInputError` for invalid options, and with errors of the stores.
  */
 export async function createAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
   given: CreateAgentOptions<Schema>,

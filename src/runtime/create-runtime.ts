@@ -46,15 +46,15 @@ import { OverviewStore } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
 import { unsavedStores } from "./unsaved/unsaved-stores.ts";
 
-/** Deepest tree below a root agent, even if its subagents' own policies allow more. */
+/** Maximum depth of a tree below a root agent, even if its subagents' own policies allow more. */
 const DEEPEST_TREE = 64;
 export const DEFAULT_LEASE_MS = 10_000;
-/** Trees that are read at once to bring their projections up to date. */
+/** Number of trees read per query to bring their projections up to date. */
 const PAGE = 500;
 
 /**
- * Creates a runtime: registers this process with the stores, and gives handles to agents.
- * Throws `InvalidInputError` for definitions that clash, `StoreUnavailableError` when the stores do not answer.
+ * Creates a runtime and registers this process with the stores. Throws `InvalidInputError` for conflicting definitions,
+ * `StoreUnavailableError` if the stores do not answer.
  */
 export async function createRuntime<Chosen extends Role = "all">(given: RuntimeOptions<Chosen>): Promise<Runtime> {
   const options = runtimeOptionsOf(given);
@@ -146,7 +146,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
 
 const cores = new WeakMap<Runtime, RuntimeCore>();
 
-/** Watches a tree of a runtime, for readers of its journal in other rooms. Throws `InvalidInputError` for any other object. */
+/** Watches a tree of a runtime, for readers of its journal in other folders. Throws `InvalidInputError` for any other object. */
 export function watchTreeOf(runtime: Runtime, rootAgentId: string, watcher: TreeWatcher): TreeWatching {
   const core = cores.get(runtime);
   if (core) return watchTree(core, rootAgentId, watcher);
@@ -174,7 +174,7 @@ async function openAgent(
   if (isDefinition(asked)) assertGiven(core.definitions, asked, "runtime.agent()");
   if (!definition) {
     const known = [...core.definitions.keys()].join(", ");
-    throw new NotFoundError(`there is no agent definition "${name}"; this runtime has ${known}`);
+    throw new NotFoundError(`unknown agent definition "${name}"; this runtime has ${known}`);
   }
   const agentId = options.agentId ?? createId();
   const limits = limitsOf(options.budget);
@@ -182,7 +182,7 @@ async function openAgent(
   if (options.autoSave === false) {
     if (core.part.role !== "all") {
       throw new InvalidInputError(
-        `autoSave: false keeps agent "${agentId}" in this process, and one of the role "${core.part.role}" runs no agents of its own; take the role "all"`,
+        `autoSave: false keeps agent "${agentId}" in this process, but a process with role "${core.part.role}" runs no agents of its own; use role "all"`,
       );
     }
     refuseBackground(definition, "autoSave: false");
@@ -198,15 +198,15 @@ async function openAgent(
     definition: definition.stored,
   });
   if (record.definition.name !== name) {
-    throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
+    throw new InvalidInputError(`agent "${agentId}" exists with definition "${record.definition.name}", not "${name}"`);
   }
   if (!created && options.budget !== undefined) await assertBudget(core, record, limits);
   return new AgentHandle(core, record);
 }
 
 /**
- * An agent that exists keeps its budget, so another one is refused. The one that it was created with is not, because the program that
- * created it goes on giving it after `setBudget()`.
+ * An existing agent keeps its budget, so a different one is refused. The budget that it was created with is accepted, because the
+ * program that created the agent still passes it after `setBudget()`.
  */
 async function assertBudget(
   core: RuntimeCore,
@@ -216,13 +216,13 @@ async function assertBudget(
   const account = accountId === null ? undefined : await core.stores.account(tenant, accountId);
   if (!account) {
     throw new InvalidInputError(
-      `agent "${agentId}" exists and was created without a budget for its life; leave budget out, or limit its turns: executeTurn(input, { budget })`,
+      `agent "${agentId}" exists and was created without a budget for its life; remove budget, or limit its turns: executeTurn(input, { budget })`,
     );
   }
   const { limits, firstLimits = limits } = account;
   if (areSameLimits(given, limits) || areSameLimits(given, firstLimits)) return;
   throw new InvalidInputError(
-    `agent "${agentId}" exists and has another budget for its life; leave budget out, and change it with agent.setBudget()`,
+    `agent "${agentId}" exists with another budget for its life; remove budget, and change it with agent.setBudget()`,
   );
 }
 
@@ -264,7 +264,7 @@ async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {
   return new AgentHandle(core, record);
 }
 
-/** Brings the agent's projections up to date, because an earlier process may have died before it wrote them. */
+/** Also brings the agent's projections up to date, because an earlier process may have died before it wrote them. */
 async function lookedAt(copies: Projector | undefined, opened: Promise<Agent>): Promise<Agent> {
   const agent = await opened;
   copies?.look(rootOf(agent.agentId));
@@ -286,7 +286,7 @@ function subscribe(core: RuntimeCore, ...[observer, given]: Parameters<Runtime["
   return { unsubscribe: stop };
 }
 
-/** Activates every unattended agent now, and brings the projections of all trees up to date. */
+/** Activates every unattended agent, and brings the projections of all trees up to date. */
 async function recover(core: RuntimeCore, copies: Projector | undefined): Promise<string[]> {
   core.assertOpen();
   const { taken, unknown } = await core.work.recover();
@@ -311,36 +311,36 @@ function warnOfUnknown(unknown: ReadonlyMap<string, readonly string[]>): void {
     const ids = agentIds.slice(0, 3);
     const more = agentIds.length > ids.length ? ` and ${agentIds.length - ids.length} more` : "";
     process.emitWarning(
-      `recover() leaves ${ids.join(", ")}${more} with open turns: this runtime was not given the definition "${name}"; name it in createRuntime({ agents: [...] }), or have a process recover that was`,
+      `recover() leaves ${ids.join(", ")}${more} with open turns: this runtime does not know the definition "${name}"; add it to createRuntime({ agents: [...] }), or recover in a process that knows it`,
       { code: "TROUPE_UNKNOWN_DEFINITION" },
     );
   }
 }
 
 /**
- * Refuses definitions that need a tree that is saved with each commit: background children outlast their turn, and
- * their ends must not be lost; workers of queued tools find the call in the store. Throws `UnsupportedError` that names
- * the subagent or the tool and what to do instead.
+ * Refuses definitions that need a tree saved with each commit: background children outlive their turn, and their ends must not be
+ * lost; workers of queued tools read the call from the store. Throws `UnsupportedError` that names the subagent or the tool and
+ * the alternative.
  */
 export function refuseBackground(definition: AgentDefinition, where: string): void {
   for (const { name, tools } of collectDefinitions([definition]).values()) {
     const queued = tools.tools.find((tool) => tool.kind === "function" && tool.queue !== undefined);
     if (queued) {
       throw new UnsupportedError(
-        `agent "${name}" has the tool "${queued.name}" with a queue, whose workers read the call from the store; ${where} keeps nothing there. Leave its queue out, or take an agent that is saved with each commit (autoSave: true)`,
+        `agent "${name}" has the tool "${queued.name}" with a queue, whose workers read the call from the store; ${where} stores nothing. Remove its queue, or use an agent that is saved with each commit (autoSave: true)`,
         { details: { agent: name, tool: queued.name } },
       );
     }
     const tool = tools.tools.find(isBackground);
     if (!tool) continue;
     throw new UnsupportedError(
-      `agent "${name}" has the subagent "${tool.name}" with mode "background", which goes on after the turn; ${where} keeps nothing that it could go on in. Use mode "await", or an agent that is saved with each commit (autoSave: true)`,
+      `agent "${name}" has the subagent "${tool.name}" with mode "background", which continues after the turn; ${where} stores nothing for it. Use mode "await", or an agent that is saved with each commit (autoSave: true)`,
       { details: { agent: name, subagent: tool.name } },
     );
   }
 }
 
-/** The record with the status that others see. */
+/** The record with its public status. */
 function listed(record: AgentRecord): AgentRecord {
   return { ...record, status: statusOf(record) };
 }

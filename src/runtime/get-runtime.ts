@@ -10,12 +10,12 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import type { Runtime } from "./api/runtime-types.ts";
 
-/** What `getRuntime()` takes beside the key and the function. */
+/** Options of `getRuntime()` besides the key and the function. */
 export interface GetRuntimeOptions {
   /**
-   * A text or number that changes when the runtime has to be made anew, for instance the time of the last change of the
-   * file that defines the agents. A runtime of another version is shut down first; its open turns go on as after a restart.
-   * Default: none, so that the runtime stays until it is shut down.
+   * A text or number that changes when the runtime must be created again, for instance the modification time of the file that
+   * defines the agents. A runtime of another version is shut down first; its open turns continue as after a restart. Default:
+   * none; the runtime stays until it is shut down.
    */
   readonly version?: string | number | undefined;
 }
@@ -31,7 +31,7 @@ interface Made {
   readonly runtime: Promise<Runtime>;
 }
 
-/** A development server evaluates modules again and again, and the runtimes outlive that: they belong to the process. */
+/** A development server evaluates modules repeatedly; the runtimes belong to the process, so that they outlive this. */
 const made = Symbol.for("troupe.runtimes");
 
 function runtimesOfProcess(): Map<string, Made> {
@@ -40,11 +40,11 @@ function runtimesOfProcess(): Map<string, Made> {
 }
 
 /**
- * The runtime of this process under a key, which `make` creates when there is none: for servers that load a module several
- * times, where a second runtime on the same stores would be refused its agents (`AlreadyOwnedError`). Calls at the same
- * time share one runtime. A `make` that fails is called again the next time, and so is one whose runtime was shut down.
+ * Returns the runtime of this process for a key, and creates it with `make` if there is none: for servers that load a module
+ * several times, where the agents of a second runtime on the same stores would be refused (`AlreadyOwnedError`). Concurrent calls
+ * share one runtime. `make` is called again after it has failed, and after its runtime was shut down.
  *
- * Rejects with `InvalidInputError` for an invalid key, function or option, and with what `make` throws.
+ * Rejects with `InvalidInputError` for an invalid key, function or option, and with errors thrown by `make`.
  */
 export async function getRuntime(
   key: string,
@@ -59,7 +59,7 @@ export async function getRuntime(
   if (known !== undefined && known.version === version) {
     const runtime = await known.runtime;
     if (runtime.isOpen) return runtime;
-    // Another call has replaced it meanwhile.
+    // Another call has replaced the runtime meanwhile.
     if (runtimes.get(key) !== known) return await getRuntime(key, make, given);
   }
   const entry: Made = { version, runtime: replaced(known, make) };
@@ -78,6 +78,6 @@ async function replaced(known: Made | undefined, make: () => Runtime | Promise<R
   const runtime: unknown = await make();
   if (hasMethods(runtime, ["agent", "shutdown"])) return runtime as Runtime;
   throw new InvalidInputError(
-    `getRuntime(): its function gave ${describeValue(runtime)}; it returns a runtime, as createRuntime() makes it`,
+    `getRuntime(): its function returned ${describeValue(runtime)}; expected a runtime made by createRuntime()`,
   );
 }

@@ -12,31 +12,32 @@ import type { Decide, Agent } from "./api/agent-types.ts";
 import type { Turn, TurnResult, WaitingTurn } from "./api/turn-types.ts";
 import type { Runtime, RuntimeSettings } from "./api/runtime-types.ts";
 
-/** What `run()` takes: everything of `createRuntime()` but `role` and `work`, and what belongs to the one turn. */
+/** Options of `run()`: those of `createRuntime()` except `role` and `work`, and those of the one turn. */
 export interface RunOptions extends RuntimeSettings {
-  /** With `stores`, the same id is the same agent with its history. Default: a random UUID. */
+  /** With `stores`, the same id refers to the same agent with its history. Default: a random UUID. */
   readonly agentId?: string | undefined;
   /** Limits of a new turn; each replaces the definition's limit of the same name. Default: the definition's. */
   readonly budget?: Budget | undefined;
-  /** The actor of the turn, with credentials for its tools; they are never stored. Default: none. */
+  /** The actor of the turn, with credentials for its tools, which are never stored. Default: none. */
   readonly auth?: Auth | undefined;
   /** Aborting it ends the turn with status `stopped`. Default: none. */
   readonly signal?: AbortSignal | undefined;
-  /** Definitions that tools spawn by code. Those of `subagent()` tools need not be named. Default: none. */
+  /** Definitions that tools spawn by code. Those of `subagent()` tools are known without it. Default: none. */
   readonly agents?: readonly AgentDefinition[] | undefined;
   /**
-   * Called with every event of the turn and of its subagents. An error that it throws ends the run. Default: events are
-   * not delivered.
+   * Called with every event of the turn and of its subagents. An error that it throws ends the run. Default: events are not
+   * delivered.
    */
   readonly onEvent?: ((event: TroupeEvent) => void) | undefined;
   /**
    * Called once for each request that the turn waits for: an approval, a question, a client tool. Returns the decision;
-   * `undefined` leaves the request open, and if nothing else can go on the run rejects with `TurnWaitingError`.
-   * Default: every request is left open.
+   * `undefined` leaves the request open, and if no other work can continue the run rejects with `TurnWaitingError`. Default:
+   * every request stays open.
    */
   readonly decide?: ((request: AgentRequest) => Decide | undefined | Promise<Decide | undefined>) | undefined;
   /**
-   * `true`: a turn that ended `failed` rejects with `TurnFailedError`. `false`: it is a result, with its `error`.
+   * `true`: a turn that ended `failed` rejects with `TurnFailedError`. `false`: the turn is returned as a result with its
+   * `error`.
    * Default `true`.
    */
   readonly throwOnFailure?: boolean | undefined;
@@ -57,7 +58,7 @@ const runOptionsSchema: OptionsSchema<RunOptions> = {
   instead: { ...turnOptions.instead, ...insteadOfRole, store: "stores", contextId: "agentId", onRequest: "decide" },
 };
 
-/** The turn of a `run()` failed. `result` is the turn as it ended, `cause` what was thrown, or its stored error. */
+/** The turn of a `run()` failed. `result` is the turn's result; `cause` is the thrown error, or its stored error. */
 export class TurnFailedError extends TerminalError {
   readonly code = "turn_failed";
   readonly #result: TurnResult;
@@ -78,14 +79,14 @@ export class TurnFailedError extends TerminalError {
 }
 
 /**
- * The turn waits for a decision that `run()` was not given. With `stores` it stays open there: decide its requests
- * through a runtime on the same stores, and carry it on with `run(definition, null, { stores, agentId })`.
+ * The turn waits for a decision, and `run()` has no answer. With `stores` it stays open there: decide its requests through a
+ * runtime on the same stores, and continue it with `run(definition, null, { stores, agentId })`.
  */
 export class TurnWaitingError extends TerminalError {
   readonly code = "turn_waiting";
   readonly agentId: string;
   readonly turnId: string;
-  /** Requests that wait for a decision; empty when the agent is paused. */
+  /** Requests that wait for a decision; empty if the agent is paused. */
   readonly requests: readonly AgentRequest[];
 
   constructor(agentId: string, rest: WaitingTurn, isStored: boolean) {
@@ -103,20 +104,19 @@ function waitingText(agentId: string, rest: WaitingTurn, isStored: boolean): str
   }
   const asked = rest.requests.map(({ requestId, kind, name }) => `${kind} of "${name}" (${requestId})`).join(", ");
   const later = isStored
-    ? `decide on the same stores (createRuntime() and runtime.decide()), then call run() again with null as its input`
-    : `pass it stores, so that the turn stays open until it is decided`;
-  return `turn ${rest.turnId} waits for a decision: ${asked}; give run() a function "decide", or ${later}`;
+    ? `decide on the same stores (createRuntime() and runtime.decide()), then call run() again with null as input`
+    : `pass it stores, so that the turn stays open for a decision`;
+  return `turn ${rest.turnId} waits for a decision: ${asked}; pass run() a function "decide", or ${later}`;
 }
 
 /**
- * The shortest program: runs one turn of an agent in a private runtime, returns its result, and then closes everything,
- * even if the turn fails. A turn that was stopped by a limit, a person, a hook or its signal is a result with status
- * `stopped`. With `null` as input it carries on the open turn of a stored agent; if there is none, it continues the
- * conversation without a new message.
+ * The shortest program: runs one turn of an agent in a private runtime, returns its result, and then closes everything, even if
+ * the turn fails. A turn stopped by a limit, a person, a hook or its signal is a result with status `stopped`. With `null` as
+ * input it continues the open turn of a stored agent; if none is open, it continues the conversation without a new message.
  *
- * Rejects with `TurnFailedError` when the turn fails (unless `throwOnFailure` is `false`), `TurnWaitingError` when it
- * waits for a decision, `AgentBusyError` when there is input and the stored agent has an open turn, `InvalidInputError`
- * for invalid options, and with errors of the stores.
+ * Rejects with `TurnFailedError` if the turn fails (unless `throwOnFailure` is `false`), `TurnWaitingError` if it waits for a
+ * decision, `AgentBusyError` if there is input and the stored agent has an open turn, `InvalidInputError` for invalid options,
+ * and with errors of the stores.
  */
 export async function run<Output>(
   definition: AgentDefinition<Output>,
@@ -144,7 +144,7 @@ export async function run<Output>(
   }
 }
 
-/** Checks for an open turn before the agent's start, which would carry that turn on. */
+/** Checks for an open turn before the agent is started, because the start would continue that turn. */
 async function begunTurn<Output>(
   agent: Agent<Output>,
   input: Content | null,
@@ -153,7 +153,7 @@ async function begunTurn<Output>(
   const { openTurnId } = agent.state;
   if (input !== null && openTurnId !== null) {
     throw new AgentBusyError(
-      `agent "${agent.agentId}" has an open turn, ${openTurnId}; carry it on first: run() with null as its input`,
+      `agent "${agent.agentId}" has an open turn, ${openTurnId}; continue it first by calling run() with null as input`,
       { details: { openTurnId } },
     );
   }
@@ -171,7 +171,7 @@ async function tellAll(events: AsyncIterable<TroupeEvent>, onEvent: (event: Trou
   for await (const event of events) onEvent(event);
 }
 
-/** In place of a decision: the turn has ended meanwhile. */
+/** Stands for a decision if the turn has ended meanwhile. */
 const turnEnded: unique symbol = Symbol("turn ended");
 
 async function resultOf<Output>(
@@ -200,7 +200,7 @@ async function resultOf<Output>(
   }
 }
 
-/** Another caller may have decided first, or the request may have expired; the turn goes on in both cases. */
+/** Another caller may have decided first, or the request may have expired; the turn continues in both cases. */
 async function decideOnce(runtime: Runtime, requestId: string, decision: Decide): Promise<void> {
   try {
     await runtime.decide(requestId, decision);

@@ -97,5 +97,5 @@ export function takeJson(value: unknown, what: string, bounds: JsonBounds = {}):
 export function takeObject(value: unknown, what: string, bounds: JsonBounds = {}): JsonObject {
   const json = takeJson(value, what, bounds);
   if (typeof json === "object" && json !== null && !Array.isArray(json)) return json as JsonObject;
-  throw new InvalidInputError(`${what} is ${describeValue(value)}; it takes an object of JSON values`);
+  throw new InvalidInputError(`${what} is ${describeValue(value)}; expected an object of JSON values`);
 }

@@ -21,15 +21,15 @@ it.each([
   [{ name: null }, "an agent cannot be named null"],
   [{ name: 5 }, "an agent cannot be named 5"],
   [{ name: "a b" }, 'an agent cannot be named "a b"'],
-  [{ instructions: 123 }, "instructions are 123; they take a text"],
+  [{ instructions: 123 }, "instructions are 123; expected a text"],
   [{ instructions: [] }, "instructions are a list"],
   [{ instructions: { text: "x" } }, "did you mean the text itself?"],
-  [{ instructions: {} }, "instructions are an empty object; they take a text, { file }"],
+  [{ instructions: {} }, "instructions are an empty object; expected a text, { file }"],
   [{ systemPrompt: "x" }, "did you mean instructions?"],
   [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
   [{ temprature: 1 }, "did you mean temperature?"],
   [{ store: {} }, "did you mean createAgent({ stores })"],
-  [{ tools: [{}] }, "tools[0] is an object; it takes a tool"],
+  [{ tools: [{}] }, "tools[0] is an object; expected a tool"],
   [{ tools: [{ kind: "other", name: "x" }] }, 'of kind "other"'],
   [{ tools: "x" }, "tools is the text"],
   [{ plugins: [{ name: "p", beforeLlm: () => undefined }] }, "did you mean hooks: { beforeLlm }?"],
@@ -38,10 +38,10 @@ it.each([
   [{ temperature: Number.NaN }, "temperature is NaN"],
   [{ responseFormat: { type: "xml" } }, "responseFormat"],
   [{ model: { name: "m", generate: () => undefined } }, "model lacks countPromptTokens(request)"],
-  [{ model: { ...model, name: 5 } }, "model.name is 5; it takes a name"],
-  [{ history: {} }, "history is an object; it takes a history compiler"],
+  [{ model: { ...model, name: 5 } }, "model.name is 5; expected a name"],
+  [{ history: {} }, "history is an object; expected a history compiler"],
   [{ autoCompact: { percent: 5 } }, "did you mean atPercent?"],
-  [{ output: false }, "output is false; it takes a schema of zod 4"],
+  [{ output: false }, "output is false; expected a schema of zod 4"],
 ])("defineAgent(%j) is refused", (wrong, told) => {
   const define = (): unknown => defineAgent({ name: "desk", model, ...(wrong as object) });
   expect(define).toThrow(InvalidInputError);
@@ -54,7 +54,7 @@ const define = (path: string | URL) => (): unknown =>
 it("a file that is not text is refused in defineAgent() with its path", () => {
   const missing = join(folder, "missing.md");
   expect(define(missing)).toThrow(`there is no file "${missing}"`);
-  expect(define(folder)).toThrow(`"${folder}" is a folder; give the path of a text file`);
+  expect(define(folder)).toThrow(`"${folder}" is a folder; expected the path of a text file`);
   expect(define(pathToFileURL(folder))).toThrow(`"${folder}" is a folder`);
   expect(define(new URL("https://example.org/x.md"))).toThrow('"https://example.org/x.md" is not the file: URL');
   for (const [name, bytes] of [
@@ -88,12 +88,12 @@ it("createAgent and createRuntime refuse unknown options and suggest the nearest
   await expect(createAgent({ model, contextId: "a" } as never)).rejects.toThrow("did you mean agentId?");
   await expect(createAgent({ model, store: {} } as never)).rejects.toThrow("did you mean stores?");
   await expect(createAgent({ model, stores: {} as never })).rejects.toThrow(
-    "createAgent(): stores is an object; it takes stores",
+    "createAgent(): stores is an object; expected stores",
   );
   await expect(createAgent({ model, metadata: [] as never })).rejects.toThrow("metadata is a list");
   await expect(createRuntime({ definitions: [] } as never)).rejects.toThrow("did you mean agents?");
   await expect(createRuntime({ agents: [{}] as never })).rejects.toThrow(
-    "agents[0] is an object; it takes a definition",
+    "agents[0] is an object; expected a definition",
   );
   await expect(createRuntime({ agents: [], role: "boss" as never })).rejects.toThrow('role is the text "boss"');
   await expect(createRuntime(undefined as never)).rejects.toThrow(InvalidInputError);

@@ -97,7 +97,7 @@ describe("names", () => {
     expect(refusal({ agentid: 1 })).toThrow(InvalidInputError);
     expect(refusal({ maxSteps: 1 })).toThrow("did you mean budget: { maxSteps }?");
     expect(refusal({ constructor: 1 })).toThrow('has no option "constructor"');
-    expect(refusal("me")).toThrow("open() takes its options as an object { agentId, budget }, not a text");
+    expect(refusal("me")).toThrow("open() expects its options as an object { agentId, budget }, not a text");
     expect(refusal(null)).toThrow("not null");
     expect(refusal(undefined)).not.toThrow();
     expect(refusal({ agentId: "a" })).not.toThrow();

@@ -24,14 +24,14 @@ it.each(Object.entries(foreignValues))("%s can be read any number of times", (_n
 it("an unreadable error and a value that is not an error get a message that states this", () => {
   const { proxy, revoke } = Proxy.revocable(new Error("x"), {});
   revoke();
-  expect(readableThrown(proxy)).toMatchObject({ name: "thrown", message: "something was thrown that cannot be read" });
+  expect(readableThrown(proxy)).toMatchObject({ name: "thrown", message: "an unreadable value was thrown" });
   expect(readableThrown({ code: 5 })).toMatchObject({ message: "an object was thrown, not an error" });
   class Secretive extends Error {
     get details(): never {
       throw new Error("not to be read");
     }
   }
-  expect(readableThrown(new Secretive("x"))).toMatchObject({ message: "something was thrown that cannot be read" });
+  expect(readableThrown(new Secretive("x"))).toMatchObject({ message: "an unreadable value was thrown" });
   const unnamed = Object.assign(new Error("words"), { name: 5 });
   expect(readableThrown(unnamed)).toMatchObject({ name: "Error", message: "words" });
 });

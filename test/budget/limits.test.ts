@@ -81,7 +81,7 @@ describe("a budget given by a user", () => {
   ])("refuses %s: %o, and the error names the field, the value and what is expected", (field, value, right) => {
     const refused = () => limitsOf({ [field]: value });
     expect(refused).toThrow(InvalidInputError);
-    expect(refused).toThrow(new RegExp(`^budget\\.${field} is .*; it takes .*`));
+    expect(refused).toThrow(new RegExp(`^budget\\.${field} is .*; expected .*`));
     expect(refused).toThrow(right);
   });
 
@@ -125,7 +125,7 @@ describe("a budget given by a user", () => {
   });
 
   test.each([null, 5, "maxSteps", [{ maxSteps: 3 }], () => 3])("refuses %o, which is not a budget", (budget) => {
-    expect(() => limitsOf(budget as Budget)).toThrow(/^budget is .*; it takes limits, for instance/);
+    expect(() => limitsOf(budget as Budget)).toThrow(/^budget is .*; expected limits, for instance/);
   });
 });
 

@@ -56,7 +56,7 @@ describe("dropOldest", () => {
   });
 
   test.each([0, 2.5, -3])("keep of %s is refused", (keep) => {
-    expect(() => dropOldest({ keep })).toThrow(/dropOldest\(\): keep is .*; it takes a whole number of at least 1/);
+    expect(() => dropOldest({ keep })).toThrow(/dropOldest\(\): keep is .*; expected a whole number of at least 1/);
   });
 
   test("a prompt that was too long loses half of its messages, even with a larger `keep`", async () => {

@@ -145,7 +145,7 @@ describe("reactHistory (seed 001)", () => {
   });
 
   test.each([{ contextWindowSize: 0 }, { expandBy: 0.5 }])("%o is refused", (options) => {
-    expect(() => reactHistory(options)).toThrow(/reactHistory\(\): \w+ is .*; it takes a whole number of at least 1/);
+    expect(() => reactHistory(options)).toThrow(/reactHistory\(\): \w+ is .*; expected a whole number of at least 1/);
   });
 });
 

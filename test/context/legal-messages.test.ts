@@ -11,11 +11,17 @@ const t = turn(1);
 describe("the fault of an illegal list", () => {
   const [asked, first, second] = round(t, 1, 2) as [Message, Message, Message];
   test.each([
-    { messages: [asked, first], says: "message 2 is nothing, where the result of agent#1:1:1 is due" },
-    { messages: [asked, second, first], says: "message 1 is the result of agent#1:1:1, where" },
-    { messages: [asked, first, input(t), second], says: "message 2 is user, where the result of agent#1:1:1 is due" },
-    { messages: [input(t), first], says: "message 1 is the result of agent#1:1:0, which is not due there" },
-    { messages: [asked, first, second, second], says: "message 3 is the result of agent#1:1:1, which is not due" },
+    { messages: [asked, first], says: "message 2 is nothing, but the result of agent#1:1:1 was expected" },
+    { messages: [asked, second, first], says: "message 1 is the result of agent#1:1:1, but the result of" },
+    {
+      messages: [asked, first, input(t), second],
+      says: "message 2 is user, but the result of agent#1:1:1 was expected",
+    },
+    { messages: [input(t), first], says: "message 1 is the result of agent#1:1:0, which does not follow its call" },
+    {
+      messages: [asked, first, second, second],
+      says: "message 3 is the result of agent#1:1:1, which does not follow its call",
+    },
     { messages: [asked, { ...first, providerId: "x" }, second], says: "has another provider id than its call" },
   ])("$says", ({ messages, says }) => {
     expect(isLegal(messages as Message[])).toContain(says);

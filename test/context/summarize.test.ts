@@ -118,11 +118,11 @@ describe("the prompt of the summary", () => {
 });
 
 test.each([
-  ["an empty answer", { text: " \n" }, "The model gave an empty summary."],
+  ["an empty answer", { text: " \n" }, "The model returned an empty summary."],
   [
     "an answer that was cut at its output bound",
     { text: "they settled", finishReason: "length" },
-    "The summary was cut at 1024 output tokens; give summarize() a larger maxOutputTokens.",
+    "The summary was cut at 1024 output tokens; set a larger maxOutputTokens in summarize().",
   ],
   [
     "an answer that was cut by a filter",
@@ -155,5 +155,5 @@ test("a failed call rejects: there is no compaction without its summary", async 
 });
 
 test.each([{ keep: 0 }, { maxOutputTokens: -1 }, { maxInputCharacters: 0.5 }])("%o is refused", (options) => {
-  expect(() => summarize(options)).toThrow(/summarize\(\): \w+ is .*; it takes a whole number of at least 1/);
+  expect(() => summarize(options)).toThrow(/summarize\(\): \w+ is .*; expected a whole number of at least 1/);
 });

@@ -54,7 +54,7 @@ export function pagesContract(subject: () => Stores): void {
 
   test("the order by age is one of roots, and there are two orders", async () => {
     await expect(subject().listAgents({ tenant: TENANT, order: "newest" })).rejects.toThrow(/set rootsOnly: true/);
-    await expect(list({ order: "oldest" as "newest" })).rejects.toThrow(/order is "oldest"; it takes "id" or "newest"/);
+    await expect(list({ order: "oldest" as "newest" })).rejects.toThrow(/order is "oldest"; expected "id" or "newest"/);
   });
 
   test("read page by page while others are made, none comes twice and none that was there all the time is left out", async () => {

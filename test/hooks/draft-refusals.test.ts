@@ -3,7 +3,7 @@ import { InvalidInputError } from "../../src/errors/index.ts";
 import { createDraft } from "../../src/hooks/index.ts";
 import { afterLlm, beforeEachTool, beforeLlm, ended, nothing } from "./hook-fixtures.ts";
 
-const late = "this draft was committed when its hook returned; it takes no more changes";
+const late = "this draft was committed when its hook returned and cannot be changed any more";
 
 describe("draft refusals", () => {
   test("a change after the hook has returned is refused, and the outcome stays", () => {
@@ -33,10 +33,10 @@ describe("draft refusals", () => {
   });
 
   test("unknown ids", () => {
-    const unknownMessage = 'the draft has no message "m9"; take ids from draft.messages';
+    const unknownMessage = 'the draft has no message "m9"; use an id from draft.messages';
     expect(() => beforeLlm().draft.edit("m9", "x")).toThrow(new InvalidInputError(unknownMessage));
     expect(() => beforeLlm().draft.remove("m9")).toThrow(new InvalidInputError(unknownMessage));
-    const unknownCall = 'the draft has no call "a#1:1:7"; take ids from draft.calls';
+    const unknownCall = 'the draft has no call "a#1:1:7"; use an id from draft.calls';
     expect(() => afterLlm().draft.deny("a#1:1:7", "no")).toThrow(new InvalidInputError(unknownCall));
     expect(() => afterLlm().draft.changeArguments("a#1:1:7", {})).toThrow(new InvalidInputError(unknownCall));
   });
@@ -76,9 +76,11 @@ describe("draft refusals", () => {
   });
 
   test("a denial or a stop without a reason", () => {
-    expect(() => beforeEachTool().draft.deny(" ")).toThrow("a hook that denies a call must give a reason");
-    expect(() => afterLlm().draft.deny("a#1:1:0", "")).toThrow("a hook that denies a call must give a reason");
-    expect(() => afterLlm().draft.stop("")).toThrow("a hook that stops a turn must give a reason");
+    expect(() => beforeEachTool().draft.deny(" ")).toThrow("a hook that denies a call must give a non-empty reason");
+    expect(() => afterLlm().draft.deny("a#1:1:0", "")).toThrow(
+      "a hook that denies a call must give a non-empty reason",
+    );
+    expect(() => afterLlm().draft.stop("")).toThrow("a hook that stops a turn must give a non-empty reason");
   });
 
   test("assignments to a draft throw", () => {

@@ -233,21 +233,21 @@ describe("trust", () => {
 
 test("invalid options are refused by name", () => {
   const wrong: readonly (readonly [() => Plugin, string])[] = [
-    [() => reflection({ every: 0 }), "reflection(): every is 0; it takes a whole number of at least 1"],
-    [() => noProgressGuard({ repeats: 1 }), "noProgressGuard(): repeats is 1; it takes a whole number of at least 2"],
+    [() => reflection({ every: 0 }), "reflection(): every is 0; expected a whole number of at least 1"],
+    [() => noProgressGuard({ repeats: 1 }), "noProgressGuard(): repeats is 1; expected a whole number of at least 2"],
     [
       () => contextWarning({ atPercent: 0 }),
-      "contextWarning(): atPercent is 0; it takes a number above 0 and at most 100",
+      "contextWarning(): atPercent is 0; expected a number above 0 and at most 100",
     ],
     [
       () => contextWarning({ atPercent: 101 }),
-      "contextWarning(): atPercent is 101; it takes a number above 0 and at most 100",
+      "contextWarning(): atPercent is 101; expected a number above 0 and at most 100",
     ],
-    [() => approval({ decide: true as never }), "approval(): decide is true; it takes a function"],
-    [() => toolLogging({ write: undefined as never }), "toolLogging(): write is undefined; it takes a function"],
+    [() => approval({ decide: true as never }), "approval(): decide is true; expected a function"],
+    [() => toolLogging({ write: undefined as never }), "toolLogging(): write is undefined; expected a function"],
     [
       () => trust({ allow: "mia" as never }),
-      'trust(): allow is the text "mia"; it takes a list of actor ids, or a function',
+      'trust(): allow is the text "mia"; expected a list of actor ids, or a function',
     ],
   ];
   for (const [make, text] of wrong) expect(make).toThrow(new InvalidInputError(text));

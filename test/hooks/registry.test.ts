@@ -56,13 +56,13 @@ describe("registerHooks", () => {
   test("refuses unknown hooks and lists the known ones", () => {
     expect(registering({ afterTool: hook })).toThrow(
       new InvalidInputError(
-        `the agent's own hooks: there is no hook "afterTool": did you mean afterTools? the hooks are ${hookNames.join(", ")}`,
+        `the agent's own hooks: unknown hook "afterTool": did you mean afterTools? the hooks are ${hookNames.join(", ")}`,
       ),
     );
     expect(registering(undefined, [{ name: "memo", hooks: { constructor: hook } }])).toThrow(
-      'plugin "memo": there is no hook "constructor"',
+      'plugin "memo": unknown hook "constructor"',
     );
-    expect(registering([hook])).toThrow("hooks must be an object, with the names of hooks as its keys");
+    expect(registering([hook])).toThrow("hooks must be an object whose keys are names of hooks");
   });
 
   test("refuses values that are not functions", () => {
@@ -75,11 +75,11 @@ describe("registerHooks", () => {
 
   test("refuses plugins without a unique name", () => {
     expect(registering(undefined, [{ name: "memo" }, { name: "memo" }])).toThrow(
-      new InvalidInputError('two plugins are named "memo"; give each its own name'),
+      new InvalidInputError('two plugins are named "memo"; rename one of them'),
     );
     expect(registering(undefined, [{ name: "agent" }])).toThrow(
       new InvalidInputError(
-        'plugins[0]: name: a plugin cannot be named "agent": the agent\'s own hooks go by that name',
+        'plugins[0]: name: a plugin cannot be named "agent": that name is reserved for the agent\'s own hooks',
       ),
     );
     for (const name of [undefined, "", "a b", "x".repeat(65)]) {

@@ -150,7 +150,7 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
     [{ url: "http://localhost" }, "url: invalid Redis URL"],
     [{ url: "redis://localhost/jobs" }, "url: invalid Redis URL"],
     [{ url: "redis://localhost", prefix: "a{b}" }, "without braces"],
-    [{ url: "redis://localhost", lockMs: 1 }, "lockMs is 1; it takes a whole number from 100"],
+    [{ url: "redis://localhost", lockMs: 1 }, "lockMs is 1; expected a whole number from 100"],
     [{ url: "redis://localhost", secrets: [] }, "at least one { id, secret }"],
   ])("%o is refused with what would be right", (given, message) => {
     expect(() => bullmqQueues({ ...SHORT, ...given })).toThrow(message);

@@ -33,5 +33,5 @@ it("L1: two messages with the same id are refused", async () => {
     { id: "m", role: "user", content: "two" },
   ]);
   await expect(turn.result).rejects.toThrow(InvalidInputError);
-  await expect(turn.result).rejects.toThrow('messages.1.id: "m" is the id of an earlier message');
+  await expect(turn.result).rejects.toThrow('messages.1.id: "m" is already the id of an earlier message');
 });

@@ -133,7 +133,7 @@ describeRuntimes("an agent with autoSave: false that several processes use", (st
     const theirs = await started(other, "u", true);
     await theirs.executeTurn("theirs").result;
     await expect(agent.saveState()).rejects.toThrow(AlreadyOwnedError);
-    await expect(agent.saveState()).rejects.toThrow("was made by another process");
+    await expect(agent.saveState()).rejects.toThrow("was created by another process");
     expect((await theirs.getMessages()).map(({ content }) => content)).toEqual(["theirs", "I see 1"]);
     expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["mine", "I see 1"]);
   });

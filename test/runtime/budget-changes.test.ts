@@ -155,13 +155,13 @@ describeRuntimes("setBudget()", (stage) => {
 
   it.each<[BudgetChange, RegExp]>([
     [{}, /names no limit to change/],
-    [{ maxTokens: -1 }, /budget\.maxTokens is -1; it takes a whole number/],
+    [{ maxTokens: -1 }, /budget\.maxTokens is -1; expected a whole number/],
     [{ maxCost: Number.NaN }, /budget\.maxCost is NaN/],
     [{ maxToken: 5 } as BudgetChange, /budget\.maxToken is not a limit: did you mean maxTokens\?/],
     [{ max_cost: null } as BudgetChange, /did you mean maxCost\?/],
     [{ deadline: 1 }, /budget\.deadline/],
-    [5 as unknown as BudgetChange, /budget is 5; it takes limits/],
-    [null as unknown as BudgetChange, /budget is null; it takes limits/],
+    [5 as unknown as BudgetChange, /budget is 5; expected limits/],
+    [null as unknown as BudgetChange, /budget is null; expected limits/],
   ])("%j is refused and changes nothing", async (change, words) => {
     const { runtime, agent } = await opened();
     await expect(agent.setBudget(change)).rejects.toThrow(InvalidInputError);
@@ -183,7 +183,9 @@ describeRuntimes("setBudget()", (stage) => {
     const { runtime, agent } = await opened();
     const again = (maxTokens: number) => runtime.agent("clerk", { agentId: "desk", budget: { maxTokens } });
     await again(500);
-    await expect(again(600)).rejects.toThrow(/has another budget for its life; .*change it with agent\.setBudget\(\)/);
+    await expect(again(600)).rejects.toThrow(
+      /exists with another budget for its life; .*change it with agent\.setBudget\(\)/,
+    );
     await agent.setBudget({ maxTokens: 600 });
     // The current budget, and the one that the agent's program still passes.
     await again(600);

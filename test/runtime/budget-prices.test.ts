@@ -115,11 +115,11 @@ describeRuntimes("the cost of a call", (stage) => {
     const { agent, model } = await started({ budget: { maxCost: 1 } });
     const { status, error } = await agent.executeTurn("go").result;
     expect(status).toBe("failed");
-    expect(error?.message).toContain('the price of model "m" is not known (provider "mine"), and maxCost is set');
+    expect(error?.message).toContain('the price of model "m" is not known (provider "mine"), but maxCost needs it');
     expect(error?.message).toContain(
       'createRuntime({ prices: { "m": { inputPerMillion: 0.25, outputPerMillion: 2 } } })',
     );
-    expect(error?.message).toContain('to agent "worker" alone with defineAgent({ price:');
+    expect(error?.message).toContain('for agent "worker" alone with defineAgent({ price:');
     expect(model.calls).toHaveLength(0);
   });
 

@@ -44,7 +44,7 @@ describeRuntimes(
       ]) {
         expect(() => one.turn(id as string), String(id)).toThrow(InvalidInputError);
       }
-      expect(() => one.turn("nobody#1")).toThrow('turn "nobody#1" is one of agent "nobody", not of this one');
+      expect(() => one.turn("nobody#1")).toThrow('turn "nobody#1" belongs to agent "nobody", not to this agent');
       expect(() => one.turn("other#1")).toThrow(InvalidInputError);
       expect((await other.turn("other#1").result).text).toBe("fine");
     });

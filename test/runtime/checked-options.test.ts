@@ -65,7 +65,7 @@ describeRuntimes(
       expect(await walk(names, (options) => agent.executeTurn("x", options).result)).toEqual(["budget"]);
       const wrong = { signal: new AbortController() as unknown as AbortSignal };
       await expect(agent.executeTurn("x", wrong).result).rejects.toThrow(
-        "executeTurn(): signal is an object of class AbortController; it takes an AbortSignal",
+        "executeTurn(): signal is an object of class AbortController; expected an AbortSignal",
       );
       for (const options of [null, 5, "x", [], new Date(0), hostile()] as unknown as object[]) {
         await expect(agent.executeTurn("x", options).id).rejects.toThrow(InvalidInputError);
@@ -76,9 +76,9 @@ describeRuntimes(
     it.each([
       [{ ifBuzy: "queue" }, 'executeTurn() has no option "ifBuzy": did you mean ifBusy?'],
       [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
-      [{ ifBusy: "never" }, 'ifBusy is the text "never"; it takes "refuse", "queue" or "supersede"'],
-      [{ auth: "me" }, "auth takes its options as an object { actorId, credentials }, not a text"],
-      [{ auth: { actorId: 7 } }, "auth.actorId is 7; it takes a text that is not empty"],
+      [{ ifBusy: "never" }, 'ifBusy is the text "never"; expected "refuse", "queue" or "supersede"'],
+      [{ auth: "me" }, "auth expects its options as an object { actorId, credentials }, not a text"],
+      [{ auth: { actorId: 7 } }, "auth.actorId is 7; expected a non-empty text"],
       [{ auth: { userId: "anna", actorId: "anna" } }, "did you mean actorId?"],
     ])("a turn with %j is refused", async (options, told) => {
       const runtime = await desk();

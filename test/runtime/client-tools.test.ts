@@ -199,8 +199,8 @@ describeRuntimes("clientTools of a turn", (stage) => {
   const cycle: Record<string, unknown> = { type: "object" };
   cycle["self"] = cycle;
   it.each<[string, unknown, RegExp]>([
-    ["the name of an agent's tool", [{ ...pick, name: "own" }], /has a tool "own" already/],
-    ["the name of a runtime tool", [{ ...pick, name: "read_artifact" }], /has a tool "read_artifact" already/],
+    ["the name of an agent's tool", [{ ...pick, name: "own" }], /already has a tool "own"/],
+    ["the name of a runtime tool", [{ ...pick, name: "read_artifact" }], /already has a tool "read_artifact"/],
     ["a duplicate name", [pick, pick], /Two tools are named "pick_file"/],
     ["a name that no provider accepts", [{ ...pick, name: "pick file" }], /cannot be named "pick file"/],
     ["no description", [{ ...pick, description: " " }], /description is empty/],

@@ -76,7 +76,7 @@ describeRuntimes("a compaction that fails", (stage) => {
     ["fails at each attempt", { error: overloaded }, 3, "overloaded"],
     ["is too long itself", { error: tooLong }, 1, "too long"],
     ["is cut", { text: "half of", finishReason: "length" }, 1, "The summary was cut at 1024 output tokens"],
-    ["is empty", " ", 1, "The model gave an empty summary."],
+    ["is empty", " ", 1, "The model returned an empty summary."],
   ])(
     "is a warning if the summary %s: the turn continues, and the next turn tries again",
     async (_how, answer, tries, why) => {
@@ -87,7 +87,8 @@ describeRuntimes("a compaction that fails", (stage) => {
       const third = await ask(agent);
       expect(third.result).toMatchObject({ status: "completed", text: "ok", error: null });
       expect(third.warned).toHaveLength(1);
-      const words = 'the strategy "summarize" could not compact the conversation; the turn goes on with all of it: ';
+      const words =
+        'the strategy "summarize" could not compact the conversation; the turn continues with the whole conversation: ';
       expect(third.warned[0]).toContain(`compaction_failed: ${words}${why}`);
       expect(await entriesOfType(stage().look(), "c", "context.compacted")).toHaveLength(0);
       const fourth = await ask(agent);
@@ -118,12 +119,8 @@ describeRuntimes("a compaction that fails", (stage) => {
   it.each<[string, (input: CompactionInput) => unknown, RegExp]>([
     ["a text", () => "short", /cannot be taken: \(root\): /],
     ["a number as its summary", ({ messages }) => ({ through: messages[0]?.id, summary: 5 }), /: summary: /],
-    ["an empty summary", ({ messages }) => ({ through: messages[0]?.id, summary: " " }), /summary is empty; give null/],
-    [
-      "a message that is not there",
-      () => ({ through: "c#9", summary: null }),
-      /through is "c#9"; it must be the id of/,
-    ],
+    ["an empty summary", ({ messages }) => ({ through: messages[0]?.id, summary: " " }), /summary is empty; use null/],
+    ["a message that is not there", () => ({ through: "c#9", summary: null }), /through is "c#9"; expected the id of/],
     [
       "a getter that throws",
       () => ({
@@ -139,7 +136,9 @@ describeRuntimes("a compaction that fails", (stage) => {
     await ask(agent);
     const { result, warned } = await ask(agent);
     expect(result).toMatchObject({ status: "completed", text: "done" });
-    expect(warned).toEqual([expect.stringMatching(/^compaction_failed: the strategy "own" .* gave cannot be taken: /)]);
+    expect(warned).toEqual([
+      expect.stringMatching(/^compaction_failed: the strategy "own" .* the result of the compaction strategy "own" /),
+    ]);
     expect(warned[0]).toMatch(words);
     expect(await entriesOfType(stage().look(), "c", "context.compacted")).toEqual([]);
   });

@@ -143,7 +143,7 @@ describe.skipIf(!redisProgram)("a damaged record that a worker reads, on Redis",
     for (const one of await Promise.all(told)) expect(one).toMatchObject(error);
     const damaged = [{ agentId: "a-1", message: expect.stringMatching(named), since: expect.any(Number) }];
     expect(await client.health()).toMatchObject({ isHealthy: true, damaged });
-    expect(warned).toHaveBeenCalledWith(expect.stringMatching(/^agent a-1 cannot go on: /), {
+    expect(warned).toHaveBeenCalledWith(expect.stringMatching(/^agent a-1 cannot continue: /), {
       code: "TROUPE_CORRUPT_RECORD",
     });
     const other = await client.agent("clerk", { agentId: "b-1" });

@@ -138,7 +138,7 @@ describe("getRuntime()", () => {
     await expect(getRuntime(key, "make" as never)).rejects.toThrow("getRuntime(): its function");
     await expect(getRuntime(key, make, { version: {} as never })).rejects.toThrow("a text or a number");
     await expect(getRuntime(key, make, { version: Number.NaN })).rejects.toThrow("a text or a number");
-    await expect(getRuntime(key, () => ({}) as Runtime)).rejects.toThrow("it returns a runtime");
+    await expect(getRuntime(key, () => ({}) as Runtime)).rejects.toThrow("expected a runtime made by createRuntime()");
   });
 });
 

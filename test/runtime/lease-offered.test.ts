@@ -148,9 +148,9 @@ it("a process that leaves while the stores do not answer names its passive agent
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   const { leftBehind } = await runtime.drain({ timeoutMs: 500 });
   expect(leftBehind).toMatchObject([{ agentId: "a", turnId: null }]);
-  expect(leftBehind[0]?.reason).toMatch(/could not be given back .*no answer to release/);
+  expect(leftBehind[0]?.reason).toMatch(/could not be released .*no answer to release/);
   expect(warned.mock.calls.map(([text]) => String(text))).toEqual([
-    expect.stringMatching(/left agents behind: a: it could not be given back/),
+    expect.stringMatching(/left agents behind: a: it could not be released/),
   ]);
   warned.mockRestore();
 });

@@ -112,7 +112,7 @@ describeRuntimes(
       const { agent } = await started({ hooks: once("afterLlm", change) });
       const { error } = await agent.executeTurn("first").result;
       expect(error).toMatchObject({ code: "TypeError" });
-      expect(error?.message).toContain("What the runtime hands to your code is read-only: change a copy");
+      expect(error?.message).toContain("Values that the runtime passes to your code are read-only: change a copy");
       expect(error?.message).toContain("draft.edit(id, …)");
       expect(await agent.executeTurn("second").result).toMatchObject({ status: "completed" });
     });

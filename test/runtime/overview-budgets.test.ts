@@ -102,7 +102,7 @@ describeRuntimes("budgets in the overview", (stage) => {
     const first = await agent.executeTurn("go").result;
     expect(first.stop).toMatchObject({
       message: "lead, this turn: 1 of 1 steps",
-      wayOn: "agent.executeTurn(null, { budget: { maxSteps: … } }) goes on from here with a new budget",
+      wayOn: "agent.executeTurn(null, { budget: { maxSteps: … } }) continues from here with a new budget",
     });
     expect(await agent.executeTurn(null).result).toMatchObject({ status: "stopped", steps: 1 });
     // The runtime's text about the stop is not in the prompt: the model continues from its tools' results.
@@ -120,7 +120,7 @@ describeRuntimes("budgets in the overview", (stage) => {
     const { stop } = await agent.executeTurn("go", { budget: { maxTokens: 9_000 } }).result;
     expect(stop).toMatchObject({ accountId: "agent:o", limit: "maxTokens", agentId: "o" });
     expect(stop?.message).toMatch(/^lead, its whole life: 0 of 100 tokens/);
-    expect(stop?.wayOn).toMatch(/no budget of a turn can help/);
+    expect(stop?.wayOn).toMatch(/a turn's budget cannot raise the limit/);
   });
 
   it("a warning is emitted once and names the account", async () => {

@@ -23,7 +23,7 @@ describe("placements of the agents in a process", () => {
     const agents = arrived();
     expect(() => agents.send("a", { type: "activation.started" }, { attempt })).toThrow(InvariantError);
     expect(() => agents.send("b", { type: "activation.succeeded" }, { activation })).toThrow(
-      'an agent that is away in this process got "activation.succeeded"',
+      'unexpected event for an agent in state "away" of this process: "activation.succeeded"',
     );
     expect(agents.get("a")).toBe(activation);
   });

@@ -12,6 +12,6 @@ it("drain() rejects for an invalid timeout, like the other asynchronous function
 it("the error of an invalid reason names the method and the option", async () => {
   const agent = await createAgent({ name: "worker", model: scriptedModel("x") });
   await agent.start();
-  await expect(agent.abort(5 as never)).rejects.toThrow("agent.abort(): reason is 5; it takes a text, or leave it out");
+  await expect(agent.abort(5 as never)).rejects.toThrow("agent.abort(): reason is 5; expected a text, or leave it out");
   await agent.runtime.shutdown();
 });

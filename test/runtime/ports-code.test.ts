@@ -47,12 +47,12 @@ describeRuntimes(
       [
         "instructions",
         { instructions: () => wrong(undefined) },
-        /what instructions\(\) of agent "worker" gave is undefined; it must be a text/,
+        /the result of instructions\(\) of agent "worker" is undefined; it must be a text/,
       ],
       [
         "a warning",
         { hooks: { beforeLlm: (_draft, run) => void run.emitWarning(wrong(5), "x") } },
-        /the code that emitWarning\(\) was given is 5; it must be a text/,
+        /the code passed to emitWarning\(\) is 5; it must be a text/,
       ],
       [
         "a message of a hook",
@@ -62,7 +62,7 @@ describeRuntimes(
       [
         "a history",
         { history: { name: "mine", internalTools: false, compile: () => wrong([5]) } },
-        /the history compiler "mine" gave 5 at \[0\]; it must give messages/,
+        /the history compiler "mine" returned 5 at \[0\]; expected messages/,
       ],
       [
         "a request to generate()",
@@ -102,7 +102,7 @@ describeRuntimes(
           model: adapter(() => callOf("child", { input: "x" })),
           tools: [subagent(childDefinition, { input: () => wrong(Promise.resolve("later")) })],
         },
-        /what input\(\) of the subagent "child" gave is an object of class Promise; it must be a text/,
+        /the result of input\(\) of the subagent "child" is an object of class Promise; it must be a text/,
       ],
     ])("%s makes that call fail", async (_what, options, words) => {
       const { result, agent } = await played(options);
@@ -136,16 +136,16 @@ it.each<[string, () => unknown, RegExp]>([
     () => worker({ model: { ...adapter(() => rightAnswer), contextWindow: -1 } }),
     /contextWindow is -1/,
   ],
-  ["a compiler", () => worker({ history: wrong("all") }), /history is the text "all"; it takes a history compiler/],
+  ["a compiler", () => worker({ history: wrong("all") }), /history is the text "all"; expected a history compiler/],
   [
     "a compiler's window of messages",
     () => worker({ history: { name: "x", internalTools: true, contextWindowSize: 0.5, compile: () => [] } }),
-    /history\.contextWindowSize is 0\.5; it takes a whole number/,
+    /history\.contextWindowSize is 0\.5; expected a whole number/,
   ],
   [
     "a strategy's name",
     () => worker({ autoCompact: { strategy: { name: wrong(null), compact: async () => null } } }),
-    /autoCompact\.strategy\.name is null; it takes a name/,
+    /autoCompact\.strategy\.name is null; expected a name/,
   ],
 ])("%s is validated in defineAgent()", (_what, options, words) => {
   expect(() => defineAgent(options() as AgentOptions)).toThrow(words);
@@ -166,7 +166,7 @@ describeRuntimes(
       await agent.start();
       expect((await agent.executeTurn("go").result).status).toBe("completed");
       expect(warned.mock.calls).toEqual([
-        ["onInspect failed; the work that it observes goes on: broken inspector", { code: "TROUPE_OBSERVER" }],
+        ["onInspect failed; the observed work continues: broken inspector", { code: "TROUPE_OBSERVER" }],
       ]);
     });
 
@@ -185,7 +185,7 @@ describeRuntimes(
       await agent.start();
       const result = await agent.executeTurn("go", { auth: { actorId: "anna" } }).result;
       expect(result.error?.message).toMatch(
-        /resolveAuth gave an object with actorId 7; it must give \{ actorId: string/,
+        /resolveAuth returned an object with actorId 7; expected \{ actorId: string/,
       );
     });
 
@@ -206,7 +206,7 @@ describeRuntimes(
       await turn.settled;
       const [request] = await runtime.requests();
       const deciding = runtime.decide(request?.requestId ?? "", { verdict: "approved" });
-      await expect(deciding).rejects.toThrow('mayDecide gave the text "no"; it must give true or false');
+      await expect(deciding).rejects.toThrow('mayDecide returned the text "no"; expected true or false');
       await turn.abort("it was only a question");
     });
   },
@@ -217,7 +217,7 @@ it("a clock that returns NaN is refused; if it starts to do so later, it stands 
   const clock = createFakeClock();
   const agents = [defineAgent(worker())];
   await expect(createRuntime({ agents, clock: { ...clock, now: () => Number.NaN } })).rejects.toThrow(
-    "clock: now() gave NaN; it must give milliseconds, as a number from 0",
+    "clock: now() returned NaN; expected milliseconds, a number of at least 0",
   );
   await expect(createRuntime({ agents, clock: wrong({}) })).rejects.toThrow(InvalidInputError);
   let isBroken = false;

@@ -349,7 +349,7 @@ describeRuntimes("L9: custom stores get the turn's credentials", (stage) => {
     expect(writes.filter(({ what }) => what === "append go").map(whoOf)).toEqual([of(ada)]);
     expect(answers).toBe(3);
     expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toContain("the message store could not be written, and will be tried again: a login is needed");
+    expect(warnings[0]).toContain("the message store could not be written and will be retried: a login is needed");
   });
 
   it.each([

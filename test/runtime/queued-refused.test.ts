@@ -17,7 +17,7 @@ function workerOn(queue?: string) {
 
 it("autoSave: false refuses a queued tool, and the error suggests what to change", async () => {
   const runtime = await createRuntime({ agents: [workerOn("browser")] });
-  const refused = /agent "worker" has the tool "browse" with a queue.*Leave its queue out.*autoSave: true/;
+  const refused = /agent "worker" has the tool "browse" with a queue.*Remove its queue.*autoSave: true/;
   await expect(runtime.agent("worker", { autoSave: false })).rejects.toThrow(refused);
   await runtime.shutdown();
   expect(() => createAgentLoop(workerOn("browser"))).toThrow(refused);

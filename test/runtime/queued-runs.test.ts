@@ -119,7 +119,7 @@ describeRuntimes("the run context of a queued tool", (stage) => {
     ]);
     await elapse(stage().clock, agent.executeTurn("find it").result);
     expect((await toolTextsOf(agent))[1]).toMatch(
-      /run\.generate\(\) was called in the queued tool "browse".*Leave the queue out/,
+      /run\.generate\(\) was called in the queued tool "browse".*Remove the queue/,
     );
   });
 
@@ -151,7 +151,7 @@ describeRuntimes("the run context of a queued tool", (stage) => {
         await run.spawn(reader, "read it", { key: "read" });
         return "done";
       },
-      told: /asked for the subagent "read" and did not return run\.await\(child\)/,
+      told: /spawned the subagent "read" without returning run\.await\(child\)/,
     },
     {
       it: "spawns a definition that the runtime does not know",
@@ -159,12 +159,12 @@ describeRuntimes("the run context of a queued tool", (stage) => {
         const stranger = defineAgent({ name: "stranger", model: scriptedModel([]) });
         return run.await(await run.spawn(stranger, "read it", { key: "read" }));
       },
-      told: /definition "stranger" was not given to this runtime; name it in \{ agents: \[\.\.\.\] \} of createRuntime/,
+      told: /this runtime does not know the definition "stranger"; add it to \{ agents: \[\.\.\.\] \} of createRuntime/,
     },
     {
       it: "leaves its result to another call's child",
       act: (run: RunContext) => Promise.resolve(run.await({ agentId: "worker-1~0" })),
-      told: /takes a child that this call has started with run\.spawn\(\), not "worker-1~0"/,
+      told: /expects a child that this call has started with run\.spawn\(\), not "worker-1~0"/,
     },
   ])("a tool that $it gets an error that suggests a fix", async ({ act, told }) => {
     const reader = defineAgent({ name: "reader", model: scriptedModel([]) });

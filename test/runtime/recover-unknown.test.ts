@@ -24,7 +24,7 @@ test("a process without the agent's definition never takes its lease, even if th
   };
   const attempt = recoverAgent(source, agentKey(), { giveUp: async () => expect.unreachable("it has no lease") });
   await expect(attempt).rejects.toThrow(NotFoundError);
-  await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime was not given');
+  await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime does not know');
   // The owner was only slow and continues.
   await owner.commit({ entries: [note("goes on")] });
   expect(await stores.holder(agentKey())).toMatchObject({ epoch: owner.epoch });

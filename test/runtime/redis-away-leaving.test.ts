@@ -70,7 +70,7 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
       const { value, ms } = await timed(runtime.drain({ timeoutMs: 3_000 }));
       expect(ms).toBeLessThan(4_500);
       expect(value).toMatchObject({ left: 1, leftBehind: [{ agentId: "thinker-1", turnId: "thinker-1#1" }] });
-      expect(value.leftBehind[0]?.reason).toMatch(/could not be given back/);
+      expect(value.leftBehind[0]?.reason).toMatch(/could not be released/);
       expect(await lost).toMatchObject({ code: "turn_interrupted" });
     },
     30_000,

@@ -163,7 +163,7 @@ describeRuntimes("approval", (stage) => {
   it.each<[string, unknown, RegExp]>([
     ["that do not fit the schema", { to: "Bob", amount: "much" }, /c#1:1:0:1.*amount/s],
     ["of a forbidden name", JSON.parse('{ "to": "Bob", "amount": 1, "__proto__": { "admin": true } }'), /__proto__/],
-    ["that are missing", undefined, /give the arguments/],
+    ["that are missing", undefined, /verdict "edited" requires/],
     ["without a JSON form", { to: "Bob", amount: 1n }, /JSON/],
   ])("edited arguments %s are refused before anything is decided", async (_what, args, told) => {
     const till = openTill();
@@ -195,7 +195,7 @@ describeRuntimes("approval", (stage) => {
     for (const verdict of ["approved", "rejected"] as const) {
       const deciding = runtime.decide(large.requestId, { verdict, argumentsHash });
       await expect(deciding).rejects.toThrow(RequestConflictError);
-      await expect(deciding).rejects.toThrow(/other arguments than those you have seen/);
+      await expect(deciding).rejects.toThrow(/other arguments than those that were shown/);
     }
     expect(await agent.requests()).toEqual([large]);
     expect(till.paid).toEqual([{ to: "Ada", amount: 1 }]);

@@ -105,7 +105,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     const request = await requestOf(turn);
     const resuming = agent.resume({ auth: { actorId: "bob", credentials: { token: "of-bob" } } });
     await expect(resuming).rejects.toThrow(InvalidInputError);
-    await expect(resuming).rejects.toThrow('turn c#1 runs for "ada"; credentials of "bob" are not its own');
+    await expect(resuming).rejects.toThrow('turn c#1 belongs to actor "ada"; credentials of "bob" were rejected');
     expect(await agent.requests()).toEqual([request]);
     expect(seen).toEqual([]);
     await agent.resume({ auth: ada });

@@ -74,7 +74,7 @@ describeRuntimes("decisions", (stage) => {
     await turn.result;
     await expect(runtime.decide(requestId, { verdict: "approved" })).rejects.toMatchObject({
       code: "request_conflict",
-      message: 'request "c#1:1:0:1" was closed: its turn went on without it',
+      message: 'request "c#1:1:0:1" was closed: its turn continued without a decision',
       details: { requestId, status: "closed", verdict: null, by: null },
     });
     await loopTurns(20);
@@ -139,8 +139,8 @@ describeRuntimes("decisions", (stage) => {
   });
 
   it.each<[string, object, RegExp]>([
-    ["a number as who", { by: 5 }, /by is 5; it takes a text/],
-    ["an object as why", { reason: { text: "no" } }, /reason is an object; it takes a text/],
+    ["a number as who", { by: 5 }, /by is 5; expected a text/],
+    ["an object as why", { reason: { text: "no" } }, /reason is an object; expected a text/],
   ])("%s is refused, and nothing is decided", async (_what, more, told) => {
     const { runtime, agent } = await open([calling(payment(5)), "the end"]);
     const turn = agent.executeTurn("pay");

@@ -148,7 +148,7 @@ describeRuntimes("a restart", (stage) => {
     const outcomes = await Promise.allSettled([...waiting, first.shutdown()]);
     const interrupted = { status: "rejected", reason: expect.any(TurnInterruptedError) };
     expect(outcomes).toMatchObject([interrupted, interrupted, interrupted, { status: "fulfilled" }]);
-    await expect(turn.result).rejects.toThrow(/carried on at the next start/);
+    await expect(turn.result).rejects.toThrow(/continues at the next start/);
     await expect(agent.executeTurn("more").result).rejects.toThrow(/was shut down/);
     await expect(agent.start()).rejects.toThrow(/was shut down/);
   });

@@ -392,7 +392,7 @@ describe("options that a role refuses", () => {
   const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
 
   it.each([
-    [{ role: "boss" as "all" }, 'role is the text "boss"; it takes "all", "client" or "worker"'],
+    [{ role: "boss" as "all" }, 'role is the text "boss"; expected "all", "client" or "worker"'],
     [{ role: "worker" as const }, "stores that other processes share"],
     [{ work: { agents: 0 } }, "work.agents is 0"],
   ])("%j", async (options, message) => {
@@ -402,7 +402,7 @@ describe("options that a role refuses", () => {
   it("a client keeps no agent in memory and runs no work", async () => {
     const { join, queues } = deployment();
     const client = await join({ agents, role: "client" });
-    await expect(client.agent("one", { autoSave: false })).rejects.toThrow('take the role "all"');
+    await expect(client.agent("one", { autoSave: false })).rejects.toThrow('use role "all"');
     await expect(join({ agents, role: "client", queues, work: { agents: 2 } })).rejects.toThrow("does no work");
   });
 });

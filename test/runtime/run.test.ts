@@ -178,7 +178,7 @@ describe("a run that waits for a person", () => {
       agentId: "a",
       turnId: "a#1",
       requests: [{ requestId: "a#1:1:0:1", kind: "question", prompt: "Which one?" }],
-      message: expect.stringMatching(/question of "ask_user" \(a#1:1:0:1\).*decide.*null as its input/),
+      message: expect.stringMatching(/question of "ask_user" \(a#1:1:0:1\).*decide.*null as input/),
     });
     expect(closed()).toBe(1);
     await expect(run(asker, "go")).rejects.toThrow(/or pass it stores, so that the turn stays open/);
@@ -274,7 +274,7 @@ describe.each(["memory", "sqlite"])("run() with stores: %s", (kind) => {
     const busy = run(asker, "more", { stores: open(), agentId: "a" });
     await expect(busy).rejects.toMatchObject({
       code: "agent_busy",
-      message: expect.stringContaining("null as its input"),
+      message: expect.stringContaining("null as input"),
     });
     const page = await createRuntime({ agents: [], stores: open() });
     for (const { requestId } of await page.requests())
@@ -302,11 +302,11 @@ describe("run() refuses", () => {
     [{ store: memoryStores() }, 'run() has no option "store": did you mean stores?'],
     [{ agentID: "a" }, "did you mean agentId?"],
     [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
-    [{ signal: new AbortController() }, "it takes an AbortSignal"],
+    [{ signal: new AbortController() }, "expected an AbortSignal"],
     [{ onEvent: "print" }, "run(): onEvent is the text"],
     [{ decide: true }, "run(): decide is true"],
     [{ agents: counter }, "run(): agents is an object"],
-    [null, "run() takes its options as an object"],
+    [null, "run() expects its options as an object"],
   ])("the options %#", async (options, message) => {
     await expect(run(counter, "one", options as object)).rejects.toMatchObject({
       code: "invalid_input",
@@ -316,7 +316,7 @@ describe("run() refuses", () => {
 
   it("values that are not definitions, and values that are not inputs", async () => {
     const nobody: unknown = { name: "counter" };
-    await expect(run(nobody as typeof counter, "one")).rejects.toThrow("as defineAgent() makes it");
+    await expect(run(nobody as typeof counter, "one")).rejects.toThrow("made by defineAgent()");
     const nothing: unknown = 7;
     await expect(run(counter, nothing as string)).rejects.toMatchObject({ code: "invalid_input" });
   });

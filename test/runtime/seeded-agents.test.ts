@@ -166,7 +166,7 @@ describeRuntimes("agents created with messages", (stage) => {
       [{ role: "user", content: [{ ...image, url: "file:///a" }] }],
       /\[0\]: content part 0/,
     ],
-    ["an image in an assistant message", [{ role: "assistant", content: [image] }], /\[0\].*no images/],
+    ["an image in an assistant message", [{ role: "assistant", content: [image] }], /\[0\].*cannot contain images/],
     ["an unknown field", [{ role: "user", content: "x", id: "turn#1:in" }], /id/],
     ["tool calls", [{ role: "assistant", content: "", toolCalls: [] }], /toolCalls/],
     ["an object instead of a list", { role: "user", content: "x" }, /messages/],

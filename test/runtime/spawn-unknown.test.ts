@@ -47,7 +47,7 @@ describeRuntimes(
         await agent.start();
         const { text, status } = await agent.executeTurn("go").result;
         expect(status).toBe("completed");
-        expect(text).toContain('run.spawn(): the definition "worker" was not given to this runtime');
+        expect(text).toContain('run.spawn(): this runtime does not know the definition "worker"');
         expect(await runtime.list()).toHaveLength(1);
         await expect(agent.spawn(worker(), "go", { key: "k" })).rejects.toThrow(NotFoundError);
         expect(await runtime.list()).toHaveLength(1);
@@ -72,7 +72,7 @@ describeRuntimes(
         const agent = await runtime.agent("lead", { agentId: "l" });
         await agent.start();
         const { text } = await agent.executeTurn("go").result;
-        expect(text).toContain('run.spawn(): the definition "worker" was not given to this runtime');
+        expect(text).toContain('run.spawn(): this runtime does not know the definition "worker"');
         expect(text.includes("Nothing was done.")).toBe(isFirst);
         expect(text.includes("is not known")).toBe(!isFirst);
       },
@@ -82,9 +82,7 @@ describeRuntimes(
       const runtime = await stage().open({ agents: [defineAgent({ name: "lead", ...options(worker()) }), worker()] });
       const agent = await runtime.agent("lead", { agentId: "l" });
       await agent.start();
-      expect((await agent.executeTurn("go").result).text).toContain(
-        'another definition "worker" than this runtime has',
-      );
+      expect((await agent.executeTurn("go").result).text).toContain('this runtime has a different definition "worker"');
       await expect(agent.spawn(worker(), "go", { key: "k" })).rejects.toThrow(InvalidInputError);
       await expect(agent.spawn({ name: "worker" } as never, "go", { key: "k" })).rejects.toThrow(InvalidInputError);
       expect(await runtime.list()).toHaveLength(1);
@@ -105,7 +103,7 @@ describeRuntimes(
       const second = await stage().open({ agents: [lead] });
       await second.recover();
       expect(warned.mock.calls.map(([message]) => String(message)).join()).toContain(
-        'this runtime was not given the definition "worker"',
+        'this runtime does not know the definition "worker"',
       );
       gate.open("late");
     });

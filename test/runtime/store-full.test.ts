@@ -125,12 +125,10 @@ describe.each(names)("full stores in mid-turn (%s)", (name) => {
   it("warn the turn's stream and the process and show in health(), and the turn continues once there is room", async () => {
     const event = await told();
     expect(event).toMatchObject({ agentId: "clerk-1", turnId: "clerk-1#1", cursor: null });
-    expect(warned).toEqual([
-      expect.stringMatching(/^TROUPE_STORES_REFUSE: what agent clerk-1 did could not be stored/),
-    ]);
+    expect(warned).toEqual([expect.stringMatching(/^TROUPE_STORES_REFUSE: a commit of agent clerk-1 was refused/)]);
     const { isHealthy, problems } = await runtime.health();
     expect(isHealthy).toBe(false);
-    expect(problems).toEqual([expect.stringMatching(/^the stores do not take what 1 agent of this process did: /)]);
+    expect(problems).toEqual([expect.stringMatching(/^the stores refuse commits of 1 agent of this process: /)]);
     await full.makeRoom();
     expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
     expect((await runtime.health()).problems).toEqual([]);

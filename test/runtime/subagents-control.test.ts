@@ -225,7 +225,7 @@ describeRuntimes("the tools for background subagents", (stage) => {
     const top = defineAgent({ name: "top", model: scriptedModel("never"), tools: [subagent(middle)] });
     const runtime = await stage().open({ agents: [top] });
     await expect(runtime.agent("top", { agentId: "desk", autoSave: false })).rejects.toThrow(
-      /agent "lead" has the subagent "worker" with mode "background".*autoSave: false keeps nothing.*Use mode "await"/,
+      /agent "lead" has the subagent "worker" with mode "background".*autoSave: false stores nothing.*Use mode "await"/,
     );
     expect(await runtime.list()).toEqual([]);
   });
@@ -234,13 +234,13 @@ describeRuntimes("the tools for background subagents", (stage) => {
 it("wrong options are refused with an error that suggests the right ones", async () => {
   const child = worker();
   expect(() => subagent(child, { onEnd: "wake" })).toThrow(
-    /onEnd is for children in the background; add mode: "background"/,
+    /onEnd applies only to background children; add mode: "background"/,
   );
   expect(() => subagent(child, { mode: "later" as "await" })).toThrow(
-    /mode is the text "later"; it takes "await" or "background"/,
+    /mode is the text "later"; expected "await" or "background"/,
   );
   expect(() => subagent(child, { mode: "background", onEnd: "x" as "keep" })).toThrow(
-    /onEnd is the text "x"; it takes "keep" or "wake"/,
+    /onEnd is the text "x"; expected "keep" or "wake"/,
   );
   const mine = defineTool({ name: "subagent_wait", description: "Mine.", parameters: z.object({}), execute: () => "" });
   expect(() => leadOf(child, () => "", { tools: [mine] })).toThrow(

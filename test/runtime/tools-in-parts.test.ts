@@ -110,7 +110,9 @@ describeRuntimes("calls that are resumed: note(), ask() and bill()", (stage) => 
     await expect.poll(async () => (await runtime.requests()).map(({ kind }) => kind), polling).toEqual(["approval"]);
     const [second] = await runtime.requests();
     const id = second?.requestId ?? "";
-    await expect(runtime.decide(id, { verdict: "edited", arguments: {} })).rejects.toThrow(/asked by the tool/);
+    await expect(runtime.decide(id, { verdict: "edited", arguments: {} })).rejects.toThrow(
+      /question of the running tool/,
+    );
     await runtime.decide(id, { verdict: "approved", argumentsHash: second?.argumentsHash });
     expect((await turn.result).status).toBe("completed");
     expect(answers).toEqual([

@@ -43,9 +43,9 @@ describeRuntimes("a turn's input", (stage) => {
       ],
       "content part 1",
     ],
-    [[{ type: "image", url: "data:text/html;base64,PGI+" }], "must be of an image, base64"],
-    [[{ type: "video", url: "https://x.org" }], "executeTurn() takes a text, a list of content parts"],
-    [7, "executeTurn() takes a text, a list of content parts"],
+    [[{ type: "image", url: "data:text/html;base64,PGI+" }], "must be a base64-encoded image"],
+    [[{ type: "video", url: "https://x.org" }], "executeTurn() expects a text, a list of content parts"],
+    [7, "executeTurn() expects a text, a list of content parts"],
   ])("refuses %j and opens no turn", async (input, words) => {
     const { agent, runtime } = await desk("never");
     await expect(agent.executeTurn(input as never).result).rejects.toThrow(words);

@@ -75,7 +75,7 @@ it("a warning names the failed release", async () => {
   await expect(turn.result).rejects.toThrow("no such lease");
   state.failure = undefined;
   expect(warned.mock.calls).toEqual([
-    [expect.stringMatching(/^agent a~\w+ could not be given back: Error: no such lease$/)],
+    [expect.stringMatching(/^agent a~\w+ could not be released: Error: no such lease$/)],
   ]);
 });
 

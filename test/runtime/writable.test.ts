@@ -26,15 +26,13 @@ it.each<[string, object]>([
   ["a negative usage", { type: "model.responded", model: "m", calls: [], usage: { inputTokens: -1, outputTokens: 1 } }],
 ])("%s throws instead of being written", (_what, entry) => {
   expect(() => assertWritable(body(entry))).toThrow(InvariantError);
-  expect(() => assertWritable(body(entry))).toThrow(
-    /could not be read again once it was written: .*; nothing was written/,
-  );
+  expect(() => assertWritable(body(entry))).toThrow(/would be unreadable: .*; nothing was written/);
 });
 
 it("a message without content and a negative settlement throw too", () => {
   const warning = body({ type: "hooks.settled", turnId, step: 1, phase: "end" });
   const empty = { ...message, content: undefined } as unknown as Message;
-  expect(() => assertWritable(warning, { messages: [empty] })).toThrow('message the text "m" could not be read again');
+  expect(() => assertWritable(warning, { messages: [empty] })).toThrow('message the text "m" would be unreadable');
   const reservation = { accountId: "a", tokens: 5, costMicros: 0, outputTokens: 5, model: "m" };
   const settlement = { reservation, tokens: -2_000, costMicros: 0, usage: null, unconfirmed: false };
   expect(() => assertWritable(warning, { moves: [{ type: "settle", settlement }] })).toThrow(

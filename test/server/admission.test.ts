@@ -83,7 +83,7 @@ it("tokens are long, and no message shows one", () => {
     /^tokenAuth\(\): token 1 is shorter than 16 characters$/,
   );
   expect(() => tokenAuth({ tokens: { "a-secret-of-somebody": { userId: 7, scopes: [] } as never } })).toThrow(
-    /^tokenAuth\(\): identity 1\.userId is 7; it takes a text that is not empty$/,
+    /^tokenAuth\(\): identity 1\.userId is 7; expected a non-empty text$/,
   );
 });
 

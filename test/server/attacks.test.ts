@@ -185,7 +185,7 @@ describe("slow clients", () => {
 
   it("the times of a listener are checked", async () => {
     const { server } = serve(await runtimeOf());
-    await expect(server.listen({ headMs: 0 })).rejects.toThrow("headMs is 0; it takes a whole number from 1 to");
+    await expect(server.listen({ headMs: 0 })).rejects.toThrow("headMs is 0; expected a whole number from 1 to");
     await expect(server.listen({ headTimeout: 1 } as ListenOptions)).rejects.toThrow("headTimeout");
   });
 });

@@ -57,7 +57,7 @@ describe("/metrics", () => {
     const { server } = serve(await runtimeOf(), { metrics: "off" });
     expect((await server.fetch(requestOf("/metrics"), near)).status).toBe(404);
     expect(() => serveRuntime({} as never, { authenticate: () => null, metrics: "all" as never })).toThrow(
-      'metrics is the text "all"; it takes "local", "open", "off" or { scope }',
+      'metrics is the text "all"; expected "local", "open", "off" or { scope }',
     );
   });
 });

@@ -19,10 +19,10 @@ describe("options", () => {
     [
       "more time than a timer has",
       { url: "redis://a", timeoutMs: 2 ** 31 },
-      /timeoutMs is 2147483648; it takes .*from 1 to/,
+      /timeoutMs is 2147483648; expected .*from 1 to/,
     ],
-    ["no time", { url: "redis://a", timeoutMs: 0 }, /timeoutMs is 0; it takes a whole number from 1 to 2000000000/],
-    ["half a second to live", { url: "redis://a", ttl: 0.5 }, /ttl is 0.5; it takes a whole number of at least 1/],
+    ["no time", { url: "redis://a", timeoutMs: 0 }, /timeoutMs is 0; expected a whole number from 1 to 2000000000/],
+    ["half a second to live", { url: "redis://a", ttl: 0.5 }, /ttl is 0.5; expected a whole number of at least 1/],
   ])("%s is refused, in words that say what would be right", (_what, options, words) => {
     expect(() => redisStores(options)).toThrow(InvalidInputError);
     expect(() => redisStores(options)).toThrow(words);

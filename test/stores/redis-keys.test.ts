@@ -97,5 +97,5 @@ test("ids that belong to an agent are told apart from those of another one", () 
 test("what has no form of its own in Redis is refused", () => {
   expect(() => keys.treeOf("t", "a\ud800")).toThrow(InvalidInputError);
   expect(() => keys.treeOf("\udfff", "a")).toThrow(InvalidInputError);
-  expect(() => new RedisKeys("my{app}:")).toThrow(/prefix is "my\{app\}:"; it takes any text without braces/);
+  expect(() => new RedisKeys("my{app}:")).toThrow(/prefix is "my\{app\}:"; expected any text without braces/);
 });

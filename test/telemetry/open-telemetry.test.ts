@@ -196,6 +196,6 @@ describeRuntimes("spans", (stage) => {
 it("needs a tracer provider", () => {
   const feed = { subscribe: () => ({ unsubscribe: () => undefined }) } as unknown as Runtime;
   expect(() => traceToOpenTelemetry(feed, {} as never)).toThrow(
-    "traceToOpenTelemetry(): tracerProvider is undefined; it takes { tracerProvider }",
+    "traceToOpenTelemetry(): tracerProvider is undefined; expected { tracerProvider }",
   );
 });

@@ -3,13 +3,11 @@ import type { CheckedCall } from "../drafts.ts";
 import type { HookContext, Plugin } from "../hooks.ts";
 
 export interface ApprovalOptions {
-  /**
-   * `true` lets the call run; a text is the reason for a denial, which the model gets; any other value denies it too.
-   */
+  /** `true` allows the call; a text denies it and is the reason sent to the model; any other value denies it too. */
   readonly decide: (call: CheckedCall, run: HookContext) => boolean | string | Promise<boolean | string>;
 }
 
-/** Lets code decide which tool calls may run. For people to decide, give the tool `needsApproval`. */
+/** Lets code decide which tool calls may run. To let people decide, set the tool's `needsApproval`. */
 export function approval(options: ApprovalOptions): Plugin {
   const { decide } = optionsOf<ApprovalOptions>(options, "approval()", {
     rules: { decide: functionRule },
@@ -28,15 +26,15 @@ export function approval(options: ApprovalOptions): Plugin {
 }
 
 export interface TrustOptions {
-  /** Ids of actors who may talk to the agent, or a function that decides it. `actorId` is null if none was named. */
+  /** Ids of actors who may use the agent, or a function that decides. `actorId` is null if the caller named no actor. */
   readonly allow: readonly string[] | ((actorId: string | null, agentId: string) => boolean | Promise<boolean>);
 }
 
 const actorsRule = listRule("a list of actor ids, or a function", textRule);
 
 /**
- * Ends a turn before its first model call unless its actor may talk to this agent. The message of such an actor stays
- * in history, but no model call sees it.
+ * Ends a turn before its first model call unless its actor is trusted. The message of an untrusted actor stays in history, but is
+ * never sent to the model.
  */
 export function trust(options: TrustOptions): Plugin {
   const { allow } = optionsOf<TrustOptions>(options, "trust()", {
@@ -57,7 +55,7 @@ export function trust(options: TrustOptions): Plugin {
         draft.stop(`${who} is not trusted by agent "${agent.agentId}"`);
       },
       async beforeLlm(draft, { agent, turnId }) {
-        // Only inputs of turns have such an id; their origin is the actor.
+        // Only turn inputs have an id of this form; the actor sent them.
         const inputs = draft.messages.filter(({ role, id }) => role === "user" && id.endsWith(":in"));
         const earlier = Map.groupBy(
           inputs.filter(({ id }) => id !== `${turnId}:in`),

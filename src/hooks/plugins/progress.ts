@@ -4,13 +4,13 @@ import type { Plugin } from "../hooks.ts";
 import { oneLine } from "./reporting.ts";
 
 export interface NoProgressGuardOptions {
-  /** How often the same rounds may come in a row before the turn is stopped, at least 2. Default 3. */
+  /** How many identical rounds in a row stop the turn, at least 2. Default 3. */
   readonly repeats?: number | undefined;
 }
 
 /**
- * Stops a turn that runs in circles: the same calls with the same arguments and results again and again, in each round or in a cycle
- * of several. It reads only the turn's trace, so a restart changes nothing.
+ * Stops a turn that runs in circles: the same calls with the same arguments and results repeat, in every round or in a cycle of
+ * several rounds. It reads only the turn's trace, so a restart does not affect it.
  */
 export function noProgressGuard(options?: NoProgressGuardOptions): Plugin {
   const { repeats = 3 } = optionsOf<NoProgressGuardOptions>(options, "noProgressGuard()", {
@@ -36,7 +36,7 @@ export function noProgressGuard(options?: NoProgressGuardOptions): Plugin {
   };
 }
 
-/** The calls and results of each round as one text, independent of the order of its calls. */
+/** One text per round with its calls and results, independent of the order of the calls. */
 function roundsOf(trace: readonly TraceEntry[]): string[] {
   const calls = trace.filter((entry): entry is ToolExecutionTrace => entry.type === "tool_execution");
   const rounds = Map.groupBy(calls, ({ step }) => step);
@@ -51,7 +51,7 @@ function roundsOf(trace: readonly TraceEntry[]): string[] {
 }
 
 export interface ReflectionOptions {
-  /** The question to the model about the round. Default: a question of the package's own. */
+  /** The prompt that asks the model about the round. Default: a built-in prompt. */
   readonly prompt?: string | undefined;
   /** Reflects after every n-th step. Default 1: after each round. */
   readonly every?: number | undefined;
@@ -60,10 +60,12 @@ export interface ReflectionOptions {
 const defaultPrompt =
   "What do the results of these tool calls show, and what follows from them for the task? Answer in one or two sentences.";
 
-/** Characters of each call's arguments and result that the model is shown. */
+/** How many characters of each call's arguments and result the model sees. */
 const shownCharacters = 2_000;
 
-/** After a round of tool calls, asks the model what the results show, and adds the answer as a message; on the agent's budget. */
+/**
+ * After a round of tool calls, asks the model what the results show, and adds its answer as a message. Uses the agent's budget.
+ */
 export function reflection(options?: ReflectionOptions): Plugin {
   const { prompt = defaultPrompt, every = 1 } = optionsOf<ReflectionOptions>(options, "reflection()", {
     rules: { prompt: nameRule, every: wholeNumberRule(1) },

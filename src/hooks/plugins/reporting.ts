@@ -2,9 +2,9 @@ import { functionRule, optionsOf, ruleOf } from "../../base/index.ts";
 import type { HookContext, Plugin } from "../hooks.ts";
 
 export interface ContextWarningOptions {
-  /** How full the model's context window must be, above 0 and at most 100. Default 80. */
+  /** Warns once the model's context window is this full, in percent; above 0 and at most 100. Default 80. */
   readonly atPercent?: number | undefined;
-  /** Called with the warning's text besides the `warning` event. Default: nothing. */
+  /** Called with the warning's text, in addition to the `warning` event. Default: none. */
   readonly warn?: ((message: string, run: HookContext) => void | Promise<void>) | undefined;
 }
 
@@ -14,8 +14,8 @@ const percentRule = ruleOf(
 );
 
 /**
- * A `warning` event with code `context_percent`, once per turn, when the model's context window is filling up. The model
- * must know its `contextWindow`.
+ * Emits a `warning` event with code `context_percent`, once per turn, when the model's context window is filling up. The model
+ * must have a `contextWindow`.
  */
 export function contextWarning(options?: ContextWarningOptions): Plugin {
   const { atPercent = 80, warn } = optionsOf<ContextWarningOptions>(options, "contextWarning()", {
@@ -36,14 +36,14 @@ export function contextWarning(options?: ContextWarningOptions): Plugin {
 }
 
 export interface ToolLoggingOptions {
-  /** Gets one line at a time, without a line break at its end. What it throws fails the call or the turn. */
+  /** Called with one line at a time, without a trailing line break. An error that it throws fails the call or the turn. */
   readonly write: (line: string) => void;
 }
 
-/** Characters of arguments and error messages that a line shows. */
+/** Maximum number of characters of arguments and error messages per line. */
 const shownCharacters = 200;
 
-/** A line when a tool call begins, when it fails, and when it has ended, with its duration. Results are not shown. */
+/** Writes a line when a tool call starts, fails and ends, with its duration. Results are not logged. */
 export function toolLogging(options: ToolLoggingOptions): Plugin {
   const { write } = optionsOf<ToolLoggingOptions>(options, "toolLogging()", {
     rules: { write: functionRule },
@@ -66,9 +66,11 @@ export function toolLogging(options: ToolLoggingOptions): Plugin {
   };
 }
 
-/** A text as part of one line: no line breaks or other control characters, cut at `maximum` characters (UTF-16 units). */
+/**
+ * A text for use within one line: without line breaks or other control characters, cut at `maximum` characters (UTF-16 units).
+ */
 export function oneLine(text: string, maximum: number): string {
-  // Cut first: a text of many megabytes costs no more than a short one.
+  // Cut first, so that a text of many megabytes costs no more than a short one.
   const start = text
     .slice(0, maximum)
     .toWellFormed()

@@ -36,7 +36,7 @@ import { JournalWriter, type LossReason } from "./journal-writer.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
- * One live agent: the host through which its effects act.
+ * One live agent: the host that its effects act through.
  * Owns: the actors, the writer, the conversation in memory. Does not own: the lease's renewal, the inbox, other agents.
  */
 export class Activation extends LiveView implements Host {
@@ -52,25 +52,25 @@ export class Activation extends LiveView implements Host {
   readonly viewers: Host["viewers"];
   readonly #ports: ActivationPorts<Activation>;
   protected readonly actors: ActorTree;
-  /** For handles; an agent that was passive or is restored has the one that it had. */
+  /** The status shown by handles; a passive or restored agent keeps the view it had before. */
   standing: AgentStatusView;
   readonly notes = new EffectNotes();
   readonly gate = new IntentGate();
   readonly #waiters = new TurnWaiters(this);
   readonly #activity = new Activity(this);
-  /** Whether something was done with it since the last look at idle agents. */
+  /** Whether the agent was used since the last check for idle agents. */
   isUsed = true;
-  /** When it was last found unused, in steady time. */
+  /** When the agent was last found unused, in monotonic time. */
   idleSince = 0;
-  /** Whether it has ended a turn since it came here. */
+  /** Whether the agent has ended a turn since its activation. */
   hasEndedTurn = false;
-  /** Inbox items that it has taken; they leave the inbox with the commit that holds their entries. */
+  /** Inbox items that were taken; they leave the inbox with the commit that contains their entries. */
   readonly taken = new Set<string>();
-  /** Looks into its inbox that are under way. */
+  /** Number of inbox reads in progress. */
   drains = 0;
   #untaken: readonly string[] = nothing;
   #looks = 0;
-  /** The look that found what is untaken. */
+  /** The read that determined `#untaken`. */
   #untakenAt = 0;
   #identity: AgentRecord;
   #owned: OwnedFields;
@@ -109,19 +109,19 @@ export class Activation extends LiveView implements Host {
     this.standing.follow(this);
   }
 
-  /** Starts the actors, and with them the effects that the state calls for. */
+  /** Starts the actors, and with them the effects that their states require. */
   start(): void {
     this.actors.start();
     const move = this.#activity.begin();
     if (move) this.writer.move(move);
   }
 
-  /** Its record as it was when it came here, under the budgets of now. */
+  /** The agent's record as of its activation, with the current budgets. */
   get identity(): AgentRecord {
     return this.#identity;
   }
 
-  /** Budgets of its life or above it have changed. `limits`: those of its life. */
+  /** Applies changed budgets of the agent's life or of accounts above it. `limits`: those of its life. */
   rebind(binding: Binding | undefined, limits: Limits | undefined): void {
     const { binding: _, ...rest } = this.#identity;
     const turnLimits = limits ? turnFlagsOf(limits) : rest.turnLimits;
@@ -132,22 +132,22 @@ export class Activation extends LiveView implements Host {
     return this.#owned;
   }
 
-  /** Keys of the inbox items that it could not take at its last look. A process that posts others makes it look again. */
+  /** Keys of the inbox items that could not be taken at the last read. A process that posts other items triggers another read. */
   get untaken(): readonly string[] {
     return this.#untaken;
   }
 
-  /** Whether its inbox may hold more than it has taken: a queued turn, or what a look under way finds. */
+  /** Whether the inbox may contain more items than were taken: a queued turn, or items that a read in progress finds. */
   get mayHaveMore(): boolean {
     return this.drains > 0 || this.#untaken.length > 0;
   }
 
-  /** The number of a look into its inbox that begins now. */
+  /** The number of an inbox read that starts now. */
   nextLook(): number {
     return (this.#looks += 1);
   }
 
-  /** An earlier look that ends later does not count. */
+  /** Ignores a read that started before the one already recorded. */
   setUntaken(keys: readonly string[], look: number): void {
     if (look < this.#untakenAt) return;
     this.#untakenAt = look;
@@ -163,7 +163,7 @@ export class Activation extends LiveView implements Host {
     return this.openTurnId !== null && !this.#activity.isActive;
   }
 
-  /** Deletes the conversation, and for `all` the artifacts too. */
+  /** Deletes the conversation, and with `all` the artifacts too. */
   clear(scope: "conversation" | "all", by: string): void {
     this.append({ type: "conversation.cleared", by, scope });
     this.writer.clear(scope);
@@ -190,7 +190,7 @@ export class Activation extends LiveView implements Host {
     const callId = "callId" in body ? body.callId : null;
     if (this.gate.isClosed && this.gate.holds(body.type)) return await this.gate.hold(callId);
     const entry = await this.writer.propose(body);
-    // What was granted while the agent was being shut down does not begin: it counts as interrupted.
+    // An intent granted while the agent was being shut down does not start its work: it counts as interrupted.
     if (this.gate.isShut && body.type !== "model.requested") return await this.gate.hold(callId);
     return proposedOf(entry);
   }
@@ -204,7 +204,7 @@ export class Activation extends LiveView implements Host {
     if (spawnedBefore(this.undelivered(), body)) await this.delivered();
     const known = spawnedBefore(this.memory(request.turnId).entries, body);
     if (known) return { granted: true, entry: known };
-    // A child of a tool's code is part of a call that has started, which the gate lets finish.
+    // A child of a tool's code belongs to a call that has started, which the gate allows to finish.
     if (this.gate.isShut || (request.callId !== null && this.gate.holds(body.type)))
       return await this.gate.hold(request.callId);
     return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
@@ -259,7 +259,7 @@ export class Activation extends LiveView implements Host {
     return this.#ports.childResult(this, childId);
   }
 
-  /** Stops the actors and refuses everything from now on. Uncommitted entries did not happen. */
+  /** Stops the actors and refuses everything from now on. Uncommitted entries are dropped. */
   discard(why: LossReason): void {
     if (this.#lost) return;
     this.#lost = why;
@@ -271,15 +271,15 @@ export class Activation extends LiveView implements Host {
     this.#ports.onLost(this);
   }
 
-  /** An agent that gave up a refused batch is recovered from what is stored. */
+  /** An agent that gave up a refused batch is recovered from the stored state. */
   #onRefused(cause: StoreUnavailableError, isGivenUp: boolean): void {
     const { agentId } = this.key;
     if (!isGivenUp) return this.#ports.onRefused(this, cause);
-    this.discard(new LeaseLostError(`agent ${agentId} gave up what the stores did not take`, { cause }));
+    this.discard(new LeaseLostError(`agent ${agentId} gave up a batch that the stores refused`, { cause }));
     this.#ports.notify([agentId]);
   }
 
-  /** Does not recover the agent here, because its effects would be paid for again and fail in the same way. */
+  /** The agent is not recovered in this process, because its effects would be paid for again and fail in the same way. */
   #onFailure(cause: unknown): void {
     this.discard(new LeaseLostError(`agent ${this.key.agentId} could not commit`, { cause }));
     this.#ports.onFailed(this.key.agentId, cause);
@@ -306,7 +306,7 @@ export class Activation extends LiveView implements Host {
     if (entry.type === "turn.ended") this.writer.closeTurn(entry.turnId);
   }
 
-  /** Is what the handles of an earlier activation show. */
+  /** Makes this agent the source of the status that handles of an earlier activation show. */
   standIn(standing: AgentStatusView): void {
     if (standing === this.standing) return;
     this.standing.giveWayTo(standing);
@@ -334,18 +334,18 @@ function guarded(parts: FactParts): FactParts {
   return { ...parts, requests: parts.requests?.map((request) => ({ ...request, isGuarded: true })) };
 }
 
-/** The committed entry as the answer to the proposal. */
+/** The committed entry as the result of the proposal. */
 function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Proposed<Type> {
   return (entry.type === "intent.refused" ? { granted: false, entry } : { granted: true, entry }) as Proposed<Type>;
 }
 
-/** The start of a live agent: its lease, and its state as recovered from the journal. */
+/** The start of a live agent: its lease, and its state recovered from the journal. */
 export interface ActivationStart {
   readonly key: AgentKey;
   readonly record: AgentRecord;
   readonly definition: AgentDefinition;
   readonly epoch: number;
-  /** Last committed entry, and its time. */
+  /** Seq and time of the last committed entry. */
   readonly seq: number;
   readonly at: number;
   /** `undefined` for an agent that has no entries. */
@@ -353,21 +353,21 @@ export interface ActivationStart {
   /** Entries of the open turn; empty when none is open. */
   readonly turnEntries: readonly Entry[];
   readonly history: readonly Message[];
-  /** Aborts that were posted while no process had the agent; they are taken before its open turn goes on. */
+  /** Aborts that were posted while no process owned the agent; they are taken before its open turn continues. */
   readonly aborts: readonly InboxItem[];
-  /** Of an agent that was passive. */
+  /** The status of an agent that was passive. */
   readonly standing?: AgentStatusView | undefined;
 }
 
 const nothing: readonly string[] = [];
 
-/** The part of the record that its owner writes. */
+/** The fields of the record that its owner writes. */
 function ownedFieldsOf(record: AgentRecord): OwnedFields {
   const { status, turnCount, lastActivity, error, checkpoint } = record;
   return { status, turnCount, lastActivity, error, checkpoint };
 }
 
-/** The fields after one more entry; the same object when they do not change. */
+/** The fields after one more entry; the same object if they do not change. */
 function nextOwnedFields(
   owned: OwnedFields,
   entry: Entry,

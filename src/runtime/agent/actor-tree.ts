@@ -27,7 +27,7 @@ import { lossOf, type LossReason } from "./journal-writer.ts";
 
 interface ActorTreeStart {
   readonly agentId: string;
-  /** From recovery; absent for an agent without entries. */
+  /** The recovered state; absent for an agent without entries. */
   readonly snapshot: Snapshot<unknown> | undefined;
   readonly inspections: Inspections;
 }
@@ -40,7 +40,7 @@ export class ActorTree {
   readonly #root: LiveAgentActor;
   readonly #effects: Effects;
   readonly #inspections: Inspections;
-  /** The turn that ended last, whose actor is gone. */
+  /** The turn that ended last; its actor is gone. */
   #lastTurn: TurnState | undefined;
   #letGo: (() => void) | undefined;
 
@@ -103,7 +103,7 @@ export class ActorTree {
     return { agent: this.#root.getSnapshot().value, turn: turn?.value, calls: Object.fromEntries(calls) };
   }
 
-  /** Where effects of its states run. */
+  /** The scopes in which effects are running. */
   get effects(): readonly EffectOwner[] {
     return this.#effects.places;
   }
@@ -155,7 +155,7 @@ interface WorkingAgent {
   readonly lifecycle: Lifecycle;
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
-  /** Whether a call of the open turn waits for a place among its children. */
+  /** Whether a call of the open turn waits for a free slot among its children. */
   isQueuedToSpawn(callId: string): boolean;
 }
 
@@ -167,9 +167,9 @@ interface ActivityChange {
 }
 
 /**
- * Tracks whether the open turn works or rests, because `maxSeconds` runs only while it works (docs/budgets.md). That
- * follows from the state alone. Each change goes to the account, and once more after recovery, since a crash may have
- * lost the last change.
+ * Tracks whether the open turn works or rests, because `maxSeconds` counts only working time (docs/budgets.md). The activity is
+ * derived from the state alone. Each change is sent to the account, and again after recovery, since a crash may have lost the
+ * last change.
  */
 export class Activity {
   readonly #agent: WorkingAgent;
@@ -185,7 +185,7 @@ export class Activity {
     return this.#isActive;
   }
 
-  /** The first value for an agent that is recovered with an open turn. */
+  /** The initial value for an agent that is recovered with an open turn. */
   begin(): ActivityChange["move"] | undefined {
     const turn = this.#openTurn();
     if (!turn) return undefined;
@@ -200,7 +200,7 @@ export class Activity {
     const accountId = turn?.accountId ?? this.#accountId;
     const isActive = turn !== undefined && this.#works(turn);
     const isChanged = isActive !== this.#isActive || accountId !== this.#accountId;
-    // After a pause the turn still waits for the same requests: followers get `turn.waiting` again.
+    // After a pause the turn still waits for the same requests: followers receive `turn.waiting` again.
     const isBack = entry.type === "agent.resumed" && turn !== undefined && !isActive;
     if (accountId === undefined || !(isChanged || isBack)) return undefined;
     this.#accountId = accountId;
@@ -224,20 +224,20 @@ interface WatchedAgent {
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
-  /** Whether an attempt of the call is in flight; one that a lost process started is not. */
+  /** Whether an attempt of the call is in flight in this process; attempts of a dead process are not. */
   isOut(call: CallState): boolean;
 }
 
 /**
- * Waiters of effects: until no call of the open turn is in flight, until a refused intent may be proposed again, or for
- * the next entry.
+ * Promises for effects that wait: until no call of the open turn is in flight, until a refused intent may be proposed again, or
+ * for the next entry.
  */
 export class TurnWaiters {
   readonly #agent: WatchedAgent;
   #quiet: PromiseWithResolvers<void> | undefined;
   #freed: PromiseWithResolvers<void> | undefined;
   #moved: PromiseWithResolvers<void> | undefined;
-  /** Runs of user code that wait to be freed, with their numbers of waits. */
+  /** How many times each run of user code currently waits to be freed. */
   readonly #held = new Map<string, number>();
   /** The last entry after which refused intents may be proposed again. */
   #freedSeq = 0;
@@ -267,7 +267,7 @@ export class TurnWaiters {
     }
   }
 
-  /** Resolves with the next entry; a caller that is stopped meanwhile must give up by itself. */
+  /** Resolves with the next entry; a caller that is stopped meanwhile must stop waiting by itself. */
   moved(): Promise<void> {
     this.#moved ??= Promise.withResolvers<void>();
     return this.#moved.promise;
@@ -291,7 +291,7 @@ export class TurnWaiters {
     this.#quiet = undefined;
   }
 
-  /** Rejects waits for room when the agent is discarded; its successor waits again. */
+  /** Rejects waits for budget when the agent is discarded; its successor waits again. */
   close(why: LossReason): void {
     this.#freed?.promise.catch(() => undefined);
     this.#freed?.reject(lossOf(why));
@@ -309,7 +309,7 @@ export class TurnWaiters {
   }
 }
 
-/** What a handle shows of an agent. */
+/** The status of an agent that a handle shows. */
 export interface ShownStatus extends Pick<OwnedFields, "turnCount" | "lastActivity" | "error"> {
   readonly lifecycle: Lifecycle;
   readonly openTurnId: string | null;
@@ -321,19 +321,22 @@ interface StatusSource {
   readonly openTurnId: string | null;
 }
 
-/** Where an agent stands: as its live agent has it, and afterwards as that had it last. So no handle keeps a live agent. */
+/**
+ * The status of an agent: that of its live agent, and after its end the last one. Handles use it so that they do not keep a live
+ * agent in memory.
+ */
 export class AgentStatusView {
   #live: StatusSource | undefined;
   #last: ShownStatus | undefined;
   #other: AgentStatusView | undefined;
 
-  /** Shows this live agent from now on. */
+  /** Shows the status of this live agent from now on. */
   follow(live: StatusSource): void {
     this.#live = live;
     this.#last = undefined;
   }
 
-  /** Shows what another standing of the same agent shows. */
+  /** Shows the status of another view of the same agent. */
   giveWayTo(other: AgentStatusView): void {
     this.#other = other;
     this.#live = undefined;

@@ -4,7 +4,7 @@ import { type AgentKey, type AgentRecord, type AgentRequest, type Entry, turnIdO
 import type { Stores } from "../../stores/index.ts";
 import { readTurnResult } from "./turn-results.ts";
 
-/** The live agent that is the parent. */
+/** The live parent agent. */
 interface BackgroundParent {
   readonly key: AgentKey;
   readonly identity: AgentRecord;
@@ -15,13 +15,15 @@ interface BackgroundParent {
 
 interface BackgroundDependencies {
   readonly stores: Stores;
-  /** Notifies agents that were posted to. */
+  /** Notifies agents that have new inbox items. */
   notify(agentIds: readonly string[]): void;
 }
 
 const ALL = 10_000;
 
-/** The background children of one live agent. Its own state says which run; all else is read from the stores. */
+/**
+ * The background children of one live agent. Its own state contains which of them run; everything else is read from the stores.
+ */
 export function backgroundChildrenOf(
   parent: BackgroundParent,
   dependencies: BackgroundDependencies,
@@ -81,7 +83,7 @@ function stateOf({ agentId, status, pause }: AgentRecord, requests: readonly Age
   return requests.some((request) => request.agentId === agentId) ? "waiting" : "running";
 }
 
-/** The children without a report; a report counts even if it waits behind an undecided intent. */
+/** The children without a report, including reports that wait behind an undecided intent. */
 function runningOf(parent: BackgroundParent): BackgroundParent["backgroundChildren"] {
   const reported = parent.undelivered().flatMap((entry) => (entry.type === "child.reported" ? [entry.childId] : []));
   return parent.backgroundChildren.filter(({ childId }) => !reported.includes(childId));

@@ -32,13 +32,13 @@ interface CallQueueDependencies {
   readonly stores: Stores;
   readonly clock: Clock;
   random(): number;
-  /** Notifies agents that were posted to. */
+  /** Notifies agents that have new inbox items. */
   notify(agentIds: readonly string[]): void;
 }
 
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
-/** The queues as one live agent uses them: it adds jobs and withdraws them. */
+/** The queues as used by one live agent: it adds jobs and withdraws them. */
 export function callQueueOf(agent: QueueingAgent, dependencies: CallQueueDependencies): CallQueue {
   const { key } = agent;
   const { queues, stores, clock } = dependencies;
@@ -65,7 +65,8 @@ export function callQueueOf(agent: QueueingAgent, dependencies: CallQueueDepende
       try {
         await untilReached(() => queues.add(queue, job, options), { clock, random, signal });
       } finally {
-        // An agent that is recovered adds its calls again, and the end of one may be in the inbox. Taking it ends this effect.
+        // A recovered agent adds its calls again, and the end of a call may already be in the inbox. Taking that end aborts this
+        // effect.
         await cancelIfOver(dependencies, queue, job);
       }
     },
@@ -75,7 +76,7 @@ export function callQueueOf(agent: QueueingAgent, dependencies: CallQueueDepende
       const { posted } = await untilReached(() => stores.postCallEnd(key, item), tries);
       const withdrawal = await untilReached(() => readWithdrawal(stores, key, call), tries);
       dependencies.notify(posted);
-      // A job that stays in the queue finds in the store that its call is over.
+      // The worker of a job that stays in the queue reads from the store that the call is over.
       if (call.queue !== null)
         queues
           .cancel(call.queue, { ...key, callId: call.callId, attempt: call.attempt }, reason)
@@ -86,8 +87,8 @@ export function callQueueOf(agent: QueueingAgent, dependencies: CallQueueDepende
 }
 
 /**
- * Removes a job that was added although its call has ended: its worker has removed the first one. If that fails, the job stays until a
- * worker finds in the store that its call is over.
+ * Removes a job that was added after its call had ended and its first job was removed by a worker. If that fails, the job stays
+ * until a worker reads from the store that its call is over.
  */
 export async function cancelIfOver(
   { queues, stores }: Pick<CallQueueDependencies, "queues" | "stores">,
@@ -105,9 +106,7 @@ function withdrawalOf({ turnId, step, callId, attempt }: CallState, at: number):
   return { kind: "call.ended", key, at, turnId, step, callId, attempt, end: { type: "withdrawn" } };
 }
 
-/**
- * Reads the outcome after the withdrawal was posted: no worker can claim the call any more, so inbox and record are final.
- */
+/** Reads the outcome after the withdrawal was posted: no worker can claim the call any more, so inbox and record are final. */
 async function readWithdrawal(stores: Stores, key: AgentKey, call: CallState): Promise<Withdrawal> {
   const name = callEndedKey(call);
   const posted = (await stores.inbox(key)).find((item) => item.key === name);
@@ -116,11 +115,11 @@ async function readWithdrawal(stores: Stores, key: AgentKey, call: CallState): P
   return { isBegun: record?.queued?.[queuedCallKey(call)]?.claimedBy !== null };
 }
 
-/** Added to the tool's own time limit, in milliseconds: for credentials, the claim, and posting the end. */
+/** Added to the tool's own time limit, in milliseconds, for credentials, the claim, and posting the end. */
 const SPARE_MS = 60_000;
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Longest time of one run of the job, in milliseconds; the process that runs it enforces the tool's own time limit. */
+/** Time limit of one run of the job, in milliseconds; the process that runs it enforces the tool's own time limit. */
 function timeoutOfJob(tool: Tool<never>): number {
   return Math.min(Math.ceil(tool.timeoutMs) * (tool.reconcile ? 2 : 1) + SPARE_MS, LONGEST_MS);
 }
@@ -131,25 +130,25 @@ interface QueuedCallDependencies {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
 }
 
-/** A queued call without an end, as the stores have it. */
+/** A queued call without an end, as stored. */
 export interface WaitingCall {
   readonly key: AgentKey;
   readonly record: AgentRecord;
   readonly queued: QueuedCall;
 }
 
-/** A queued call with everything that its tool may know. */
+/** A queued call with all data that its tool may read. */
 export interface KnownCall extends WaitingCall {
   readonly definition: AgentDefinition;
   readonly turn: TurnState;
   readonly call: CallState;
   /** The entries of the open turn, in order. */
   readonly entries: readonly Entry[];
-  /** The messages that the entries name. */
+  /** The messages that the entries refer to. */
   readonly messages: ReadonlyMap<string, Message>;
 }
 
-/** `undefined` if the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
+/** `undefined` if the call has ended or was withdrawn. Throws a retryable error for another tenant's call. */
 export async function waitingCall(
   { stores, tenant: ours }: Pick<QueuedCallDependencies, "stores" | "tenant">,
   { tenant, agentId, callId, attempt }: Pick<ToolJob, "tenant" | "agentId" | "callId" | "attempt">,
@@ -163,7 +162,7 @@ export async function waitingCall(
   return record && queued && !queued.isEnded ? { key, record, queued } : undefined;
 }
 
-/** `undefined` when the call is no longer open, or this process does not know its agent's definition. */
+/** `undefined` if the call is no longer open, or this process does not know its agent's definition. */
 export async function knownCall(
   { stores, definitions }: QueuedCallDependencies,
   waiting: WaitingCall,
@@ -196,7 +195,7 @@ function messageIdsOf(entry: Entry): readonly string[] {
   return entry.type === "tool.settled" ? [entry.messageId] : [];
 }
 
-/** The tool in this process, if the agent was granted it. Neither a job nor a model can grant one. */
+/** The tool in this process, if it was granted to the agent. Neither a job nor a model can grant tools. */
 export function toolOf({ definition, call, record: { grantedTools } }: KnownCall): Tool<never> | undefined {
   const tool = definition.tools.get(call.name);
   if (tool?.kind !== "function" || (grantedTools && !grantedTools.includes(call.name))) return undefined;

@@ -16,14 +16,14 @@ export interface CallWait {
 
 /**
  * Calls of models, tools and other user code that this process has in flight.
- * Owns: calls without an outcome, or whose outcome was not taken. Does not own: whether a call may start.
+ * Owns: calls without an outcome, or whose outcome was not read. Does not own: whether a call may start.
  *
  * Invariants
- * 1. A key starts at most once until its outcome is taken: a second request joins the call.
+ * 1. A key starts at most once until its outcome is read: a second request joins the call.
  * 2. Discarding an activation does not stop its calls; stopping the work aborts them.
  * 3. Any value that user code throws leaves this class as a readable error.
- * 4. A call that failed because its agent was lost to another process has no outcome: the activation that joined it
- *    makes the call again, if it may be repeated.
+ * 4. A call that failed because another process took over its agent has no outcome: the activation that joined it makes the call
+ *    again, if it may be repeated.
  */
 export class CallsInFlight {
   readonly #calls = new Map<string, Call>();
@@ -54,12 +54,12 @@ export class CallsInFlight {
     return this.#calls.has(key);
   }
 
-  /** Aborts one call; the waiting effect gets the error that the call itself gives. */
+  /** Aborts one call; the waiting effect receives the error that the call itself throws. */
   cut(key: string): void {
     this.#calls.get(key)?.controller.abort(new TurnInterruptedError("the call was dropped by a pause"));
   }
 
-  /** Aborts all calls of one agent, or of all agents: nothing waits for the outcomes any more. */
+  /** Aborts all calls of one agent, or of all agents; their outcomes are not needed any more. */
   abandon(agentId?: string): void {
     if (this.#calls.size === 0) return;
     for (const [key, { controller }] of this.#calls) {
@@ -71,7 +71,7 @@ export class CallsInFlight {
 
   #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Call {
     const controller = new AbortController();
-    // Its first waiter waits at once, so that a rejection does not count as unhandled.
+    // The first waiter is attached immediately, so that a rejection does not count as unhandled.
     const promise = start(controller.signal).catch((thrown: unknown) => {
       const error = readableThrown(thrown);
       const isLost = error instanceof LeaseLostError && this.#calls.get(key)?.controller === controller;

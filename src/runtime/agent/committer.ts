@@ -4,12 +4,12 @@ import { LeaseLostError, StoreRolledBackError, StoreUnavailableError } from "../
 import type { AgentKey, EventSource } from "../../state/index.ts";
 import type { Batch, CommitOutcome, Stale, Stores } from "../../stores/index.ts";
 
-/** An agent's journal writer, as the committer sees it. */
+/** An agent's journal writer, as used by the committer. */
 export interface CommitSource {
-  /** The next batch, or undefined when there is nothing to commit or a batch is in flight. */
+  /** The next batch; `undefined` if there is nothing to commit or a batch is in flight. */
   takeBatch(): Batch | undefined;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
-  /** The stores refuse the batch for now. Returns `false` if the committer is not to send it again. */
+  /** Called when the stores temporarily refuse the batch. Returns `false` if the committer must not send it again. */
   onRefused(error: StoreUnavailableError): boolean;
   onFailure(error: unknown): void;
 }
@@ -23,15 +23,14 @@ interface Order {
 }
 
 /**
- * Sends batches to the store, at once all that became ready within one event-loop turn; the store decides which of them share a
- * transaction.
+ * Sends all batches that became ready within one event-loop turn together; the store decides which of them share a transaction.
  * Owns: which sources are due. Does not own: the batches, or the meaning of their outcomes.
  *
  * Invariants
- * 1. A source is asked at most once per event-loop turn, also if no caller awaits the result.
- * 2. A transport failure leaves the outcome open: the same batches are sent again under their ids until they are
- *    answered, and their sources are called each time.
- * 3. A batch that is refused, or breaks its transaction, does not delay others: each is sent again alone.
+ * 1. A source is asked at most once per event-loop turn, even if no caller awaits the result.
+ * 2. A transport failure leaves the outcome open: the same batches are sent again under the same ids until they are answered, and
+ *    their sources are called each time.
+ * 3. A batch that is refused, or breaks its transaction, does not delay others: each batch is sent again alone.
  */
 export class Committer {
   readonly #stores: Stores;
@@ -49,7 +48,7 @@ export class Committer {
     this.#clock = clock;
     this.#random = random;
     this.#idle.resolve();
-    // Each batch that waits to be sent again listens to it.
+    // Each batch that waits to be sent again listens to this signal.
     setMaxListeners(0, this.#closing.signal);
   }
 
@@ -59,11 +58,11 @@ export class Committer {
     this.#scheduled = true;
     if (this.#isIdle) this.#idle = Promise.withResolvers<void>();
     this.#isIdle = false;
-    // A batch of several agents belongs to none of those who asked for their turns.
+    // A batch of several agents belongs to none of their turns' async contexts.
     processContext.run(() => setImmediate(() => this.#flush()));
   }
 
-  /** Resolves when nothing is due or in flight. */
+  /** Resolves when no batch is due or in flight. */
   async drained(): Promise<void> {
     await this.#idle.promise;
   }
@@ -107,7 +106,7 @@ export class Committer {
 
   async #sendAgain(orders: readonly Order[], attempt: number, error: unknown): Promise<void> {
     if (error instanceof StoreUnavailableError && !this.#closing.signal.aborted) {
-      // Each is sent alone, because perhaps only one of them is too large.
+      // Each batch is sent alone, because only one of them may be too large.
       const left = orders.filter(({ source }) => source.onRefused(error));
       if (left.length > 0) await this.#pause(backoffDelay(attempt, this.#random(), PAUSES));
       await Promise.all(left.map((order) => this.#send([order], attempt + 1)));
@@ -136,27 +135,27 @@ function tell(source: CommitSource, batch: Batch, outcome: CommitOutcome): void 
   try {
     source.onOutcome(batch, outcome);
   } catch (error) {
-    // The source failed on the outcome: its agent is discarded and recovered from the journal.
+    // The source failed while handling the outcome: its agent is discarded and recovered from the journal.
     source.onFailure(error);
   }
 }
 
 /**
- * The error of a stale commit: another process has the agent, or the stores have lost acknowledged entries. Epochs and
- * journals only grow, so the second case is also a process warning.
+ * The error of a stale commit: another process owns the agent, or the stores have lost acknowledged entries. Epochs and journals
+ * only grow, so the second case also emits a process warning.
  */
 export function staleError(
   { agentId }: AgentKey,
   had: { readonly epoch: number; readonly seq: number },
   found: Stale,
 ): LeaseLostError {
-  // Only the owner writes under its epoch, so a higher seq means that the epoch was given a second time.
+  // Only the owner writes under its epoch, so a higher seq means that the epoch was issued twice.
   const isTwice = found.epoch === had.epoch && found.seq > had.seq;
   const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
   if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
     return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`, { details });
   }
-  const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
+  const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it continues from the stored state`;
   const cause = new StoreRolledBackError(message, { details });
   process.emitWarning(message, { code: "TROUPE_STORES_ROLLED_BACK" });
   return new LeaseLostError(message, { cause, details });
@@ -167,7 +166,7 @@ interface Refused {
   readonly identity: EventSource;
   readonly isLost: boolean;
   readonly openTurnId: string | null;
-  /** The turn that ended last, perhaps with the refused batch. */
+  /** The turn that ended last, possibly with the refused batch. */
   readonly lastTurnId: string | null;
   turn(turnId: string): { readonly step: number } | undefined;
 }
@@ -185,12 +184,12 @@ export interface LiveWarning {
 }
 
 /**
- * Batches that the stores refuse for now, because they are full, locked or unreachable. They are sent again until they
- * are taken; until then health reports and warnings name them.
+ * Batches that the stores temporarily refuse because they are full, locked or unreachable. They are sent again until they are
+ * stored; until then `health()` and warnings name them.
  * Owns: whose batches were refused, and why. Does not own: sending them again.
  *
- * Invariant: an outage lasts from the first refusal until all batches are taken. In each outage one warning goes to the
- * process, and one to each turn.
+ * Invariant: an outage lasts from the first refusal until all batches are stored. Each outage emits one process warning, and one
+ * warning per turn.
  */
 export class Outage {
   readonly #options: OutageOptions;
@@ -200,13 +199,13 @@ export class Outage {
     this.#options = options;
   }
 
-  /** For `health()`; empty while the stores take every batch. */
+  /** For `health()`; empty while the stores accept every batch. */
   get problems(): string[] {
     this.#forgetLost();
     const [first] = this.#refused.values();
     if (first === undefined) return [];
     const { size } = this.#refused;
-    return [`the stores do not take what ${size} ${size === 1 ? "agent" : "agents"} of this process did: ${first}`];
+    return [`the stores refuse commits of ${size} ${size === 1 ? "agent" : "agents"} of this process: ${first}`];
   }
 
   refused(activation: Refused, { message }: StoreUnavailableError): void {
@@ -215,7 +214,7 @@ export class Outage {
     const isNew = !this.#refused.has(activation);
     this.#refused.set(activation, message);
     const { agentId } = activation.identity;
-    const told = `what agent ${agentId} did could not be stored and is sent again until it is taken; nothing of it counts before: ${message}`;
+    const told = `a commit of agent ${agentId} was refused and is retried until it is stored; until then it has no effect: ${message}`;
     if (isFirst) process.emitWarning(told, { code: "TROUPE_STORES_REFUSE" });
     const turnId = activation.openTurnId ?? activation.lastTurnId;
     if (!isNew || turnId === null) return;

@@ -1,7 +1,7 @@
 import type { ActorRefLike, AnyActorRef, InspectionEvent, Subscription } from "xstate";
 import { deepFreeze, harmless } from "../../base/index.ts";
 
-/** Is called with the id of an agent and an inspection event of its machines. */
+/** Called with the id of an agent and an inspection event of its machines. */
 export type InspectionObserver = (agentId: string, event: InspectionEvent) => void;
 
 /**
@@ -9,19 +9,19 @@ export type InspectionObserver = (agentId: string, event: InspectionEvent) => vo
  * Owns: the observers, and which root actors are live. Does not own: the actors.
  *
  * Invariants
- * 1. Without observers no actor system is listened to.
- * 2. An observer gets an event for each actor that is there when it comes, parents first, with its state if it was started, and
- *    from then on all that happens.
+ * 1. Without observers this class listens to no actor system.
+ * 2. An observer receives an event for each actor that exists when it is added, parents first, with its state if it was started,
+ *    and all events from then on.
  */
 export class Inspections {
   readonly #observers = new Set<InspectionObserver>();
-  /** By root actor: what ends listening to its system. */
+  /** By root actor: the subscription to its system. */
   readonly #live = new Map<AnyActorRef, Subscription | undefined>();
 
-  /** The returned function ends it. An error of the observer becomes a process warning. */
+  /** Returns a function that removes the observer. An error of the observer becomes a process warning. */
   add(given: InspectionObserver): () => void {
     const observer = harmless("onInspect", (agentId: string, event: InspectionEvent) => {
-      // The machines go on with these objects.
+      // The machines keep using these objects.
       if ("snapshot" in event && "context" in event.snapshot) deepFreeze(event.snapshot.context);
       given(agentId, event);
     });

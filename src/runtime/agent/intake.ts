@@ -18,8 +18,8 @@ import {
 import type { Activation } from "./activation.ts";
 
 /**
- * Takes an inbox item into the journal. The batch with its entries acknowledges the item, so that it is neither lost
- * nor taken twice. Returns false if it cannot be taken yet; then it stays in the inbox.
+ * Records an inbox item in the journal. The batch with its entries acknowledges the item, so that it is neither lost nor taken
+ * twice. Returns false if it cannot be taken yet; it then stays in the inbox.
  */
 export function takeItem(activation: Activation, item: InboxItem): boolean {
   switch (item.kind) {
@@ -107,7 +107,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       ...(contextWindowSize === undefined ? {} : { contextWindowSize }),
       ...(item.wokenBy === undefined ? {} : { wokenBy: item.wokenBy }),
       ...(item.trace ? { trace: item.trace } : {}),
-      // A turn that reports have woken answers them already; any other turn must do so.
+      // A turn started by reports already answers them; any other turn must do so.
       ...(item.wokenBy === undefined && waking.length > 0 ? { waking: [...waking] } : {}),
     },
     {
@@ -128,7 +128,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
     },
   );
   if (item.clientTools && !definition.clientTools) {
-    const message = `definition "${definition.name}" takes no tools of its callers any more: the turn goes on without them`;
+    const message = `definition "${definition.name}" no longer allows client tools: the turn continues without them`;
     activation.append({ type: "warning", turnId, code: "client_tools_refused", message });
   }
   return true;
@@ -163,7 +163,7 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
   });
 }
 
-/** Notes that one of the agent's own limits is near. A warning of an ended turn's account is dropped. */
+/** Records that one of the agent's own limits is near. A warning for an ended turn's account is dropped. */
 function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "budget.warning" }>): void {
   const { definition, key, openTurnId, owned } = activation;
   const turnId = openTurnId ?? turnIdOf(key.agentId, owned.turnCount);
@@ -173,7 +173,10 @@ function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "b
   activation.append({ type: "budget.warning", turnId, accountId, limit, used, max, holder });
 }
 
-/** The account has its limits already; the journal gets the fact, and the next call is measured by what binds it now. */
+/**
+ * The account already has the new limits; the journal records the change, and the next call is checked against the current
+ * limits.
+ */
 function takeBudget(activation: Activation, item: Extract<InboxItem, { kind: "budget.changed" }>): void {
   const { change, binding } = item;
   activation.rebind(binding, change?.limits);
@@ -185,7 +188,7 @@ function takeBudget(activation: Activation, item: Extract<InboxItem, { kind: "bu
 function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "decision" }>): void {
   const { requestId, turnId, callId, decision } = item;
   const turn = activation.openTurnId === turnId ? activation.turn(turnId) : undefined;
-  // The call was interrupted and has its result.
+  // The call was interrupted and already has its result.
   if (!turn?.openRequestIds.includes(requestId)) return;
   const call = activation.call(turnId, callId);
   if (!call?.openRequest) return;
@@ -202,7 +205,7 @@ function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "
   });
 }
 
-/** Pauses the agent; within a turn as soon as none of its calls is in flight. `now` drops the model call in flight. */
+/** Pauses the agent; during a turn as soon as none of its calls is in flight. `now` drops the model call in flight. */
 function pauseAgent(activation: Activation, by: string, now = false): void {
   const { lifecycle, openTurnId } = activation;
   if (lifecycle === "paused") return;
@@ -230,7 +233,7 @@ function isAsleep({ lifecycle }: Activation): boolean {
   return lifecycle === "created" || lifecycle === "shutdown";
 }
 
-/** Whether the abort is for a queued turn; it is taken when that turn has started. */
+/** Whether the abort is for a queued turn; it is taken after that turn has started. */
 function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null): boolean {
   return turnId !== null && turnId !== openTurnId && numberOfTurn(turnId) > owned.turnCount;
 }
@@ -244,13 +247,13 @@ function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abo
     source: item.isSuperseded ? "supersede" : item.by,
   };
   activation.append({ type: "stop.signalled", turnId, signal });
-  // A batch that is too large for the stores must not keep the turn from ending: the end may fit.
+  // A batch that is too large for the stores must not prevent the turn's end, which may be small enough.
   activation.writer.giveUpRefused();
-  // A paused agent takes no step, so it has to be resumed to end its turn.
+  // A paused agent runs no step, so it has to be resumed to end its turn.
   if (isHeld(activation)) takeResume(activation, item.by);
 }
 
-/** Whether it was resumed and has neither been paused nor proposed anything since. */
+/** Whether the agent was resumed, and has neither been paused nor proposed an intent since. */
 function isGoingOn(activation: Activation): boolean {
   const entries = [...activation.turnEntries, ...activation.undelivered()];
   const last = entries.findLast(
@@ -263,7 +266,7 @@ function isGoingOn(activation: Activation): boolean {
   return last?.type === "agent.resumed";
 }
 
-/** Whether a pause holds the agent, or will: its entry may wait behind an undecided intent. */
+/** Whether the agent is paused or will be: the pause's entry may wait behind an undecided intent. */
 function isHeld(activation: Activation): boolean {
   const last = activation.undelivered().findLast(({ type }) => type === "agent.pausing" || type === "agent.resumed");
   if (last) return last.type === "agent.pausing";
@@ -271,8 +274,8 @@ function isHeld(activation: Activation): boolean {
 }
 
 /**
- * Takes the end of a queued call, as a worker posted it. User code has already decided, so only facts are appended. The
- * end of an attempt that is over changes nothing. Returns false if earlier entries of the call are undelivered.
+ * Takes the end of a queued call that a worker posted. User code has already run, so only facts are appended. The end of an
+ * outdated attempt changes nothing. Returns false if earlier entries of the call are undelivered.
  */
 function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
   const { turnId, callId, step, attempt, end } = item;
@@ -296,7 +299,7 @@ function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
       activation.append({ type: "child.ordered", turnId, step, callId, spawns, awaits, ...before });
       break;
     }
-    // The effect that withdrew it settles it.
+    // The effect that withdrew the call settles it.
     case "withdrawn":
       break;
     default:
@@ -306,8 +309,8 @@ function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
 }
 
 /**
- * Takes the end of a background child. In an open turn its message is held until the next model call; between turns it
- * enters the history at once, and a report that wakes opens a turn in the same commit, unless one is queued.
+ * Takes the end of a background child. During an open turn its message is held until the next model call. Between turns it enters
+ * the history immediately, and a report that wakes opens a turn in the same commit unless a turn is queued.
  */
 function takeReport(activation: Activation, item: ChildReportedItem): void {
   const { openTurnId } = activation;
@@ -324,7 +327,7 @@ function takeReport(activation: Activation, item: ChildReportedItem): void {
     error,
     messageId: reportIdOf(childTurnId),
     actorId,
-    // A child that was ended by hand does not wake its parent.
+    // A child that a user ended does not wake its parent.
     wakes: onEnd === "wake" && stopReason !== "user_requested",
     ...(leavesWork ? { leavesWork } : {}),
   } as const;
@@ -338,7 +341,7 @@ function takeReport(activation: Activation, item: ChildReportedItem): void {
   });
 }
 
-/** Brings a created or shut down agent to `ready`, or to `paused` if its record has a pause; does nothing otherwise. */
+/** Moves a created or shut down agent to `ready`, or to `paused` if its record has a pause; does nothing otherwise. */
 export function wakeUp(activation: Activation, conversation: readonly Message[] = []): void {
   const { lifecycle, definition, identity } = activation;
   if (lifecycle !== "created" && lifecycle !== "shutdown") return;
@@ -348,7 +351,7 @@ export function wakeUp(activation: Activation, conversation: readonly Message[] 
   if (identity.pause) pauseAgent(activation, identity.pause.by);
 }
 
-/** Completes a start that a crash cut off, and warns of a definition that has changed under an open turn. */
+/** Completes a start that a crash interrupted, and warns if the definition has changed during an open turn. */
 export function carryOn(activation: Activation): void {
   const { lifecycle, definition, identity, openTurnId } = activation;
   const { ref } = definition;
@@ -357,17 +360,19 @@ export function carryOn(activation: Activation): void {
   if (openTurnId === null) return;
   const isOfTurn = definitionOf(activation.turnEntries)?.hash === ref.hash;
   if (identity.definition.hash === ref.hash && isOfTurn) return;
-  const message = `definition "${definition.name}" has changed since agent "${identity.agentId}" was made`;
+  const message = `definition "${definition.name}" has changed since agent "${identity.agentId}" was created`;
   const changed = isOfTurn ? {} : { definition: ref };
   activation.append({ type: "warning", turnId: openTurnId, code: "definition_changed", message, ...changed }, parts);
 }
 
-/** The definition to keep with an entry that names it. That of the record was kept when the agent was created. */
+/**
+ * The definition to store with an entry that refers to it. The definition in the record was stored when the agent was created.
+ */
 function unlessKept({ identity, definition }: Activation): FactParts["definition"] {
   return identity.definition.hash === definition.ref.hash ? undefined : definition.stored;
 }
 
-/** The definition under which the turn of these entries works now. */
+/** The definition currently used by the turn of these entries. */
 function definitionOf(turnEntries: readonly Entry[]): DefinitionRef | undefined {
   const last = turnEntries.findLast((entry) => "definition" in entry && entry.type !== "child.spawned");
   return last && "definition" in last ? last.definition : undefined;

@@ -15,30 +15,29 @@ import {
 import type { SpawnOrder } from "../../stores/index.ts";
 import { lossOf, type LossReason } from "./journal-writer.ts";
 
-/** Intents that start something new: without them a turn stops between two steps. */
+/** Intents that start new work: without them a turn stops between two steps. */
 const begins: ReadonlySet<IntentBody["type"]> = new Set(["model.requested", "tool.started", "child.spawned"]);
 
 /**
- * Lets an agent's intents through, until its process hands the agent over.
- * Owns: which effects are held back. Their intents are never proposed, because the effects of the next owner propose
- * them again.
+ * Lets an agent's intents through until its process hands the agent over. Owns: which effects are held back. Their intents are
+ * never proposed, because the next owner's effects propose them again.
  */
 export class IntentGate {
-  /** Whether intents that start something new must wait. */
+  /** Whether intents that start new work must wait. */
   isClosed = false;
-  /** Whether all intents must wait, those of running code too: the agent is about to be shut down. */
+  /** Whether all intents must wait, including those of running code: the agent is about to be shut down. */
   isShut = false;
   readonly #held = new Set<string | null>();
   #onHeld: (() => void) | undefined;
   #discarded: PromiseWithResolvers<never> | undefined;
 
-  /** Lets no further intents through that start something new. */
+  /** Holds back further intents that start new work. */
   close(onHeld: () => void): void {
     this.isClosed = true;
     this.#onHeld ??= onHeld;
   }
 
-  /** Lets no further intents through. */
+  /** Holds back all further intents. */
   shut(): void {
     this.isClosed = true;
     this.isShut = true;
@@ -53,7 +52,7 @@ export class IntentGate {
     return this.#held.has(callId);
   }
 
-  /** Rejects when the activation is discarded. `callId`: null for an effect of the turn itself. */
+  /** Rejects when the activation is discarded. `callId`: `null` for an effect of the turn itself. */
   async hold(callId: string | null): Promise<never> {
     this.#held.add(callId);
     this.#onHeld?.();
@@ -61,22 +60,20 @@ export class IntentGate {
     return await this.#discarded.promise;
   }
 
-  /** Rejects what is held: its activation has been discarded. */
+  /** Rejects the held intents, because their activation has been discarded. */
   discard(why: LossReason): void {
     this.#discarded?.promise.catch(() => undefined);
     this.#discarded?.reject(lossOf(why));
   }
 }
 
-/**
- * Notes that the effects of one live agent leave for each other outside the journal; the next owner does not need them.
- */
+/** In-memory notes that effects of one live agent share outside the journal; the next owner does not need them. */
 export class EffectNotes {
   readonly prompts = new PromptMemory();
-  /** Made with their first notes, which few agents have. */
+  /** Created with the first note, because few agents have any. */
   #cuts: Map<string, number> | undefined;
   #dropped: Set<string> | undefined;
-  /** A turn asks for one answer at a time. */
+  /** A turn makes one model call at a time. */
   #asked: string | undefined;
   #versions: Map<string, number> | undefined;
 
@@ -106,7 +103,7 @@ export class EffectNotes {
     return this.#dropped?.delete(requestKey) ?? false;
   }
 
-  /** The commit gives artifacts their versions. */
+  /** The commit assigns the versions of artifacts. */
   noteCommitted(entries: readonly Entry[]): void {
     for (const entry of entries) {
       if (entry.type === "artifact.saved") (this.#versions ??= new Map()).set(entry.artifactId, entry.version ?? 1);
@@ -128,9 +125,7 @@ interface SpawningParent {
 
 type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
 
-/**
- * The intent of a spawn. The child's id is derived, so that a repeated spawn gives the same child.
- */
+/** The intent of a spawn. The child's id is derived, so that a repeated spawn returns the same child. */
 export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnBody {
   const { turnId, step, callId, key, tool } = request;
   const childId = childIdOfSpawn(parent.identity, turnId, key);
@@ -156,7 +151,7 @@ export function childIdOfSpawn(
   return childIdOf(rootAgentId, shortHash(`${agentId}\n${turnId}\n${key}`));
 }
 
-/** The entry of the same spawn, made earlier in the turn: code that runs again after a restart spawns again. */
+/** The entry of the same spawn made earlier in the turn: code that runs again after a restart spawns again. */
 export function spawnedBefore(
   turnEntries: readonly Entry[],
   { childId }: SpawnBody,

@@ -14,15 +14,15 @@ import { type CommitSource, type Committer, staleError } from "./committer.ts";
 import { PendingBatch } from "./pending-batch.ts";
 
 /**
- * Writes one agent's part of the journal for its owner.
- * Owns: the order of entries, the batch that is being filled and the one in flight; a body that it is given is its own
- * from then on. Does not own: the meaning of entries.
+ * Writes one agent's entries to the journal on behalf of its owner.
+ * Owns: the order of entries, the batch being filled and the batch in flight, and the entry bodies passed to it. Does not own:
+ * the meaning of entries.
  *
  * Invariants
- * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once,
- *    unless an intent before it still awaits its commit.
- * 2. At most one batch is in flight; entries that are appended meanwhile go into the next.
- * 3. After `close` nothing is appended, delivered or sent; after a batch that gave the lease back nothing is sent.
+ * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is delivered immediately, unless an intent
+ *    before it still awaits its commit.
+ * 2. At most one batch is in flight; entries appended meanwhile go into the next.
+ * 3. After `close` nothing is appended, delivered or sent; after a batch that released the lease nothing is sent.
  */
 export class JournalWriter implements CommitSource {
   readonly #start: WriterStart;
@@ -35,7 +35,7 @@ export class JournalWriter implements CommitSource {
   #hasLeft = false;
   /** Whether the batch in flight was refused, and whether the next refusal gives it up. */
   #refused: "no" | "again" | "given up" = "no";
-  /** Entries that were not delivered yet; the first is an intent that awaits its commit. */
+  /** Entries not delivered yet; the first is an intent that awaits its commit. */
   #waiting: Entry[] = [];
   #delivering = false;
   #seq: number;
@@ -52,7 +52,7 @@ export class JournalWriter implements CommitSource {
     this.#at = start.at;
   }
 
-  /** The last committed entry, and the time of the last one. */
+  /** Seq of the last committed entry, and time of the last appended one. */
   get place(): { readonly seq: number; readonly at: number } {
     return { seq: this.#committedSeq, at: this.#at };
   }
@@ -62,12 +62,12 @@ export class JournalWriter implements CommitSource {
     return this.#hasLeft || (this.#pending.isEmpty && !this.#underWay);
   }
 
-  /** Whether the lease was given back with a batch; nothing is sent any more. */
+  /** Whether a batch has released the lease; nothing is sent any more. */
   get hasLeft(): boolean {
     return this.#hasLeft;
   }
 
-  /** Entries that the machines have not received yet: an intent that awaits its commit, and all entries after it. */
+  /** Entries not yet delivered to the machines: an intent that awaits its commit, and all entries after it. */
   get undelivered(): readonly Entry[] {
     return this.#waiting;
   }
@@ -81,7 +81,7 @@ export class JournalWriter implements CommitSource {
     return entry;
   }
 
-  /** Resolves with the entry as the commit decided it: granted, or `intent.refused`. */
+  /** Resolves with the entry as decided by the commit: granted, or `intent.refused`. */
   propose(body: IntentBody, orderFor?: (seq: number) => SpawnOrder): Promise<Entry> {
     const entry = this.#envelope(body);
     const deferred = Promise.withResolvers<Entry>();
@@ -93,15 +93,13 @@ export class JournalWriter implements CommitSource {
     return deferred.promise;
   }
 
-  /** Puts the owner's part of the record into the batch that is being filled. */
+  /** Adds the owner's fields of the record to the batch being filled. */
   setOwned(owned: OwnedFields): void {
     this.#pending.owned = owned;
     this.#committer.schedule(this);
   }
 
-  /**
-   * A batch can close only one turn. Until it is sent, no other turn may start, since that might end in the same batch.
-   */
+  /** A batch can close only one turn. Until it is sent, no other turn may start, since that turn might end in the same batch. */
   get isClosingTurn(): boolean {
     return this.#pending.closedTurnId !== null;
   }
@@ -122,7 +120,7 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
-  /** Deletes the stored messages with the batch that is being filled. */
+  /** Deletes the stored messages with the batch being filled. */
   clear(scope: NonNullable<Batch["cleared"]>): void {
     this.#pending.cleared = scope;
     this.#committer.schedule(this);
@@ -133,12 +131,12 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
-  /** Whether the timer is cleared by a batch that is not committed: it is still stored, and so may be found due once more. */
+  /** Whether an uncommitted batch clears the timer: it is still stored, and may therefore be found due once more. */
   isClearing(timerId: string): boolean {
     return [this.#pending, this.#underWay].some((batch) => batch?.clearedTimers.includes(timerId));
   }
 
-  /** Gives the lease back with the batch that is being filled: the owner has nothing more to do. */
+  /** Releases the lease with the batch being filled, because the owner has nothing more to do. */
   leave(): void {
     this.#pending.leaves = true;
     this.#committer.schedule(this);
@@ -218,7 +216,7 @@ export class JournalWriter implements CommitSource {
     if (!this.#closed) this.#events.onFailure(error);
   }
 
-  /** The body itself becomes the entry, since it was made for it: a copy of objects of so many forms is slow. */
+  /** The body itself becomes the entry: copying objects of so many shapes is slow, and the caller does not keep it. */
   #envelope(body: FactBody | IntentBody): Entry {
     if (this.#closed) throw lossOf(this.#closed);
     this.#at = Math.max(this.#events.now(), this.#at);
@@ -270,7 +268,7 @@ export class JournalWriter implements CommitSource {
 
 const nothingLeft = Promise.resolve();
 
-/** Why this process lost an agent. A text becomes an error only when a caller gets it: most losses are never reported. */
+/** Why this process lost an agent. A text becomes an error only when it is thrown, because most losses are never reported. */
 export type LossReason = LeaseLostError | string;
 
 export function lossOf(why: LossReason): LeaseLostError {
@@ -280,20 +278,20 @@ export function lossOf(why: LossReason): LeaseLostError {
 interface WriterStart {
   readonly key: AgentKey;
   readonly epoch: number;
-  /** The process that has the lease. */
+  /** The process that holds the lease. */
   readonly processId: string;
-  /** Last committed entry, and its time. */
+  /** Seq and time of the last committed entry. */
   readonly seq: number;
   readonly at: number;
 }
 
 interface WriterEvents {
   now(): number;
-  /** Sends the entry to the machines. */
+  /** Delivers the entry to the machines. */
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;
   onStale(error: LeaseLostError): void;
-  /** Called when the stores refuse a batch for now; it is sent again, unless it was given up. */
+  /** Called when the stores temporarily refuse a batch; it is sent again, unless it was given up. */
   onRefused(error: StoreUnavailableError, isGivenUp: boolean): void;
   onFailure(error: unknown): void;
 }

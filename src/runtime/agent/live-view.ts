@@ -94,7 +94,7 @@ export abstract class LiveView {
     return this.actors.context.lastTurnId;
   }
 
-  /** Running effects. If there are none, only an inbox item can move the agent. */
+  /** Running effects. Without any, only an inbox item can make the agent continue. */
   get effects() {
     return this.actors.effects;
   }
@@ -108,7 +108,7 @@ export abstract class LiveView {
     return this.actors.context.background;
   }
 
-  /** Reports since the last turn that call for a new one. */
+  /** Reports since the last turn that require a new turn. */
   get waking(): readonly WakingReport[] {
     return this.actors.context.waking;
   }
@@ -148,7 +148,7 @@ export abstract class LiveView {
     return known ?? (first?.type === "turn.started" ? first.trace : undefined);
   }
 
-  /** The part of the conversation that the model may see. */
+  /** The conversation as visible to the model. */
   history(): readonly Message[] {
     return this.conversation.viewOf(this.actors.context.compaction);
   }
@@ -188,11 +188,11 @@ export interface ActivationPorts<Live extends Host = Host> {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly queues: Queues;
   readonly processId: string;
-  /** Notifies agents that were posted to. */
+  /** Notifies agents that have new inbox items. */
   notify(agentIds: readonly string[]): void;
   readonly committer: Committer;
   random(): number;
-  /** Whether a rule limits who may decide requests; each request notes it. */
+  /** Whether a rule restricts who may decide requests; each request records it. */
   readonly guardsRequests: boolean;
   readonly inspections: Inspections;
   slots(toolName: string, limit: number): Slots;
@@ -204,13 +204,13 @@ export interface ActivationPorts<Live extends Host = Host> {
   childResult(activation: Live, childId: string): SpawnedChild["result"];
   readonly inFlight: CallsInFlight;
   onLost(activation: Live): void;
-  /** Called when the stores refuse its batch for now. */
+  /** Called when the stores temporarily refuse its batch. */
   onRefused(activation: Live, error: StoreUnavailableError): void;
   /** Called when its batch can never be stored; this process does not recover the agent. */
   onFailed(agentId: string, cause: unknown): void;
-  /** Called when an effect has ended while its state goes on. */
+  /** Called when an effect has ended while its state continues. */
   onEffectOver(activation: Live): void;
-  /** The live activation of this agent: itself, or the one that replaced it in this process. */
+  /** The live activation of this agent: this one, or the one that replaced it in this process. */
   successor(activation: Live): Promise<Host>;
 }
 
@@ -220,14 +220,14 @@ const readOnly = readOnlyLists(
 );
 
 /**
- * The messages of a live agent, and the entries of its open turn. The machines keep only ids and counters; the contents
- * are here while the agent is live, and always in the store.
+ * The messages of a live agent, and the entries of its open turn. The machines keep only ids and counters; this class keeps the
+ * contents while the agent is live, and the store keeps them permanently.
  *
  * Invariants
- * 1. All contents are deeply frozen, because hooks, compilers and model adapters get these very messages.
- * 2. Its internal lists are lent to code of this package alone, which neither changes nor keeps them: to copy a long conversation
- *    for each prompt would take longer than the rest of the turn. Other lists that it returns are frozen, and cached until
- *    something is added.
+ * 1. All contents are deeply frozen, because hooks, compilers and model adapters receive these very messages.
+ * 2. Its internal lists are lent only to code of this package, which neither changes nor keeps them: copying a long conversation
+ *    for each prompt would take longer than the rest of the turn. Other lists that it returns are frozen, and cached until a
+ *    message is added.
  */
 export class Conversation {
   readonly #history: Message[];
@@ -263,7 +263,7 @@ export class Conversation {
     if (addressOf(entry).turnId !== null) this.#turnEntries.push(entry);
   }
 
-  /** Drops the entries of a turn that has ended, unless the next one has begun. */
+  /** Drops the entries of a turn that has ended, unless the next one has started. */
   forgetTurn(turnId: string): void {
     const first = this.#turnEntries[0];
     if (first && addressOf(first).turnId === turnId) this.#turnEntries = [];
@@ -277,7 +277,7 @@ export class Conversation {
     return textOf(this.#byId.get(messageId)?.content ?? "");
   }
 
-  /** Whether some result is stored whole as an artifact, even if that result is not shown any more. */
+  /** Whether any result is stored as a complete artifact, even if that result is hidden now. */
   get hasExcerpts(): boolean {
     return this.#hasExcerpts;
   }
@@ -288,7 +288,7 @@ export class Conversation {
     return this.#archive;
   }
 
-  /** The part that the model may see: since the last compaction. */
+  /** The messages visible to the model: those since the last compaction. */
   viewOf(compaction: AgentContext["compaction"]): readonly Message[] {
     if (!compaction) return this.archive;
     if (this.#view?.compaction !== compaction) {
@@ -301,12 +301,12 @@ export class Conversation {
     return { history: compaction ? this.viewOf(compaction) : this.#history, earlier: this.#history };
   }
 
-  /** Place of the open turn's first message in the view; undefined where a compaction has moved it. */
+  /** Index of the open turn's first message in the view; `undefined` if a compaction has moved it. */
   turnStartOf(compaction: AgentContext["compaction"]): number | undefined {
     return compaction ? undefined : this.#turnStart;
   }
 
-  /** Finds the turn's first message, because its messages may be added before its entry is noted. */
+  /** Searches for the turn's first message, because its messages may be added before its entry is noted. */
   #startTurn(turnId: string): void {
     this.#turnEntries = [];
     let start = this.#history.length;
@@ -329,7 +329,7 @@ export class Conversation {
     this.#view = undefined;
   }
 
-  /** Of the open turn, or of the one that ended last until it is forgotten. */
+  /** The entries of the open turn, or of the turn that ended last until it is forgotten. */
   get turnEntries(): readonly Entry[] {
     return this.#turnEntries;
   }
@@ -339,7 +339,7 @@ export class Conversation {
   }
 }
 
-/** Nearly all callers need the entries alone. */
+/** Almost all callers need only the entries. */
 class LiveMemory implements TurnMemory {
   readonly turnId: string;
   readonly entries: readonly Entry[];

@@ -17,23 +17,23 @@ type AgentSnapshot = ReturnType<typeof initialTransition<typeof liveAgentMachine
 type TurnSnapshot = ReturnType<typeof initialTransition<typeof liveTurnMachine>>[0];
 type CallSnapshot = ReturnType<typeof initialTransition<typeof liveToolCallMachine>>[0];
 
-/** A machine in the state in which it heard an entry. */
+/** A machine and its state before an entry was delivered to it. */
 export interface HeardBefore {
   readonly machine: AnyStateMachine;
   readonly snapshot: AnyMachineSnapshot;
 }
 
 /**
- * Recovery: each machine is folded separately by pure transitions, and its persisted snapshot is put into its parent's,
- * so that starting the root runs only the effects of the current states (docs/architecture.md). The result depends on the
- * entries alone.
+ * Recovery: each machine is folded separately by pure transitions, and its persisted snapshot is inserted into its parent's, so
+ * that starting the root runs only the effects of the current states (docs/architecture.md). The result depends only on the
+ * entries.
  */
 export class MachineFold {
   #agent: AgentSnapshot;
   #turn: TurnSnapshot | undefined;
   #turnId = "";
   readonly #calls = new Map<string, CallSnapshot>();
-  /** The snapshots that the last entry found, of the machines that heard it. */
+  /** Snapshots before the last entry, for the machines that received it. */
   readonly #before = new Map<string, HeardBefore>();
   turnEntries: Entry[] = [];
   /** The state in which the last turn ended. */
@@ -102,7 +102,7 @@ export class MachineFold {
     return { agent: this.#agent.value, turn: this.#turn?.value, calls };
   }
 
-  /** The machine and the snapshot that the last entry found, by the id of a turn or call, `""` for the agent. */
+  /** The machine and its snapshot before the last entry, by the id of a turn or call; `""` for the agent. */
   heardBefore(id: string): HeardBefore | undefined {
     return this.#before.get(id);
   }
@@ -111,7 +111,7 @@ export class MachineFold {
     const root = persisted(liveAgentMachine.getPersistedSnapshot(this.#agent));
     if (!this.#turn) return { ...root, children: {} } as unknown as Snapshot<unknown>;
     const turn = persisted(liveTurnMachine.getPersistedSnapshot(this.#turn));
-    // Pure transitions never drop a child: calls of earlier rounds are over and must not start again.
+    // Pure transitions never remove a child: calls of earlier rounds are over and must not start again.
     for (const childId of Object.keys(turn.children)) {
       if (childId.startsWith(`${this.#turnId}:`) && !this.#calls.has(childId)) delete turn.children[childId];
     }
@@ -119,12 +119,12 @@ export class MachineFold {
       const child = turn.children[callId];
       if (!child) continue;
       const { outcome, reviewDue } = call.context.call;
-      // A call with its result stays as long as hooks have to review it.
+      // A call with its result stays until hooks have reviewed it.
       if (outcome === null || reviewDue) child.snapshot = persisted(liveToolCallMachine.getPersistedSnapshot(call));
       else delete turn.children[callId];
     }
     const held = root.children[this.#turnId];
-    if (!held) throw new CorruptRecordError(`the fold of turn ${this.#turnId} left it without its place in the agent`);
+    if (!held) throw new CorruptRecordError(`turn ${this.#turnId} is missing from the agent's children after the fold`);
     held.snapshot = turn;
     return root as unknown as Snapshot<unknown>;
   }

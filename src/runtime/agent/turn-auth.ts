@@ -31,14 +31,14 @@ function textsIn(credentials: unknown, seen: Set<unknown>, depth: number): strin
 
 interface TurnAuthOptions {
   readonly resolve: RuntimeOptions["resolveAuth"];
-  /** The turn that spawned the agent; null for a root. */
+  /** The turn that spawned the agent; `null` for a root. */
   readonly parentTurnOf: (agentId: string) => string | null;
   readonly contexts: Pick<TurnContexts, "of">;
 }
 
 /**
- * The actor of each open turn, with credentials. In memory only: credentials are never stored. Children
- * inherit from the turn that spawned them.
+ * The actor of each open turn, with credentials. In memory only, because credentials are never stored. Children inherit the actor
+ * from the turn that spawned them.
  */
 export class TurnAuth {
   readonly #known: TurnInheritance<Auth>;
@@ -65,7 +65,7 @@ export class TurnAuth {
     return this.#known.find(turnId, ({ credentials }) => credentials !== undefined) ?? this.#known.find(turnId);
   }
 
-  /** Removes the turn's credentials, and secrets of the environment, from a text. */
+  /** Redacts the turn's credentials, and secrets of the environment, in a text. */
   redactorOf(turnId: string): (text: string) => string {
     return this.redactorFor(this.of(turnId));
   }
@@ -79,14 +79,14 @@ export class TurnAuth {
     return redact;
   }
 
-  /** After a restart: asks for the credentials of the open turn. */
+  /** Requests the credentials of the open turn again after a restart. */
   async resume(identity: AgentIdentity, { actorId, turnId }: TurnState): Promise<void> {
     if (actorId === null || this.of(turnId)) return;
     const auth = (await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "restart" })) ?? { actorId };
     this.keep(turnId, auth);
   }
 
-  /** Asks for credentials that a tool needs, and keeps them for the turn. */
+  /** Requests credentials that a tool needs, and keeps them for the turn. */
   async resolve(identity: AgentIdentity, turnId: string, actorId: string | null): Promise<Auth | undefined> {
     if (actorId === null) return undefined;
     const auth = await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "tool" });
@@ -94,15 +94,15 @@ export class TurnAuth {
     return auth;
   }
 
-  /** Calls `resolveAuth`. Throws `InvalidInputError` when it gives anything but undefined or an `Auth`. */
+  /** Calls `resolveAuth`. Throws `InvalidInputError` if it returns anything but `undefined` or an `Auth`. */
   async ask(request: AuthRequest): Promise<Auth | undefined> {
     const given: unknown = await this.#contexts.of(request.turnId).run(() => this.#resolve?.(request));
     if (given === undefined || given === null) return undefined;
     const { actorId, credentials } = given as Partial<Auth>;
     if (typeof actorId === "string") return { actorId, credentials };
-    const right = "it must give { actorId: string, credentials }, or undefined";
+    const right = "expected { actorId: string, credentials } or undefined";
     throw new InvalidInputError(
-      `resolveAuth gave ${describeValue(given)} with actorId ${describeValue(actorId)}; ${right}`,
+      `resolveAuth returned ${describeValue(given)} with actorId ${describeValue(actorId)}; ${right}`,
     );
   }
 }

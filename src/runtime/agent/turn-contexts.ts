@@ -2,13 +2,12 @@ import { type AsyncContext, processContext } from "../../base/index.ts";
 import { TurnInheritance } from "./turn-inheritance.ts";
 
 /**
- * The async contexts of open turns. User code that a turn calls for runs in the context of the code that asked for the
- * turn.
+ * The async contexts of open turns. User code called by a turn runs in the context of the code that requested the turn.
  *
  * Invariants
- * 1. A turn's context is captured where `executeTurn` is called, and replaced by no later caller.
+ * 1. A turn's context is captured when `executeTurn` is called, and later callers do not replace it.
  * 2. A child's turn has the context of the turn that spawned it.
- * 3. A turn that this process was not asked for runs in `processContext`.
+ * 3. A turn that was not requested in this process runs in `processContext`.
  */
 export class TurnContexts {
   readonly #contexts: TurnInheritance<AsyncContext>;
@@ -21,7 +20,7 @@ export class TurnContexts {
     this.#contexts.keep(turnId, context);
   }
 
-  /** `heirs`: children in the background, which outlive the turn. */
+  /** `heirs`: background children, which outlive the turn. */
   forget(turnId: string, heirs?: readonly string[]): void {
     this.#contexts.forget(turnId, heirs);
   }

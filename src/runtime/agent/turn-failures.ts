@@ -1,13 +1,13 @@
-/** Why a turn has failed in this process, as it was thrown. */
+/** The error that failed a turn in this process, as thrown. */
 export interface TurnFailure {
   readonly error: unknown;
-  /** The user code that has thrown it, in words; undefined where that is not known. */
+  /** A description of the user code that threw it; `undefined` if unknown. */
   readonly source: string | undefined;
 }
 
 /**
- * The errors that turns of this process have failed with, until their results are made. In memory only: stacks and causes of a
- * user's errors are never stored.
+ * The errors that failed turns of this process, until their results are created. In memory only: stacks and causes of a user's
+ * errors are never stored.
  */
 export class TurnFailures {
   readonly #byTurn = new Map<string, TurnFailure>();

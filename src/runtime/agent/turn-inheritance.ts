@@ -26,7 +26,7 @@ export class TurnInheritance<Value> {
     }
   }
 
-  /** The first value that fits, from the turn itself up to the root. */
+  /** The first value that fits, searched from the turn itself up to the root. */
   find(turnId: string, fits: (value: Value) => boolean = () => true): Value | undefined {
     if (this.#byTurn.size === 0) return undefined;
     for (let at: string | null = turnId; at !== null; at = this.#parentTurnOf(agentOfTurn(at))) {

@@ -33,7 +33,7 @@ import type { LimitStop, Spending, TurnResult, TurnSpending } from "../api/turn-
 import type { LiveView } from "./live-view.ts";
 import type { TurnFailure } from "./turn-failures.ts";
 
-/** The result of a turn from its last entry, its execution and its answer; frozen, because all waiters share it. */
+/** A turn's result from its last entry, its execution and its answer; frozen, because all waiters share it. */
 function turnResultOf(
   entry: EntryOf<"turn.ended">,
   execution: ExecutionState | null,
@@ -63,14 +63,16 @@ function turnResultOf(
   });
 }
 
-/** The result with what was thrown in this process. Cause and source are not enumerable, so that they reach no JSON and no copy. */
+/**
+ * Adds the error thrown in this process to the result. Cause and source are not enumerable, so that JSON and copies omit them.
+ */
 export function resultWith(result: TurnResult, { error: cause, source }: TurnFailure): TurnResult {
   if (!result.error) return result;
   const error = Object.defineProperties({ ...result.error }, { cause: { value: cause }, source: { value: source } });
   return deepFreeze({ ...result, error });
 }
 
-/** The result of a turn that has just ended here; undefined if its commit did not touch its account. */
+/** The result of a turn that has just ended in this process; `undefined` if its commit did not change its account. */
 export function resultAtEnd(
   live: LiveView,
   entry: EntryOf<"turn.ended">,
@@ -84,7 +86,7 @@ export function resultAtEnd(
   return turnResultOf(entry, live.turn(turnId)?.execution ?? null, text, { entries, account });
 }
 
-/** The spending of a turn: its own part from its entries, that of the tree from its account. */
+/** The spending of a turn: its own from its entries, that of the tree from its account. */
 function turnSpending(entries: readonly Entry[], account: Account | undefined): TurnSpending {
   const own = ownUse(entries);
   const tree = account?.models ?? own;
@@ -95,12 +97,12 @@ function turnSpending(entries: readonly Entry[], account: Account | undefined): 
   };
 }
 
-/** A model's use in the public form. */
+/** A model's usage in the public format. */
 function spendingOf({ costMicros, unpricedCalls, ...use }: ModelUse): Spending {
   return { ...use, cost: unpricedCalls > 0 ? null : costMicros / 1_000_000 };
 }
 
-/** The use of the settled calls of these entries. */
+/** The usage of the settled calls in these entries. */
 export function ownUse(entries: readonly Entry[]): UseByModel {
   const models = new Map<string, ModelUse>();
   for (const entry of entries) {
@@ -113,13 +115,13 @@ export function ownUse(entries: readonly Entry[]): UseByModel {
   return Object.fromEntries(models);
 }
 
-/** The output of a turn whose answer was checked and fits. */
+/** The output of a turn whose answer was validated successfully. */
 function outputOf(entries: readonly Entry[]): Json | undefined {
   const checked = entries.findLast((entry) => entry.type === "output.checked" && entry.valid);
   return checked?.type === "output.checked" && checked.valid ? checked.value : undefined;
 }
 
-/** The limit that made the turn's last call a final answer; null if there was room for more. */
+/** The limit that made the turn's last call a final answer; `null` if further calls were allowed. */
 function lastCallOf(entries: readonly Entry[]): LimitStop | null {
   const last = entries.findLast((entry) => entry.type === "model.requested");
   if (last?.type !== "model.requested" || !last.last) return null;
@@ -127,7 +129,7 @@ function lastCallOf(entries: readonly Entry[]): LimitStop | null {
   return limitStopOf(signalOfLimit(limit, accountId, last.last));
 }
 
-/** The limit behind a signal; null when something else raised it. */
+/** The limit behind a signal; `null` if something else raised it. */
 function limitStopOf({ reason, limit, accountId, used, max, message }: StopSignal): LimitStop | null {
   if (limit === undefined || accountId === undefined || reason === "error") return null;
   const figures = { used: used ?? null, max: max ?? null };
@@ -142,7 +144,7 @@ function limitStopOf({ reason, limit, accountId, used, max, message }: StopSigna
   };
 }
 
-/** The field of a budget that sets a limit. */
+/** The field of a budget that sets each limit. */
 const fieldOf: Readonly<Partial<Record<LimitName, keyof Budget>>> = {
   maxCostMicros: "maxCost",
   maxActiveMs: "maxSeconds",
@@ -151,30 +153,30 @@ const fieldOf: Readonly<Partial<Record<LimitName, keyof Budget>>> = {
 
 function wayOnOf(limit: LimitName, accountId: string): string {
   if (!accountId.startsWith("turn:")) {
-    return "the account outlives its turns, and no budget of a turn can help: a new agent with a larger budget can";
+    return "the account outlives the turn, so a turn's budget cannot raise the limit; create an agent with a larger budget";
   }
   const field = fieldOf[limit] ?? limit;
-  return `agent.executeTurn(null, { budget: { ${field}: … } }) goes on from here with a new budget`;
+  return `agent.executeTurn(null, { budget: { ${field}: … } }) continues from here with a new budget`;
 }
 
-/** The state of a turn, as one look at the stores shows it. */
+/** The state of a turn at one read of the stores. */
 interface TurnLook {
-  /** `undefined` while it is open or unknown. */
+  /** `undefined` while the turn is open or unknown. */
   readonly result?: TurnResult | undefined;
-  /** Its agent; undefined while the turn is unknown. */
+  /** Its agent; `undefined` while the turn is unknown. */
   readonly record?: AgentRecord | undefined;
-  /** The seq of an entry before all of the turn's; the value of an earlier look is kept. */
+  /** The seq of an entry before all entries of the turn; an earlier read's value is kept. */
   readonly after: number | undefined;
   /** Whether the stores do not know the turn. */
   readonly isUnknown?: boolean;
 }
 
-/** Reads the result of an ended turn from the journal; undefined while it is open or unknown. */
+/** Reads the result of an ended turn from the journal; `undefined` while it is open or unknown. */
 export async function readTurnResult(stores: Stores, tenant: string, turnId: string): Promise<TurnResult | undefined> {
   return (await lookAtTurn(stores, tenant, turnId)).result;
 }
 
-/** Like `readTurnResult`. A second look passes the `after` of the first, so that it reads no more than the turn. */
+/** Like `readTurnResult`. A second read passes the `after` of the first, so that it reads only the turn. */
 export async function lookAtTurn(stores: Stores, tenant: string, turnId: string, after?: number): Promise<TurnLook> {
   const look = await stores.lookAtTurn({ tenant, agentId: agentOfTurn(turnId) }, turnId, after);
   if (!look || look.record.nextTurnNumber <= numberOfTurn(turnId)) return { after, isUnknown: true };

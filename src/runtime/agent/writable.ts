@@ -12,8 +12,8 @@ import {
 } from "../../state/index.ts";
 
 /**
- * Entries with values from user code that not every step writes: they are checked before they are written. Inbox items
- * were checked when they were read, and a refusal here would keep them in the inbox for ever.
+ * Entries with values from user code that not every step writes: they are validated before they are written. Inbox items were
+ * validated when they were read, and a refusal at this point would keep them in the inbox forever.
  */
 const readFirst: ReadonlySet<EntryType> = new Set([
   "instructions.resolved",
@@ -43,9 +43,8 @@ const schemas = new Map(
 const envelope = { seq: 1, at: 0, epoch: 1 };
 
 /**
- * Checks once more the values from outside, which are already checked where they come in. A value that was missed there
- * fails its effect here, and does not make the agent unreadable. In entries that every step writes, only the few fields
- * from user code are checked.
+ * Validates values from outside a second time. An invalid value that the first check missed fails its effect and does not make
+ * the agent unreadable. In entries that every step writes, only the few fields from user code are validated.
  * @throws InvariantError; nothing was written.
  */
 export function assertWritable(body: FactBody, { messages = [], moves = [] }: FactParts = {}): void {
@@ -97,5 +96,5 @@ function isCall({ providerId, name, arguments: args }: ToolCallRequest): boolean
 }
 
 function unreadable(what: string, problem: string): InvariantError {
-  return new InvariantError(`${what} could not be read again once it was written: ${problem}; nothing was written`);
+  return new InvariantError(`${what} would be unreadable: ${problem}; nothing was written`);
 }

@@ -28,7 +28,7 @@ import type {
 import { assertImage, authRule, keyRule } from "./turn-options.ts";
 import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
-/** Most characters of an agent's metadata, which is written with every change of its record. */
+/** Maximum number of characters of an agent's metadata, which is written with every change of its record. */
 const METADATA_CHARACTERS = 1_000_000;
 
 /** An agent's metadata, as a frozen copy. */
@@ -36,7 +36,7 @@ export function metadataRule(value: unknown, where: string): JsonObject {
   return takeObject(value, where, { maxSize: METADATA_CHARACTERS });
 }
 
-/** Most messages that an agent may be created with. */
+/** Maximum number of messages that an agent may be created with. */
 const MOST_SEEDS = 10_000;
 
 const seedsSchema = z.array(z.strictObject({ role: z.enum(["user", "assistant"]), content: contentSchema }));
@@ -50,14 +50,14 @@ const seedsRule: OptionRule = (value, where) => {
     if (content.length === 0) throw new InvalidInputError(`${of}: the list of content parts is empty; use a text`);
     for (const [place, part] of content.entries()) {
       if (part.type !== "image") continue;
-      if (role === "assistant") throw new InvalidInputError(`${of}: an assistant's message has no images`);
+      if (role === "assistant") throw new InvalidInputError(`${of}: a message of the assistant cannot contain images`);
       assertImage(part.url, `${of}: content part ${place}`);
     }
   }
   return seeds;
 };
 
-/** Rules of the options that every way to make an agent shares. */
+/** Rules of the options that all functions creating an agent share. */
 export const agentFields = {
   sessionId: textRule,
   ownerId: textRule,
@@ -124,7 +124,7 @@ const requestsOptionsSchema: OptionsSchema<RequestListOptions> = {
 
 const byWhom = { by: textRule, reason: textRule, argumentsHash: textRule, key: keyRule } as const;
 const decideOptionsSchema: OptionsSchema<Decide> = {
-  // The verdict, the arguments and the result are checked later, against the request that they decide.
+  // Verdict, arguments and result are validated later, against the request that they decide.
   rules: { ...byWhom, verdict: textRule, arguments: anyRule, result: anyRule, isError: flagRule },
   instead: {
     decision: "verdict",
@@ -182,7 +182,7 @@ export function textOfCaller(value: unknown, of: string): string {
   return isText(value, of) as string;
 }
 
-/** The error for a tree id that does not belong to a root agent: a tree has the id of its root. */
+/** The error for a tree id that does not belong to a root agent: the id of a tree is that of its root agent. */
 export function unknownTree(rootAgentId: string): NotFoundError {
   const root = rootOf(rootAgentId);
   return new NotFoundError(

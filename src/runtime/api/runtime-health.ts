@@ -3,62 +3,62 @@ import type { QueueCount, QueueHealth, Queues } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
 
 const DEFAULT_HEALTH_MS = 5_000;
-/** If the event loop is held up longer than this, in milliseconds, the process counts as unhealthy. */
+/** If the event loop is blocked for longer than this, in milliseconds, the process counts as unhealthy. */
 const LONGEST_DELAY_MS = 1_000;
 
 export interface HealthOptions {
-  /** Time after which a check without an answer counts as failed, in whole milliseconds. Default 5,000. */
+  /** Time limit for each check, in whole milliseconds; a check without an answer counts as failed. Default 5,000. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** What `runtime.health()` has found. */
+/** The result of `runtime.health()`. */
 export interface RuntimeHealth {
   /** Whether no problem was found. */
   readonly isHealthy: boolean;
-  /** The problems, in words; empty when all is well. */
+  /** Descriptions of the problems; empty if there are none. */
   readonly problems: readonly string[];
-  /** How long the stores took to answer, in milliseconds; null when they did not. */
+  /** How long the stores took to answer, in milliseconds; `null` if they did not. */
   readonly storesMs: number | null;
-  /** Result of the canary that went through the queues. */
+  /** Result of the canary job that was sent through the queues. */
   readonly queues: QueueHealth;
   /**
-   * Agents whose turn cannot go on because their stored records cannot be read, with the reason and the time at which
-   * it was noticed here. They do not make the process unhealthy, because no other process could carry them on either.
+   * Agents whose turn cannot continue because their stored records are unreadable, with the reason and the time at which this
+   * process noticed it. They do not make the process unhealthy, because no other process could continue them either.
    */
   readonly damaged: readonly { readonly agentId: string; readonly message: string; readonly since: number }[];
-  /** How late a timer fired that was due at once, in milliseconds. */
+  /** How late an immediately due timer fired, in milliseconds. */
   readonly eventLoopDelayMs: number;
 }
 
 /** Counters since the runtime was created, and current values. */
 export interface RuntimeMetrics {
-  /** Agents that are now in the memory of this process. */
+  /** Agents that are currently in the memory of this process. */
   readonly liveAgents: number;
   /** Turns that were passivated while they waited. */
   readonly parked: number;
-  /** Turns that ended here. */
+  /** Turns that ended in this process. */
   readonly turnsEnded: number;
-  /** Jobs of tools that ended here, with any outcome. */
+  /** Jobs of tools that ended in this process, with any outcome. */
   readonly toolJobs: number;
-  /** Wakes that ended here. */
+  /** Wakes that ended in this process. */
   readonly wakes: number;
-  /** Agents that were found without a process that ran them. */
+  /** Agents that were found without a process running them. */
   readonly unattended: number;
-  /** How often this process found a tree that had lost acknowledged writes. */
+  /** How many times this process found a tree that had lost acknowledged writes. */
   readonly rolledBack: number;
   /** Jobs whose worker this process found dead. */
   readonly deaths: number;
-  /** Dead letters that are kept in the queues below. */
+  /** Dead letters kept in the queues below. */
   readonly deadLetters: number;
   /** The queues that this process has used. */
   readonly queues: readonly QueueCount[];
   /** Bytes in use. */
   readonly heapUsedBytes: number;
-  /** Most bytes that the heap of this process may use. */
+  /** Maximum heap size of this process, in bytes. */
   readonly heapLimitBytes: number;
 }
 
-/** The parts of a runtime that are checked. */
+/** The components of a runtime that are checked. */
 export interface WatchedRuntime {
   readonly stores: Pick<Stores, "nextTimerAt">;
   readonly queues: Pick<Queues, "health" | "counts">;
@@ -81,8 +81,8 @@ export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}
     ...(typeof storesMs === "string" ? [storesMs] : []),
     ...core.outage.problems,
     ...queues.problems.map((problem) => `queues: ${problem}`),
-    ...(eventLoopDelayMs > LONGEST_DELAY_MS ? [`the event loop is held up by ${eventLoopDelayMs} ms`] : []),
-    ...(core.isOpen ? [] : ["the runtime is leaving"]),
+    ...(eventLoopDelayMs > LONGEST_DELAY_MS ? [`the event loop is delayed by ${eventLoopDelayMs} ms`] : []),
+    ...(core.isOpen ? [] : ["the runtime is shutting down"]),
   ];
   const answered = typeof storesMs === "number" ? storesMs : null;
   const { damaged } = core.damage;

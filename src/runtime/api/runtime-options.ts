@@ -47,12 +47,12 @@ const queueMethods = [
 const storesRule = portRule("stores, for instance memoryStores()", storeMethods);
 const queuesRule = portRule("queues, for instance localQueues()", queueMethods);
 
-/** Each store of the user's own is checked later, by its kind. */
+/** Each of the user's own stores is validated later, by its kind. */
 const projectionsRule = optionsRule<Projections>({
   rules: { messages: anyRule, artifacts: anyRule, state: anyRule },
 });
 
-export const definitionsRule = listRule("a list of definitions, as defineAgent() makes them", definitionRule);
+export const definitionsRule = listRule("a list of definitions made by defineAgent()", definitionRule);
 
 const toolQueueOptionsSchema: OptionsSchema<ToolQueueOptions> = {
   rules: {
@@ -77,7 +77,7 @@ const idleOptionsSchema: OptionsSchema<IdleOptions> = {
   instead: { ms: "keptMs", timeoutMs: "keptMs", max: "agents" },
 };
 
-/** Rules of the options that every way to make a runtime shares. */
+/** Rules of the options that all functions creating a runtime share. */
 export const runtimeSettingsRules: OptionsSchema<RuntimeSettings>["rules"] = {
   stores: storesRule,
   queues: queuesRule,
@@ -97,7 +97,7 @@ export const runtimeSettingsRules: OptionsSchema<RuntimeSettings>["rules"] = {
   idle: optionsRule(idleOptionsSchema),
 };
 
-/** Options that only `createRuntime()` has: a private runtime runs its own agent. */
+/** Options that only `createRuntime()` has, because a private runtime runs only its own agent. */
 export const insteadOfRole = { role: "createRuntime({ role })", work: "createRuntime({ work })" } as const;
 
 const runtimeOptionsSchema: OptionsSchema<RuntimeOptions> = {
@@ -129,7 +129,7 @@ export function healthOptionsOf(options: unknown): HealthOptions {
 }
 
 const DEFAULT_DRAIN_MS = 25_000;
-/** Less than the time that Docker gives a process to end. */
+/** Less than Docker's default grace period for stopping a container. */
 const DEFAULT_SHUTDOWN_MS = 8_000;
 
 const leavingOptionsSchema: OptionsSchema<RuntimeShutdownOptions> = {

@@ -20,9 +20,9 @@ import { type Content, contentSchema, modelToolSchema, take, taken, traceHeaders
 import { type Auth, clientToolsOf, concealCredentials } from "../../tools/index.ts";
 import type { EventObserver, TurnOptions } from "./turn-types.ts";
 
-/** Longest accepted `data:` URL of an image, in characters: about 15 MB of image. */
+/** Maximum length of a `data:` URL of an image, in characters: about 15 MB of image. */
 const IMAGE_CHARACTERS = 20_000_000;
-/** Most characters of all parts of one input together: a few images of the largest size. */
+/** Maximum number of characters of all parts of one input: a few images of the largest size. */
 export const INPUT_CHARACTERS = 200_000_000;
 
 const dataUrl = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
@@ -35,10 +35,10 @@ const authOptionsSchema: OptionsSchema<Auth> = {
 
 const authOptions = optionsRule(authOptionsSchema);
 
-/** The actor of a turn, as a copy with hidden credentials. */
+/** A copy of a turn's actor with hidden credentials. */
 export const authRule: OptionRule = (value, where) => concealCredentials(authOptions(value, where) as Auth);
 
-/** Takes only the trace headers, so that all headers of a request can be passed. */
+/** Uses only the trace headers, so that callers can pass all headers of a request. */
 const traceRule: OptionRule = (value) => {
   const isObject = typeof value === "object" && value !== null;
   const { traceparent, tracestate } = (isObject ? value : {}) as Partial<TraceHeaders>;
@@ -50,13 +50,13 @@ export const keyRule: OptionRule = ruleOf(
   (value) => typeof value === "string" && /^[!-~]{1,255}$/.test(value),
 );
 
-/** Most client tools of one turn, and most characters of all of them together. */
+/** Maximum number of client tools of one turn, and of their characters in total. */
 const MOST_CLIENT_TOOLS = 128;
 const CLIENT_TOOLS_CHARACTERS = 1_000_000;
 
 const clientToolsSchema = z.array(z.strictObject(modelToolSchema.shape)).max(MOST_CLIENT_TOOLS);
 
-/** Tools that the turn's caller runs, as a frozen copy whose names, descriptions and schemas can be used. */
+/** Client tools as a frozen copy, with names, descriptions and schemas validated. */
 const clientToolsRule: OptionRule = (value, where) => {
   const tools = take(clientToolsSchema, value, where, { maxSize: CLIENT_TOOLS_CHARACTERS });
   reading(where, () => clientToolsOf(tools));
@@ -88,24 +88,24 @@ export const turnOptions = {
   },
 } satisfies OptionsSchema<TurnOptions>;
 
-/** The checked options of a turn. Throws `InvalidInputError`. */
+/** The validated options of a turn. Throws `InvalidInputError`. */
 export function turnOptionsOf(options: unknown): TurnOptions {
   return options === undefined ? {} : optionsOf<TurnOptions>(options, "executeTurn()", turnOptions);
 }
 
-/** The parent span of a turn: the given one, else the one that is active here. */
+/** The parent span of a turn: the given one, otherwise the one that is active in the caller. */
 export function traceOfTurn({ trace }: TurnOptions): TraceHeaders | undefined {
   return trace ?? activeTrace();
 }
 
-/** A copy of a turn's input. Throws `InvalidInputError` that says which part is wrong, and what would be right. */
+/** A copy of a turn's input. Throws `InvalidInputError` that names the wrong part and what is expected. */
 export function inputOf(input: unknown): Content | null {
   if (input === null || typeof input === "string") return input;
   const result = taken(contentSchema, input, { maxDepth: 3, maxSize: INPUT_CHARACTERS });
   if (!result.ok || typeof result.value === "string") {
     const where = result.ok || !reading("executeTurn()", () => Array.isArray(input)) ? "" : ` (${result.problem})`;
     throw new InvalidInputError(
-      `executeTurn() takes a text, a list of content parts, or null to continue without a message${where}`,
+      `executeTurn() expects a text, a list of content parts, or null to continue without a message${where}`,
     );
   }
   if (result.value.length === 0) throw new InvalidInputError("the list of content parts is empty; use null, or a text");
@@ -114,7 +114,7 @@ export function inputOf(input: unknown): Content | null {
   return result.value as Content;
 }
 
-/** The reason that a caller gives for an abort. Throws `InvalidInputError` for anything but a string. */
+/** A caller's reason for an abort. Throws `InvalidInputError` for anything but a string. */
 export function reasonOf(reason: unknown, of: string): string {
   return ruleOf("a text, or leave it out", (value) => typeof value === "string")(reason, `${of}: reason`) as string;
 }
@@ -129,7 +129,7 @@ export function assertObserver(observer: unknown, of: string): asserts observer 
   });
   if (isObserver) return;
   throw new InvalidInputError(
-    `${of} takes a function, or an observer { next, error, complete } of functions, not ${describeValue(observer)}`,
+    `${of} expects a function, or an observer { next, error, complete } of functions, not ${describeValue(observer)}`,
   );
 }
 
@@ -138,10 +138,12 @@ export function assertImage(url: string, of: string): void {
   const refuse = (what: string): InvalidInputError => new InvalidInputError(`${of}: ${what}`);
   if (url.startsWith("data:")) {
     if (url.length > IMAGE_CHARACTERS) {
-      throw refuse(`the image has ${url.length} characters; up to ${IMAGE_CHARACTERS} are taken: give its https: URL`);
+      throw refuse(
+        `the image has ${url.length} characters; at most ${IMAGE_CHARACTERS} are allowed: use its https: URL`,
+      );
     }
     if (dataUrl.test(url)) return;
-    throw refuse("the data: URL must be of an image, base64: data:image/png;base64,… (png, jpeg, gif or webp)");
+    throw refuse("the data: URL must be a base64-encoded image: data:image/png;base64,… (png, jpeg, gif or webp)");
   }
   const { protocol } = URL.canParse(url) ? new URL(url) : { protocol: "" };
   if (protocol === "https:" || protocol === "http:") return;

@@ -19,23 +19,23 @@ import type { Requests } from "./requests.ts";
 import type { Part } from "../api/roles.ts";
 import type { Clock } from "../../base/index.ts";
 
-/** Longest time between two looks at the store, since another process may have set a timer and died. */
+/** Maximum time between two reads of the store, since another process may have set a timer and died. */
 const LOOK_AGAIN_MS = 5_000;
-/** Shortest time until the next look, unless one is requested. */
+/** Minimum time until the next read, unless one is requested. */
 const NOT_BEFORE_MS = 250;
 const TIMERS_AT_A_TIME = 1_000;
 
 /**
- * Fires stored timers that are due. Any live process does it.
+ * Fires stored timers that are due. Any live process may do so.
  *
- * 1. It looks at the store at least every 5 s of steady time, however the clock is set, and on every request.
- * 2. An early look does no harm, because the store says which timers are due.
+ * 1. It reads the store at least every 5 s of monotonic time, however the clock is set, and on every request.
+ * 2. An early read is harmless, because the store decides which timers are due.
  */
 export class Alarms {
   readonly #stores: Stores;
   readonly #clock: Clock;
   readonly #onDue: (timer: Timer) => Promise<readonly Timer[]>;
-  /** The next look, by wall-clock time and by steady time. */
+  /** When the next read is due, by wall-clock time and by monotonic time. */
   readonly #armed = { now: alarmOff(), steady: alarmOff() };
   #isLooking = false;
   #isLookWanted = false;
@@ -59,7 +59,7 @@ export class Alarms {
     }
   }
 
-  /** Arms timers that other processes may have set. A write does not name the timer's clock, so both are armed. */
+  /** Arms timers that other processes may have set. A write does not say which clock a timer uses, so both are armed. */
   heard(writes: ForeignWrites): void {
     if (writes === "any") return this.look();
     for (const { timerAt } of writes.all) {
@@ -69,7 +69,7 @@ export class Alarms {
     }
   }
 
-  /** Looks at the store now, because another process may have set timers or made some due. */
+  /** Reads the store now, because another process may have set timers or made some due. */
   look(): void {
     if (this.#closed) return;
     this.#isLookWanted = true;
@@ -119,12 +119,12 @@ export class Alarms {
         }
       }
     } finally {
-      // A timer that stays due belongs to another owner, which fires it.
+      // A timer that stays due is fired by its agent's owner.
       await this.#armNext(NOT_BEFORE_MS);
     }
   }
 
-  /** The next timer may be meant by either clock, so both are armed. */
+  /** The next timer may use either clock, so both are armed. */
   async #armNext(notBeforeMs: number): Promise<void> {
     const { now, steady } = { now: this.#clock.now(), steady: this.#clock.elapsed() };
     this.#armSteady(steady + LOOK_AGAIN_MS);
@@ -166,12 +166,12 @@ type LimitTimer = Extract<Timer, { kind: "limit" }>;
 type WaitTimer = Extract<Timer, { kind: "wait" }>;
 
 /**
- * Acts on a due timer: expires a request, ends or warns of a time limit, or ends a wait. Returns the timers that this
- * has set.
+ * Acts on a due timer: expires a request, enforces a time limit or warns of it, or ends a wait. Returns the timers that this has
+ * set.
  */
 export async function fireTimer(dependencies: TimerDependencies, timer: Timer): Promise<readonly Timer[]> {
   if (timer.tenant !== dependencies.tenant) return [];
-  // A client activates no agents, and only after lost agents were activated is it known whether working time is over.
+  // A client activates no agents, and whether working time is over is known only after lost agents were activated.
   if (timer.kind === "limit" && dependencies.part.role === "client") return [];
   if (timer.kind === "claim" || isWarning(timer, dependencies)) return await hear(dependencies, timer);
   if (timer.kind === "job") return await addAgain(dependencies, timer);
@@ -180,7 +180,7 @@ export async function fireTimer(dependencies: TimerDependencies, timer: Timer): 
   return [];
 }
 
-/** For timers that need no owner: the stores act on them and return the agents to wake. */
+/** Fires timers that need no owner: the stores act on them and return the agents to wake. */
 async function hear(dependencies: TimerDependencies, timer: AccountTimer): Promise<readonly Timer[]> {
   const { stores, clock, live } = dependencies;
   if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(dependencies, timer))) return [];
@@ -189,7 +189,7 @@ async function hear(dependencies: TimerDependencies, timer: AccountTimer): Promi
   return timers;
 }
 
-/** Adds jobs of queued calls again, since they may be lost. Adding a job that is there changes nothing. */
+/** Adds jobs of queued calls again, since they may be lost. Adding an existing job has no effect. */
 async function addAgain({ stores, queues, clock }: TimerDependencies, timer: JobTimer): Promise<readonly Timer[]> {
   const { tenant, agentId } = timer;
   const { timers, jobs = [] } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
@@ -201,7 +201,7 @@ async function addAgain({ stores, queues, clock }: TimerDependencies, timer: Job
   return timers;
 }
 
-/** Whether the timer warns of a limit that has not been reached. */
+/** Whether the timer warns of a limit that has not been reached yet. */
 function isWarning(timer: Timer, { clock }: TimerDependencies): timer is LimitTimer {
   if (timer.kind !== "limit" || timer.limitAt === undefined) return false;
   return timer.limitAt > (isOfWork(timer) ? clock.elapsed() : clock.now());
@@ -210,8 +210,8 @@ function isWarning(timer: Timer, { clock }: TimerDependencies): timer is LimitTi
 async function fireInAgent(dependencies: TimerDependencies, timer: AgentAlarm): Promise<void> {
   const key = dependencies.keyOf(timer.agentId);
   const live = dependencies.live.get(key);
-  // A client runs no agents. Activating an agent whose definition is unknown, only to give it back, would keep every
-  // process busy.
+  // A client runs no agents. Activating an agent whose definition is unknown would keep every process busy, since it is released
+  // again immediately.
   if (!live && (dependencies.part.role === "client" || !(await isKnown(dependencies, key)))) return;
   try {
     await dependencies.live.passivation.during(key, () => fireInLive(dependencies, timer, key));
@@ -227,14 +227,14 @@ async function fireInLive(dependencies: TimerDependencies, timer: AgentAlarm, ke
   const activation = live ?? (await dependencies.live.activateUnlessShutDown(key));
   if (!activation) return;
   if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(dependencies, timer))) return;
-  // Activation subtracts the time in which none of the agents worked, and so may have put the timer off.
+  // Activation subtracts the time in which none of the agents worked, and may have postponed the timer.
   if (!live && !(await isStillDue(dependencies, timer))) return;
   dependencies.live.notify(await takeTimer(dependencies.stores, activation, timer));
 }
 
 /**
- * Activates the agents below the account that count as working in other processes, because those processes may have
- * died long ago. Activation subtracts the time since then. Returns true when the timer is not due any more.
+ * Activates the agents below the account that other processes report as working, because those processes may have died long ago.
+ * Activation subtracts the time since then. Returns true if the timer is not due any more.
  */
 async function activateLost(dependencies: TimerDependencies, timer: LimitTimer): Promise<boolean> {
   const accounts = await dependencies.stores.accounts(dependencies.tenant, rootOf(timer.agentId));
@@ -259,7 +259,7 @@ async function isKnown({ stores, definitions }: TimerDependencies, key: AgentKey
   return record !== undefined && definitions.has(record.definition.name);
 }
 
-/** Whether the timer is still stored and due in the same role: a limit's timer may have become a warning's again. */
+/** Whether the timer is still stored and due in the same role: a limit's timer may have become a warning again. */
 async function isStillDue(dependencies: TimerDependencies, timer: Timer): Promise<boolean> {
   const { stores, clock } = dependencies;
   const asSet = await stores.timer(timer, timer.id);
@@ -267,7 +267,7 @@ async function isStillDue(dependencies: TimerDependencies, timer: Timer): Promis
   return isWarning(asSet, dependencies) === isWarning(timer, dependencies);
 }
 
-/** Fires a due timer in its agent. Returns the agents that were posted to. */
+/** Fires a due timer in its agent. Returns the agents that have new inbox items. */
 async function takeTimer(stores: Stores, activation: Activation, timer: AgentAlarm): Promise<readonly string[]> {
   if (activation.writer.isClearing(timer.id)) return [];
   if (timer.kind === "limit") return await takeLimit(stores, activation, timer);
@@ -296,7 +296,7 @@ async function takeLimit(stores: Stores, activation: Activation, timer: LimitTim
   return outcome.type === "notFound" ? [] : outcome.posted;
 }
 
-/** Ends a call that has waited long enough for background children. */
+/** Ends a call whose wait for background children has timed out. */
 function takeWait(activation: Activation, { turnId, callId, id }: WaitTimer): void {
   const call = activation.openTurnId === turnId ? activation.call(turnId, callId) : undefined;
   if (call?.wait && call.outcome === null) activation.append({ type: "call.expired", turnId, step: call.step, callId });

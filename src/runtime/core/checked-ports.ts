@@ -5,9 +5,9 @@ import type { RuntimeOptions } from "../api/runtime-types.ts";
 type Ports = Pick<RuntimeOptions, "clock" | "random">;
 
 /**
- * Wraps the clock and the random source of a runtime or of a stateless turn, so that no invalid value or error of them
- * gets into a journal: times are whole milliseconds, and random numbers lie in [0, 1).
- * @throws InvalidInputError for a clock that shows no time.
+ * Wraps the clock and the random source of a runtime or of a stateless turn, so that their invalid values or errors never reach a
+ * journal: times are whole milliseconds, and random numbers are in [0, 1).
+ * @throws InvalidInputError for a clock that returns an invalid time.
  */
 export function checkedPorts({ clock = systemClock, random }: Ports) {
   return {
@@ -16,7 +16,7 @@ export function checkedPorts({ clock = systemClock, random }: Ports) {
   };
 }
 
-/** A clock that keeps its last time while the given one returns an invalid one. */
+/** A clock that keeps its last time while the given clock returns an invalid one. */
 function checkedClock(clock: Clock): Clock {
   const now = steadily("now", clock.now(), () => clock.now());
   const elapsed = steadily("elapsed", clock.elapsed(), () => clock.elapsed());
@@ -31,8 +31,8 @@ function checkedClock(clock: Clock): Clock {
 
 function steadily(method: string, first: number, read: () => number): () => number {
   if (!isTime(first)) {
-    const right = "it must give milliseconds, as a number from 0";
-    throw new InvalidInputError(`clock: ${method}() gave ${describeValue(first)}; ${right}`);
+    const right = "expected milliseconds, a number of at least 0";
+    throw new InvalidInputError(`clock: ${method}() returned ${describeValue(first)}; ${right}`);
   }
   let last = Math.floor(first);
   return () => {

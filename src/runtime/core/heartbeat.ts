@@ -2,7 +2,7 @@ import type { Clock } from "../../base/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { HeldLease } from "../placement/passivation.ts";
 
-/** A process with nothing to keep up gives a sign this often, so that the stores do not forget it. In milliseconds. */
+/** How often an idle process writes a heartbeat, so that the stores do not forget it, in milliseconds. */
 const REMEMBERED_MS = 60 * 60_000;
 
 export interface HeartbeatOptions {
@@ -11,9 +11,9 @@ export interface HeartbeatOptions {
   /** Writes one heartbeat. */
   readonly giveSign: () => Promise<void>;
   readonly leaseMs: number;
-  /** The leases that this process has. */
+  /** The leases that this process holds. */
   readonly leases: () => readonly HeldLease[];
-  /** Whether anything here would be taken over by other processes if this one gave no sign. */
+  /** Whether other processes would take over work of this process if it stopped writing heartbeats. */
   readonly isAtWork: () => boolean;
   /** Called with every beat, and once more when leases may have been lost. */
   readonly onBeat: () => void;
@@ -24,20 +24,19 @@ export interface HeartbeatOptions {
  * Owns: when they are written, and when the last one was. Does not own: the leases, or which agents live here.
  *
  * Invariants
- * 1. While the process is at work, it writes one heartbeat in a third of a lease. Otherwise it writes one an hour: agents at
- *    rest need no living owner.
- * 2. `present` resolves when the process counts as alive for at least half a lease, so that what it begins then is not taken
- *    over.
- * 3. After a silence longer than a lease, the process gives up the agents that others have taken, even those that have
- *    nothing to write. An agent that only waits would not notice otherwise.
+ * 1. While the process is at work, it writes a heartbeat every third of a lease. Otherwise it writes one per hour: agents at rest
+ *    need no living owner.
+ * 2. `present` resolves when the process counts as alive for at least half a lease, so that work started then is not taken over.
+ * 3. After a gap between heartbeats longer than a lease, the process gives up the agents that others have taken over, including
+ *    those that have nothing to write: an agent that only waits would not notice otherwise.
  */
 export class Heartbeat {
   readonly #options: HeartbeatOptions;
   #lastSign: number;
   #signing: Promise<void> | undefined;
-  /** Whether a silence was too long, and the agents have not been looked at since. */
+  /** Whether a gap was too long, and the agents have not been checked since. */
   #wasSilent = false;
-  /** Whether the last beat was left out because the process was not at work. */
+  /** Whether the last heartbeat was skipped because the process was not at work. */
   #isResting = false;
   #cancel: (() => void) | undefined;
 
@@ -60,7 +59,7 @@ export class Heartbeat {
     this.#cancel?.();
   }
 
-  /** Call before an agent is activated or a job begun. Rejects if the stores do not take the heartbeat that is due. */
+  /** Call before an agent is activated or a job is started. Rejects if the stores do not accept a heartbeat that is due. */
   async present(): Promise<void> {
     const { clock, leaseMs } = this.#options;
     if (clock.elapsed() - this.#lastSign > leaseMs / 2) await this.#sign();
@@ -77,7 +76,7 @@ export class Heartbeat {
     const { clock, giveSign, leaseMs, leases, onBeat } = this.#options;
     const sentAt = clock.elapsed();
     await giveSign();
-    // It is not known when the heartbeat was stored; until then the process may have seemed dead.
+    // When the heartbeat was stored is unknown; until then the process may have been considered dead.
     if (!this.#isResting && clock.elapsed() - this.#lastSign > leaseMs) this.#wasSilent = true;
     this.#isResting = false;
     this.#lastSign = sentAt;
@@ -96,7 +95,7 @@ export class Heartbeat {
     const { key, epoch } = lease;
     const holder = await this.#options.stores.holder(key);
     if (holder?.epoch === epoch) return;
-    lease.discard(`agent ${key.agentId} was taken over while this process gave no sign of life`);
+    lease.discard(`agent ${key.agentId} was taken over while this process wrote no heartbeat`);
   }
 }
 

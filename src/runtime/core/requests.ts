@@ -31,14 +31,14 @@ export interface RequestsOptions {
   readonly clock: { now(): number };
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly mayDecide: RuntimeOptions["mayDecide"];
-  /** Called with the agents that were posted to. */
+  /** Called with the agents that have new inbox items. */
   readonly notify: (agentIds: readonly string[]) => void;
 }
 
-/** `isReplayed`: it was decided before, with the same key. */
+/** `isReplayed`: the request was decided before with the same key. */
 type Decided = AgentRequest & { readonly isReplayed?: true };
 
-/** Requests and their decisions, for agents of any process, whether or not an owner is alive. */
+/** Requests and their decisions, for agents of any process, whether or not their owner is alive. */
 export class Requests {
   readonly #options: RequestsOptions;
 
@@ -59,9 +59,9 @@ export class Requests {
   }
 
   /**
-   * Decides a request once. Later attempts get `RequestConflictError`, which says who decided and how; those that
-   * `mayDecide` refuses get `PolicyRefusedError`. `onAllowed` is called before the decision is stored, once `mayDecide`
-   * has allowed it.
+   * Decides a request once. Later attempts get `RequestConflictError` with the earlier decision and its author; attempts that
+   * `mayDecide` refuses get `PolicyRefusedError`. `onAllowed` is called after `mayDecide` has allowed the decision and before it
+   * is stored.
    */
   async decide(requestId: string, given: Decide, onAllowed?: () => void): Promise<Decided> {
     textOfCaller(requestId, "the id of the request");
@@ -80,7 +80,7 @@ export class Requests {
     return await this.#apply(request, decision, { argumentsHash, key });
   }
 
-  /** Closes a request whose time is over, so that it cannot be decided any more. */
+  /** Closes an expired request, so that it cannot be decided any more. */
   async expire(requestId: string): Promise<void> {
     const { stores, clock } = this.#options;
     const decision: Decision = { verdict: "expired", by: null, reason: null };
@@ -107,7 +107,7 @@ export class Requests {
         throw takenKey(request, options.key, outcome);
       case "changed":
         throw new RequestConflictError(
-          `request "${requestId}" is about other arguments than those you have seen; look at it again`,
+          `request "${requestId}" has other arguments than those that were shown; read it again`,
           { details: { requestId } },
         );
       case "unfit":
@@ -116,7 +116,7 @@ export class Requests {
         throw new NotFoundError(`there is no request "${requestId}"`);
       default:
         outcome satisfies never;
-        throw new InvariantError("a decision had no outcome");
+        throw new InvariantError("the outcome of a decision is missing");
     }
   }
 
@@ -128,16 +128,14 @@ export class Requests {
     const tool = this.#options.definitions.get(request.agentName)?.tools.get(request.name);
     if (verdict === "edited" && request.isAsked === true) {
       throw new InvalidInputError(
-        `request "${request.requestId}" was asked by the tool while it ran, so there are no arguments to edit; it can be approved, rejected`,
+        `request "${request.requestId}" is a question of the running tool without arguments to edit; approve or reject it`,
       );
     }
     if (verdict === "edited") {
       if (decide.arguments === undefined) {
-        throw new InvalidInputError(
-          `request "${request.requestId}": to edit it, give the arguments that are to be used`,
-        );
+        throw new InvalidInputError(`request "${request.requestId}": verdict "edited" requires { arguments }`);
       }
-      // If the definition is known, invalid arguments are refused before anything is decided.
+      // If the definition is known, invalid arguments are refused before the decision is stored.
       const parsed = await tool?.parse(JSON.stringify(decide.arguments));
       if (parsed && !parsed.ok) {
         const { message, issues } = parsed;
@@ -148,7 +146,7 @@ export class Requests {
     // The stored arguments must match the hash, because people approve what they see.
     if (verdict === "approved" && shortHash(stableStringify(request.arguments)) !== request.argumentsHash) {
       throw new CorruptRecordError(
-        `request "${request.requestId}": its stored arguments were changed; it can be rejected`,
+        `request "${request.requestId}": its stored arguments were changed; it can only be rejected`,
       );
     }
     if (verdict === "answered") return { verdict, by, reason, result: resultOf(request, decide) };
@@ -166,13 +164,13 @@ export class Requests {
   }
 }
 
-/** Any other answer is a mistake in the rule, and must not allow the decision. */
+/** Any other return value is a mistake in the rule, and must not allow the decision. */
 function isAllowed(answer: unknown): boolean {
   if (typeof answer === "boolean") return answer;
-  throw new InvalidInputError(`mayDecide gave ${describeValue(answer)}; it must give true or false`);
+  throw new InvalidInputError(`mayDecide returned ${describeValue(answer)}; expected true or false`);
 }
 
-/** A copy, so that later changes by the caller have no effect; values that cannot be stored are refused first. */
+/** Copied, so that later changes by the caller have no effect; values that cannot be stored are refused first. */
 function copyOf(requestId: string, given: Decide): Decide {
   const of = `request "${requestId}"`;
   const decide = decideOf(given, of);
@@ -180,7 +178,7 @@ function copyOf(requestId: string, given: Decide): Decide {
   return { ...decide, arguments: takeJson(decide.arguments, `${of}: the arguments`) };
 }
 
-/** Refuses an answer that cannot be shown to the model before it is stored, because there is no second decision. */
+/** Refuses an answer that cannot be shown to the model before it is stored, because a decision cannot be repeated. */
 function resultOf(request: AgentRequest, { result, isError = false }: Decide): NonNullable<Decision["result"]> {
   const rendered = answerText(request, result);
   if (rendered.error !== undefined) throw new InvalidInputError(`request "${request.requestId}": ${rendered.text}`);
@@ -202,10 +200,10 @@ function takenKey(
     requestId === undefined
       ? `turn ${turnId}`
       : requestId === asked
-        ? "another decision on it"
+        ? "another decision on this request"
         : `the decision on request "${requestId}"`;
   return new RequestConflictError(
-    `request "${asked}": the key "${key}" means ${meaning}; take another key for this decision`,
+    `request "${asked}": the key "${key}" belongs to ${meaning}; use another key for this decision`,
     { details: { requestId: requestId ?? null, turnId, key } },
   );
 }
@@ -214,7 +212,7 @@ function conflictOf({ requestId, status, decision }: AgentRequest): RequestConfl
   const by = decision?.by ?? null;
   const how = decision
     ? `was ${decision.verdict}${by === null ? "" : ` by ${by}`}`
-    : "was closed: its turn went on without it";
+    : "was closed: its turn continued without a decision";
   return new RequestConflictError(`request "${requestId}" ${how}`, {
     details: { requestId, status, verdict: decision?.verdict ?? null, by },
   });

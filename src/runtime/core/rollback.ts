@@ -8,7 +8,7 @@ import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 
 const PAGE = 500;
 
-/** The part of a process that handles rolled back trees. */
+/** The services of a process that recovering rolled back trees needs. */
 export interface RollbackDependencies {
   readonly stores: RuntimeStores;
   readonly tenant: string;
@@ -28,8 +28,8 @@ export interface RollbackDependencies {
 }
 
 /**
- * Continues from the stored state after the stores were rolled back: agents in memory are ahead of it, and stored
- * leases of this process may be ones that it has given back.
+ * Continues from the stored state after the stores were rolled back: agents in memory are ahead of it, and this process may have
+ * released leases that are stored again.
  */
 export function watchRolledBackTrees(dependencies: RollbackDependencies): void {
   const stop = dependencies.stores.onRolledBack((found) => {
@@ -48,7 +48,7 @@ async function recoverTree(dependencies: RollbackDependencies, { rootAgentId }: 
   const { live, stores } = dependencies;
   const here = live.all().filter(({ key, identity }) => identity.rootAgentId === rootAgentId && !stores.isUnsaved(key));
   for (const activation of here) {
-    const message = `the stores have lost what they had acknowledged of the tree of ${rootAgentId}`;
+    const message = `the stores have lost acknowledged writes of the tree of ${rootAgentId}`;
     const details = { agentId: activation.key.agentId };
     activation.discard(new LeaseLostError(message, { cause: new StoreRolledBackError(message, { details }) }));
   }
@@ -66,7 +66,7 @@ async function recoverTree(dependencies: RollbackDependencies, { rootAgentId }: 
   }
 }
 
-/** Gives back leases of this process for agents that do not live here, so that any process can activate them. */
+/** Releases leases of this process for agents that it does not run, so that any process can activate them. */
 async function giveBack({ stores, live, tenant, processId, clock }: RollbackDependencies, rootAgentId: string) {
   const left: AgentKey[] = [];
   for (let after: string | undefined; ; ) {
@@ -74,7 +74,7 @@ async function giveBack({ stores, live, tenant, processId, clock }: RollbackDepe
     for (const { agentId } of page) {
       const key = { tenant, agentId };
       const holder = await stores.holder(key);
-      // An agent that is just being activated has a later epoch.
+      // An agent whose activation has just started has a later epoch.
       if (holder?.process.processId !== processId || (await live.present(key))) continue;
       if (await stores.release(key, holder.epoch, { as: "leaving", steady: clock.elapsed() })) left.push(key);
     }

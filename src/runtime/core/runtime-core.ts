@@ -46,7 +46,7 @@ import { Shutdown } from "./shutdown.ts";
 export class RuntimeCore implements TurnSource {
   readonly stores: RuntimeStores;
   readonly tenant: string;
-  /** Its `elapsed()` is the stores' steady time. */
+  /** Its `elapsed()` is the stores' monotonic time. */
   readonly clock: StoreClock;
   readonly bus = new EventBus();
   readonly auth: TurnAuth;
@@ -93,7 +93,7 @@ export class RuntimeCore implements TurnSource {
     this.random = options.random ?? Math.random;
     this.#beforeForgetting = options.onTurnEnded;
     if (options.onInspect) this.inspections.add(options.onInspect);
-    // Every stream listens to it, so any number of listeners is fine.
+    // Every stream listens to this signal, so the number of listeners is unlimited.
     setMaxListeners(0, this.closed);
     const parentTurnOf = (agentId: string): string | null => this.trees.parentTurnOf(agentId);
     this.contexts = new TurnContexts(parentTurnOf);
@@ -167,7 +167,7 @@ export class RuntimeCore implements TurnSource {
       },
       onTurnEnded: (activation, entry, accounts) => this.#onTurnEnded(activation, entry, accounts),
       onRest: (activation) => this.#onRest(activation),
-      // Waiters for the pause are resolved, because it was taken back.
+      // Resolves the waiters of the pause, because the pause was cancelled.
       onResumed: ({ key }) => this.#pauses.resolve(key.agentId),
     });
     this.work = new Worker(this);
@@ -201,7 +201,7 @@ export class RuntimeCore implements TurnSource {
     this.#closing.abort(error);
   }
 
-  /** Its timers, jobs and subscriptions serve all callers, so none of them begins in the context of this one. */
+  /** Its timers, jobs and subscriptions serve all callers, so they do not inherit the caller's async context. */
   start(): Promise<void> {
     return processContext.run(() => this.#start());
   }
@@ -217,7 +217,7 @@ export class RuntimeCore implements TurnSource {
       leaseMs: this.leaseMs,
       leases: () => this.live.passivation.leases(),
       isAtWork: () => this.live.isAtWork || this.work.running > 0,
-      // An owner learns of a post by notification, and at the latest at its next heartbeat.
+      // An owner is notified of posted items, and otherwise finds them at its next heartbeat.
       onBeat: () => {
         this.#onForeignWrite("any");
         this.damage.beat();
@@ -236,7 +236,7 @@ export class RuntimeCore implements TurnSource {
     this.#alarms.look();
   }
 
-  /** Resolves when other processes take this one for alive. */
+  /** Resolves when other processes consider this one alive. */
   async present(): Promise<void> {
     await this.#heartbeat?.present();
   }
@@ -247,7 +247,7 @@ export class RuntimeCore implements TurnSource {
 
   /** Throws `LeaseLostError` once shutdown has started, so that a command is refused before it is stored. */
   assertOpen(): void {
-    if (!this.isOpen) throw new LeaseLostError("this runtime was shut down; another one may carry on what it had");
+    if (!this.isOpen) throw new LeaseLostError("this runtime was shut down; its agents can continue in another one");
   }
 
   get isOpen(): boolean {
@@ -270,7 +270,7 @@ export class RuntimeCore implements TurnSource {
     return this.#turns.end(turnId);
   }
 
-  /** Runs what opens a turn, where other processes run the turns (`TurnWatch.opening`). */
+  /** Runs the code that opens a turn if other processes run the turns (`TurnWatch.opening`). */
   opening: TurnWatch["opening"] = (agentId, open) => this.#turns.opening(agentId, open);
 
   recordAt(result: TurnResult): SeenRecord | undefined {
@@ -289,7 +289,7 @@ export class RuntimeCore implements TurnSource {
     await abortAgent(this, agentOfTurn(turnId), turnId, reason);
   }
 
-  /** Arms the timers that a command has set, as a commit's are. */
+  /** Arms the timers that a command has set, as for a commit. */
   noteTimers(timers: readonly Timer[]): void {
     this.#alarms.note(timers);
   }
@@ -300,7 +300,7 @@ export class RuntimeCore implements TurnSource {
     return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
   }
 
-  /** Counts for `metrics()`. */
+  /** Counters for `metrics()`. */
   get counted() {
     return { turnsEnded: this.#turnsEnded, ...this.work.counted };
   }
@@ -330,7 +330,10 @@ export class RuntimeCore implements TurnSource {
     this.#turns.lookForRests(activation.identity.rootAgentId);
   }
 
-  /** Another process has written, or may have: it may have posted to agents here, or ended an awaited turn. */
+  /**
+   * Called when another process has written, or may have: it may have posted items to agents of this process, or ended an awaited
+   * turn.
+   */
   #onForeignWrite(writes: ForeignWrites): void {
     this.#attendPosts(writes);
     this.#alarms.heard(writes);
@@ -338,7 +341,7 @@ export class RuntimeCore implements TurnSource {
     for (const listener of this.#writeListeners) listener(writes);
   }
 
-  /** The inbox of an agent that is named got something, so it is read without a question before. */
+  /** An agent named in the write certainly has new items, so its inbox is read without checking first. */
   #attendPosts(writes: ForeignWrites): void {
     const posted = this.live.passivation.keys().filter((key) => isPostedTo(writes, key));
     const named = new Set(writes === "any" ? [] : writes.all.flatMap((write) => write.posted ?? []));
@@ -350,7 +353,7 @@ export class RuntimeCore implements TurnSource {
     if (possible.length > 0) this.#lookIntoInboxes(possible);
   }
 
-  /** One read for all of them: at each beat they are all agents of this process, and most of them have nothing. */
+  /** One query for all of them: at each heartbeat these are all agents of this process, and most of them have no items. */
   #lookIntoInboxes(keys: readonly AgentKey[]): void {
     const attend = (posted: readonly AgentKey[]): void => this.live.notify(posted.map(({ agentId }) => agentId));
     // If the stores do not answer now, each agent tries again until they do.
@@ -372,9 +375,9 @@ export interface CoreOptions extends RuntimeSettings {
   readonly priceBook: PriceBook;
   readonly part: Part;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  /** Called after each commit here that added rows to a saved tree. */
+  /** Called after each commit of this process that added rows to a saved tree. */
   readonly onCommitted?: ((rootAgentId: string) => void) | undefined;
-  /** Called when a turn has ended here, before its credentials are dropped. */
+  /** Called when a turn has ended in this process, before its credentials are dropped. */
   readonly onTurnEnded?: ((turnId: string) => void) | undefined;
   /** Called before the stores are closed. */
   readonly onClosing?: (() => Promise<void>) | undefined;
@@ -384,7 +387,7 @@ interface AbortDependencies {
   readonly stores: Stores;
   readonly clock: { now(): number };
   keyOf(agentId: string): AgentKey;
-  /** Called with the agents that were posted to. */
+  /** Called with the agents that have new inbox items. */
   notify(agentIds: readonly string[]): void;
   assertOpen(): void;
 }
@@ -403,8 +406,8 @@ export async function abortAgent(
 }
 
 /**
- * A process's clock whose `elapsed()` is the steady time of the stores, once the process is registered with them: a
- * monotonic time that all processes share and that setting a clock does not change. It measures leases and working time.
+ * A process's clock whose `elapsed()` is the monotonic time of the stores, once the process is registered with them: all
+ * processes share it, and setting a clock does not change it. It measures leases and working time.
  */
 export class StoreClock implements Clock {
   readonly #clock: Clock;

@@ -2,13 +2,13 @@ import { type Clock, holdProcess } from "../../base/index.ts";
 import { TurnInterruptedError } from "../../errors/index.ts";
 import type { DrainReport, LeftBehind } from "../api/runtime-types.ts";
 
-/** Most of a drain's time that is kept for closing, in milliseconds. */
+/** Maximum part of a drain's time reserved for closing, in milliseconds. */
 const MOST_FOR_CLOSING_MS = 1_000;
-/** Most of a shutdown's time that is kept for the steps after storing, in milliseconds. */
+/** Maximum part of a shutdown's time reserved for the steps after storing, in milliseconds. */
 const MOST_FOR_REST_MS = 2_000;
-/** The fraction of it that remains when a step's time is over. */
+/** The fraction of the reserved time that is left when a step's time is over. */
 const KEPT_AFTER = { store: 1, giveBack: 0.5, queues: 0.25, stores: 0 } as const;
-/** Most agents that one warning names. */
+/** Maximum number of agents named in one warning. */
 const MOST_NAMED = 20;
 
 export interface ShutdownDependencies {
@@ -28,7 +28,7 @@ export interface ShutdownDependencies {
 
 /**
  * Ends a runtime.
- * Owns: the order of the steps, and their time. Does not own: the things that are closed.
+ * Owns: the order of the steps, and their time. Does not own: the components that are closed.
  */
 export class Shutdown {
   readonly #dependencies: ShutdownDependencies;
@@ -39,7 +39,7 @@ export class Shutdown {
     this.#dependencies = dependencies;
   }
 
-  /** Returns the agents that were left behind. */
+  /** Returns the agents that could not be released. */
   close(timeoutMs: number): Promise<readonly LeftBehind[]> {
     this.#closed ??= this.#close(new LeavingTime(this.#dependencies.clock, timeoutMs));
     return this.#closed;
@@ -64,7 +64,7 @@ export class Shutdown {
     this.#dependencies.stop();
     await live.close(time);
     this.#dependencies.reject(
-      new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start"),
+      new TurnInterruptedError("this runtime was shut down; the turn continues at the next start"),
     );
     try {
       await time.spend("queues", queues.close());
@@ -93,7 +93,7 @@ export class LeavingTime {
     this.#restMs = Math.min(MOST_FOR_REST_MS, Math.floor(timeoutMs / 2));
   }
 
-  /** Rejects if the work does; returns false if the work was not over in its time. */
+  /** Rejects if the work does; returns false if the work did not end in time. */
   async spend(step: keyof typeof KEPT_AFTER, work: Promise<unknown>): Promise<boolean> {
     const over = new AbortController();
     const left = this.#end - this.#clock.elapsed() - this.#restMs * KEPT_AFTER[step];
@@ -101,7 +101,7 @@ export class LeavingTime {
     const late = this.#clock.sleep(Math.max(0, left), over.signal).then(() => false);
     const letGo = holdProcess();
     const done = work.then(() => true);
-    // The work may fail after its time, when nothing awaits it.
+    // The work may fail after its time, when it is not awaited any more.
     done.catch(() => undefined);
     try {
       return await Promise.race([done, late]);

@@ -6,9 +6,9 @@ import { type ForeignWrites, isTreeChanged, type Stores } from "../../stores/ind
 import { MachineFold } from "../agent/rebuild.ts";
 import type { RuntimeHealth } from "../api/runtime-health.ts";
 
-/** The first look at a tree comes after this many beats without news of it; later pauses double. */
+/** The first check of a tree comes after this many heartbeats without writes to it; later pauses double. */
 const FIRST_PAUSE = 2;
-/** If the store cannot say what others write, pauses double up to this; otherwise up to `LONGEST_PAUSE`. */
+/** Maximum pause if the store cannot report other processes' writes; otherwise `LONGEST_PAUSE` applies. */
 const LONGEST_BLIND_PAUSE = 8;
 const LONGEST_PAUSE = 64;
 
@@ -20,31 +20,29 @@ export interface DamageWatchOptions {
   readonly closed: AbortSignal;
   /** Ids of turns that callers in this process wait for. */
   awaited(): Iterable<string>;
-  /** Called when a turn that callers here wait for cannot go on. */
+  /** Called if a turn that callers of this process wait for cannot continue. */
   onStuck(turnId: string, error: CorruptRecordError): void;
 }
 
 interface Look {
-  /** The beat at which it is due. */
+  /** The heartbeat at which the check is due. */
   at: number;
   pause: number;
 }
 
 /**
- * Finds agents whose stored records cannot be read, so that callers who wait for them get an error, whichever process
- * was to run them.
- * Owns: which agents were found damaged and since when, and when the next look is due. Does not own: the callers who
- * wait.
+ * Finds agents whose stored records are unreadable, so that callers waiting for them get an error, whichever process should run
+ * them.
+ * Owns: which agents were found damaged and since when, and when the next check is due. Does not own: the waiting callers.
  *
  * Invariants
- * 1. A tree with recent writes is not looked at. A turn without progress is, and again after pauses that double.
- * 2. A turn is checked through its own agent and the agents that it waits for; damage elsewhere in the tree stops no
- *    turn.
- * 3. A process warning is emitted once for each agent, until its records can be read again.
+ * 1. A tree with recent writes is not checked. A turn without progress is checked, and again after pauses that double.
+ * 2. A turn is checked through its own agent and the agents that it waits for; damage elsewhere in the tree stops no turn.
+ * 3. One process warning is emitted per agent, until its records are readable again.
  */
 export class DamageWatch {
   readonly #options: DamageWatchOptions;
-  /** By the id of an awaited turn, of a followed tree, or of an agent that was found damaged. */
+  /** By the id of an awaited turn, of a followed tree, or of a damaged agent. */
   readonly #looks = new Map<string, Look>();
   readonly #followers = new Map<string, Set<(error: CorruptRecordError) => void>>();
   readonly #found = new Map<string, { readonly error: CorruptRecordError; readonly since: number }>();
@@ -59,12 +57,12 @@ export class DamageWatch {
     return [...this.#found].map(([agentId, { error, since }]) => ({ agentId, message: error.message, since }));
   }
 
-  /** The error that was found for an agent; undefined once it can be read again. */
+  /** The error found for an agent; `undefined` once its records are readable again. */
   of(agentId: string): CorruptRecordError | undefined {
     return this.#found.get(agentId)?.error;
   }
 
-  /** Calls the listener when the open turn of the tree's root cannot go on; the returned function removes it. */
+  /** Calls the listener if the open turn of the tree's root cannot continue; returns a function that removes it. */
   follow(rootAgentId: string, listener: (error: CorruptRecordError) => void): () => void {
     const listeners = this.#followers.get(rootAgentId) ?? new Set();
     this.#followers.set(rootAgentId, listeners.add(listener));
@@ -73,9 +71,7 @@ export class DamageWatch {
     };
   }
 
-  /**
-   * Notes that an agent could not be carried on here. Callers who wait in its tree get the error after the next look.
-   */
+  /** Records that an agent could not continue in this process. Callers waiting in its tree get the error after the next check. */
   found(agentId: string, error: unknown): void {
     if (!(error instanceof CorruptRecordError)) return;
     this.#note(agentId, error);
@@ -88,7 +84,7 @@ export class DamageWatch {
     this.#lookAtDue();
   }
 
-  /** Puts off the next look at these trees, because another process has written to them. */
+  /** Postpones the next check of these trees, because another process has written to them. */
   heard(writes: ForeignWrites): void {
     const { tenant } = this.#options;
     for (const [id, look] of this.#looks) {
@@ -99,7 +95,7 @@ export class DamageWatch {
     }
   }
 
-  /** Must be called with each beat of the process. */
+  /** Must be called with each heartbeat of the process. */
   beat(): void {
     if (this.#options.stores.kind === "memory") return;
     this.#beats += 1;
@@ -116,7 +112,7 @@ export class DamageWatch {
   }
 
   #lookAtDue(): void {
-    // A tree that falls due during this look waits for the next beat.
+    // A tree that becomes due during this check waits for the next heartbeat.
     if (this.#isLooking) return;
     this.#isLooking = true;
     void this.#lookAll().finally(() => {
@@ -132,7 +128,7 @@ export class DamageWatch {
       try {
         await this.#look(id);
       } catch {
-        // The stores do not answer now; the next look comes after the pause.
+        // The stores do not answer now; the next check comes after the pause.
       }
       if (this.#options.closed.aborted) return;
     }
@@ -153,11 +149,11 @@ export class DamageWatch {
   #note(agentId: string, error: CorruptRecordError): void {
     if (this.#found.has(agentId)) return;
     this.#found.set(agentId, { error, since: this.#options.clock.now() });
-    process.emitWarning(`agent ${agentId} cannot go on: ${error.message}`, { code: "TROUPE_CORRUPT_RECORD" });
+    process.emitWarning(`agent ${agentId} cannot continue: ${error.message}`, { code: "TROUPE_CORRUPT_RECORD" });
   }
 }
 
-/** The agent's id, from the id of a turn or of the agent itself. */
+/** The agent's id, from a turn id or an agent id. */
 function agentOf(id: string): string {
   return id.includes("#") ? agentOfTurn(id) : id;
 }
@@ -168,8 +164,7 @@ interface Damage {
 }
 
 /**
- * The first agent that cannot be carried on because its records cannot be read: this one, or a child that its open turn
- * waits for.
+ * The first agent that cannot continue because its records are unreadable: this agent, or a child that its open turn waits for.
  */
 async function damageOf(stores: Stores, key: AgentKey): Promise<Damage | undefined> {
   let children: readonly string[];
@@ -186,7 +181,7 @@ async function damageOf(stores: Stores, key: AgentKey): Promise<Damage | undefin
   return undefined;
 }
 
-/** Reads everything that carrying on the agent's open turn would read. Returns the children that the turn waits for. */
+/** Reads everything that continuing the agent's open turn would read. Returns the children that the turn waits for. */
 async function readAsToGoOn(stores: Stores, key: AgentKey): Promise<readonly string[]> {
   const { tenant, agentId } = key;
   const record = await stores.readAgent(key);

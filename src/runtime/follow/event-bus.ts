@@ -23,7 +23,7 @@ export type RowListener = (row: CommittedRow) => void;
 /** A row of the journal that this process has just committed. */
 export interface CommittedRow {
   readonly cursor: number;
-  /** The tree has no row between this cursor and `cursor`; undefined if that is not known. */
+  /** The tree has no row between this cursor and `cursor`; `undefined` if unknown. */
   readonly follows: number | undefined;
   readonly source: EventSource;
   readonly entries: readonly Entry[];
@@ -32,18 +32,21 @@ export interface CommittedRow {
   readonly textOf: TextLookup;
 }
 
-/** Carries rows, events and live parts from the trees of this process to listeners; builds none without listeners. */
+/** Carries rows, events and live parts from the trees of this process to listeners; without listeners none are built. */
 export class EventBus {
   readonly #everywhere = new Set<EventListener>();
-  /** Listeners that are no reason to stream answers. */
+  /** Listeners that do not cause answers to be streamed. */
   readonly #observers = new Set<EventListener>();
   readonly #accounts = new Set<AccountListener>();
   readonly #rows = new Map<string, Set<RowListener>>();
   readonly #live = new Map<string, Set<LiveListener>>();
-  /** The last entry that each live agent has committed, with its row. */
+  /** The last entry that each live agent has committed, and its row. */
   readonly #last = new WeakMap<EventSource, { row: number; entry: Entry }>();
 
-  /** Listens to the events of all trees. The returned function removes the listener. `isReader`: answers are streamed for it. */
+  /**
+   * Listens to the events of all trees. Returns a function that removes the listener. `isReader`: the listener causes answers to
+   * be streamed.
+   */
   listen(listener: EventListener, { isReader = true }: { readonly isReader?: boolean } = {}): () => void {
     const listeners = isReader ? this.#everywhere : this.#observers;
     listeners.add(listener);
@@ -55,17 +58,17 @@ export class EventBus {
     return addTo(this.#rows, rootAgentId, listener);
   }
 
-  /** Listens to the live parts of one tree, which are shown and never stored. */
+  /** Listens to the live parts of one tree, which are never stored. */
   listenLive(listener: LiveListener, rootAgentId: string): () => void {
     return addTo(this.#live, rootAgentId, listener);
   }
 
-  /** Listens to accounts of all trees, as commits and commands of this process change them. */
+  /** Listens to changes of accounts in all trees by commits and commands of this process. */
   listenToAccounts(listener: AccountListener): void {
     this.#accounts.add(listener);
   }
 
-  /** Whether a reader follows the tree as it is written. */
+  /** Whether a reader follows the tree live. */
   hasReaders(rootAgentId: string): boolean {
     return this.#everywhere.size > 0 || this.#rows.has(rootAgentId) || this.#live.has(rootAgentId);
   }
@@ -125,10 +128,7 @@ function addTo<Listener>(map: Map<string, Set<Listener>>, key: string, listener:
   };
 }
 
-/**
- * A follower that leaves may return in a moment. For this long, in milliseconds, answers are streamed as if it were
- * still there.
- */
+/** How long answers are still streamed after a follower has left, in milliseconds, because it may return soon. */
 const COMING_BACK_MS = 15_000;
 
 export interface LiveBroadcastOptions {
@@ -141,19 +141,19 @@ export interface LiveBroadcastOptions {
 }
 
 /**
- * Sends the live parts of this process, which are not stored: answers as they are written, and the progress of tools.
- * Owns: the answers that are being written here, with their text so far. Does not own: the listeners.
+ * Sends the live parts of this process, which are not stored: answers while they are written, and the progress of tools.
+ * Owns: the answers being written in this process, with their text so far. Does not own: the listeners.
  *
  * Invariants
- * 1. Work never waits for listeners. Parts are made only if there are any; with `streaming: "always"` answers are
- *    kept for those who come.
- * 2. An answer is open here from the start of its call to its end; a follower that asks gets all open answers.
+ * 1. Work never waits for listeners. Without listeners no parts are built; with `streaming: "always"` answers are kept for later
+ *    followers.
+ * 2. An answer is open from the start of its call to its end; a follower that asks receives all open answers.
  */
 export class LiveBroadcast {
   readonly #options: LiveBroadcastOptions;
   readonly #sender: LiveSender;
   readonly #open = new Set<LivePartOf<"whole">>();
-  /** Trees whose last follower here has left, with the time until which they count as followed. */
+  /** Trees whose last follower in this process has left, with the time until which they count as followed. */
   readonly #followedUntil = new Map<string, number>();
   readonly #stop: () => void;
 
@@ -194,8 +194,8 @@ export class LiveBroadcast {
   }
 
   /**
-   * Calls the listener with all live parts of a tree, from here and from other processes, starting with the answers
-   * that are open here.
+   * Calls the listener with all live parts of a tree, from this and other processes, starting with the open answers of this
+   * process.
    */
   follow(rootAgentId: string, listener: LiveListener): LiveFollowing {
     const { bus, stores, tenant, processId, clock } = this.#options;
@@ -263,7 +263,7 @@ export class LiveBroadcast {
 
 const partsSchema = livePartSchema.array();
 
-/** The parts in a message; none if it is of another version and cannot be read. */
+/** The parts in a message; none if it has another version and is unreadable. */
 export function partsIn(message: string): readonly LivePart[] {
   try {
     return partsSchema.safeParse(JSON.parse(message)).data ?? [];
@@ -272,11 +272,9 @@ export function partsIn(message: string): readonly LivePart[] {
   }
 }
 
-/** How long pieces are gathered before they are sent together, in milliseconds. */
+/** How long pieces are collected before they are sent together, in milliseconds. */
 const GATHER_MS = 30;
-/**
- * Limits for the parts of one tree that wait to be sent, and for the characters in them; parts beyond them are dropped.
- */
+/** Limits on the parts of one tree that wait to be sent, and on their characters; further parts are dropped. */
 const MOST_PARTS = 500;
 const MOST_CHARACTERS = 500_000;
 
@@ -286,12 +284,12 @@ export interface LiveSenderOptions extends Pick<LiveAddress, "tenant" | "process
 }
 
 interface Waiting {
-  /** Text and reasoning of a call are one part each, even when other parts come in between. */
+  /** Text and reasoning of a call are one part each, even if other parts come in between. */
   readonly parts: Map<string, LivePart>;
   size: number;
 }
 
-/** Sends live parts to other processes in batches, for trees that are followed there. */
+/** Sends live parts to other processes in batches, for trees that other processes follow. */
 export class LiveSender {
   readonly #options: LiveSenderOptions;
   readonly #waiting = new Map<string, Waiting>();
@@ -314,7 +312,7 @@ export class LiveSender {
     });
   }
 
-  /** Sends what waits for a tree at once. */
+  /** Sends the waiting parts of a tree immediately. */
   flush(rootAgentId: string): void {
     const waiting = this.#waiting.get(rootAgentId);
     if (!waiting) return;
@@ -344,7 +342,7 @@ function gather(waiting: Waiting, part: LivePart): void {
   const known = waiting.parts.get(key);
   waiting.size += part.text.length;
   if (part.kind === "whole" || known === undefined || known.kind !== part.kind) waiting.parts.set(key, part);
-  // The receiver notices dropped pieces by the offset of the next one.
+  // The receiver detects dropped pieces by the offset of the next one.
   else if (known.offset + known.text.length === part.offset) {
     waiting.parts.set(key, { ...known, text: known.text + part.text });
   }

@@ -8,9 +8,9 @@ import type { WaitingHold } from "./turn-handle.ts";
 type TreeSource = FollowSource & { readonly waiting: Pick<WaitingHold, "begin"> };
 
 /**
- * `runtime.follow()`: the durable events of one tree in journal order from any cursor, without gaps or duplicates, with
- * live events in between. It ends when the runtime is shut down; a client continues in another process after its last
- * cursor. The first event rejects with `NotFoundError` when no such tree is stored.
+ * `runtime.follow()`: the durable events of one tree in journal order from any cursor, without gaps or duplicates, with live
+ * events in between. It ends when the runtime is shut down; a client continues in another process after its last cursor. The
+ * first event rejects with `NotFoundError` if no such tree is stored.
  */
 export function followTree(
   source: TreeSource,
@@ -18,7 +18,7 @@ export function followTree(
   given?: FollowOptions,
 ): AsyncGenerator<TroupeEvent, void, undefined> {
   const asked = askedOf(source, rootAgentId, given);
-  // Its error is that of the first event.
+  // Rejects with the error of the first event.
   asked.catch(() => undefined);
   return eventsFrom(source, asked);
 }
@@ -30,7 +30,7 @@ interface Asked {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Reads the present cursor at once: "now" is the moment of the call, not that of the first event. */
+/** Reads the current cursor immediately: "now" is the time of the call, not of the first event. */
 async function askedOf(source: TreeSource, rootAgentId: string, given?: FollowOptions): Promise<Asked> {
   const agentId = textOfCaller(rootAgentId, "runtime.follow(): the id of the tree's root");
   const { after, signal } = followOptionsOf(given);
@@ -66,7 +66,7 @@ export async function headOf(
   const head = await stores.treeHead(tenant, agentId);
   if (!head) throw unknownTree(agentId);
   const { cursor, agents, accounts, openRequests: requests } = head;
-  // A place before the next row: the last one may have no event.
+  // A position before the next row: the last row may have no event.
   return { cursor: cursorText({ row: cursor + 1, seq: 0, index: 0 }), agents, accounts, requests };
 }
 
@@ -74,6 +74,6 @@ function startOf(after: string | undefined): EventCursor | undefined {
   const cursor = after === undefined ? undefined : parseCursor(after);
   if (after === undefined || after === "now" || cursor) return cursor;
   throw new InvalidInputError(
-    `"${after}" is not a cursor; take the cursor of an event, "now", or leave it out to begin at the start`,
+    `"${after}" is not a cursor; use the cursor of an event or "now", or omit it to follow from the beginning`,
   );
 }

@@ -20,17 +20,17 @@ const common = {
   step: integerSchema,
   attempt: positiveSchema,
   at: integerSchema,
-  /** The last durable event of its agent when the part was made. */
+  /** The last durable event of its agent when the part was created. */
   cursor: z.string().refine((text) => parseCursor(text) !== undefined),
 };
 const said = {
   ...common,
-  /** Number of the entry that requested the model: it identifies the call and orders it among the others. */
+  /** Seq of the entry that requested the model call: it identifies the call and orders it among others. */
   seq: integerSchema,
 };
 const piece = { ...said, offset: countSchema, text: textSchema };
 
-/** One live part, as it is sent to followers: a piece of an answer, a whole answer so far, progress, or a warning. */
+/** One live part, as sent to followers: a piece of an answer, a whole answer so far, progress, or a warning. */
 export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), ...piece }),
   z.object({ kind: z.literal("reasoning"), ...piece }),
@@ -47,15 +47,15 @@ export const livePartSchema = z.discriminatedUnion("kind", [
 export type LivePart = DeepReadonly<z.infer<typeof livePartSchema>>;
 export type LivePartOf<Kind extends LivePart["kind"]> = Extract<LivePart, { kind: Kind }>;
 
-/** The journal row that must be read before this part is shown. */
+/** The journal row that must be read before this part is emitted. */
 export function rowOf({ cursor }: LivePart): number {
   return parseCursor(cursor)?.row ?? 0;
 }
 
-/** The public event of a part, frozen; `after` is the durable event that the stream gave before it. */
+/** The public event of a part, frozen; `after` is the durable event that the stream emitted before it. */
 export function eventOfPart(part: LivePart, after: string | null): TroupeEvent {
   const body = bodyOfPart(part, after);
-  // Only progress holds a value inside.
+  // Only progress contains a nested value.
   return part.kind === "progress" ? deepFreeze(body) : Object.freeze(body);
 }
 

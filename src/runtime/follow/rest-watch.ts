@@ -4,9 +4,9 @@ import { type AgentRecord, type AgentRequest, agentOfTurn, rootOf } from "../../
 import type { Stores, TreeActivity } from "../../stores/index.ts";
 
 /**
- * The open requests that a turn and everything below it wait for; undefined while anything there works. The accounts
- * tell, because they count the work of every process, and the inboxes, because their items start work. All of it must
- * be read at one moment: the commit that opens a request may also bring the turn to rest.
+ * The open requests that a turn and all agents below it wait for; `undefined` while any of them works. This is derived from the
+ * accounts, which count the work of every process, and from the inboxes, whose items start work. All are read at one moment,
+ * since the commit that opens a request may also bring the turn to rest.
  */
 export async function requestsAtRest(
   stores: Stores,
@@ -25,8 +25,7 @@ export async function requestsAtRest(
 }
 
 /**
- * A turn that has opened a request has started, so its account exists. If it is missing, nothing says whether the turn
- * works.
+ * A turn that has opened a request has started, so its account exists. Without the account it is unknown whether the turn works.
  */
 function assertAccount(turnId: string, { accounts, openRequests }: TreeActivity): void {
   const accountId = turnAccountId(turnId);
@@ -39,8 +38,8 @@ function isOfAgentAtWork({ openTurnId }: AgentRecord, turnId: string, agents: Ag
 }
 
 /**
- * Whether the agent's inbox holds an item that starts work. Items for queued turns do not, nor do pauses, warnings and
- * changes of budgets.
+ * Whether the agent's inbox contains an item that starts work. Items for queued turns do not, nor do pauses, warnings and changes
+ * of budgets.
  */
 function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: TreeActivity): boolean {
   const items = inboxes.get(agentId) ?? [];
@@ -52,8 +51,7 @@ function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: T
 }
 
 /**
- * Counts the work below the turn, without background children: they count on its account, but it does not wait for
- * them.
+ * Counts the work below the turn, without background children: they count on its account, but the turn does not wait for them.
  */
 function activeBelow(turnId: string, accounts: readonly Account[], agents: Agents): number | undefined {
   const known = new Map(accounts.map((account) => [account.id, account]));
@@ -70,7 +68,7 @@ function activeBelow(turnId: string, accounts: readonly Account[], agents: Agent
   return active;
 }
 
-/** Open requests of an agent and of everything below it. */
+/** Open requests of an agent and of all agents below it. */
 export async function requestsBelow(stores: Stores, tenant: string, agentId: string): Promise<AgentRequest[]> {
   const activity = await stores.treeActivity(tenant, rootOf(agentId));
   if (!activity) return [];

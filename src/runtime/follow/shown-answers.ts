@@ -5,30 +5,30 @@ type Piece = LivePartOf<"text" | "reasoning">;
 export type Said = Exclude<LivePart, { kind: "progress" | "warning" }>;
 
 interface Shown {
-  /** Number of the entry that requested the model, or that ended the request. */
+  /** Seq of the entry that requested the model call, or that ended the request. */
   readonly seq: number;
   readonly isOpen: boolean;
-  /** Characters that the stream has given. */
+  /** Number of characters that the stream has emitted. */
   text: number;
   reasoning: number;
-  /** Set when pieces may be missing at the client: it gets the whole text before any further piece. */
+  /** Set if the client may lack pieces: it receives the whole text before any further piece. */
   isTorn: boolean;
 }
 
 /**
- * Tracks how much of each agent's current answer one stream has given.
+ * Tracks how much of each agent's current answer one stream has emitted.
  *
  * Invariants
- * 1. Pieces of an answer are given in order, each character once, unless the whole text replaces them.
- * 2. Nothing of a call is given after its durable end, or after the start of a later call.
+ * 1. Pieces of an answer are emitted in order, each character once, unless the whole text replaces them.
+ * 2. No part of a call is emitted after its durable end, or after the start of a later call.
  */
 export class ShownAnswers {
   readonly #answers = new Map<string, Shown>();
   readonly #settled = new Map<string, Set<string>>();
-  /** Calls that the journal does not contain up to the stream's position. */
+  /** Calls that are missing from the journal up to the stream's position. */
   readonly #strange = new Map<string, number>();
 
-  /** `isPast`: the client had the entry before this stream started, and perhaps live parts after it. */
+  /** `isPast`: the client received the entry before this stream started, and perhaps live parts after it. */
   note(agentId: string, entry: Entry, isPast: boolean): void {
     const { seq } = entry;
     switch (entry.type) {
@@ -54,7 +54,7 @@ export class ShownAnswers {
   givenOf(agentId: string, entry: EntryOf<"model.responded">): number | undefined {
     if (!entry.hasText) return undefined;
     const shown = this.#answers.get(agentId);
-    // The call was made before this stream started, so an earlier stream may have shown part of it.
+    // The call was made before this stream started, so an earlier stream may have emitted part of it.
     if (!shown || (shown.isOpen && shown.isTorn)) return -1;
     return shown.isOpen && shown.text > 0 ? shown.text : undefined;
   }
@@ -65,14 +65,14 @@ export class ShownAnswers {
     return !this.#answers.has(part.agentId) && this.#strange.get(part.agentId) !== part.seq;
   }
 
-  /** Takes in the journal's entries from the part's call on, up to the stream's position. */
+  /** Applies the journal's entries from the part's call up to the stream's position. */
   learn(part: Said, entries: readonly Entry[]): void {
     const [first] = entries;
     if (first?.seq !== part.seq || first.type !== "model.requested") this.#strange.set(part.agentId, part.seq);
     else for (const entry of entries) this.note(part.agentId, entry, true);
   }
 
-  /** Notes that parts were dropped before they were given. */
+  /** Records that parts were dropped before they were emitted. */
   missed(): void {
     for (const shown of this.#answers.values()) shown.isTorn = true;
   }
@@ -83,7 +83,7 @@ export class ShownAnswers {
     return shown !== undefined && shown.isOpen && shown.seq === part.seq;
   }
 
-  /** The part, cut to what the client lacks; undefined if it has all of it, "gap" if something before it is missing. */
+  /** The part, cut to what the client lacks; `undefined` if the client has all of it, "gap" if something before it is missing. */
   take(part: LivePart): LivePart | "gap" | undefined {
     if (part.kind === "warning") return part;
     if (part.kind === "progress") return this.#settled.get(part.agentId)?.has(part.callId) ? undefined : part;

@@ -32,7 +32,7 @@ export class SpawnTrees {
     for (let at = this.#parents.get(agentId); at !== undefined; at = this.#parents.get(at)) yield at;
   }
 
-  /** The turn under which an agent was spawned; null for a root or an unknown agent. */
+  /** The turn under which an agent was spawned; `null` for a root or an unknown agent. */
   parentTurnOf(agentId: string): string | null {
     return this.#parentTurns.get(agentId) ?? null;
   }
@@ -47,7 +47,7 @@ export class SpawnTrees {
     }
   }
 
-  /** Whether the turn belongs to the agent, or waits for a turn of it. */
+  /** Whether the turn belongs to the agent, or waits for one of its turns. */
   awaits(turnId: string, agentId: string): boolean {
     for (let at = agentId; ; ) {
       if (agentOfTurn(turnId) === at) return true;

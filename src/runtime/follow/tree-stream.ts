@@ -20,7 +20,7 @@ import type { SpawnTrees } from "./spawn-trees.ts";
 
 const ROWS_AT_A_TIME = 200;
 /**
- * Most items that wait for a slow reader. Later ones are dropped: rows are read from the journal instead, and whole
+ * Maximum number of items waiting for a slow reader. Later items are dropped: rows are then read from the journal, and whole
  * texts replace pieces.
  */
 const MOST_WAITING = 500;
@@ -32,12 +32,12 @@ export interface FollowSource {
   readonly bus: EventBus;
   readonly broadcast: Pick<LiveBroadcast, "follow">;
   readonly tenant: string;
-  /** Notes which agents were spawned under which turns, from the records that are read. */
+  /** Records which agents were spawned under which turns, from the records that are read. */
   readonly trees: Pick<SpawnTrees, "note">;
-  /** Calls the listener when another process may have written to the tree; the returned function removes it. */
+  /** Calls the listener when another process may have written to the tree; returns a function that removes it. */
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   readonly damage: Pick<DamageWatch, "follow">;
-  /** Aborted when the runtime has been shut down: no further events come. */
+  /** Aborted when the runtime has been shut down: no further events follow. */
   readonly closed: AbortSignal;
 }
 
@@ -45,30 +45,26 @@ export interface Reading {
   /** Start after this event. Default: the start of the journal. */
   readonly from?: EventCursor | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called while the reader waits for the next event; the function that it returns is called when that has come. */
+  /** Called while the reader waits for the next event; the returned function is called when that event has arrived. */
   readonly hold?: (() => () => void) | undefined;
-  /**
-   * Aborted when no further events come; waiting ones are still given. Shutting down the runtime has the same effect.
-   */
+  /** Aborting it ends the stream after the waiting events. Shutting down the runtime has the same effect. */
   readonly over?: AbortSignal | undefined;
   /**
-   * While this returns true, the stream starts with the next row and takes rows from the bus instead of the journal,
-   * because this process writes everything that the reader wants. Asked when reading starts, and after another process
-   * has written.
+   * While this returns true, the stream starts with the next row and reads rows from the bus instead of the journal, because this
+   * process writes everything that the reader wants. Called when reading starts, and after another process has written.
    */
   readonly isLocal?: (() => boolean) | undefined;
 }
 
 /**
- * One subscription to the events of one tree. It listens from its construction on, so that it misses nothing before
- * reading starts.
+ * One subscription to the events of one tree. It listens from its construction on, so that it misses no event before reading
+ * starts.
  * Owns: the reader's position in the journal and in the answers that are being written.
  *
  * Invariants
  * 1. Durable events are those of committed rows, in the order of the journal, each once.
- * 2. A live event comes after the durable events that existed when it was made, and never after the end of its answer
- *    or call.
- * 3. A reader that got part of an answer gets all of it before that answer's durable end.
+ * 2. A live event comes after the durable events that existed when it was created, and never after the end of its answer or call.
+ * 3. A reader that received part of an answer receives all of it before that answer's durable end.
  */
 export class TreeStream {
   readonly #source: FollowSource;
@@ -77,19 +73,19 @@ export class TreeStream {
   readonly #shown = new ShownAnswers();
   readonly #records = new Map<string, AgentRecord>();
   readonly #ends: (() => void)[] = [];
-  /** Remove the bus listeners that are needed only while `isLocal` holds. */
+  /** Removes the bus listeners that are needed only while `isLocal` holds. */
   #localEnds: (() => void)[] = [];
   #following: ReturnType<LiveBroadcast["follow"]> | undefined;
   #position: EventCursor;
-  /** Cursor of the last durable event that the reader has. */
+  /** Cursor of the last durable event that the reader received. */
   #after: string | null;
   #queue: (LivePart | CommittedRow | "look")[] = [];
   /** Items in the queue that are not "look". */
   #waiting = 0;
   #isLocal: boolean;
-  /** Set when the stores have lost writes of the tree, perhaps all of it. */
+  /** Set if the stores have lost writes of the tree, perhaps all of it. */
   #mayBeGone = false;
-  /** Set when the open turn of the tree cannot go on. */
+  /** Set if the open turn of the tree cannot continue. */
   #damage: CorruptRecordError | undefined;
   #arrived = Promise.withResolvers<void>();
   /** The part before which the journal was last read. */
@@ -196,7 +192,7 @@ export class TreeStream {
     this.#ends.push(stop);
   }
 
-  /** Switches to the journal, which has every row that the dropped queue had. */
+  /** Switches to the journal, which contains every row of the dropped queue. */
   #readJournal(): void {
     for (const end of this.#localEnds.splice(0)) end();
     this.#isLocal = false;
@@ -221,7 +217,7 @@ export class TreeStream {
     this.#arrived.resolve();
   }
 
-  /** A row that directly follows the reader's position is given as it is; after a gap the journal is read. */
+  /** A row directly after the reader's position is emitted unchanged; after a gap the journal is read. */
   async *#committed(row: CommittedRow): AsyncGenerator<TroupeEvent, void, undefined> {
     const isNext = row.follows !== undefined && row.follows < this.#position.row;
     if (this.#isLocal) yield* this.#row(row);
@@ -244,7 +240,7 @@ export class TreeStream {
     if (this.#damage) throw this.#damage;
   }
 
-  /** Throws if the stores have lost the tree, because no further events come. */
+  /** Throws if the stores have lost the tree, because no further events can follow. */
   async #assertStored(): Promise<void> {
     if (!this.#mayBeGone) return;
     this.#mayBeGone = false;
@@ -300,7 +296,7 @@ export class TreeStream {
     return taken === "gap" ? this.#ask() : taken && eventOfPart(taken, this.#after);
   }
 
-  /** Reads the entries of a call that started before this stream did. */
+  /** Reads the entries of a call that started before this stream. */
   async #learn(part: Said): Promise<void> {
     const key = { tenant: this.#source.tenant, agentId: part.agentId };
     const rows = await this.#source.stores.readJournal(key, part.seq);
@@ -318,7 +314,7 @@ export class TreeStream {
     this.#following?.ask();
   }
 
-  /** Gives the queued parts that belong before the durable end of their answer or call. */
+  /** Emits the queued parts that belong before the durable end of their answer or call. */
   async *#before(
     source: EventSource,
     entry: Entry,
@@ -344,7 +340,7 @@ export class TreeStream {
     if (rest) yield eventOfPart(rest, this.#after);
   }
 
-  /** The whole text of an answer that has ended, if the reader may have only part of it. */
+  /** The whole text of an ended answer, if the reader may have only part of it. */
   async #restOf(source: EventSource, entry: Entry, textOf: Row["textOf"]): Promise<LivePart | undefined> {
     if (entry.type !== "model.responded") return undefined;
     const given = this.#shown.givenOf(source.agentId, entry);
@@ -354,7 +350,7 @@ export class TreeStream {
     const { agentId, parentAgentId, rootAgentId, sessionId, definition } = source;
     const who = { agentId, agentName: definition.name, parentAgentId, rootAgentId, sessionId };
     const { turnId, step, attempt, at, seq } = entry;
-    // Reasoning is stored only in the provider's format, so it cannot be shown here.
+    // Reasoning is stored only in the provider's format, so it cannot be emitted.
     const cursor = this.#after ?? "0.0.0";
     return { kind: "whole", ...who, cursor, turnId, step, attempt, at, seq, text, reasoning: null };
   }
@@ -365,7 +361,7 @@ type Row = Omit<CommittedRow, "textOf" | "follows"> & {
   readonly textOf: (messageId: string) => string | Promise<string>;
 };
 
-/** Whether an event is of this entry, and the reader does not have it yet. */
+/** Whether an event belongs to this entry, and the reader has not received it yet. */
 function isOf(event: TroupeEvent, row: number, entry: Entry, position: EventCursor): boolean {
   const at = parseCursor(event.cursor ?? "");
   if (!at || at.seq !== entry.seq) return false;
@@ -374,8 +370,8 @@ function isOf(event: TroupeEvent, row: number, entry: Entry, position: EventCurs
 }
 
 /**
- * The durable events of one stored row, equal to those that live listeners got. `sources` caches the records that were
- * read, for the rows that follow. Without `hasTexts` no message is read, and the texts of the events are empty.
+ * The durable events of one stored row, equal to those that live listeners received. `sources` caches the records for the rows
+ * that follow. Without `hasTexts` no message is read, and the texts of the events are empty.
  */
 export async function eventsOfRow(
   stores: Stores,

@@ -7,10 +7,10 @@ import type { EventObserver, Turn, TurnNow, TurnRest, TurnResult } from "../api/
 import type { SpawnTrees } from "./spawn-trees.ts";
 import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 
-/** The runtime, as a turn's handle sees it. `closed` is aborted with the error that waiting callers get. */
+/** The runtime, as used by a turn's handle. `closed` is aborted with the error for waiting callers. */
 export interface TurnSource extends FollowSource {
   end(turnId: string): Promise<TurnResult>;
-  /** `seen`: the rest that the caller was given last. */
+  /** `seen`: the rest that was returned to the caller last. */
   rest(turnId: string, seen?: TurnRest): Promise<TurnRest>;
   now(turnId: string): Promise<TurnNow>;
   abort(turnId: string, reason: string): Promise<void>;
@@ -20,11 +20,11 @@ export interface TurnSource extends FollowSource {
   isLocal(turnId: string): boolean;
   /** Whether agents of one tree may live in several processes. */
   readonly part: { readonly isDistributed: boolean };
-  /** Keeps the process running while a caller here waits. */
+  /** Keeps the process running while a caller waits. */
   readonly waiting: Pick<WaitingHold, "begin" | "until">;
 }
 
-/** A turn that was opened by this command, or by an earlier one with the same key. */
+/** A turn opened by this command, or by an earlier one with the same key. */
 export interface AcceptedTurn {
   readonly turnId: string;
   readonly isReplayed: boolean;
@@ -33,12 +33,12 @@ export interface AcceptedTurn {
 /** A turn that was opened earlier. */
 export interface EarlierTurn {
   readonly turnId: string;
-  /** Its id; rejects if no such turn was ever opened. */
+  /** Resolves to its id; rejects if no such turn was ever opened. */
   readonly given: Promise<string>;
 }
 
 interface TurnHandleEvents {
-  /** Called with the result before it is given. */
+  /** Called with the result before it is returned. */
   readonly onEnd?: (result: TurnResult) => Promise<void>;
 }
 
@@ -49,15 +49,15 @@ export class TurnHandle implements Turn {
   readonly #result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
-  /** Aborted when the turn cannot go on and has no further events; the reason is the error that its caller gets. */
+  /** Aborted when the turn cannot continue and has no further events; the reason is the error for the caller. */
   readonly #gone = new AbortController();
   #accepted: AcceptedTurn | undefined;
-  /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
+  /** Whether the caller requested the result: starting a turn alone does not keep the process alive. */
   #isResultAwaited = false;
-  /** What `settled` has given last, if the turn waited then. */
+  /** The last result of `settled`, if the turn was waiting then. */
   #rest: TurnRest | undefined;
 
-  /** Takes a turn that is being opened, or an earlier one. */
+  /** Wraps a turn that is being opened, or an earlier one. */
   constructor(
     source: TurnSource,
     agentId: string,
@@ -79,7 +79,7 @@ export class TurnHandle implements Turn {
       await onEnd?.(result);
       return result;
     });
-    // A caller sees the error on the promise that it uses; the others must not count as unhandled.
+    // A caller gets the error on the promise that it uses; the others must not count as unhandled.
     for (const one of [this.id, this.isReplayed]) one.catch(() => undefined);
     this.#result.catch((error: unknown) => {
       if (!(error instanceof StoreUnavailableError)) this.#gone.abort(error);
@@ -92,7 +92,7 @@ export class TurnHandle implements Turn {
     return this.ended;
   }
 
-  /** The turn's end counts too: the runtime may be shut down with it, before the lookup is over. */
+  /** The turn's end is enough: the runtime may be shut down with it, before the lookup is over. */
   get settled(): Promise<TurnRest> {
     const seen = this.#rest;
     const rest = this.id.then((turnId) => this.#source.rest(turnId, seen));
@@ -109,7 +109,7 @@ export class TurnHandle implements Turn {
     return await this.#source.now(await this.id);
   }
 
-  /** The result, without holding the process. */
+  /** The result, without keeping the process alive. */
   protected get ended(): Promise<TurnResult> {
     return this.#result;
   }
@@ -129,7 +129,7 @@ export class TurnHandle implements Turn {
       if (!controller.signal.aborted) fail(failure);
       controller.abort();
     };
-    // An observer that throws gets its own error, and nothing after it.
+    // An observer that throws receives its own error, and no further events.
     const next = harmless(what, (event: TroupeEvent) => watcher.next?.(event), watcher.error && leave);
     const complete = harmless(what, () => watcher.complete?.());
     const events = this.#events({ signal: controller.signal });
@@ -137,7 +137,7 @@ export class TurnHandle implements Turn {
       for await (const event of events) next(event);
       if (!controller.signal.aborted) complete();
     };
-    // The turn's context is forgotten with its end, before its last events are read.
+    // The turn's context is dropped at its end, before its last events are read.
     const start = (turnId: string): Promise<void> => this.#source.contexts.of(turnId).run(run);
     this.id.then(start, run).catch(fail);
     return { unsubscribe: () => controller.abort() };
@@ -184,11 +184,10 @@ function endsTurn(event: TroupeEvent, turnId: string): boolean {
 }
 
 /**
- * Keeps the process from exiting while a caller here waits for something that can still come.
+ * Keeps the process from exiting while a caller waits for something that can still happen.
  *
- * In shared stores it can always come, because another process may decide a request or end the turn. In the memory of
- * this process it comes only from work here, which holds the process itself; when there is none, Node reports that
- * (exit code 13).
+ * In shared stores it can always happen, because another process may decide a request or end the turn. With in-memory stores it
+ * can only result from work in this process, which keeps the process alive itself; without such work, Node exits with code 13.
  */
 export class WaitingHold {
   readonly #isShared: boolean;
@@ -197,10 +196,10 @@ export class WaitingHold {
     this.#isShared = isShared;
   }
 
-  /** Holds the process until the returned function is called. */
+  /** Keeps the process alive until the returned function is called. */
   readonly begin = (): (() => void) => (this.#isShared ? holdProcess() : () => undefined);
 
-  /** Holds the process until the work has settled. */
+  /** Keeps the process alive until the work has settled. */
   until(work: Promise<unknown>): void {
     const end = this.begin();
     work.then(end, end);

@@ -7,7 +7,7 @@ import type { TurnFailures } from "../agent/turn-failures.ts";
 import { lookAtTurn, resultWith } from "../agent/turn-results.ts";
 import type { TurnNow, TurnRest, TurnResult, WaitingTurn } from "../api/turn-types.ts";
 
-/** How often to read a turn again that moves meanwhile. */
+/** How many times to read a turn again that changes during the read. */
 const NOW_ATTEMPTS = 5;
 
 export interface TurnWatchOptions {
@@ -15,15 +15,15 @@ export interface TurnWatchOptions {
   readonly tenant: string;
   /** Aborted when the runtime has been shut down. */
   readonly closed: AbortSignal;
-  /** What turns have failed with in this process. */
+  /** The errors that failed turns in this process. */
   readonly failures: Pick<TurnFailures, "take">;
-  /** Whether this process learns of the turn's end without looking for it. */
+  /** Whether this process is notified of the turn's end without reading the stores. */
   readonly isLocal: (turnId: string) => boolean;
-  /** Called with the error of a failed look at a turn. */
+  /** Called with the error of a failed read of a turn. */
   readonly onUnreadable: (agentId: string, error: unknown) => void;
 }
 
-/** A record, and when it was asked for, by `performance.now()`. */
+/** A record, and the time of the request for it, from `performance.now()`. */
 export interface SeenRecord {
   readonly record: AgentRecord;
   readonly at: number;
@@ -34,33 +34,33 @@ interface Opening {
   isMoved: boolean;
 }
 
-/** A turn that was opened, with the stored record if its agent does not live here. */
+/** An opened turn; with the stored record if this process does not run its agent. */
 interface OpenedElsewhere {
   readonly turnId: string;
   readonly isReplayed: boolean;
   readonly record?: AgentRecord | undefined;
 }
 
-/** Waiters for turns to end or to come to rest, in this process or another. */
+/** Waiters for turns to end or to come to rest, in this or another process. */
 export class TurnWatch {
   readonly #options: TurnWatchOptions;
   readonly #ends = new Waiters<string, TurnResult>();
   readonly #rests = new Waiters<string, TurnRest>();
-  /** The marks that waiters for a rest have seen: a rest with the same mark is not reported to them again. */
+  /** The markers of rests already reported to waiters: a rest with the same marker is not reported to them again. */
   readonly #seen = new WeakMap<PromiseWithResolvers<TurnRest>, string>();
-  /** By rest that was given: what tells it from other rests of the turn. */
+  /** By returned rest: the marker that distinguishes it from other rests of the turn. */
   readonly #marks = new WeakMap<TurnRest, string>();
-  /** Looks for ends: the running one, and the one that starts after it. */
+  /** Reads for turn ends: the running one, and the one that starts after it. */
   readonly #looks = new Map<string, { readonly under: Promise<void>; next?: Promise<void> }>();
-  /** By awaited turn: the number of the entry before its first, if the turn was seen open. */
+  /** By awaited turn: the seq of the entry before its first, if the turn was seen open. */
   readonly #begins = new Map<string, number>();
   /** Roots of trees that have lost stored writes, until their turns have been checked. */
   readonly #rolledBack = new Set<string>();
-  /** Agents that get a turn right now, and whether another process has written their records since that began. */
+  /** Agents for which a turn is being opened, and whether another process has written their records meanwhile. */
   readonly #openings = new Set<Opening>();
-  /** Opened turns whose agent's record no other process has written since, so that the first wait need not look for their end. */
+  /** Opened turns whose agent's record no other process has written since, so that the first wait need not read the stores. */
   readonly #fresh = new Set<string>();
-  /** By result: the record of its agent, as the look that found the end saw it. */
+  /** By result: the record of its agent, from the read that found the end. */
   readonly #records = new WeakMap<TurnResult, SeenRecord>();
 
   constructor(options: TurnWatchOptions) {
@@ -81,8 +81,8 @@ export class TurnWatch {
   }
 
   /**
-   * Runs `open`, which opens a turn for another process. The first wait for the turn begins without a look for its end, unless
-   * another process has written the agent's record since this call: waiters are notified of all that it writes later.
+   * Runs `open`, which opens a turn for another process. The first wait for the turn starts without reading the stores, unless
+   * another process has written the agent's record since this call: waiters are notified of all later writes.
    */
   async opening<T extends OpenedElsewhere>(agentId: string, open: () => Promise<T>): Promise<T> {
     const opening: Opening = { agentId, isMoved: false };
@@ -100,12 +100,12 @@ export class TurnWatch {
     }
   }
 
-  /** The record that was read with the result, where the turn has ended in another process. */
+  /** The record that was read with the result, if the turn has ended in another process. */
   recordAt(result: TurnResult): SeenRecord | undefined {
     return this.#records.get(result);
   }
 
-  /** Resolves when the turn rests or has ended. `seen`: a rest that was given; the turn must have moved since. */
+  /** Resolves when the turn rests or has ended. `seen`: a rest already returned; the turn must have changed since. */
   async rest(turnId: string, seen?: TurnRest): Promise<TurnRest> {
     this.#options.closed.throwIfAborted();
     const waiter = this.#rests.join(turnId);
@@ -118,7 +118,7 @@ export class TurnWatch {
     return await waiter.promise;
   }
 
-  /** The state now. Reads the turn again if it moves meanwhile. */
+  /** The current state. Reads the turn again if it changes during the read. */
   async now(turnId: string): Promise<TurnNow> {
     const { stores, tenant, closed } = this.#options;
     closed.throwIfAborted();
@@ -139,7 +139,7 @@ export class TurnWatch {
       }
       const { result } = await lookAtTurn(stores, tenant, turnId);
       if (result) return result;
-      // Another process has sent it to the saved copy of a tree that is held in memory here.
+      // Another process has added the turn to the saved copy of a tree that is held in this process's memory.
       const isToCome = !record || numberOfTurn(turnId) >= record.nextTurnNumber;
       if (isToCome || record.queuedTurnIds.includes(turnId) || attempt === NOW_ATTEMPTS) {
         return { status: "queued", turnId, step: 0 };
@@ -180,7 +180,7 @@ export class TurnWatch {
     return new Set([...this.#ends.keys(), ...this.#rests.keys()]);
   }
 
-  /** Rejects all waiters, because nothing will resolve them here any more. */
+  /** Rejects all waiters, because they cannot be resolved any more. */
   reject(error: Error): void {
     this.fail(error, () => true);
   }
@@ -198,14 +198,14 @@ export class TurnWatch {
     this.#rests.reject(turnId, cause);
   }
 
-  /** Checks the turns of a tree of which some part has come to rest: a turn rests when everything below it does too. */
+  /** Checks the turns of a tree after an agent of it came to rest: a turn rests when all agents below it do too. */
   lookForRests(rootAgentId: string): void {
     for (const turnId of this.#rests.keys()) {
       if (rootOf(agentOfTurn(turnId)) === rootAgentId) this.#watch(turnId, this.#lookForRest(turnId));
     }
   }
 
-  /** Another process wrote, so it may have ended awaited turns or brought them to rest. */
+  /** Another process has written, so it may have ended awaited turns or brought them to rest. */
   lookForAll(writes: ForeignWrites = "any"): void {
     const { tenant } = this.#options;
     this.#lookForGone();
@@ -227,13 +227,13 @@ export class TurnWatch {
   }
 
   /**
-   * Looks in the journal, where a turn that ended earlier is found. Repeated requests share looks, which run one after
+   * Reads the journal, which contains the end of a turn that ended earlier. Concurrent requests share reads, which run one after
    * the other.
    */
   #lookForEnd(turnId: string): Promise<void> {
     const known = this.#looks.get(turnId);
     if (!known) return this.#lookOnce(turnId);
-    // The running look may have read before the latest change; a look that has not started serves all further requests.
+    // The running read may miss the latest change; a read that has not started serves all further requests.
     known.next ??= known.under.then(
       () => this.#lookOnce(turnId),
       () => this.#lookOnce(turnId),
@@ -243,7 +243,7 @@ export class TurnWatch {
 
   #lookOnce(turnId: string): Promise<void> {
     const under = this.#readEnd(turnId).finally(() => {
-      // If another look follows, it has already replaced this one.
+      // If another read follows, it has already replaced this one.
       if (this.#looks.get(turnId)?.next === undefined) this.#looks.delete(turnId);
     });
     this.#looks.set(turnId, { under });
@@ -257,13 +257,13 @@ export class TurnWatch {
     const at = performance.now();
     const { result, record, after, isUnknown } = await lookAtTurn(stores, tenant, turnId, known);
     if (result) this.ended(result, record && { record, at });
-    // The turn was there at the last look, and an open turn is never deleted.
+    // The turn existed at the last read, and an open turn is never deleted.
     else if (isUnknown && known !== undefined) this.#rejectOne(turnId, lostTurn(turnId));
     else if (after !== undefined && this.isAwaited(turnId)) this.#begins.set(turnId, after);
   }
 
   async #lookForRest(turnId: string): Promise<void> {
-    // Waiters that join during the read may know of something newer, for instance their own decision.
+    // Waiters that join during the read may know of a later change, for instance their own decision.
     const waiting = this.#rests.of(turnId);
     const rest = await this.#restNow(turnId);
     if (!rest) return;
@@ -281,7 +281,7 @@ export class TurnWatch {
       : undefined;
   }
 
-  /** The mark tells other requests, and the same ones before and after a pause or its end. */
+  /** The marker changes with the requests, and when the same requests are open before and after a pause or its end. */
   async #marked(rest: WaitingTurn): Promise<WaitingTurn> {
     const { stores, tenant } = this.#options;
     const key = { tenant, agentId: agentOfTurn(rest.turnId) };
@@ -296,8 +296,8 @@ export class TurnWatch {
   }
 
   /**
-   * A resumed turn is not at rest, even before its agent has read that: the pause marks on it and its ancestors decide. A pause
-   * holds queued turns too.
+   * A resumed turn is not at rest, even before its agent has read the command: the pause flags on the agent and its ancestors
+   * decide. A pause also holds queued turns.
    */
   async #isPaused(turnId: string): Promise<boolean> {
     const { stores, tenant } = this.#options;
@@ -312,8 +312,8 @@ export class TurnWatch {
   }
 
   /**
-   * Rejects waiters of turns that the stores have lost, since they will never end. If the stores do not answer, the
-   * next beat retries.
+   * Rejects waiters of turns that the stores have lost, since they will never end. If the stores do not answer, the next
+   * heartbeat retries.
    */
   #lookForGone(): void {
     for (const rootAgentId of this.#rolledBack) {
@@ -336,9 +336,7 @@ export class TurnWatch {
     this.#rejectOne(turnId, lostTurn(turnId));
   }
 
-  /**
-   * Warns about errors that can be retried, which the next beat does; rejects the turn's waiters with any other error.
-   */
+  /** Warns about retryable errors, since the next heartbeat retries; rejects the turn's waiters with any other error. */
   #watch(turnId: string, look: Promise<unknown>): void {
     look.catch((error: unknown) => {
       if (this.#options.closed.aborted) return;
@@ -351,7 +349,7 @@ export class TurnWatch {
 
 function lostTurn(turnId: string): StoreRolledBackError {
   return new StoreRolledBackError(
-    `the stores have lost turn ${turnId}, though they had acknowledged it; what it was to do may be asked again`,
+    `the stores have lost the acknowledged turn ${turnId}; request its work again if it is still needed`,
     { details: { turnId } },
   );
 }

@@ -5,14 +5,14 @@ import type { FollowSource } from "./tree-stream.ts";
 
 /** Listens to one tree for a reader of its journal. */
 export interface TreeWatcher {
-  /** Rows may have been written, here or by another process. */
+  /** Called when rows may have been written by this or another process. */
   readonly written: () => void;
-  /** Called with pieces of what is being written, as they come: a reader drops what it has, or has seen the end of. */
+  /** Called with pieces of answers while they are written: a reader drops pieces that it has, or whose end it has seen. */
   readonly live?: ((part: LivePart) => void) | undefined;
 }
 
 export interface TreeWatching {
-  /** Asks for all answers that are being written, because a piece was lost. */
+  /** Requests all answers that are being written, because a piece was lost. */
   ask(): void;
   end(): void;
 }
@@ -26,7 +26,7 @@ export function watchTree(
   const { bus, broadcast, tenant } = source;
   const stopRows = bus.listenToRows(() => written(), rootAgentId);
   const stopWrites = source.onForeignWrite(ifChanged(tenant, rootAgentId, written));
-  // Followers are sent text while it is written, so this follows only if the watcher wants that text.
+  // A follower causes text to be sent while it is written, so this follows only if the watcher wants that text.
   const following = live && broadcast.follow(rootAgentId, live);
   const end = (): void => {
     stopRows();
@@ -39,7 +39,7 @@ export function watchTree(
 export interface StoredTrees {
   readonly stores: Stores;
   readonly tenant: string;
-  /** Names this reader among the processes of the stores. */
+  /** Identifies this reader among the processes of the stores. */
   readonly processId: string;
 }
 

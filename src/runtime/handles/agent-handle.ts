@@ -53,7 +53,7 @@ export class AgentHandle implements Agent {
   readonly #local: LocalAgent;
   #record: AgentRecord;
   #definition: Agent["definition"] | undefined;
-  /** When the record was asked for, by `performance.now()`. */
+  /** When the record was requested, from `performance.now()`. */
   #recordAt = performance.now();
 
   constructor(core: RuntimeCore, record: AgentRecord) {
@@ -61,11 +61,11 @@ export class AgentHandle implements Agent {
     this.#record = record;
     this.agentId = record.agentId;
     this.#local = new LocalAgent(core, record.agentId);
-    // Remembers where it stands now, because it may leave memory before the state is read.
+    // Keeps the current status, because the agent may leave memory before the state is read.
     void this.#local.standing;
   }
 
-  // What never changes is in any record of the agent. A process may hold very many handles.
+  // Immutable fields are read from the record instead of being copied, because a process may hold very many handles.
   get contextId(): string {
     return this.agentId;
   }
@@ -102,13 +102,13 @@ export class AgentHandle implements Agent {
     const below = this.#core.live.reopen(this.#key);
     const live = await this.#core.live.own(this.#key);
     wakeUp(live);
-    // An agent that has just come here has looked into its inbox.
+    // An agent that was just activated has already read its inbox.
     if (wasHere || live.mayHaveMore) await this.#core.live.drainInbox(live);
-    // If it was lost meanwhile, activating it again either works or throws because another process has it.
+    // If the agent was lost meanwhile, activating it again either works or throws because another process owns it.
     const here = live.isLost ? await this.#core.live.activate(this.#key) : live;
     if (here === live) await live.committed();
     this.#core.notify(below);
-    // This record is as old as the activation, and turns may have ended since then: what counts is where the agent stands.
+    // This record is as old as the activation, and turns may have ended since: the live status takes precedence.
     this.#record = here.identity;
     await this.#lookAgain();
   }
@@ -117,7 +117,7 @@ export class AgentHandle implements Agent {
     return this.execute({ input, options });
   }
 
-  /** Like `executeTurn`, with the options that only internal callers use. */
+  /** Like `executeTurn`, with options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
     return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), {
       onEnd: (result) => this.#lookAgain(result),
@@ -194,11 +194,11 @@ export class AgentHandle implements Agent {
   }
 
   /**
-   * Reads the record again, because the turn may have ended elsewhere or the agent may have left this process; unless it
-   * was read with the turn's result.
+   * Reads the record again, because the turn may have ended in another process or the agent may have left this one; skipped if
+   * the record was read with the turn's result.
    */
   async #lookAgain(result?: TurnResult): Promise<void> {
-    // While the stores are being closed, a turn's result is still given.
+    // While the stores are being closed, a turn's result is still returned.
     if (this.#local.standing || this.#core.closed.aborted) return;
     const seen = result && this.#core.recordAt(result);
     if (seen && seen.at >= this.#recordAt) return this.#saw(seen.record, seen.at);
@@ -220,7 +220,7 @@ export class AgentHandle implements Agent {
     this.#core.assertOpen();
     const { rootAgentId } = await this.#core.requests.find(requestId);
     if (rootAgentId !== this.#record.rootAgentId) {
-      throw new NotFoundError(`request "${requestId}" is none of agent "${this.agentId}" or its tree`);
+      throw new NotFoundError(`request "${requestId}" does not belong to the tree of agent "${this.agentId}"`);
     }
     return await this.#core.requests.decide(requestId, decide);
   }
@@ -291,8 +291,8 @@ export class AgentHandle implements Agent {
 }
 
 /**
- * An agent in this process, for its handle.
- * Owns: where the agent stood when the handle last saw it here.
+ * An agent in this process, as used by its handle.
+ * Owns: the status that the handle last saw in this process.
  */
 class LocalAgent {
   readonly #core: RuntimeCore;
@@ -312,19 +312,19 @@ class LocalAgent {
     return this.#core.live.get(this.key);
   }
 
-  /** `undefined` if this process does not have its lease. */
+  /** `undefined` if this process does not hold the agent's lease. */
   get standing(): AgentStatusView | undefined {
     const standing = this.#core.live.standing(this.key);
     if (standing) this.#seen = standing;
     return standing;
   }
 
-  /** Where it stands, or stood when it was last here since `forget()`. */
+  /** The agent's status, or its last status in this process since `forget()`. */
   get stand(): ShownStatus | undefined {
     return (this.standing ?? this.#seen)?.now;
   }
 
-  /** Forgets where it stood, because a newer record was read. */
+  /** Drops the last status, because a newer record was read. */
   forget(): void {
     this.#seen = undefined;
   }
@@ -334,7 +334,7 @@ class LocalAgent {
     return this.#core.part.role === "all";
   }
 
-  /** Activates the agent here; undefined if other processes run it, which get its items anyway. */
+  /** Activates the agent in this process; `undefined` if other processes run it, which take its items anyway. */
   async own(): Promise<Activation | undefined> {
     if (!this.runsHere) return undefined;
     try {
@@ -346,8 +346,8 @@ class LocalAgent {
   }
 
   /**
-   * Notifies the agents that were posted to; this one too, if it does not live here and any process may activate it.
-   * `holder`: the process that held it at the post. If that process lives, the stores notify it of the post.
+   * Notifies the agents that have new inbox items; also this agent, if this process does not run it and any process may activate
+   * it. `holder`: the process that owned it at the time of the post. If that process lives, the stores notify it.
    */
   tell(posted: readonly string[], here: Activation | undefined, holder?: ProcessIdentity): void {
     const { agentId } = this.key;
@@ -358,7 +358,7 @@ class LocalAgent {
   }
 }
 
-/** The status from where the agent stands here, or from the last record. */
+/** The status from the agent in this process, or from the last record. */
 function agentStatusOf(record: AgentRecord, live: ShownStatus | undefined, isShutDown: boolean): AgentStatus {
   const { turnCount, lastActivity, error } = live ?? record;
   const { metadata } = record;

@@ -27,7 +27,7 @@ import { pauseOptionsOf } from "../api/agent-options.ts";
 import type { PauseOptions, SpawnAgentOptions } from "../api/agent-types.ts";
 import { requestsBelow } from "../follow/rest-watch.ts";
 
-/** Another process that has the agent briefly gives it back within these tries: about ten seconds. */
+/** Maximum number of attempts to get an agent that another process owns briefly: about ten seconds. */
 const MOST_TRIES = 12;
 const pauses = { baseMs: 50, capMs: 1_000 };
 
@@ -40,15 +40,12 @@ export async function startElsewhere(core: RuntimeCore, key: AgentKey): Promise<
   return await readKnown(core, key);
 }
 
-/**
- * `shutdown()` in a process that runs no agents. Throws `AgentBusyError` while a turn is open, because workers carry it
- * on.
- */
+/** `shutdown()` in a process that runs no agents. Throws `AgentBusyError` while a turn is open, because workers continue it. */
 export async function shutDownElsewhere(core: RuntimeCore, key: AgentKey): Promise<void> {
   const record = await readKnown(core, key);
   if (record.openTurnId !== null) {
     throw new AgentBusyError(
-      `agent "${key.agentId}" is busy with turn ${record.openTurnId}, which workers carry on; wait for it, abort it, or hold it with pause()`,
+      `agent "${key.agentId}" is busy with turn ${record.openTurnId}, which workers continue; wait for it, abort it, or pause the agent with pause()`,
       { details: { openTurnId: record.openTurnId } },
     );
   }
@@ -57,8 +54,8 @@ export async function shutDownElsewhere(core: RuntimeCore, key: AgentKey): Promi
 }
 
 /**
- * Changes an agent between two turns, whichever process has it, by taking its lease for a moment. Throws
- * `AgentBusyError` while a turn is open, `AlreadyOwnedError` when another process does not give it back.
+ * Changes an agent between two turns, whichever process owns it, by taking its lease briefly. Throws `AgentBusyError` while a
+ * turn is open, `AlreadyOwnedError` if another process does not release it.
  */
 export async function changeElsewhere(
   core: RuntimeCore,
@@ -77,7 +74,7 @@ export async function changeElsewhere(
   }
 }
 
-/** Resolves when an agent with a pause mark has come to rest in any process, or when the mark is gone. */
+/** Resolves when an agent with a pause flag has come to rest in any process, or when the flag is removed. */
 export async function pausedElsewhere(core: RuntimeCore, key: AgentKey): Promise<void> {
   let moved = Promise.withResolvers<void>();
   const look = (): void => moved.resolve();
@@ -107,7 +104,7 @@ async function readKnown(core: RuntimeCore, key: AgentKey): Promise<AgentRecord>
   throw new NotFoundError(`there is no agent "${key.agentId}"`);
 }
 
-/** Pauses the agent and its subtree; resolves when this agent is at rest and all of it is saved. */
+/** Pauses the agent and its subtree; resolves when this agent is at rest and the whole tree is saved. */
 export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: PauseOptions): Promise<void> {
   const options = pauseOptionsOf(given);
   core.assertOpen();
@@ -127,14 +124,14 @@ export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: Pau
   await stores.save(key);
 }
 
-/** Commits open entries, saves, and frees the agent with all below it that is here. */
+/** Commits open entries, saves, and removes the agent and all agents below it from this process's memory. */
 export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise<void> {
-  // Nothing begins after this call, in the agent or below it, not even while it waits for the stores.
+  // No work starts after this call in the agent or below it, not even while it waits for the stores.
   core.live.shut(key);
   const live = await core.live.present(key);
   if (live) core.live.shut(key);
   if (live) {
-    // An open turn stays open; the next start() carries it on.
+    // An open turn stays open; the next start() continues it.
     if (live.openTurnId === null) {
       live.append({ type: "agent.shutdown" });
       live.writer.leave();
@@ -147,7 +144,7 @@ export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise
   await core.stores.letGo(key);
 }
 
-/** Changes limits of the agent's life; returns the agents that were posted to. */
+/** Changes limits of the agent's life; returns the agents that have new inbox items. */
 export async function setBudget(core: RuntimeCore, key: AgentKey, given: BudgetChange): Promise<readonly string[]> {
   core.assertOpen();
   const { stores, clock, bus } = core;
@@ -169,10 +166,10 @@ export async function saveState(core: RuntimeCore, key: AgentKey): Promise<void>
   await core.stores.save(key);
 }
 
-/** Deletes the messages, and for `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
+/** Deletes the messages, and with `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
 export async function clearAgent(core: RuntimeCore, key: AgentKey, scope: "conversation" | "all"): Promise<void> {
   core.assertOpen();
-  // Checked in the record first: activating the agent would carry on its open turn, and a turn that a pause keeps from
+  // Checked in the record first: activating the agent would continue its open turn, and a turn that a pause prevents from
   // starting is only in the record.
   assertIdle(key, (await core.stores.readAgent(key))?.openTurnId);
   if (core.part.role !== "all")
@@ -191,8 +188,8 @@ function assertIdle({ agentId }: AgentKey, openTurnId: string | null | undefined
 }
 
 /**
- * Gives credentials to every turn of the agent's tree that asks for them. They stay in this process, so the
- * turn must be carried on here.
+ * Passes credentials to every turn of the agent's tree that requested them. They stay in this process, so the turn must continue
+ * here.
  */
 export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth): Promise<void> {
   const below = await requestsBelow(core.stores, core.tenant, agentId);
@@ -200,7 +197,7 @@ export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth
   const foreign = requests.find(({ actorId }) => actorId !== null && actorId !== auth.actorId);
   if (foreign) {
     throw new InvalidInputError(
-      `turn ${foreign.turnId} runs for "${foreign.actorId}"; credentials of "${auth.actorId}" are not its own`,
+      `turn ${foreign.turnId} belongs to actor "${foreign.actorId}"; credentials of "${auth.actorId}" were rejected`,
     );
   }
   for (const { requestId, turnId } of requests) {
@@ -209,7 +206,7 @@ export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth
   }
 }
 
-/** Creates a child for user code; the same key gives the same child. */
+/** Creates a child for user code; the same key returns the same child. */
 export async function createChild(
   core: RuntimeCore,
   parent: AgentRecord,

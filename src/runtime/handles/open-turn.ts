@@ -32,15 +32,15 @@ import type { ProcessIdentity, TurnCommand, TurnKey } from "../../stores/index.t
 export interface TurnAsked {
   readonly input: Content | null;
   readonly options?: TurnOptions | undefined;
-  /** Gives the agent's first turn instead, if it has one already. */
+  /** Returns the agent's first turn instead, if it already has one. */
   readonly isFirst?: boolean | undefined;
-  /** Messages of the conversation that are its input, if `input` is null. */
+  /** Messages of the conversation that are the turn's input, if `input` is null. */
   readonly inputMessageIds?: readonly string[] | undefined;
 }
 
 /** A turn that was accepted. */
 export interface OpenedTurn extends AcceptedTurn {
-  /** The stored record, if the agent does not live here. */
+  /** The stored record, if this process does not run the agent. */
   readonly record?: AgentRecord | undefined;
 }
 
@@ -48,7 +48,7 @@ export interface OpenedTurn extends AcceptedTurn {
 interface LocalDependencies {
   readonly key: AgentKey;
   readonly live: Activation | undefined;
-  /** Where it stands, if this process has its lease. */
+  /** Its status, if this process holds its lease. */
   readonly standing: AgentStatusView | undefined;
   readonly runsHere: boolean;
   own(): Promise<Activation | undefined>;
@@ -63,7 +63,7 @@ export interface OpeningDependencies {
 }
 
 /**
- * Opens a turn, or gives the one of its key; all input is checked before anything is stored. Rejects with
+ * Opens a turn, or returns the existing turn of its key; all input is validated before anything is stored. Rejects with
  * `InvalidInputError`, `AgentBusyError`, `AgentNotStartedError`, `TurnConflictError` and `NotFoundError`.
  */
 export async function openTurn(dependencies: OpeningDependencies, asked: TurnAsked): Promise<OpenedTurn> {
@@ -121,7 +121,7 @@ async function accept(
     heard?.letGo();
     return { turnId, isReplayed: true };
   }
-  // A process that runs no turns has no use for credentials.
+  // A process that runs no turns does not need credentials.
   if (auth && local.runsHere) core.auth.keep(turnId, auth);
   if (heard) await abortWithSignal(core, turnId, heard);
   const owner = local.live ?? (await local.own());
@@ -143,13 +143,13 @@ function refusalOf(dependencies: OpeningDependencies, { budget }: TurnOptions): 
     if (budget !== undefined) limitsOf(budget, core.clock.now());
     return undefined;
   } catch (error) {
-    // Its deadline has passed.
+    // The budget's deadline has passed.
     if (error instanceof InvalidInputError) return error;
     throw error;
   }
 }
 
-/** `asked`: everything that makes the turn what it is. When and how to open it does not count. */
+/** `asked`: everything that identifies the turn. Options about when and how to open it are excluded. */
 function turnKeyOf(text: string, asked: Pick<TurnCommand, "input" | "actorId" | "limits" | "clientTools">): TurnKey {
   return { text, hash: createHash("sha256").update(stableStringify(asked)).digest("hex") };
 }
@@ -161,12 +161,12 @@ function otherMeaning(
 ): TurnConflictError {
   if (requestId !== undefined) {
     return new TurnConflictError(
-      `request "${requestId}" was decided with the key "${key}" during turn ${turnId}; take another key for a turn`,
+      `request "${requestId}" was decided with the key "${key}" during turn ${turnId}; use another key for a turn`,
       { details: { agentId, key, turnId, requestId } },
     );
   }
   return new TurnConflictError(
-    `agent "${agentId}" has turn ${turnId} under the key "${key}", and it was asked for with another input, actor, budget or client tools; take another key for another turn`,
+    `agent "${agentId}" has turn ${turnId} with the key "${key}", but with another input, actor, budget or client tools; use another key`,
     { details: { agentId, key, turnId } },
   );
 }
@@ -176,8 +176,8 @@ function isUnfinished({ openTurnId, queuedTurnIds }: AgentRecord, turnId: string
 }
 
 /**
- * Throws `PolicyRefusedError` for an agent that takes no tools of its callers, `InvalidInputError` for the name of one of
- * its own tools, `NotFoundError` if this process does not know its definition.
+ * Throws `PolicyRefusedError` for an agent that does not allow client tools, `InvalidInputError` for the name of one of its own
+ * tools, `NotFoundError` if this process does not know its definition.
  */
 function assertTakesTools({ core, local, record }: OpeningDependencies, tools: readonly ModelTool[]): void {
   const { agentId } = local.key;
@@ -185,21 +185,21 @@ function assertTakesTools({ core, local, record }: OpeningDependencies, tools: r
   const definition = core.definitions.get(name);
   const details = { agentId, definition: name };
   if (!definition) {
-    const what = `executeTurn({ clientTools }): this runtime was not given the definition "${name}" of agent "${agentId}"`;
-    throw new NotFoundError(`${what}, which says whether it takes tools of its callers`, { details });
+    const what = `executeTurn({ clientTools }): this runtime does not know the definition "${name}" of agent "${agentId}"`;
+    throw new NotFoundError(`${what}, which decides whether client tools are allowed`, { details });
   }
   if (!definition.clientTools) {
-    const way = "its definition must say clientTools: true";
-    throw new PolicyRefusedError(`agent "${agentId}" takes no tools of its callers: ${way}`, { details });
+    const way = "set clientTools: true in its definition";
+    throw new PolicyRefusedError(`agent "${agentId}" does not allow client tools: ${way}`, { details });
   }
   if (record.grantedTools !== null) {
-    const why = "its parent's policy says which tools it has";
-    throw new PolicyRefusedError(`agent "${agentId}" takes no tools of its callers: ${why}`, { details });
+    const why = "its parent's policy decides which tools it has";
+    throw new PolicyRefusedError(`agent "${agentId}" does not allow client tools: ${why}`, { details });
   }
   const own = tools.find((tool) => definition.tools.get(tool.name) !== undefined);
   if (!own) return;
   throw new InvalidInputError(
-    `executeTurn({ clientTools }): agent "${name}" has a tool "${own.name}" already; give yours another name`,
+    `executeTurn({ clientTools }): agent "${name}" already has a tool "${own.name}"; use another name`,
     { details: { ...details, tool: own.name } },
   );
 }
@@ -216,14 +216,14 @@ interface AbortableTurns {
   end(turnId: string): Promise<unknown>;
 }
 
-/** A caller's signal, as this process listens to it. */
+/** A caller's signal, as listened to by this process. */
 export interface HeardSignal {
   /** A signal of this process, aborted with the reason as text. */
   readonly signal: AbortSignal;
   readonly letGo: () => void;
 }
 
-/** Listens before the turn is accepted, so that an unusable signal is refused. Throws `InvalidInputError`. */
+/** Starts listening before the turn is accepted, so that an unusable signal is refused. Throws `InvalidInputError`. */
 export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): HeardSignal {
   const own = new AbortController();
   const abort = (): void => own.abort(wordsOfThrown(given.reason));
@@ -235,7 +235,7 @@ export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): 
     try {
       given.removeEventListener("abort", abort);
     } catch {
-      // The signal is the caller's, and is not needed any more.
+      // The signal belongs to the caller and is not needed any more.
     }
   };
   return { signal: own.signal, letGo };
@@ -253,7 +253,7 @@ export async function abortWithSignal(turns: AbortableTurns, turnId: string, hea
   turns.end(turnId).then(letGo, letGo);
 }
 
-/** Throws `InvalidInputError` for anything but an id of one of this agent's turns. */
+/** Throws `InvalidInputError` for anything but the id of one of this agent's turns. */
 export function assertTurnOf(agentId: string, turnId: unknown): asserts turnId is string {
   const form = `the turns of agent "${agentId}" are ${turnIdOf(agentId, 1)}, ${turnIdOf(agentId, 2)} and so on`;
   if (typeof turnId !== "string" || !isTurnId(turnId)) {
@@ -261,20 +261,20 @@ export function assertTurnOf(agentId: string, turnId: unknown): asserts turnId i
   }
   const owner = agentOfTurn(turnId);
   if (owner === agentId) return;
-  throw new InvalidInputError(`turn "${turnId}" is one of agent "${owner}", not of this one; ${form}`, {
+  throw new InvalidInputError(`turn "${turnId}" belongs to agent "${owner}", not to this agent; ${form}`, {
     details: { agentId, turnId },
   });
 }
 
-/** The id of a turn that was opened. Rejects with `NotFoundError` for a number that was never given. */
+/** The id of a turn that was opened. Rejects with `NotFoundError` for a number not used yet. */
 export async function givenTurn(core: RuntimeCore, agentId: string, turnId: string): Promise<string> {
   const record = await readRecord(core, agentId);
   if (!record) throw new NotFoundError(`there is no agent "${agentId}", and so no turn "${turnId}"`);
   const number = numberOfTurn(turnId);
-  if (number < (record.firstTurnNumber ?? 1)) throw unknown(turnId, "its numbers begin later");
+  if (number < (record.firstTurnNumber ?? 1)) throw unknown(turnId, "the agent's turn numbers begin later");
   if (number < record.nextTurnNumber || number < (await savedTurnNumber(core, agentId))) return turnId;
   const last = record.nextTurnNumber - 1;
-  throw unknown(turnId, last === 0 ? "the agent has had none yet" : `the last one is ${turnIdOf(agentId, last)}`);
+  throw unknown(turnId, last === 0 ? "the agent has had no turn yet" : `the last one is ${turnIdOf(agentId, last)}`);
 }
 
 async function readRecord(core: RuntimeCore, agentId: string) {
@@ -288,9 +288,7 @@ async function readRecord(core: RuntimeCore, agentId: string) {
   }
 }
 
-/**
- * For a tree held in memory: the saved record also counts turns that other processes have opened, which will reach it.
- */
+/** For a tree held in memory: the saved record also counts turns opened by other processes, which this tree will receive. */
 async function savedTurnNumber(core: RuntimeCore, agentId: string): Promise<number> {
   const key = core.keyOf(agentId);
   const saved = core.stores.isUnsaved(key) ? await core.stores.readSaved(key) : undefined;
@@ -301,7 +299,7 @@ function unknown(turnId: string, why: string): NotFoundError {
   return new NotFoundError(`there is no turn "${turnId}": ${why}`, { details: { turnId } });
 }
 
-/** Whether `turnIdOf` makes this id, because a turn has only one. */
+/** Whether `turnIdOf` returns this text for its agent and number, because a turn has only one id. */
 function isTurnId(turnId: string): boolean {
   const number = numberOfTurn(turnId);
   return Number.isSafeInteger(number) && number >= 1 && turnIdOf(agentOfTurn(turnId), number) === turnId;

@@ -23,7 +23,7 @@ import {
 import type { Stores } from "../../stores/index.ts";
 import type { GetMessagesOptions } from "../api/agent-types.ts";
 
-/** The committed entries of one turn in order, by default of the newest. */
+/** The committed entries of one turn in order, by default of the newest turn. */
 async function readEntries(stores: Stores, key: AgentKey, turnId?: string): Promise<readonly Entry[]> {
   const rows = await stores.readJournal(key, 1);
   return entriesOfTurn(
@@ -32,7 +32,7 @@ async function readEntries(stores: Stores, key: AgentKey, turnId?: string): Prom
   );
 }
 
-/** Trace of one turn, by default the last. */
+/** Trace of one turn, by default of the last one. */
 export async function readTrace(stores: Stores, key: AgentKey, turnId?: string): Promise<TraceEntry[]> {
   const entries = await readEntries(stores, key, turnId);
   const messages = new Map((await stores.messages(key)).map((message) => [message.id, message]));
@@ -56,7 +56,7 @@ export async function readAgentState(
   return agentStateOf(record, turn?.execution ?? null, messages, settings, waits);
 }
 
-/** Whether a call is queued for a free place, by the entries. */
+/** Whether a call waits for a free slot, according to the entries. */
 function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDefinition | undefined) {
   const names = new Map(openCallsOf(turn).map(({ callId, name }) => [callId, name]));
   return (callId: string): boolean => {

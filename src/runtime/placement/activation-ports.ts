@@ -19,24 +19,24 @@ import type { SpawnTrees } from "../follow/spawn-trees.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import type { ChildResults } from "./inbox.ts";
 
-/** The process, as `LiveAgents` uses it. */
+/** The process, as used by `LiveAgents`. */
 export interface LiveAgentsOptions {
   readonly stores: RuntimeStores;
   readonly part: Part;
   readonly tenant: string;
-  /** Its `elapsed()` is the stores' steady time: monotonic, and the same for all processes (`StoreClock`). */
+  /** Its `elapsed()` is the stores' monotonic time, the same for all processes (`StoreClock`). */
   readonly clock: Clock;
   readonly prices: PriceBook;
   readonly random: () => number;
   /** Aborted when the runtime closes. */
   readonly closed: AbortSignal;
   readonly leaseMs: number;
-  /** Resolves when other processes take this one for alive, so that they do not take what it activates. */
+  /** Resolves when other processes consider this one alive, so that they do not take over the agents that it activates. */
   readonly present: () => Promise<void>;
   readonly process: ProcessIdentity;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly bus: EventBus;
-  /** Shows live parts, which are not stored. */
+  /** Sends live parts, which are not stored. */
   readonly broadcast: LiveBroadcast;
   readonly trees: SpawnTrees;
   readonly auth: TurnAuth;
@@ -44,27 +44,27 @@ export interface LiveAgentsOptions {
   readonly failures: TurnFailures;
   readonly inspections: Inspections;
   readonly restoreAfterCommit: boolean;
-  /** Whether `mayDecide` is set; each request notes it. */
+  /** Whether `mayDecide` is set; each request records it. */
   readonly guardsRequests: boolean;
   /** Called with the timers that a commit has set. */
   onTimers(timers: readonly Timer[]): void;
   onCommitted(activation: Activation, outcome: Committed): void;
-  /** Called with the accounts that the commit changed, if they are known. */
+  /** Called with the accounts that the commit changed, if known. */
   onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void;
   onRest(activation: Activation): void;
   onResumed(activation: Activation): void;
   /** Called when the stores temporarily refuse an agent's batch. */
   onRefused(activation: Activation, error: StoreUnavailableError): void;
   /**
-   * Called when an agent cannot be carried on here, because its batch can never be stored or its stored records cannot
-   * be read.
+   * Called if an agent cannot continue in this process, because its batch can never be stored or its stored records are
+   * unreadable.
    */
   onFailed(agentId: string, cause: unknown): void;
 }
 
 type OwnersPorts = "committer" | "inFlight" | "notify" | "onCommitted" | "onLost" | "onEffectOver";
 
-/** The owner of the activations, as they use it. */
+/** The owner of the activations, as used by them. */
 interface Owner extends Pick<ActivationPorts<Activation>, OwnersPorts> {
   readonly children: ChildResults;
   readonly succession: Succession;
@@ -106,10 +106,9 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
 }
 
 /**
- * Records which activation of an agent replaced which in this process, so that code of an earlier one continues with
- * the last.
+ * Records which activation of an agent replaced which in this process, so that code of an earlier one continues with the newest.
  *
- * Invariant: an activation whose lease was given back has no successor, so leftover code of it activates nothing.
+ * Invariant: an activation whose lease was released has no successor, so leftover code of it activates nothing.
  */
 export class Succession {
   readonly #next = new WeakMap<Activation, Activation | "released">();
@@ -138,8 +137,7 @@ export class Succession {
 }
 
 /**
- * Rethrows as `LeaseLostError` when another process has the agent or the stores have lost it, for code of an earlier
- * activation.
+ * Rethrows as `LeaseLostError` if another process owns the agent or the stores have lost it, for code of an earlier activation.
  */
 export function lostToOthers(error: unknown): never {
   if (!(error instanceof AlreadyOwnedError || error instanceof NotFoundError)) throw error;

@@ -24,28 +24,28 @@ export interface HandoverOptions {
 
 interface LeaveOptions {
   readonly as?: ReleaseOptions["as"];
-  /** Its last steps could not be stored in time. */
+  /** Whether its last steps could not be stored in time. */
   readonly isLate?: boolean;
-  /** Its turn stays open, and only `start()` activates it here again. */
+  /** Whether its turn stays open and only `start()` activates it again in this process. */
   readonly isShutDown?: boolean;
 }
 
 /**
- * Gives leases back: commits open entries, releases the lease and stops the actors.
- * Owns: which agents could not be given back properly. Does not own: when an agent leaves.
+ * Releases agents: commits open entries, releases the lease and stops the actors. Owns: which agents could not be released
+ * properly. Does not own: when an agent leaves.
  *
  * Invariants
  * 1. An activation has one release at a time; further requests wait for its outcome.
- * 2. An activation whose lease was given back is stopped in the same step, and its calls in flight are aborted.
- * 3. A lease is given back under the epoch that it was taken with, so the lease of a later owner is not touched. An
- *    agent that is shut down gives it back with its last batch, when nothing of it runs any more.
- * 4. A lease that nothing here uses is offered until the stores answer: as long as this process lives, no other gets it.
+ * 2. An activation whose lease was released is stopped in the same step, and its calls in flight are aborted.
+ * 3. A lease is released under the epoch that it was acquired with, so a later owner's lease is not affected. An agent that is
+ *    shut down releases it with its last batch, when none of its work runs any more.
+ * 4. An unused lease is offered to the stores until they answer: while this process lives, no other process can get it.
  */
 export class Handover {
   readonly #options: HandoverOptions;
-  /** Agents that were stopped here, but are not known to be given back or have lost their last steps. */
+  /** Agents that were stopped in this process, but may not have been released or have lost their last steps. */
   readonly #leftBehind = new Map<string, LeftBehind>();
-  /** Resolve between two steps, for handovers that wait for that. */
+  /** Promises that resolve between two steps, for waiting handovers. */
   readonly #safePoints = new WeakMap<Activation, PromiseWithResolvers<void>>();
   /** Leases that are offered until the stores answer. */
   readonly #offerings = new Set<Promise<void>>();
@@ -54,18 +54,18 @@ export class Handover {
     this.#options = options;
   }
 
-  /** Agents that could not be left properly so far. */
+  /** Agents that could not be released properly so far. */
   get leftBehind(): LeftBehind[] {
     return [...this.#leftBehind.values()];
   }
 
-  /** Waits until all appended entries are committed; false when the lease was lost meanwhile. */
+  /** Waits until all appended entries are committed; returns false if the lease was lost meanwhile. */
   async settle(activation: Activation): Promise<boolean> {
     while (!activation.isLost && !activation.writer.isSettled) await this.#options.committer.drained();
     return !activation.isLost;
   }
 
-  /** Offers the lease back. Returns false if the inbox has a new item or a turn is open; then the agent stays. */
+  /** Offers the lease to the stores. Returns false if the inbox has a new item or a turn is open; the agent then stays. */
   async release(activation: Activation, as: "rest" | "parked" = "rest"): Promise<boolean> {
     for (;;) {
       if (!(await this.settle(activation))) return true;
@@ -92,7 +92,7 @@ export class Handover {
     }
   }
 
-  /** Gives the agent up with its work unfinished; items in its inbox wait for the next owner. */
+  /** Gives up the agent with its work unfinished; items in its inbox wait for the next owner. */
   async leave(activation: Activation, { isShutDown = false, ...how }: LeaveOptions = {}): Promise<void> {
     const { placements } = this.#options;
     const { promise: over, resolve } = Promise.withResolvers<void>();
@@ -107,8 +107,8 @@ export class Handover {
   }
 
   /**
-   * Starts nothing new, lets running work end, and gives the agent up between two steps. When `cut` is aborted it does
-   * so at once: a model call in flight is dropped, and repeated by the next owner. Returns whether it was cut.
+   * Starts nothing new, lets running work end, and gives up the agent between two steps. When `cut` is aborted it gives up the
+   * agent immediately: a model call in flight is dropped, and repeated by the next owner. Returns whether it was cut.
    */
   async leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> {
     const safePoint = this.#safePoints.get(activation) ?? Promise.withResolvers<void>();
@@ -148,7 +148,7 @@ export class Handover {
   }
 
   /**
-   * Stops all agents here at once, then gives them back. `isLate`: their last steps could not be stored in time.
+   * Stops all agents of this process immediately, then releases them. `isLate`: their last steps could not be stored in time.
    * Failures are in `leftBehind`.
    */
   async leaveAll(isLate: boolean): Promise<void> {
@@ -161,7 +161,7 @@ export class Handover {
     for (const { key } of kept) placements.send(key.agentId, { type: "lost" });
   }
 
-  /** Gives back the lease of a passive agent. Rejects as `leave` does; it is offered again then. */
+  /** Releases the lease of a passive agent. Rejects like `leave`; the lease is then offered again. */
   async leavePassive(kept: KeptLease): Promise<void> {
     const lease = leaseToGive(kept);
     await this.#giveBack(lease, { as: lease.openTurnId === null ? "rest" : "parked" });
@@ -172,7 +172,7 @@ export class Handover {
     while (this.#offerings.size > 0) await Promise.allSettled(this.#offerings);
   }
 
-  /** Gives back a lease that nothing here uses. Resolves while the stores do not answer: it is offered again then. */
+  /** Releases an unused lease. Also resolves while the stores do not answer: it is then offered again. */
   async giveUp(key: AgentKey, epoch: number): Promise<void> {
     try {
       await this.#offer(key, epoch);
@@ -181,21 +181,21 @@ export class Handover {
     }
   }
 
-  /** As "leaving", so that items in its inbox do not matter: a process that can run the agent takes them. */
+  /** Released as "leaving", so that items in its inbox do not matter: a process that can run the agent takes them. */
   async #offer(key: AgentKey, epoch: number, as: ReleaseOptions["as"] = "leaving"): Promise<boolean> {
     const { stores, clock } = this.#options;
     return await stores.release(key, epoch, { as, steady: clock.elapsed() });
   }
 
-  /** Throws an error that is not of stores which do not answer. */
+  /** Rethrows any error except that the stores do not answer. */
   #offerAgain(key: AgentKey, epoch: number, error: unknown): void {
     const { notify, watch } = this.#options;
     if (!(error instanceof TroupeError && error.retryable)) throw error;
     const { agentId } = key;
-    const work = watch(agentId, "be given back", async () => {
+    const work = watch(agentId, "be released", async () => {
       const isTaken = await this.#offer(key, epoch);
       this.#leftBehind.delete(agentId);
-      // Processes that posted meanwhile have relied on this process, which had the lease.
+      // Processes that posted meanwhile have relied on this process, which held the lease.
       if (isTaken) notify([agentId]);
     });
     const over = work.finally(() => this.#offerings.delete(over));
@@ -209,23 +209,23 @@ export class Handover {
     const { key, epoch, openTurnId: turnId, writer } = lease;
     const { agentId } = key;
     const note = (reason: string): unknown => this.#leftBehind.set(agentId, { agentId, turnId, reason });
-    note("it could not be given back in time; another process may activate it when this process' lease has ended");
+    note("it could not be released in time; another process may activate it when this process's lease has ended");
     try {
       const isTaken = writer.hasLeft || (await this.#offer(key, epoch, as));
       // It has items, which its next owner takes.
       if (!isTaken && as !== "leaving") await this.#offer(key, epoch);
-      if (isLate && !writer.isSettled) note("what it did last could not be stored; its next owner does that again");
+      if (isLate && !writer.isSettled) note("its last steps could not be stored; its next owner repeats them");
       else this.#leftBehind.delete(agentId);
     } catch (error) {
       note(
-        `it could not be given back (${String(error)}); another process may activate it when this process' lease has ended`,
+        `it could not be released (${String(error)}); another process may activate it when this process's lease has ended`,
       );
       if (!this.#options.placements.isClosing) this.#offerAgain(key, epoch, error);
       throw error;
     }
   }
 
-  /** Waits while the lease of this activation is being given back. */
+  /** Waits while the lease of this activation is being released. */
   async #decided(activation: Activation): Promise<void> {
     const { placements } = this.#options;
     for (let over = placements.overOf(activation); over; over = placements.overOf(activation)) await over;
@@ -239,7 +239,7 @@ export class Handover {
   }
 }
 
-/** What there is to know of an agent whose lease is given back. */
+/** The data about an agent whose lease is released. */
 interface LeaseToGive extends Pick<Activation, "key" | "epoch" | "openTurnId"> {
   readonly writer: { readonly isSettled: boolean; readonly hasLeft: boolean };
 }
@@ -248,13 +248,13 @@ function leaseToGive({ key, epoch, standing }: KeptLease): LeaseToGive {
   return { key, epoch, openTurnId: standing.now?.openTurnId ?? null, writer: { isSettled: true, hasLeft: false } };
 }
 
-/** Whether every running effect is held back, or waits for something that is not lost. */
+/** Whether every running effect is held back, or waits for an event that the next owner can wait for too. */
 function isBetweenSteps(activation: Activation): boolean {
   const { writer, effects, gate } = activation;
   return writer.isSettled && effects.every(({ callId }) => gate.isHolding(callId) || onlyWaits(activation, callId));
 }
 
-/** Whether the effect waits for its next attempt or, for a subagent's call, for a free place. */
+/** Whether the effect waits for its next attempt or, for a subagent's call, for a free slot. */
 function onlyWaits(activation: Activation, callId: string | null): boolean {
   const { openTurnId, clock, definition } = activation;
   if (openTurnId === null) return false;

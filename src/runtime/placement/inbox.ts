@@ -11,9 +11,9 @@ import type { Placements } from "./placements.ts";
  * Does not own: the inboxes, when they are drained, or the handling of an item.
  *
  * Invariants
- * 1. An item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
- * 2. An inbox is read once at a time: callers that ask meanwhile share the next reading, so that a thousand
- *    posts at one moment are read twice.
+ * 1. An item is taken at most once per activation; it leaves the inbox with the commit that contains its entry.
+ * 2. An inbox is read once at a time: concurrent callers share the next read, so that a thousand posts at one moment cause two
+ *    reads.
  */
 export class Inbox {
   readonly #stores: Pick<Stores, "inbox">;
@@ -35,7 +35,7 @@ export class Inbox {
   }
 
   #start(activation: Activation): Promise<number> {
-    // What is found belongs to others than those who have it looked for.
+    // Items belong to other callers than the one that started the read.
     const end = processContext.run(() => this.#drain(activation));
     const running: Running = { end, next: undefined };
     this.#running.set(activation, running);
@@ -69,7 +69,7 @@ export class Inbox {
     return taken;
   }
 
-  /** Takes one item that was not looked for; false if it cannot be taken yet: then it is found at the next look. */
+  /** Takes one item without reading the inbox; returns false if it cannot be taken yet: the next read then finds it. */
   take(activation: Activation, item: InboxItem): boolean {
     if (this.#take(activation, item)) return true;
     const { untaken } = activation;
@@ -78,12 +78,13 @@ export class Inbox {
     return false;
   }
 
-  /** False if it was taken already, cannot be taken yet, or the agent is not here any more. */
+  /** Returns false if the item was already taken, cannot be taken yet, or the agent has left this process. */
   #take(activation: Activation, item: InboxItem): boolean {
     const { taken } = activation;
     if (!this.#placements.isHere(activation) || activation.isLost) return false;
     if (taken.has(item.key)) {
-      // A caller that aborts a turn that is ending already posts the same item again, perhaps after the first has left the inbox.
+      // A caller that aborts a turn which is already ending posts the same item again, perhaps after the first has left the
+      // inbox.
       if (item.kind === "abort") activation.writer.acknowledge(item.key);
       return false;
     }
@@ -104,10 +105,10 @@ export class Inbox {
   }
 }
 
-/** A drain that is under way. */
+/** A drain in progress. */
 interface Running {
   readonly end: Promise<number>;
-  /** The drain after it, if a caller has requested one. */
+  /** The next drain, if a caller has requested one. */
   next: Promise<number> | undefined;
 }
 

@@ -26,32 +26,32 @@ import { PAUSES, type Watch, WatchedWork } from "./watched-work.ts";
 
 /**
  * The agents of this process: activates them, drains their inboxes, passivates them and hands them over.
- * Owns: the record of where each agent is (`Placements`), and their calls in flight. Does not own: the renewal of
- * leases (one heartbeat for the process), timers, handles.
+ * Owns: the placement of each agent (`Placements`), and their calls in flight. Does not own: the renewal of leases (one heartbeat
+ * for the process), timers, handles.
  *
  * Invariants
  * 1. Every activation has a lease under a new epoch. When a shared attempt finds no agent, each caller that joined it
  *    tries again, because the agent may have been created since the attempt started.
- * 2. Every post is seen: by the activation here, by one that is made for it, or by the process that has the agent or is
- *    woken. Stores that do not answer are asked until they do, since a post is reported only once.
- * 3. No process is woken for an agent that another process has: that one learns of the post, or finds it before it
- *    gives the agent back. If it dies before, the reconciler finds the agent.
- * 4. Agents leave memory by passivation alone (`Passivation`), or because a handle or the process gives them up.
- * 5. Nothing below an agent that was shut down here begins anything here until that agent is started again, unless a handle
- *    starts it.
+ * 2. Every post is handled: by the current activation, by one created for it, or by the process that owns the agent or is woken.
+ *    Reads are retried until the stores answer, since a post is reported only once.
+ * 3. No process is woken for an agent that another process owns: the owner is notified of the post, or finds it before it
+ *    releases the agent. If the owner dies first, the reconciler finds the agent.
+ * 4. Agents leave memory only by passivation (`Passivation`), or because a handle or the process gives them up.
+ * 5. No agent below one that was shut down starts work in this process until that agent is started again, unless a handle starts
+ *    it.
  */
 export class LiveAgents {
   readonly #options: LiveAgentsOptions;
   readonly #committer: Committer;
   readonly #inFlight = new CallsInFlight();
   readonly #placements = new Placements<Activation>();
-  /** Agents whose posts could not be read because the stores do not answer; they are asked again after a pause. */
+  /** Agents whose posts could not be read because the stores do not answer; the read is retried after a pause. */
   readonly #retrying = new Set<string>();
   readonly #succession = new Succession();
-  /** Agents that were shut down here with others below them, and not started since. */
+  /** Agents that were shut down in this process with others below them, and not started since. */
   readonly #shutDown = new Set<string>();
   readonly #work: WatchedWork;
-  /** Does work for an agent that nothing awaits, and reports its failure. */
+  /** Runs work for an agent that is not awaited, and reports its failure. */
   readonly watch: Watch;
   readonly inbox: Inbox;
   readonly #handover: Handover;
@@ -86,7 +86,7 @@ export class LiveAgents {
     });
   }
 
-  /** Whether the process is leaving: it activates nothing new, and agents here continue until they rest. */
+  /** Whether the process is leaving: it activates nothing new, and its agents continue until they rest. */
   get isLeaving(): boolean {
     return this.#placements.isLeaving;
   }
@@ -100,7 +100,7 @@ export class LiveAgents {
     return this.#placements.isClosing;
   }
 
-  /** Agents that could not be left properly so far. */
+  /** Agents that could not be released properly so far. */
   get leftBehind() {
     return this.#handover.leftBehind;
   }
@@ -109,7 +109,7 @@ export class LiveAgents {
     return this.#placements.get(agentId);
   }
 
-  /** Whether an agent here would be taken over by another process if this one seemed dead. */
+  /** Whether another process would take over an agent of this process if this process seemed dead. */
   get isAtWork(): boolean {
     return this.#placements.isAtWork;
   }
@@ -123,20 +123,20 @@ export class LiveAgents {
     return this.#placements.isShutDown(agentId) || (isUnclaimed && this.#isBelowShutDown(agentId));
   }
 
-  /** Whether an agent above this one was shut down here. */
+  /** Whether an agent above this one was shut down in this process. */
   #isBelowShutDown(agentId: string): boolean {
     if (this.#shutDown.size === 0) return false;
     for (const one of this.#options.trees.ancestorsOf(agentId)) if (this.#shutDown.has(one)) return true;
     return false;
   }
 
-  /** Keeps the agent, and all below it, from beginning anything more, if it is here. */
+  /** Prevents the agent and all agents below it from starting further work, as far as this process runs them. */
   shut(key: AgentKey): void {
     const { agentId } = key;
     const standing = this.standing(key);
     if (!standing) return;
     const below = this.#options.trees.below(agentId);
-    // A turn may be spawning at this moment, and children that another process has spawned may not be here yet.
+    // A turn may be spawning now, and children spawned by another process may not be known here yet.
     const hasBackground = (this.#placements.get(agentId)?.backgroundChildren.length ?? 0) > 0;
     if (below.length > 0 || hasBackground || standing.now?.openTurnId !== null) this.#shutDown.add(agentId);
     for (const one of [agentId, ...below]) this.#placements.get(one)?.gate.shut();
@@ -156,22 +156,22 @@ export class LiveAgents {
     }
   }
 
-  /** For a handle's `start()`: what was shut down with the agent may go on. Returns these agents. */
+  /** For a handle's `start()`: agents that were shut down with the agent may continue. Returns these agents. */
   reopen({ agentId }: AgentKey): readonly string[] {
     return this.#shutDown.delete(agentId) ? this.#options.trees.below(agentId) : [];
   }
 
-  /** Whether another process may activate the agent, and so must be notified of posts. */
+  /** Whether another process may activate the agent, and must therefore be notified of posts. */
   isOthers(key: AgentKey): boolean {
     return this.#options.part.isDistributed && !this.#options.stores.isUnsaved(key);
   }
 
-  /** Where the agent stands, if this process has its lease. */
+  /** The agent's status, if this process holds its lease. */
   standing({ agentId }: AgentKey): AgentStatusView | undefined {
     return this.#placements.get(agentId)?.standing ?? this.#placements.leaseOf(agentId)?.standing;
   }
 
-  /** The agent's activation, if it is here or being made; a passive agent is activated. */
+  /** The agent's current or starting activation; a passive agent is activated. */
   async present(key: AgentKey): Promise<Activation | undefined> {
     const present = await this.#placements.present(key.agentId);
     const isPassive = !present && this.#placements.leaseOf(key.agentId) !== undefined;
@@ -179,9 +179,9 @@ export class LiveAgents {
   }
 
   /**
-   * The agent's activation. If it is not here yet, takes the lease and recovers its state. Throws `LeaseLostError` once
-   * the process is leaving, `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another
-   * process has it.
+   * The agent's activation. If this process has none yet, acquires the lease and recovers the agent's state. Throws
+   * `LeaseLostError` once the process is leaving, `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while
+   * another process owns the agent.
    */
   async activate(key: AgentKey): Promise<Activation> {
     for (;;) {
@@ -201,7 +201,7 @@ export class LiveAgents {
     }
   }
 
-  /** Like `activate`, for a handle: the lease stays here when the agent is passivated. */
+  /** Like `activate`, for a handle: the lease stays in this process when the agent is passivated. */
   async own(key: AgentKey): Promise<Activation> {
     const activation = this.activate(key);
     this.#placements.send(key.agentId, { type: "handle.opened" });
@@ -209,7 +209,7 @@ export class LiveAgents {
     return await activation;
   }
 
-  /** Like `activate`, for a post; undefined while shut down. */
+  /** Like `activate`, for a post; `undefined` while the agent is shut down. */
   async activateUnlessShutDown(key: AgentKey): Promise<Activation | undefined> {
     return this.isShutDown(key) ? undefined : await this.activate(key);
   }
@@ -217,7 +217,7 @@ export class LiveAgents {
   #begin(key: AgentKey): Promise<Activation> {
     if (this.isClosing || this.isLeaving) throw new LeaseLostError("this runtime is shutting down");
     const kept = this.#placements.leaseOf(key.agentId);
-    // Others join the attempt, and it carries on what they have begun.
+    // Other callers join the attempt, and it continues what they have started, so it runs in no caller's context.
     const attempt = processContext.run(() => Promise.resolve().then(() => this.#arrive(key, kept)));
     this.#placements.send(key.agentId, { type: "activation.started" }, { attempt });
     return attempt;
@@ -252,7 +252,7 @@ export class LiveAgents {
     return activation;
   }
 
-  /** Gives back the lease of an agent below one that was shut down here, and throws `LeaseLostError`. */
+  /** Releases the lease of an agent below one that was shut down in this process, and throws `LeaseLostError`. */
   async #assertMayArrive({ key, record, epoch }: ActivationStart): Promise<void> {
     try {
       await this.#noteAncestors(record);
@@ -264,7 +264,7 @@ export class LiveAgents {
     }
   }
 
-  /** Only the records name the parents of agents that another process has spawned. */
+  /** Only the records contain the parents of agents spawned by another process. */
   async #noteAncestors(record: AgentRecord): Promise<void> {
     const { stores, trees } = this.#options;
     trees.note(record);
@@ -276,7 +276,7 @@ export class LiveAgents {
     }
   }
 
-  /** Activates children that lived in a dead process; only needed if no reconciler looks for them. */
+  /** Activates children that ran in a dead process; only needed if no reconciler searches for them. */
   #notifyChildren({ key, openChildIds, backgroundChildren }: Activation): void {
     if (!this.isOthers(key)) this.notify([...openChildIds, ...backgroundChildren.map(({ childId }) => childId)]);
   }
@@ -289,14 +289,14 @@ export class LiveAgents {
   }
 
   /**
-   * Handles posts to these agents: those that are here drain their inboxes, others are activated here or woken
-   * elsewhere.
+   * Handles posts to these agents: agents in this process drain their inboxes, others are activated here or woken in another
+   * process.
    */
   notify(agentIds: readonly string[]): void {
     const trace = activeTrace();
-    // The caller's trace goes on, its async context does not: what is posted may be others' work.
+    // Keeps the caller's trace but not its async context, because posted items may belong to other callers.
     const attend = (agentId: string): Promise<void> =>
-      withinTrace(trace, () => this.watch(agentId, "take what was posted to it", () => this.#attend(agentId)));
+      withinTrace(trace, () => this.watch(agentId, "take its inbox items", () => this.#attend(agentId)));
     for (const agentId of agentIds) {
       if (!this.#retrying.has(agentId)) void processContext.run(() => attend(agentId));
     }
@@ -307,11 +307,11 @@ export class LiveAgents {
     return this.#options.part.queues.wake(key, activeTrace());
   }
 
-  /** Activates the agent here; returns false if it is already here or another process has it. */
+  /** Activates the agent in this process; returns false if it is already active here or another process owns it. */
   async tryActivate(agentId: string): Promise<boolean> {
     const key = this.#keyOf(agentId);
     if (this.isShutDown(key)) return false;
-    // An attempt that was already running may have met an owner that has gone since.
+    // An attempt that was already running may have failed because of an owner that has left since.
     if ((await this.#placements.present(agentId)) || this.#placements.leaseOf(agentId)) return false;
     try {
       await this.#activateForPost(key);
@@ -323,9 +323,9 @@ export class LiveAgents {
   }
 
   /**
-   * Carries on an agent that the stores list as unattended, here or elsewhere; false if it is here, another process
-   * was faster, or the stores do not answer: the next look tries again. An agent that is passive here is forgotten
-   * first, because its lease was lost.
+   * Continues an agent that the stores list as unattended, in this or another process. Returns false if it is active here,
+   * another process was faster, or the stores do not answer; the next check then tries again. An agent that is passive here is
+   * dropped first, because its lease was lost.
    */
   async takeOver(key: AgentKey): Promise<boolean> {
     if (this.isClosing || this.isLeaving || this.isShutDown(key)) return false;
@@ -363,7 +363,7 @@ export class LiveAgents {
     if (live && !live.isLost) return;
     const kept = this.#placements.leaseOf(key.agentId);
     if (kept) {
-      // While the process is leaving, the agent is given back, and woken elsewhere.
+      // While this process is leaving, the agent is released and woken in another process.
       const isMoved = (await this.passivation.hasMore(kept)) && !this.isClosing && !this.isLeaving;
       return void (isMoved && (await this.activate(key)));
     }
@@ -407,7 +407,7 @@ export class LiveAgents {
     this.#look(activation);
   }
 
-  /** Before their first activation, which a shutdown of the spawning agent may forbid. */
+  /** Recorded before their first activation, which a shutdown of the spawning agent may forbid. */
   #noteSpawned({ key }: Activation, { entries }: Committed): void {
     for (const entry of entries) {
       if (entry.type !== "child.spawned") continue;
@@ -426,14 +426,14 @@ export class LiveAgents {
     activation.forgetTurn(ended.turnId);
     activation.hasEndedTurn = true;
     this.passivation.turnEnded(activation);
-    // The stores do not take a lease back while there is an item, which is taken then.
+    // The stores do not take a lease back while the inbox has an item, so the item is taken.
     if (!activation.mayHaveMore || this.passivation.givesBack(activation)) return;
-    void this.watch(activation.key.agentId, "take what was posted to it", () => this.drainInbox(activation));
+    void this.watch(activation.key.agentId, "take its inbox items", () => this.drainInbox(activation));
   }
 
   /**
-   * Discards an agent mid-turn and recovers it, after the effects of its commit have started: to test that no state lives outside
-   * its journal. A commit that is due leads here again.
+   * Discards an agent mid-turn and recovers it, after the effects of its commit have started: tests that no state exists outside
+   * its journal. A further commit calls this function again.
    */
   #restore(activation: Activation): void {
     const { key, writer, isLost, openTurnId } = activation;
@@ -444,12 +444,12 @@ export class LiveAgents {
     });
   }
 
-  /** For a handle: the agent may be passivated again, wherever it lives now. */
+  /** For a handle: the agent may be passivated again, whichever process runs it now. */
   disown({ agentId }: AgentKey): void {
     this.#placements.send(agentId, { type: "handle.closed" });
   }
 
-  /** For a handle: commits open entries, stops the actors, gives the lease back. The inbox waits for the next owner. */
+  /** For a handle: commits open entries, stops the actors, releases the lease. Inbox items wait for the next owner. */
   async leave(activation: Activation, { isShutDown }: { readonly isShutDown?: boolean } = {}): Promise<void> {
     const isHere = await this.#handover.settle(activation);
     this.disown(activation.key);
@@ -457,7 +457,7 @@ export class LiveAgents {
     await this.#handover.leave(activation, { isShutDown: isShutDown ?? activation.openTurnId !== null });
   }
 
-  /** Gives the agent up between two steps, or at once when `cut` is aborted. Returns whether it was cut. */
+  /** Gives up the agent between two steps, or immediately when `cut` is aborted. Returns whether it was cut. */
   async leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> {
     return await this.#handover.leaveAtSafePoint(activation, cut);
   }
@@ -467,7 +467,7 @@ export class LiveAgents {
     return this.#handover.offered();
   }
 
-  /** Stores open entries and gives the leases back, as far as time allows. */
+  /** Stores open entries and releases the leases, as far as time allows. */
   async close(time: LeavingTime): Promise<void> {
     this.#placements.isClosing = true;
     this.passivation.close();

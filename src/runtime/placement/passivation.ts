@@ -11,12 +11,12 @@ import type { Inbox } from "./inbox.ts";
 import type { KeptLease, Placements } from "./placements.ts";
 import type { Watch } from "./watched-work.ts";
 
-/** A turn with more entries than this takes long to recover, so its agent stays a while before it is passivated. */
+/** Recovering a turn with more entries than this takes long, so its agent stays a while before it is passivated. */
 const LONG_TURN = 500;
-/** The longest such stay, which is a millisecond for each entry. */
+/** Maximum such stay; it is a millisecond per entry. */
 const LONGEST_STAY_MS = 5_000;
 
-/** Idle agents are looked for four times in the time that they are kept, but not more often and not more rarely. */
+/** Idle agents are checked four times in the time that they are kept, within these bounds. */
 const SHORTEST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 1_000;
 
@@ -31,39 +31,40 @@ export interface PassivationOptions {
   readonly watch: Watch;
 }
 
-/** A lease that this process has, as its heartbeat looks at it. */
+/** A lease that this process holds, as used by its heartbeat. */
 export interface HeldLease {
   readonly key: AgentKey;
   readonly epoch: number;
-  /** Gives the agent up, because the lease was lost. */
+  /** Gives up the agent, because the lease was lost. */
   discard(why: LossReason): void;
 }
 
 /**
- * Takes agents out of memory that only a post can move: stops their actors and drops their conversations. A post, a
+ * Removes agents from memory that only a post can make continue: stops their actors and drops their conversations. A post, a
  * handle or a timer activates them again from the stores.
  *
- * | Which agent | Leaves | Its lease |
+ * | Agent | Removed | Its lease |
  * |---|---|---|
- * | a child whose turn has ended; one that no handle here holds and that has no open turn | at once | goes back |
- * | one whose turn waits, where other processes are told of posts and no handle here holds it | at once | goes back |
+ * | a child whose turn has ended; one without an open turn that no handle of this process holds | immediately | is released |
+ * | one whose turn waits, if other processes are notified of posts and no handle of this process holds it | immediately | is
+ * released |
  * | every other one | `idle.keptMs` after its last work, or when there are more than `idle.agents` | stays here |
  *
- * A root that ends a turn in a job is kept for `idle.keptMs` in the job's place, because its next turn often comes soon.
- * A tree that is only in the memory of this process keeps its root.
+ * A root agent that ends a turn in a job keeps its job slot for `idle.keptMs`, because its next turn often comes soon. A tree
+ * that is only in the memory of this process keeps its root.
  *
  * Invariants
- * 1. An agent is passivated only if no effect of its state is running, no entry waits for its commit, nothing is
- *    delivered to it, and its inbox is not being read and has no item that can be taken.
- * 2. Waiters for an agent's rest are answered when it rests or is gone, whichever comes first.
- * 3. Roots are kept in their jobs' places only while a quarter of the places is free. When agents come that need these,
- *    those that were kept first leave, so that no other agent waits for a place. One whose lease another process asks
- *    for (`lease.wanted`) leaves at once.
- * 4. Nothing ticks while no agent is live. The timer does not keep the process alive; a turn that waits here does.
+ * 1. An agent is passivated only if no effect of its state is running, no entry waits for its commit, no delivery to it is in
+ *    progress, and its inbox is not being read and has no item that can be taken.
+ * 2. Waiters for an agent's rest are answered when it rests or has left, whichever happens first.
+ * 3. Root agents keep their job slots only while a quarter of the slots is free. When other agents need slots, the roots kept
+ *    first leave, so that no agent waits for a slot. An agent whose lease another process requests (`lease.wanted`) leaves
+ *    immediately.
+ * 4. No timer runs while no agent is live. The timer does not keep the process alive; a turn that waits in this process does.
  */
 export class Passivation {
   readonly #options: PassivationOptions;
-  /** Roots that are kept between two turns in a job's place; the one that ended a turn last is the last. */
+  /** Root agents that keep a job slot between two turns; the one that ended its turn last comes last. */
   readonly #kept = new Set<Activation>();
   #parkedCount = 0;
   #cancel: (() => void) | undefined;
@@ -73,25 +74,25 @@ export class Passivation {
     this.#options = options;
   }
 
-  /** Turns that were passivated while they waited, and whose lease went back. */
+  /** Number of turns that were passivated while they waited, with their lease released. */
   get parkedCount(): number {
     return this.#parkedCount;
   }
 
-  /** Whether a handle here holds the agent, or it is only in the memory of this process. */
+  /** Whether a handle of this process holds the agent, or the agent is only in the memory of this process. */
   isPinned(key: AgentKey): boolean {
     const { placements, stores } = this.#options;
     return placements.isHeld(key.agentId) || stores.isUnsaved(key);
   }
 
-  /** Whether the agent leaves without delay once it rests, and its lease goes back. */
+  /** Whether the agent leaves and its lease is released as soon as it rests. */
   givesBack(activation: Activation): boolean {
     const { key, openTurnId } = activation;
     if (isDone(activation)) return true;
     return (openTurnId === null || this.#options.part.isDistributed) && !this.isPinned(key);
   }
 
-  /** Resolves when the agent rests, or is not here any more. */
+  /** Resolves when the agent rests, or has left this process. */
   async rest(activation: Activation): Promise<Rest> {
     const { placements } = this.#options;
     const { agentId } = activation.key;
@@ -101,7 +102,7 @@ export class Passivation {
     return await rest;
   }
 
-  /** Must be called after each commit, at the end of each effect, and when its inbox was read. */
+  /** Must be called after each commit, at the end of each effect, and when the agent's inbox was read. */
   look(activation: Activation): void {
     if (!this.givesBack(activation) || activation.drains > 0 || !isSettled(activation)) return;
     const isIdle = activation.effects.length === 0;
@@ -119,7 +120,7 @@ export class Passivation {
     }
   }
 
-  /** Must be called when a turn has ended here, before `look` is called for its commit. */
+  /** Must be called when a turn has ended in this process, before `look` is called for its commit. */
   turnEnded(activation: Activation): void {
     const { placements, clock, part } = this.#options;
     const { key, identity } = activation;
@@ -134,7 +135,7 @@ export class Passivation {
     return placements.waiters > 0.75 * part.agents;
   }
 
-  /** Lets go of the one whose last turn ended first, if it has no other by now. */
+  /** Lets the agent leave whose last turn ended first, unless it has started another turn. */
   #letGoOfOne(): void {
     const { placements } = this.#options;
     for (const activation of this.#kept) {
@@ -145,7 +146,7 @@ export class Passivation {
     }
   }
 
-  /** Keeps the agent here while something is delivered to it. */
+  /** Keeps the agent in this process while a delivery to it is in progress. */
   async during<T>({ agentId }: AgentKey, work: () => Promise<T>): Promise<T> {
     const { placements } = this.#options;
     placements.send(agentId, { type: "delivery.started" });
@@ -166,16 +167,16 @@ export class Passivation {
     const { length } = activation.turnEntries;
     if (length > LONG_TURN) await clock.sleep(Math.min(length, LONGEST_STAY_MS));
     let isOver = false;
-    await watch(agentId, "be given back", async () => {
+    await watch(agentId, "be released", async () => {
       await this.#leave(activation);
       isOver = true;
     });
     placements.report(activation, { type: "passivation.ended" });
-    // It may have settled in the moment since it was found busy; where the stores have failed, the next commit looks.
+    // It may have settled just after it was found busy; if the stores have failed, the next commit checks again.
     if (isOver) this.look(activation);
   }
 
-  /** Gives the agent back, unless it has got something to do meanwhile. */
+  /** Releases the agent, unless new work has arrived meanwhile. */
   async #leave(activation: Activation): Promise<void> {
     const { placements, inbox, handover } = this.#options;
     const { key } = activation;
@@ -189,8 +190,8 @@ export class Passivation {
       }
       if (activation.isLost || (await inbox.drain(activation)) > 0) continue;
       if (!isSettled(activation) || activation.effects.length > 0) return;
-      // Its inbox has only items that it cannot take, such as a turn that a pause holds. The end of the pause may
-      // just be posted.
+      // Its inbox has only items that it cannot take, such as a turn that a pause holds. The end of the pause may just have been
+      // posted.
       if (await handover.release(activation, "parked")) return;
       if (activation.isLost || (await inbox.drain(activation)) > 0) continue;
       return await handover.leave(activation);
@@ -216,28 +217,28 @@ export class Passivation {
     this.#cancel = undefined;
   }
 
-  /** The leases that this process has: of live agents and of passive ones. */
+  /** The leases that this process holds: those of live and of passive agents. */
   leases(): HeldLease[] {
     const { placements } = this.#options;
     const passive = placements.leases().map(({ key, epoch }) => ({ key, epoch, discard: () => this.forget(key) }));
     return [...placements.all(), ...passive];
   }
 
-  /** The agents whose leases this process has. */
+  /** The agents whose leases this process holds. */
   keys(): AgentKey[] {
     const { placements } = this.#options;
     return [...placements.all(), ...placements.leases()].map(({ key }) => key);
   }
 
-  /** Whether a passive agent has got something since. */
+  /** Whether a passive agent has received an item since. */
   async hasMore({ key, untaken }: KeptLease): Promise<boolean> {
     const items = await this.#options.stores.inbox(key);
     return items.some((item) => !untaken.includes(item.key));
   }
 
   /**
-   * Gives back the leases of all passive agents. Returns the keys of those whose lease was given back; the handover
-   * names the others, and offers theirs again.
+   * Releases the leases of all passive agents. Returns the keys of those that were released; the handover lists the others and
+   * offers their leases again.
    */
   async leave(): Promise<AgentKey[]> {
     const left = this.#options.placements.leases().map(async ({ key }) => {
@@ -248,7 +249,7 @@ export class Passivation {
     return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
   }
 
-  /** Gives back the lease of a passive agent; false if it is not passive. */
+  /** Releases the lease of a passive agent; returns false if it is not passive. */
   async giveBack(key: AgentKey): Promise<boolean> {
     const { placements, handover } = this.#options;
     const lease = placements.leaseOf(key.agentId);
@@ -258,13 +259,13 @@ export class Passivation {
     return true;
   }
 
-  /** Forgets a passive agent, because its lease was lost. */
+  /** Drops a passive agent, because its lease was lost. */
   forget({ agentId }: AgentKey): void {
     const { placements } = this.#options;
     if (placements.leaseOf(agentId)) placements.send(agentId, { type: "lost" });
   }
 
-  /** Returns whether an agent is live still. */
+  /** Returns whether any agent is still live. */
   #sweep(): boolean {
     const { placements, stores, clock, part } = this.#options;
     const now = clock.elapsed();
@@ -292,7 +293,7 @@ export class Passivation {
     return activation.drains === 0 && isSettled(activation) && activation.effects.length === 0;
   }
 
-  /** Passivates an agent whose lease stays here; false if something is being delivered to it. */
+  /** Passivates an agent whose lease stays in this process; returns false if a delivery to it is in progress. */
   #passivateHere(activation: Activation): boolean {
     const { placements, bus } = this.#options;
     const { key, epoch, standing, lifecycle } = activation;
@@ -306,19 +307,19 @@ export class Passivation {
   }
 }
 
-/** Whether it is a child whose turn has ended. */
+/** Whether the agent is a child whose turn has ended. */
 function isDone({ identity, openTurnId, hasEndedTurn }: Activation): boolean {
   return identity.parentAgentId !== null && openTurnId === null && hasEndedTurn;
 }
 
-/** Whether no entry waits for a commit, so that everything that follows from them has started. */
+/** Whether no entry waits for a commit, so that all resulting work has started. */
 function isSettled(activation: Activation): boolean {
   return !activation.isLost && activation.writer.isSettled;
 }
 
 /**
- * Whether the agent's own code waits for children, which need a place to work in, so that it must not occupy one. The
- * agent stays in memory, because the stack of such code exists nowhere else.
+ * Whether the agent's own code waits for children. The children need a job slot to run in, so the waiting agent must not occupy
+ * one; it stays in memory, because the stack of such code cannot be stored.
  */
 function waitsForChildren({ openTurnId, openChildIds, effects }: Activation): boolean {
   return openTurnId !== null && openChildIds.length > 0 && effects.every(({ callId }) => callId !== null);
@@ -326,7 +327,7 @@ function waitsForChildren({ openTurnId, openChildIds, effects }: Activation): bo
 
 const nothing: readonly string[] = [];
 
-/** Whether nothing was done with the agent since the last look. */
+/** Whether the agent was not used since the last check. */
 function isUnused(activation: Activation, now: number): boolean {
   if (!activation.isUsed) return true;
   activation.isUsed = false;

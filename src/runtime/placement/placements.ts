@@ -5,7 +5,7 @@ import { type PlacementAction, type PlacementEvent, placementMachine, type Rest 
 import type { AgentKey } from "../../state/index.ts";
 import type { AgentStatusView } from "../agent/actor-tree.ts";
 
-/** What this process keeps of a passive agent: its lease, and what its handles show. */
+/** The data that this process keeps of a passive agent: its lease, and the status that its handles show. */
 export interface KeptLease {
   readonly key: AgentKey;
   readonly epoch: number;
@@ -18,23 +18,23 @@ export interface KeptLease {
 
 type State = SnapshotFrom<typeof placementMachine>;
 
-/** The state of one agent's machine, and what belongs to it. */
+/** The state of one agent's machine, and the values that belong to it. */
 interface Placed<Live> {
   readonly state: State;
-  /** While it is live or leaving. */
+  /** Set while the agent is live or leaving. */
   readonly activation: Live | undefined;
-  /** Of the activation that is being made, or is here; settles when it has drained its inbox for the first time. */
+  /** The current or starting activation; settles when it has drained its inbox for the first time. */
   readonly attempt: Promise<Live> | undefined;
-  /** While it is decided whether its lease stays here. */
+  /** Set while the stores decide whether the lease stays in this process. */
   readonly over: Promise<void> | undefined;
-  /** While it is passive, or is activated from there. */
+  /** Set while the agent is passive, or is being activated from that state. */
   readonly lease: KeptLease | undefined;
   readonly waiter: PromiseWithResolvers<Rest> | undefined;
 }
 
 type Parts<Live> = Partial<Pick<Placed<Live>, "activation" | "attempt" | "over" | "lease">>;
 
-/** Events that always change the state where they are expected. */
+/** Events that always change the state in which they are expected. */
 const commands: ReadonlySet<PlacementEvent["type"]> = new Set([
   "activation.started",
   "activation.succeeded",
@@ -50,8 +50,8 @@ interface Step {
 }
 
 /**
- * Steps the machines of all agents by one actor. An actor for each agent would take 4 KB of its memory, and the pure `transition()` makes
- * an actor for each event, which takes three times as long as the step.
+ * Runs the machines of all agents in one actor. An actor per agent would use 4 KB of memory each, and the pure `transition()`
+ * creates an actor per event, which takes three times as long as the step.
  */
 class PlacementSteps {
   #actions: PlacementAction[] = [];
@@ -62,9 +62,9 @@ class PlacementSteps {
       passivate: () => void this.#actions.push({ type: "passivate" }),
     },
   });
-  /** That of passive agents, of which a process may have many; nearly all of their contexts are equal. */
+  /** The state shared by passive agents, of which a process may have many; nearly all of their contexts are equal. */
   #passive: State | undefined;
-  /** Of an agent of which nothing is known. */
+  /** The state of an unknown agent. */
   readonly initial: State = initialTransition(this.#machine)[0];
   readonly #actor = createActor(
     fromTransition(
@@ -73,7 +73,7 @@ class PlacementSteps {
     ),
   ).start();
 
-  /** The state after an event, and the work that it starts. */
+  /** The state after an event, and the actions that it starts. */
   step(from: State, event: PlacementEvent): { readonly state: State; readonly actions: readonly PlacementAction[] } {
     this.#actions = [];
     this.#actor.send({ type: "step", from, event });
@@ -87,7 +87,7 @@ class PlacementSteps {
   }
 }
 
-/** For all runtimes of the process: `createAgentLoop()` makes one for each turn. */
+/** Shared by all runtimes of the process, because `createAgentLoop()` creates one per turn. */
 const steps = new PlacementSteps();
 
 const absent = {
@@ -101,15 +101,15 @@ const absent = {
 
 /**
  * The agents of one process.
- * Owns: the state of each one's machine, and the answers to those who wait for its rest. Does not own: leases, actors,
+ * Owns: the state of each one's machine, and the answers to callers that wait for its rest. Does not own: leases, actors,
  * inboxes.
  *
- * Invariant: a late report changes no later state. What is reported of an activation counts only while it is here.
+ * Invariant: a late report changes no later state. A report about an activation counts only while it is the current one.
  */
 export class Placements<Live extends { readonly key: AgentKey }> {
   readonly #placed = new Map<string, Placed<Live>>();
   #waiters = 0;
-  /** Set when the process is leaving: nothing new is activated, and agents here continue until they rest. */
+  /** Set when the process is leaving: nothing new is activated, and its agents continue until they rest. */
   isLeaving = false;
   isClosing = false;
 
@@ -117,13 +117,15 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     return this.#placed.get(agentId) ?? absent;
   }
 
-  /** Moves the agent's machine, and answers waiters. Returns the actions that the caller must run. */
+  /** Sends an event to the agent's machine, and answers waiters. Returns the actions that the caller must run. */
   send(agentId: string, event: PlacementEvent, parts: Parts<Live> = {}): readonly PlacementAction[] {
     const before = this.of(agentId);
     const { state, actions } = steps.step(before.state, event);
     const after = { ...before, ...parts, state };
     if (commands.has(event.type) && nameOf(after) === nameOf(before)) {
-      throw new InvariantError(`an agent that is ${nameOf(before)} in this process got "${event.type}"`);
+      throw new InvariantError(
+        `unexpected event for an agent in state "${nameOf(before)}" of this process: "${event.type}"`,
+      );
     }
     this.#put(agentId, after);
     for (const action of actions) {
@@ -133,7 +135,7 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     return actions;
   }
 
-  /** The same for what is reported of an activation; ignored if that is not here any more. */
+  /** Like `send`, for reports about an activation; ignored if it is not the current one any more. */
   report(activation: Live, event: PlacementEvent, parts?: Parts<Live>): readonly PlacementAction[] {
     const { agentId } = activation.key;
     return this.of(agentId).activation === activation ? this.send(agentId, event, parts) : [];
@@ -155,7 +157,7 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     else this.#placed.set(agentId, next);
   }
 
-  /** Resolves when the agent rests here or is here no more; all who wait for one agent share the answer. */
+  /** Resolves when the agent rests or has left this process; all waiters of one agent share the answer. */
   rest(agentId: string): Promise<Rest> {
     const placed = this.of(agentId);
     const waiter = placed.waiter ?? Promise.withResolvers<Rest>();
@@ -177,7 +179,7 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     setImmediate(() => this.send(agentId, { type: "rest.checked" }));
   }
 
-  /** Number of agents with a waiter for their rest. */
+  /** Number of agents whose rest is being waited for. */
   get waiters(): number {
     return this.#waiters;
   }
@@ -202,12 +204,12 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     return nameOf(this.of(agentId)) === "away";
   }
 
-  /** Whether an activation can start: it is not here, and its lease is not being taken or given back. */
+  /** Whether an activation can start: none is current, and the lease is not being acquired or released. */
   isFree(agentId: string): boolean {
     return ["away", "dormant", "passive"].includes(nameOf(this.of(agentId)));
   }
 
-  /** The activation that is here, also while its lease is offered back. */
+  /** The current activation, also while its lease is offered to the stores. */
   get(agentId: string): Live | undefined {
     const placed = this.of(agentId);
     return nameOf(placed) === "live" ? placed.activation : undefined;
@@ -235,7 +237,7 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     );
   }
 
-  /** Whether an agent is here, comes or leaves, or a passive one has an open turn. */
+  /** Whether an agent is active, starting or leaving, or a passive one has an open turn. */
   get isAtWork(): boolean {
     return [...this.#placed.values()].some((placed) => {
       const name = nameOf(placed);
@@ -244,7 +246,10 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     });
   }
 
-  /** Settles when it is decided whether the activation's lease stays here; undefined if that is not being decided. */
+  /**
+   * Settles when the stores have decided whether the activation's lease stays in this process; `undefined` if no decision is
+   * pending.
+   */
   overOf(activation: Live): Promise<void> | undefined {
     const placed = this.of(activation.key.agentId);
     return placed.activation === activation ? placed.over : undefined;
@@ -254,7 +259,7 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     return this.of(agentId).state.context.isShutDown;
   }
 
-  /** Resolves when no lease of the agent is being given back or held for a change; gives the attempt to activate it. */
+  /** Resolves when no lease of the agent is being released or held for a change; returns the agent's placement. */
   async #decided(agentId: string): Promise<Placed<Live>> {
     for (;;) {
       const placed = this.of(agentId);
@@ -263,7 +268,7 @@ export class Placements<Live extends { readonly key: AgentKey }> {
     }
   }
 
-  /** The activation that is here or being made. */
+  /** The current or starting activation. */
   async present(agentId: string): Promise<Live | undefined> {
     const placed = await this.#decided(agentId);
     if (nameOf(placed) === "activating") return await placed.attempt?.catch(() => undefined);

@@ -17,7 +17,7 @@ import type { Placements } from "./placements.ts";
 
 export interface RecoverySource {
   readonly stores: Stores;
-  /** Its `elapsed()` is the stores' steady time. */
+  /** Its `elapsed()` is the stores' monotonic time. */
   readonly clock: { elapsed(): number };
   readonly leaseMs: number;
   readonly present: () => Promise<void>;
@@ -27,8 +27,8 @@ export interface RecoverySource {
 }
 
 /**
- * Takes an agent's lease under a new epoch and recovers its state from the checkpoint and the entries after it. Throws
- * `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another living process has it.
+ * Acquires an agent's lease under a new epoch and recovers its state from the checkpoint and the entries after it. Throws
+ * `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another living process owns it.
  */
 export async function recoverAgent(
   source: RecoverySource,
@@ -94,7 +94,7 @@ function acquired(lease: AcquireOutcome, key: AgentKey): Extract<AcquireOutcome,
 }
 
 function unknownDefinition({ agentId }: AgentKey, name: string): NotFoundError {
-  return new NotFoundError(`agent "${agentId}" runs the definition "${name}", which this runtime was not given`);
+  return new NotFoundError(`agent "${agentId}" runs the definition "${name}", which this runtime does not know`);
 }
 
 interface ChangeDependencies extends RecoverySource {
@@ -104,8 +104,8 @@ interface ChangeDependencies extends RecoverySource {
 }
 
 /**
- * Changes an agent between two turns without any step of it. If it is not here, its lease is held for a moment. Returns
- * false if an item has arrived meanwhile. Throws `AgentBusyError` while a turn is open, and `LeaseLostError` when
+ * Changes an agent between two turns without running any step of it. If it is not active in this process, its lease is held
+ * briefly. Returns false if an item has arrived meanwhile. Throws `AgentBusyError` while a turn is open, and `LeaseLostError` if
  * nothing was changed.
  */
 export async function changeAtRest(
@@ -169,10 +169,10 @@ function assertAtRest({ agentId }: AgentKey, openTurnId: string | null): void {
 
 async function assertSettled(handover: Handover, activation: Activation): Promise<void> {
   if (await handover.settle(activation)) return;
-  throw new LeaseLostError(`another process took agent "${activation.key.agentId}" before the change was made`);
+  throw new LeaseLostError(`another process took over agent "${activation.key.agentId}" before the change was made`);
 }
 
-/** False if the owner is known to be dead: a process on this machine can be checked at once. */
+/** Returns false if the owner is known to be dead: a process on this machine can be checked immediately. */
 export async function isHeldByOthers(
   { stores, process: self }: { readonly stores: Pick<Stores, "holder">; readonly process: ProcessIdentity },
   key: AgentKey,
@@ -186,12 +186,12 @@ export function isElsewhere(holder: ProcessIdentity | undefined, self: ProcessId
   return holder.bootId !== self.bootId || wasRunning(holder);
 }
 
-/** How long a process of this machine that was seen running counts as running, in milliseconds. */
+/** How long a process of this machine counts as running after it was seen running, in milliseconds. */
 const SEEN_MS = 50;
 const PROCESSES_SEEN = 1_000;
 const seen = new Map<string, number>();
 
-/** A process that dies right after it was seen leaves its agents behind in any case. */
+/** A process that dies right after it was seen leaves its agents behind even if its death is noticed immediately. */
 function wasRunning(holder: ProcessIdentity): boolean {
   const now = performance.now();
   const { processId } = holder;

@@ -11,7 +11,7 @@ import {
 
 /** All agents of a process with their budgets. */
 export interface OverviewState {
-  /** The agents that had an event in this process, by id. */
+  /** The agents that emitted an event in this process, by id. */
   readonly agents: Readonly<Record<string, AgentOverview>>;
   /** Limits and spending of each agent, by its id. */
   readonly budgets: BudgetOverviews;
@@ -19,11 +19,11 @@ export interface OverviewState {
 
 /** The state at one moment, in the form of a store's snapshot. */
 export interface OverviewSnapshot {
-  /** Always `active`; part of the form of a store's snapshot. */
+  /** Always `active`; required by the shape of a store's snapshot. */
   readonly status: "active";
-  /** Always undefined; part of the form of a store's snapshot. */
+  /** Always `undefined`; required by the shape of a store's snapshot. */
   readonly output: undefined;
-  /** Always undefined; part of the form of a store's snapshot. */
+  /** Always `undefined`; required by the shape of a store's snapshot. */
   readonly error: undefined;
   /** The agents and their budgets. */
   readonly context: OverviewState;
@@ -31,33 +31,35 @@ export interface OverviewSnapshot {
 
 type Observing<Value> = ((value: Value) => unknown) | { readonly next?: (value: Value) => unknown };
 
-/** A value that changes: the overview, or a part of it. A `Readable` of `@xstate/store`, so `useSelector` takes it. */
+/**
+ * A value that changes: the overview, or a value derived from it. A `Readable` of `@xstate/store`, so `useSelector` accepts it.
+ */
 export interface OverviewPart<Value> {
-  /** The value now. The same object until something changes. */
+  /** The current value. The same object until something changes. */
   get(): Value;
   /** Calls the observer with the new value after changes, at most once per turn of the event loop. */
   subscribe(observer: Observing<Value>): { unsubscribe(): void };
 }
 
 /**
- * All agents of this process and their budgets. Values are the present ones whenever they are read; observers are called
- * after changes, at most once per turn of the event loop, and less often where telling them takes long.
+ * All agents of this process and their budgets. Reads return current values; observers are called after changes, at most once per
+ * turn of the event loop, and less often if calling them takes long.
  */
 export interface Overview extends OverviewPart<OverviewSnapshot> {
   /** The same as `get()`. */
   getSnapshot(): OverviewSnapshot;
-  /** One agent; undefined until its first event. */
+  /** One agent; `undefined` until its first event. */
   agent(agentId: string): OverviewPart<AgentOverview | undefined>;
-  /** The budget of one agent; undefined until a commit of this process changes it. */
+  /** The budget of one agent; `undefined` until a commit of this process changes it. */
   budget(agentId: string): OverviewPart<BudgetOverview | undefined>;
-  /** Anything computed from the state. Its observers are called when the result is another one, by default by `Object.is`. */
+  /** A value computed from the state. Its observers are called when the result changes, by default compared with `Object.is`. */
   select<Value>(
     selector: (state: OverviewState) => Value,
     isEqual?: (one: Value, other: Value) => boolean,
   ): OverviewPart<Value>;
 }
 
-/** After observers took some time, they are not called for so many times as long, or for the longest pause. */
+/** After calling observers, the next call waits this many times as long as they took, at most the longest pause. */
 const PAUSES = 20;
 const LONGEST_PAUSE_MS = 1_000;
 
@@ -70,25 +72,26 @@ function createToldStore() {
 
 /**
  * The overview of a runtime, fed with its events and accounts.
- * Owns: the newest value of each agent and budget, and a store with the state that observers were last told. Does not own:
- * the errors of observers and selectors, which are warned of.
+ * Owns: the newest value of each agent and budget, and a store with the state last passed to observers. Does not own: the errors
+ * of observers and selectors, which become warnings.
  *
  * Invariants
- * 1. An event or a commit costs the same however many agents there are; a copy of all is made when they are read or told.
- * 2. Reading calls no observer; telling observers takes at most a twentieth of the time.
- * 3. All that is given out is frozen.
+ * 1. An event or a commit costs the same for any number of agents; the full copy is made when the state is read or passed to
+ *    observers.
+ * 2. Reading calls no observer; calling observers uses at most a twentieth of the time.
+ * 3. All returned values are frozen.
  */
 export class OverviewStore implements Overview {
   readonly #agents = new Map<string, AgentOverview>();
   readonly #budgets = new Map<string, BudgetOverview>();
-  /** The newest values of accounts that are not in the budgets yet: each commit changes those of all agents above too. */
+  /** The newest values of accounts not yet merged into the budgets: each commit also changes those of all agents above. */
   readonly #accounts = new Map<string, Account>();
   readonly #told = createToldStore();
   #snapshot: OverviewSnapshot | undefined;
   #observers = 0;
   #isDue = false;
   readonly #clock: Clock;
-  /** By the clock's `elapsed()`. */
+  /** In the clock's `elapsed()` time. */
   #nextTellAt = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
@@ -213,15 +216,13 @@ function ownOf<Value>(record: Readonly<Record<string, Value>>, id: string): Valu
   return Object.hasOwn(record, id) ? record[id] : undefined;
 }
 
-/** Limits and spending of one agent, as this process last saw them. */
+/** Limits and spending of one agent, as last seen by this process. */
 export interface BudgetOverview {
-  /** Its own calls over all its turns, by the name of the model. */
+  /** The agent's own calls over all its turns, by the name of the model. */
   readonly own: UseByModel;
-  /** The same with everything that counts on its accounts, subagents included. */
+  /** The same for everything that counts on its accounts, including subagents. */
   readonly tree: UseByModel;
-  /**
-   * Its accounts with limits, used, reserved and unconfirmed: of its life, its newest turn, its background children.
-   */
+  /** Its accounts with limits, used, reserved and unconfirmed: those of its life, its newest turn and its background children. */
   readonly accounts: Readonly<Record<string, Account>>;
 }
 
@@ -229,7 +230,7 @@ export type BudgetOverviews = Readonly<Record<string, BudgetOverview>>;
 
 const none: BudgetOverview = { own: {}, tree: {}, accounts: {} };
 
-/** Notes a changed account. Spending is added up by differences, so that accounts of ended turns need not be kept. */
+/** Applies a changed account. Spending is accumulated from differences, so that accounts of ended turns need not be kept. */
 function noteAccount(budgets: Map<string, BudgetOverview>, account: Account): void {
   const { id, agentId, parentId, models } = account;
   const known = budgets.get(agentId) ?? none;
@@ -268,7 +269,7 @@ function turnOf({ id }: Account): number {
   return numberOfTurn(id);
 }
 
-/** The use that was added since `before`. */
+/** The usage added since `before`. */
 function difference(now: UseByModel, before: UseByModel): UseByModel {
   // About every second commit settles no call and keeps the object.
   if (now === before) return {};

@@ -12,7 +12,7 @@ import type { Stores } from "../../stores/index.ts";
 import type { MessageStore, AgentMetadata, ArtifactStore, Projections, StateStore } from "../api/projection-stores.ts";
 import type { TreeTurns } from "./tree-turns.ts";
 
-/** Where a write gets its context from. */
+/** The source of a write's context. */
 type Turns = Pick<TreeTurns, "contextOf">;
 
 /** A write, and the cursor that the projection has reached after it. */
@@ -27,11 +27,11 @@ export interface Projection {
   readonly name: string;
   /** Its name in warnings. */
   readonly words: string;
-  /** The writes for consecutive rows of one tree, to be done in order. */
+  /** The writes for consecutive rows of one tree, in order. */
   steps(rows: readonly JournalRow[], turns: Turns): readonly ProjectionStep[];
 }
 
-/** `stores`: the durable ones, because unsaved trees are not copied. */
+/** `stores`: the durable stores, because unsaved trees are not copied. */
 export function projectionsOf(
   { messages, artifacts, state }: Projections,
   stores: Stores,
@@ -64,7 +64,7 @@ function oneStep(rows: readonly JournalRow[], write: () => Promise<void>): Proje
   return last ? [{ through: last.cursor, write }] : [];
 }
 
-/** One of the user's stores, and what its writes need. */
+/** One of the user's stores, and the dependencies of its writes. */
 interface Copying<Store> {
   readonly stores: Stores;
   readonly tenant: string;
@@ -115,8 +115,8 @@ function metadataOf(record: AgentRecord): AgentMetadata {
 }
 
 /**
- * Rows that only add messages are written together, in one `append` for each turn of an agent. A row that clears or
- * compacts is a separate step: once the cursor is past the rows before it, a repetition cannot write again what it removed.
+ * Rows that only add messages are written together, in one `append` per turn of an agent. A row that clears or compacts is a
+ * separate step: once the cursor is past the rows before it, a repeated write cannot restore removed messages.
  */
 function messageSteps(rows: readonly JournalRow[], write: MessageWrites): ProjectionStep[] {
   const steps: ProjectionStep[] = [];
@@ -160,7 +160,7 @@ class MessageWrites {
 
   async changed({ agentId, entries }: JournalRow): Promise<void> {
     const { store, turns } = this.#copying;
-    // Clears first, because the row's own messages come after the clearing and stay.
+    // Clears first, because the row's own messages follow the clearing and stay.
     if (entries.some(({ type }) => type === "conversation.cleared")) {
       await store.clear?.(agentId, await turns.contextOf(null));
     }
@@ -200,7 +200,7 @@ interface AddedMessage {
   readonly turnId: string | null;
 }
 
-/** Leaves out messages that the row's own compactions remove: a repeated write would append them again at the end. */
+/** Leaves out messages that the row's own compactions remove, because a repeated write would append them again at the end. */
 function shownMessages(
   added: readonly AddedMessage[],
   compactions: readonly EntryOf<"context.compacted">[],

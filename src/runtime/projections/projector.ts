@@ -9,17 +9,19 @@ import type { RuntimeOptions } from "../api/runtime-types.ts";
 
 /** How long `shutdown()` waits for the user's stores, in milliseconds. */
 const CLOSE_MS = 5_000;
-/** Trees at rest whose open turns are remembered. For others the actor is read, and `resolveAuth` asked, again. */
+/**
+ * Number of trees at rest whose open turns are remembered. For other trees the actor is read, and `resolveAuth` called, again.
+ */
 const REMEMBERED_TREES = 1_000;
 
 export interface ProjectorOptions {
   readonly projections: Projections;
-  /** The durable ones. */
+  /** The durable stores. */
   readonly stores: Stores;
   readonly tenant: string;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Credentials of open turns; called when the first tree is worked on, so the runtime may create them later. */
+  /** Credentials of open turns; called when the first tree is processed, so the runtime may create them later. */
   readonly auth: () => TreeTurnsOptions["auth"];
 }
 
@@ -33,7 +35,7 @@ export function createProjector(
   return new Projector({ ...dependencies, projections, random });
 }
 
-/** A tree that is worked on, or at rest with turns that are open. */
+/** A tree being processed, or at rest with open turns. */
 interface ProjectedTree {
   readonly runs: readonly ProjectionRun[];
   readonly turns: TreeTurns;
@@ -41,7 +43,7 @@ interface ProjectedTree {
 
 /**
  * Keeps the user's own stores up to date with the journal.
- * Owns: which trees are behind, and which failures were reported. Does not own: noticing changes; callers report them.
+ * Owns: which trees are behind, and which failures were reported. Does not own: detecting changes; callers report them.
  *
  * Invariants
  * 1. A failing projection breaks no turn and delays no other projection and no other tree.
@@ -54,7 +56,7 @@ export class Projector implements ProjectionDependencies {
   readonly random: () => number;
   readonly #projections: readonly Projection[];
   readonly #auth: ProjectorOptions["auth"];
-  /** The one that came to rest last is the last. */
+  /** In order of coming to rest; the latest is last. */
   readonly #trees = new Map<string, ProjectedTree>();
   readonly #failing = new Map<Projection, Set<string>>();
   #isClosed = false;
@@ -79,22 +81,22 @@ export class Projector implements ProjectionDependencies {
     for (const rootAgentId of new Set(agents.map((agent) => agent.rootAgentId))) this.look(rootAgentId);
   }
 
-  /** Resolves when everything that is now committed of the tree is written. */
+  /** Resolves when all rows of the tree that are committed now are written. */
   async projected(rootAgentId: string): Promise<void> {
     if (this.#isClosed) return;
     await Promise.all(this.#treeOf(rootAgentId).runs.map((run) => run.projected()));
   }
 
   /**
-   * Keeps the credentials of a turn that has ended here until its writes are done. Call it after the commit's `look()`
-   * and before `TurnAuth` drops them: when no run of the tree is at work then, they are done.
+   * Keeps the credentials of a turn that has ended in this process until its writes are done. Call it after the commit's `look()`
+   * and before `TurnAuth` drops them: if no run of the tree is in progress then, the writes are done.
    */
   turnEnded(turnId: string): void {
     const tree = this.#trees.get(rootOf(agentOfTurn(turnId)));
     if (tree && !isIdle(tree)) tree.turns.ended(turnId);
   }
 
-  /** Tries due writes once more, for at most `CLOSE_MS`. */
+  /** Tries pending writes once more, for at most `CLOSE_MS`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const closed = new AbortController();
@@ -111,7 +113,7 @@ export class Projector implements ProjectionDependencies {
     this.#failing.set(projection, failing);
     if (failing.size === 0) {
       process.emitWarning(
-        `the ${projection.words} could not be written, and will be tried again: ${turns.redact(wordsOfThrown(error))}`,
+        `the ${projection.words} could not be written and will be retried: ${turns.redact(wordsOfThrown(error))}`,
       );
     }
     failing.add(rootAgentId);
@@ -120,7 +122,7 @@ export class Projector implements ProjectionDependencies {
 
   onSuccess(run: ProjectionRun): void {
     this.#failing.get(run.projection)?.delete(run.rootAgentId);
-    // Later, because the run is idle only when the current pass has returned.
+    // Deferred, because the run is idle only after the current pass has returned.
     setImmediate(() => this.#forgetIdle(run.rootAgentId));
   }
 
@@ -143,7 +145,7 @@ export class Projector implements ProjectionDependencies {
     if (!tree.turns.isEmpty) this.#remember(rootAgentId, tree);
   }
 
-  /** Forgets the tree that came to rest first if there are too many, because turns may also end in other processes. */
+  /** Drops the tree that came to rest first if there are too many, because turns may also end in other processes. */
   #remember(rootAgentId: string, tree: ProjectedTree): void {
     this.#trees.set(rootAgentId, tree);
     if (this.#trees.size <= REMEMBERED_TREES) return;
@@ -159,7 +161,7 @@ function isIdle({ runs }: ProjectedTree): boolean {
 
 const ROWS_AT_A_TIME = 200;
 
-/** The owner of the runs: their environment, and where failures are counted. */
+/** The owner of the runs: their dependencies, and the counter of failures. */
 export interface ProjectionDependencies {
   readonly stores: Stores;
   readonly tenant: string;
@@ -205,16 +207,16 @@ export class ProjectionRun {
 
   look(): void {
     this.#isDue = true;
-    // What it copies belongs to others than those who have it look.
+    // Runs in no caller's context, because the copied rows belong to other callers.
     if (!this.#isOver) this.#passes ??= processContext.run(() => this.#run());
   }
 
-  /** Resolves when everything that is now committed is written. */
+  /** Resolves when all rows that are committed now are written. */
   async projected(): Promise<void> {
     const waiter = Promise.withResolvers<void>();
     this.#waiters.push(waiter);
     this.look();
-    // The process must be held, because a retry waits only for the clock, which does not keep it running.
+    // Keeps the process alive, because a retry waits only for the clock, which does not.
     const letGo = holdProcess();
     try {
       await waiter.promise;
@@ -223,7 +225,7 @@ export class ProjectionRun {
     }
   }
 
-  /** Resolves when due writes were tried once more. */
+  /** Resolves when pending writes were tried once more. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#passes;
@@ -254,7 +256,7 @@ export class ProjectionRun {
         await this.#pause(failures);
       }
     }
-    // Cleared before anything else can run, so that a later look starts a new run.
+    // Cleared before any other code can run, so that a later look starts a new run.
     this.#passes = undefined;
     if (this.#closing.signal.aborted) this.#reject();
   }
@@ -284,7 +286,9 @@ export class ProjectionRun {
   }
 
   #reject(): void {
-    const error = new TurnInterruptedError("this runtime was shut down; what is left is written at the next start");
+    const error = new TurnInterruptedError(
+      "this runtime was shut down; the remaining rows are written at the next start",
+    );
     for (const waiter of this.#waiters) waiter.reject(error);
     this.#waiters = [];
   }

@@ -9,10 +9,10 @@ const outsideTurns: ProjectionContext = Object.freeze({ actorId: null, auth: und
 interface ProjectedTurn {
   /** `undefined` until it has been read. */
   actorId?: string | null;
-  /** The credentials that it had when it ended in this process. */
+  /** The credentials at its end in this process. */
   given?: Auth | undefined;
   asked?: Promise<Auth | undefined> | undefined;
-  /** Last handed to a store. */
+  /** The credentials passed to a store last. */
   shown?: Auth | undefined;
   isOver: boolean;
 }
@@ -24,13 +24,13 @@ export interface TreeTurnsOptions {
 }
 
 /**
- * The turns of one tree whose writes to the user's stores are not all done.
+ * The turns of one tree whose writes to the user's stores are not complete.
  * Owns: their actors, and their credentials once they have ended. Does not own: credentials of open turns (`TurnAuth`).
  *
  * Invariants
- * 1. A write gets the credentials of its own turn.
+ * 1. A write receives the credentials of its own turn.
  * 2. Credentials are in memory only, and dropped when every projection has passed the end of their turn.
- * 3. `resolveAuth` is asked at most once per turn for all projections, and again after a failed write.
+ * 3. `resolveAuth` is called at most once per turn for all projections, and again after a failed write.
  */
 export class TreeTurns {
   readonly #options: TreeTurnsOptions;
@@ -44,7 +44,7 @@ export class TreeTurns {
     return this.#turns.size === 0;
   }
 
-  /** Takes the actors of turns that start in these rows. */
+  /** Records the actors of turns that start in these rows. */
   note(rows: readonly JournalRow[]): void {
     for (const entry of rows.flatMap((row): readonly Entry[] => row.entries)) {
       if (entry.type === "turn.started") this.#turn(entry.turnId).actorId = entry.actorId;
@@ -59,7 +59,7 @@ export class TreeTurns {
     }
   }
 
-  /** Keeps the credentials of a turn that has ended here, before `TurnAuth` drops them. */
+  /** Keeps the credentials of a turn that has ended in this process, before `TurnAuth` drops them. */
   ended(turnId: string): void {
     const auth = this.#options.auth.of(turnId);
     if (auth?.credentials === undefined) return;
@@ -68,7 +68,7 @@ export class TreeTurns {
     turn.isOver = true;
   }
 
-  /** Drops the turns that are over. To be called when every projection is up to date. */
+  /** Drops the turns that are over. Call it when every projection is up to date. */
   forgetOver(): void {
     for (const [turnId, { isOver }] of this.#turns) if (isOver) this.#turns.delete(turnId);
   }
@@ -77,12 +77,12 @@ export class TreeTurns {
     this.#turns.clear();
   }
 
-  /** After a failed write: the credentials that `resolveAuth` gave may have been the reason. */
+  /** After a failed write, resolves credentials again: those that `resolveAuth` returned may have been the reason. */
   askAgain(): void {
     for (const turn of this.#turns.values()) turn.asked = undefined;
   }
 
-  /** Removes the credentials that stores were given from a text. */
+  /** Redacts the credentials that stores received in a text. */
   redact(text: string): string {
     let redacted = text;
     for (const { shown } of this.#turns.values()) {
@@ -91,7 +91,7 @@ export class TreeTurns {
     return redacted;
   }
 
-  /** The context that a store gets with a write of this turn; `null` if the write belongs to no turn. */
+  /** The context passed to a store with a write of this turn; `null` if the write belongs to no turn. */
   async contextOf(turnId: string | null): Promise<ProjectionContext> {
     if (turnId === null) return outsideTurns;
     const turn = this.#turn(turnId);

@@ -5,13 +5,13 @@ import type { KnownItems, StoredTree, Stores } from "../../stores/index.ts";
 const ALL = Number.MAX_SAFE_INTEGER;
 
 /**
- * Other processes see an unsaved tree as it was last saved, and send turns, decisions, pauses and aborts to that copy.
- * Those calls were answered, so they must reach the tree in memory.
+ * Other processes see an unsaved tree in its last saved state, and send turns, decisions, pauses and aborts to that copy. Those
+ * calls were acknowledged, so they must reach the tree in memory.
  */
 export class PassedCommands {
   readonly #known = new Map<string, Set<string>>();
 
-  /** A copy of the keys of the items that the tree in memory has already. */
+  /** A copy of the keys of the items that the tree in memory already has. */
   get known(): KnownItems {
     return new Map([...this.#known].map(([agentId, keys]) => [agentId, new Set(keys)]));
   }
@@ -22,7 +22,7 @@ export class PassedCommands {
     for (const { record, inbox } of tree.agents) for (const { key } of inbox) this.#isNew(record.agentId, key);
   }
 
-  /** Gives the new items of the saved copy to the tree in memory. Returns whether there were any. */
+  /** Passes the new items of the saved copy to the tree in memory. Returns whether there were any. */
   async pass(saved: Stores, memory: Stores, { tenant, agentId: rootAgentId }: AgentKey): Promise<boolean> {
     let isAny = false;
     for (const record of await saved.listAgents({ tenant, rootAgentId, limit: ALL })) {
@@ -52,19 +52,19 @@ async function give(memory: Stores, saved: AgentRecord, item: InboxItem): Promis
       const { input, actorId, limits, clientTools, trace, at, turnKey } = item;
       const command = { input, actorId, limits, clientTools, trace, ifBusy: "queue" } as const;
       const { type } = await memory.openTurn(key, { ...command, key: turnKey }, at);
-      // In memory the key has come to name another turn since the last save.
+      // In memory the key belongs to another turn since the last save.
       if (type === "conflict") await memory.openTurn(key, command, at);
       return;
     }
     case "decision": {
       const { requestId, decision, at, decisionKey } = item;
       const { type } = await memory.decide(key, requestId, decision, at, { key: decisionKey });
-      // In memory the key has come to name something else since the last save.
+      // In memory the key belongs to another command since the last save.
       if (type === "taken") await memory.decide(key, requestId, decision, at);
       return;
     }
     case "pause":
-      // Descendants have the item without the mark; pausing the tree in memory posts to them again.
+      // Descendants have the item without the flag; pausing the tree in memory posts to them again.
       if (saved.pause) await memory.pause(key, item.by, item.at, { now: item.now });
       return;
     case "resume":
@@ -86,10 +86,10 @@ async function give(memory: Stores, saved: AgentRecord, item: InboxItem): Promis
     case "call.ended":
     case "budget.freed":
     case "budget.warning":
-      // Only owners post these, and this process is the owner.
+      // Only owners post these items, and this process is the owner.
       return;
     case "lease.wanted":
-      // The tree stays in memory for as long as its handle holds it.
+      // The tree stays in memory while its handle holds it.
       return;
     default:
       item satisfies never;

@@ -24,23 +24,23 @@ import { type UnsavedOptions, UnsavedTrees } from "./unsaved-trees.ts";
 export interface RuntimeStores extends Stores {
   /**
    * Keeps the whole tree of an agent in memory until it is saved; a stored tree is copied when it is activated. Throws
-   * `InvalidInputError` while it lives in this process with `autoSave`.
+   * `InvalidInputError` while the tree is active in this process with `autoSave`.
    */
   keepUnsaved(key: AgentKey): Promise<void>;
   /**
-   * Writes the agent's whole tree in one transaction; does nothing if it is not in memory. Rejects with `LeaseLostError`
-   * or `AlreadyOwnedError` when another process has the agent, and overwrites nothing then.
+   * Writes the agent's whole tree in one transaction; does nothing if it is not in memory. If another process owns the agent,
+   * rejects with `LeaseLostError` or `AlreadyOwnedError` and overwrites nothing.
    */
   save(key: AgentKey): Promise<void>;
-  /** Saves; with a root's key the tree also leaves memory, until it is activated again. */
+  /** Saves; with a root's key the tree is also removed from memory until it is activated again. */
   letGo(key: AgentKey): Promise<void>;
-  /** Whether its tree is in the memory of this process alone. */
+  /** Whether the agent's tree exists only in the memory of this process. */
   isUnsaved(key: AgentKey): boolean;
-  /** An agent as it was last saved, with later commands of other processes. */
+  /** An agent in its last saved state, with later commands of other processes. */
   readSaved(key: AgentKey): Promise<AgentRecord | undefined>;
 }
 
-/** Sends each call to the stores that have the tree, and lists trees in memory together with the saved ones. */
+/** Routes each call to the stores that contain the tree, and merges trees in memory into lists of saved ones. */
 export function unsavedStores(durable: Stores, options: UnsavedOptions): RuntimeStores {
   const trees = new UnsavedTrees(durable, options);
   return {
@@ -165,7 +165,7 @@ function routed<Name extends (typeof ofAgent)[number] | (typeof ofTree)[number]>
   return Object.fromEntries(methods) as Pick<Stores, Name>;
 }
 
-/** Commits each batch in the stores of its tree; the outcomes are in the order of the batches. */
+/** Commits each batch to the stores of its tree; the outcomes are in the order of the batches. */
 async function commit(
   trees: UnsavedTrees,
   batches: readonly Batch[],
@@ -179,7 +179,7 @@ async function commit(
       outcomes.set(own[index] as Batch, outcome);
     }
   });
-  // Waits for all, because a repeated commit relies on the answers of the batches that succeeded.
+  // Waits for all commits, because a repeated commit relies on the answers of the batches that succeeded.
   const failed = (await Promise.allSettled(work)).find((one) => one.status === "rejected");
   if (failed) throw failed.reason;
   return batches.flatMap((batch) => outcomes.get(batch) ?? []);
@@ -188,7 +188,7 @@ async function commit(
 const ALL = Number.MAX_SAFE_INTEGER;
 const DEFAULT_LIMIT = 100;
 
-/** How a list is ordered, and where its next page begins. */
+/** How a list is ordered, and at which cursor its next page begins. */
 interface ListOrder<Row> {
   readonly placeOf: (row: Row) => string;
   readonly compare: (one: Row, other: Row) => number;
@@ -206,7 +206,7 @@ interface PageFilter {
   readonly after?: string | undefined;
 }
 
-/** One page of the trees in memory and all others; saved copies of the former are left out. */
+/** One page of the trees in memory and of all other trees, without saved copies of the former. */
 async function merged<Row extends AgentKey, Filter extends PageFilter>(
   trees: UnsavedTrees,
   filter: Filter,
@@ -267,7 +267,7 @@ async function nextTimerAt(trees: UnsavedTrees): Promise<number | undefined> {
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
-/** Due timers of the durable stores without those of the saved copies, which are out of date. */
+/** Due timers of the durable stores without those of saved copies, which are out of date. */
 async function savedTimers(trees: UnsavedTrees, { now, steady }: Moment, limit: number): Promise<Timer[]> {
   for (let asked = limit + DEFAULT_LIMIT; ; asked *= 2) {
     const timers = await trees.durable.dueTimers(now, asked, steady);

@@ -8,28 +8,28 @@ const ALL = Number.MAX_SAFE_INTEGER;
 /** The stores that trees are saved to, and the process that saves them. */
 export interface SaveDependencies {
   readonly durable: Stores;
-  /** The stores' steady time. */
+  /** The stores' monotonic time. */
   readonly steady: () => number;
   readonly leaseMs: number;
   readonly process: ProcessIdentity;
 }
 
 /**
- * One tree in memory, in stores of its own, until it is saved.
+ * One tree in memory, in its own stores, until it is saved.
  * Owns: these stores, and the lease on the saved copy.
  *
  * Invariants
  * 1. Nothing is written to the durable stores before the first save; each save replaces the whole tree in one
  *    transaction.
- * 2. From its copy or its first save on, this process holds its root's lease there, so no other process can run the
- *    saved copy. A save that finds the lease lost rejects and overwrites nothing.
+ * 2. From its copy or its first save on, this process holds the lease on the saved root, so no other process can run the saved
+ *    copy. A save that finds the lease lost rejects and overwrites nothing.
  */
 export class UnsavedTree {
   readonly root: AgentKey;
   readonly stores = memoryStores();
   readonly #dependencies: SaveDependencies;
   readonly #commands = new PassedCommands();
-  /** Whether this process has the lease of the saved copy. */
+  /** Whether this process holds the lease of the saved copy. */
   #isSaved = false;
   #saving: Promise<unknown> = Promise.resolve();
 
@@ -38,7 +38,7 @@ export class UnsavedTree {
     this.#dependencies = dependencies;
   }
 
-  /** Creates a tree that no store has yet. */
+  /** Creates a tree that is not stored yet. */
   static async create(root: AgentKey, dependencies: SaveDependencies): Promise<UnsavedTree> {
     const tree = new UnsavedTree(root, dependencies);
     await tree.stores.registerProcess(dependencies.process, dependencies.steady());
@@ -46,8 +46,8 @@ export class UnsavedTree {
   }
 
   /**
-   * Takes a tree out of the durable stores, with its leases there; returns the refusal if another process holds one.
-   * `undefined` while one of its agents lives in this process, because that agent would lose its work in progress.
+   * Copies a tree from the durable stores and acquires its leases there; returns the refusal if another process holds one.
+   * `undefined` while one of its agents is active in this process, because that agent would lose its work in progress.
    */
   static async copy(root: AgentKey, dependencies: SaveDependencies): Promise<UnsavedTree | AcquireOutcome | undefined> {
     const { durable, steady, leaseMs, process } = dependencies;
@@ -67,16 +67,13 @@ export class UnsavedTree {
       await tree.giveBack();
       return refused ?? { type: "notFound" };
     }
-    // Clients hold the cursors that its rows have.
+    // Keeps the rows' cursors, because clients have them.
     await tree.stores.importTree(stored, process.processId, { keepsCursors: true });
     tree.#commands.note(stored);
     return tree;
   }
 
-  /**
-   * Writes the tree as it is when its turn comes, since saves run one after the other. Returns whether other processes
-   * had sent something meanwhile.
-   */
+  /** Writes the current tree; saves run one after the other. Returns whether other processes had sent commands meanwhile. */
   async save(): Promise<boolean> {
     const saved = this.#saving.then(() => this.#save());
     this.#saving = saved.catch(() => undefined);
@@ -109,12 +106,12 @@ export class UnsavedTree {
     }
   }
 
-  /** Passes what other processes sent to the saved copy on to the tree in memory. Returns whether there was anything. */
+  /** Passes commands that other processes sent to the saved copy on to the tree in memory. Returns whether there were any. */
   async passCommands(): Promise<boolean> {
     return this.#isSaved && (await this.#commands.pass(this.#dependencies.durable, this.stores, this.root));
   }
 
-  /** Gives back the lease on the root, or with `all` every lease of this process on the saved copy. */
+  /** Releases the lease on the root, or with `all` every lease of this process on the saved copy. */
   async giveBack(all = true): Promise<void> {
     if (!this.#isSaved) return;
     this.#isSaved = false;
@@ -132,12 +129,12 @@ export class UnsavedTree {
     const { agentId } = this.root;
     if (!this.#isSaved) {
       return new AlreadyOwnedError(
-        `agent "${agentId}" was made by another process since it was opened here with autoSave: false; it cannot be saved under this id`,
+        `agent "${agentId}" was created by another process since it was opened here with autoSave: false; it cannot be saved under this id`,
       );
     }
     const holder = await this.#dependencies.durable.holder(this.root);
     return new LeaseLostError(
-      `agent "${agentId}" was taken over by ${holder ? `process ${holder.process.pid}` : "another process"} while this one gave no sign of life; what was not saved here cannot be saved any more`,
+      `agent "${agentId}" was taken over by ${holder ? `process ${holder.process.pid}` : "another process"} while this one wrote no heartbeat; unsaved changes are lost`,
     );
   }
 }

@@ -19,11 +19,11 @@ export interface UnsavedOptions {
 
 /**
  * The trees of agents that were opened with `autoSave: false`.
- * Owns: which trees are in memory, and which are to be copied there when one of their agents is activated.
+ * Owns: which trees are in memory, and which are copied into memory when one of their agents is activated.
  *
  * Invariants
  * 1. A call about an agent goes to the tree in memory if there is one, and to the durable stores otherwise.
- * 2. While a tree is copied into memory or leaves it, calls about its agents wait, and go to where the tree is then.
+ * 2. While a tree is copied into memory or leaves it, calls about its agents wait, and then go to the tree's new stores.
  */
 export class UnsavedTrees {
   readonly durable: Stores;
@@ -56,19 +56,19 @@ export class UnsavedTrees {
     return this.#trees.size > 0 && this.#trees.has(rootText(key));
   }
 
-  /** Calls the stores that have the agent's tree. */
+  /** Calls the stores that contain the agent's tree. */
   at<T>(key: AgentKey, call: (stores: Stores) => Promise<T>): Promise<T> {
     if (this.isEmpty) return call(this.durable);
     const move = this.#moves.get(rootText(key));
     return move ? move.then(() => this.at(key, call)) : call(this.storesOf(key));
   }
 
-  /** Where the agent's tree is now; not to be called while it moves (`settled`). */
+  /** The stores that contain the agent's tree; not to be called while it moves (`settled`). */
   storesOf(key: AgentKey): Stores {
     return this.#trees.get(rootText(key))?.stores ?? this.durable;
   }
 
-  /** Resolves when no tree of these agents moves. */
+  /** Resolves when none of these agents' trees is moving. */
   async settled(keys: readonly AgentKey[]): Promise<void> {
     for (;;) {
       const moves = keys.flatMap((key) => this.#moves.get(rootText(key)) ?? []);
@@ -83,7 +83,7 @@ export class UnsavedTrees {
     return this.#clockOffset;
   }
 
-  /** Keeps the tree in memory from now on: at once if it is new, else from its next activation on. */
+  /** Keeps the tree in memory from now on: immediately if it is new, otherwise from its next activation on. */
   async keep(key: AgentKey): Promise<void> {
     const text = rootText(key);
     if (this.#wanted.has(text)) return;
@@ -91,7 +91,7 @@ export class UnsavedTrees {
     const holder = await this.durable.holder(root);
     if (holder && holder.process.processId === this.#process?.processId) {
       throw new InvalidInputError(
-        `agent "${root.agentId}" lives here with autoSave; call its shutdown() before it is opened with autoSave: false`,
+        `agent "${root.agentId}" is active in this process with autoSave; call its shutdown() before opening it with autoSave: false`,
       );
     }
     const isStored = (await this.durable.readAgent(root)) !== undefined;
@@ -112,7 +112,7 @@ export class UnsavedTrees {
     if (isToldMore) this.#tell("any");
   }
 
-  /** Saves the tree; with its root's key it also removes it from memory and gives its lease back. */
+  /** Saves the tree; with its root's key it also removes it from memory and releases its lease. */
   async letGo(key: AgentKey): Promise<void> {
     const text = rootText(key);
     const tree = this.#trees.get(text);
@@ -135,7 +135,7 @@ export class UnsavedTrees {
     await this.#moves.get(text);
     if (this.#wanted.has(text) && !this.#trees.has(text)) {
       const refused = await this.#move(text, () => this.#copy(rootKeyOf(key)));
-      // The holder of the root's lease has the tree, but this process may still get the lease of a descendant.
+      // The holder of the root's lease owns the tree, but this process may still get the lease of a descendant.
       if (refused && key.agentId === rootOf(key.agentId)) return refused;
     }
     return await this.at(key, (stores) => stores.acquire(key, processId, leaseMs, steady, isKnown));
@@ -147,7 +147,7 @@ export class UnsavedTrees {
     const copied = await UnsavedTree.copy(root, this.#dependencies());
     if (!(copied instanceof UnsavedTree)) return copied;
     this.#trees.set(text, copied);
-    // Commands that were sent during the copy.
+    // Passes commands that were sent during the copy.
     if (await copied.passCommands()) this.#tell("any");
     return undefined;
   }
@@ -165,7 +165,7 @@ export class UnsavedTrees {
     }
   }
 
-  /** Takes in what other processes sent to the saved copies. Returns whether there was anything. */
+  /** Passes commands that other processes sent to the saved copies on to the trees in memory. Returns whether there were any. */
   async #passCommands(): Promise<boolean> {
     let isAny = false;
     for (const tree of this.inMemory) isAny = (await tree.passCommands()) || isAny;
@@ -194,7 +194,7 @@ export class UnsavedTrees {
     if (this.inMemory.every(({ root }) => !isTreeChanged(writes, root))) return this.#tell(writes);
     this.#passCommands()
       .catch((error: unknown) => {
-        if (!this.#isClosed) process.emitWarning(`what other processes sent could not be read: ${String(error)}`);
+        if (!this.#isClosed) process.emitWarning(`commands of other processes could not be read: ${String(error)}`);
       })
       .finally(() => this.#tell("any"));
   }
@@ -205,7 +205,7 @@ export class UnsavedTrees {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    // If giving back fails, the leases expire.
+    // If the release fails, the leases expire.
     await Promise.allSettled(this.inMemory.map((tree) => tree.giveBack()));
     this.#trees.clear();
     await this.durable.close();

@@ -23,7 +23,7 @@ export interface QueuedRunDependencies {
   readonly broadcast: Pick<LiveBroadcast, "viewersOf">;
 }
 
-/** Results of a tool's code that only the owner of the agent may write; they are stored with the call's end. */
+/** Results of a tool's code that only the agent's owner may write; they are stored with the call's end. */
 export interface LeftByRun {
   readonly artifacts: NewArtifact[];
   readonly spawns: OrderedSpawn[];
@@ -35,7 +35,7 @@ export interface QueuedRunParts {
   readonly left: LeftByRun;
 }
 
-/** Builds the environment for a call's code in a process that may not have the agent; it was read from the stores. */
+/** Builds the environment for a call's code in a process that may not own the agent, from data read from the stores. */
 export function queuedAttempt(
   dependencies: QueuedRunDependencies,
   known: KnownCall,
@@ -47,7 +47,7 @@ export function queuedAttempt(
   const prompt = promptOf(entries, (id) => textOf(messages.get(id)?.content ?? ""));
   const viewers = dependencies.broadcast.viewersOf(record);
   const notHere = (what: string, why: string): UnsupportedError =>
-    new UnsupportedError(`run.${what}() was called in the queued tool "${call.name}": ${why}. Leave the queue out`);
+    new UnsupportedError(`run.${what}() was called in the queued tool "${call.name}": ${why}. Remove the queue`);
   const contextOf = (signal: AbortSignal): RunContext => ({
     agent: runAgentOf({ identity: record }),
     turnId,
@@ -67,7 +67,7 @@ export function queuedAttempt(
     progress: (update) => viewers.showProgress(call, update),
     generate: async () => {
       throw new UnsupportedError(
-        `run.generate() was called in the queued tool "${call.name}": a model call spends the budget of its agent, who may live in another process. Leave the queue out, or start a subagent: return run.await(await run.spawn(…))`,
+        `run.generate() was called in the queued tool "${call.name}": a model call spends the budget of its agent, which may be in another process. Remove the queue, or start a subagent: return run.await(await run.spawn(…))`,
       );
     },
     saveArtifact: async ({ name, contentType, content }) => {
@@ -85,19 +85,19 @@ export function queuedAttempt(
     noted: call.note,
     answer: null,
     note: async () => {
-      throw notHere("note", "only the process that has its agent can write the note");
+      throw notHere("note", "only the process that owns its agent can write the note");
     },
     ask: () => {
-      throw notHere("ask", "only the process that has its agent can open the request");
+      throw notHere("ask", "only the process that owns its agent can open the request");
     },
     bill: async () => {
-      throw notHere("bill", "only the process that has its agent can count on its accounts");
+      throw notHere("bill", "only the process that owns its agent can charge its accounts");
     },
   });
   return { clock, redact, contextOf };
 }
 
-/** Notes a child that the code spawns; the same key gives the same child. */
+/** Records a child that the code spawns; the same key returns the same child. */
 function orderSpawn(
   { definitions }: QueuedRunDependencies,
   { record, call }: KnownCall,
@@ -111,10 +111,10 @@ function orderSpawn(
     spawns.push({ key, childId: agentId, definition: definition.name, input, limits });
   }
   const refusal = new UnsupportedError(
-    `the queued tool "${call.name}" waits for the result of its subagent "${key}": that would hold its worker for as long as the subagent takes. Return run.await(child)`,
+    `the queued tool "${call.name}" waits for the result of its subagent "${key}": that would block its worker until the subagent ends. Return run.await(child)`,
   );
   const result: SpawnedChild["result"] = Promise.reject(refusal);
-  // Code that does not await the result must not see an unhandled rejection.
+  // Code that does not await the result must not cause an unhandled rejection.
   result.catch(() => undefined);
   return { agentId, result };
 }

@@ -2,31 +2,31 @@ import type { Clock } from "../../base/index.ts";
 import { type AgentKey, keyText, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 
-/** Unattended agents that one query asks for. */
+/** Number of unattended agents per query. */
 const PAGE = 100;
 /**
- * The pause between two looks, in leases: random between these, so that the processes of a deployment do not look at the
- * same moment. A look after a lease has run out is never later than half a lease.
+ * The pause between two checks, in leases: random within these bounds, so that the processes of a deployment do not check at the
+ * same moment. A check after a lease has expired is at most half a lease late.
  */
 const PAUSE = { shortest: 0.3, longest: 0.45 };
-/** Longest pause, in milliseconds, between attempts at an agent that is found repeatedly; pauses double up to this. */
+/** Maximum pause, in milliseconds, between attempts at an agent that is found repeatedly; pauses double up to this. */
 const LONGEST_PAUSE_MS = 10 * 60_000;
 
 export interface ReconcilerOptions {
   readonly stores: Pick<Stores, "unattended">;
   readonly tenant: string;
-  /** Its `elapsed()` is the stores' steady time. */
+  /** Its `elapsed()` is the stores' monotonic time. */
   readonly clock: Clock;
   readonly random: () => number;
   readonly processId: string;
   readonly leaseMs: number;
   /** Whether this process has the definition of that name. */
   readonly isKnown: (definitionName: string) => boolean;
-  /** Whether the periodic look leaves the agent alone: it is here, or another process is to carry it on. */
+  /** Whether the periodic check skips the agent: it is active here, or another process should continue it. */
   readonly isAttended: (key: AgentKey) => boolean;
   /** For each agent, whether its wake is queued or running. */
   readonly areAwaited: (keys: readonly AgentKey[]) => Promise<readonly boolean[]>;
-  /** Activates the agent, here or elsewhere; false if that was not necessary, or not possible. */
+  /** Activates the agent, in this or another process; returns false if that was unnecessary or impossible. */
   readonly attend: (key: AgentKey) => Promise<boolean>;
 }
 
@@ -35,23 +35,23 @@ interface Found {
   readonly notBefore: number;
 }
 
-/** What a look at the whole store has found. */
+/** The result of checking the whole store. */
 export interface Recovered {
   /** Agents that were activated, or whose wake was queued. */
   readonly taken: readonly string[];
-  /** Agents that stay as they are, by the name of their definition, which this process does not have. */
+  /** Agents that stay unattended, by the name of their definition, which this process does not know. */
   readonly unknown: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
- * Looks for agents that need an owner and have none: their process died, or the process that posted to them died before
- * it notified a process that can activate them.
+ * Finds agents that need an owner and have none: their process died, or the process that posted to them died before it notified a
+ * process that can activate them.
  *
  * Invariants
- * 1. It looks at least every 0.45 leases: an abandoned agent is found within 1.5 leases of its last owner's last sign.
- * 2. An agent that no process can activate keeps none busy: it is tried again after pauses that double. Agents whose
- *    definition this process does not have are not tried.
- * 3. An agent whose wake is queued, however long, or running is not abandoned: another wake would change nothing.
+ * 1. It checks at least every 0.45 leases: an abandoned agent is found within 1.5 leases of its last owner's last heartbeat.
+ * 2. An agent that no process can activate keeps none busy: it is tried again after pauses that double. Agents whose definition
+ *    this process does not know are not tried.
+ * 3. An agent whose wake is queued (for any time) or running is not abandoned: another wake would have no effect.
  * 4. Agents of one tree are activated one after the other, its root first, and at most one page of agents at a time.
  */
 export class Reconciler {
@@ -65,12 +65,12 @@ export class Reconciler {
     this.#options = options;
   }
 
-  /** How often an unattended agent was found. */
+  /** How many times an unattended agent was found. */
   get count(): number {
     return this.#count;
   }
 
-  /** Looks periodically until it is closed. */
+  /** Checks periodically until it is closed. */
   start(): void {
     const { clock, leaseMs, random } = this.#options;
     if (this.#isClosed) return;
@@ -78,7 +78,7 @@ export class Reconciler {
     this.#cancel = clock.setDelay(Math.ceil(pause), () => {
       this.look()
         .catch((error: unknown) => {
-          if (!this.#isClosed) process.emitWarning(`agents left behind could not be looked for: ${String(error)}`);
+          if (!this.#isClosed) process.emitWarning(`unattended agents could not be searched for: ${String(error)}`);
         })
         .finally(() => this.start());
     });
@@ -89,7 +89,7 @@ export class Reconciler {
     this.#cancel?.();
   }
 
-  /** Activates all unattended agents that no other process is to carry on and whose pause is over. */
+  /** Activates all unattended agents that no other process should continue and whose pause is over. */
   async look(): Promise<void> {
     const { isKnown, isAttended, clock } = this.#options;
     const seen = new Set<string>();
@@ -105,7 +105,10 @@ export class Reconciler {
     for (const text of this.#found.keys()) if (!seen.has(text)) this.#found.delete(text);
   }
 
-  /** For each of these agents, whether it is unattended. Those of other tenants are for their own workers, and count as such. */
+  /**
+   * For each of these agents, whether it is unattended. Agents of other tenants count as unattended, because their own workers
+   * check them.
+   */
   async areLeftBehind(agents: readonly AgentKey[]): Promise<boolean[]> {
     const { tenant } = this.#options;
     const found = new Set<string>();
@@ -115,7 +118,7 @@ export class Reconciler {
     return agents.map((key) => key.tenant !== tenant || found.has(keyText(key)));
   }
 
-  /** Activates every unattended agent at once, on request. */
+  /** Activates every unattended agent immediately, on request. */
   async recover(): Promise<Recovered> {
     const taken: string[] = [];
     const unknown = new Map<string, string[]>();
@@ -148,7 +151,7 @@ export class Reconciler {
     return unattended.filter((_key, at) => awaited[at] !== true);
   }
 
-  /** Returns the ids of those that were taken. */
+  /** Returns the ids of the agents that were activated. */
   async #attendAll(keys: readonly AgentKey[]): Promise<string[]> {
     const byTree = Map.groupBy(keys, ({ agentId }) => rootOf(agentId));
     const taken = await Promise.all(

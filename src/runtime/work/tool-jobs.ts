@@ -23,7 +23,7 @@ import type { LiveAgents } from "../placement/live-agents.ts";
 import type { LiveBroadcast } from "../follow/event-bus.ts";
 import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
 
-/** The process that runs queued tools. */
+/** The services of a process that running queued tools needs. */
 export interface ToolJobDependencies {
   readonly stores: Stores;
   readonly queues: Queues;
@@ -38,11 +38,11 @@ export interface ToolJobDependencies {
   readonly broadcast: LiveBroadcast;
   /** Aborted when the runtime is shut down. */
   readonly closed: AbortSignal;
-  /** Resolves when other processes take this one for alive. */
+  /** Resolves when other processes consider this one alive. */
   present(): Promise<void>;
-  /** Looks which timers are due, because one was set. */
+  /** Reads which timers are due, because one was set. */
   lookAtTimers(): void;
-  /** Notifies agents that were posted to. */
+  /** Notifies agents that have new inbox items. */
   notify(agentIds: readonly string[]): void;
 }
 
@@ -50,15 +50,14 @@ export interface ToolJobDependencies {
 const atWork = new WeakMap<ToolJobDependencies, Set<string>>();
 
 /**
- * Runs the body of a queued tool and posts its end, which the owner of the agent journals. All user code of the call
- * runs here.
+ * Runs the body of a queued tool and posts its end, which the agent's owner journals. All user code of the call runs in this
+ * process.
  *
  * Invariants
- * 1. The store has a claim before the body runs: the body of a call that must not be repeated starts once, in one
- *    process.
- * 2. The end is posted before the job is done; the first post of an attempt counts.
- * 3. A duplicate job, a late one, or one after the call's end changes nothing.
- * 4. A job with a definition or tool that this process does not know is left to others: it is tried again, there or
+ * 1. The store has a claim before the body runs: the body of a call that must not be repeated starts once, in one process.
+ * 2. The end is posted before the job is done; only the first post of an attempt counts.
+ * 3. A duplicate job, a late job, or a job after the call's end changes nothing.
+ * 4. A job with a definition or tool that this process does not know is left to other processes: it is tried again, there or
  *    here.
  */
 export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob, run: JobRun): Promise<JobOutcome> {
@@ -69,7 +68,7 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
   if (!known || !tool) return await leaveToOthers(dependencies, waiting, known, run);
   const auth = await authOf(dependencies, known, tool);
   if (tool.auth === "required" && auth?.credentials === undefined) {
-    const text = `The tool "${tool.name}" was not run: it needs credentials, and the worker of its queue "${run.queue}" has none. Its runtime needs resolveAuth, since credentials never travel.`;
+    const text = `The tool "${tool.name}" was not run: it needs credentials, and the worker of its queue "${run.queue}" has none. Set resolveAuth in its runtime, because credentials are never sent to workers.`;
     await abortable(post(dependencies, waiting, endOfResult(errorResult(text, "auth_missing"))), run.signal);
     return "done";
   }
@@ -80,7 +79,7 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
   if (claimed.type === "over" || claimed.type === "refused") return "done";
   const name = `${waiting.key.agentId}/${queuedCallKey(job)}`;
   const own = ownWork(dependencies);
-  // The process that started the call posts its end, unless this process did and has forgotten it.
+  // The process that started the call posts its end, unless it is this process and has no record of the call.
   if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId))) {
     dependencies.lookAtTimers();
     return "done";
@@ -92,7 +91,7 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
     .then((end) => post(dependencies, waiting, end))
     .finally(() => own.delete(name));
   posting.catch(() => undefined);
-  // If the job is given up meanwhile, its end is still posted.
+  // If the job is given up meanwhile, the call's end is still posted.
   await abortable(posting, run.signal);
   faultPoint("tool.posted");
   return "done";
@@ -104,7 +103,7 @@ function ownWork(dependencies: ToolJobDependencies): Set<string> {
   return own;
 }
 
-/** Local queues hold only jobs of their own process's agents: if another process has the agent, it has the job too. */
+/** Local queues contain only jobs of their own process's agents: if another process owns the agent, it also has the job. */
 async function isOfOthers(
   { queues, stores, live, processId }: ToolJobDependencies,
   { key }: WaitingCall,
@@ -115,8 +114,8 @@ async function isOfOthers(
 }
 
 /**
- * Leaves the job to other processes, which may know the definition or tool; with local queues there are none, so the
- * tool is gone.
+ * Leaves the job to other processes, which may know the definition or tool. With local queues there are none, so the tool is
+ * gone.
  */
 async function leaveToOthers(
   dependencies: ToolJobDependencies,
@@ -135,7 +134,7 @@ async function leaveToOthers(
   throw new StoreUnavailableError(`a worker of the queue "${queue}" does not know ${what}, for call ${queued.callId}`);
 }
 
-/** Credentials that this process has from the turn, or that the program resolves here. */
+/** Credentials that this process has from the turn, or that the program resolves now. */
 async function authOf(
   { auth }: ToolJobDependencies,
   { key, turn }: KnownCall,
@@ -174,7 +173,7 @@ async function endOf(dependencies: ToolJobDependencies, known: KnownCall, run: R
   }
 }
 
-/** Posts until the stores can be reached or the runtime is shut down, because the result is stored nowhere else. */
+/** Retries posting until the stores can be reached or the runtime is shut down, because the result is stored nowhere else. */
 async function post(dependencies: ToolJobDependencies, waiting: WaitingCall, end: CallEnd): Promise<void> {
   const { clock, closed } = dependencies;
   await untilReached(() => postOnce(dependencies, waiting, end), { clock, random: Math.random, signal: closed });
@@ -188,8 +187,8 @@ async function postOnce(dependencies: ToolJobDependencies, { key, queued }: Wait
 }
 
 /**
- * Posts the end of a call whose job was given up. If the call was started and must not be repeated, `reconcile` is
- * asked, or the outcome is unknown; otherwise it gets an error in plain words. The call is not tried again.
+ * Posts the end of a call whose job was given up. If the call was started and must not be repeated, `reconcile` is called, or the
+ * outcome is unknown; otherwise the call gets an error. It is not tried again.
  */
 export async function onDeadJob(dependencies: ToolJobDependencies, job: Job, cause: DeadCause): Promise<void> {
   if (job.kind !== "tool") return;
@@ -218,7 +217,7 @@ async function endOfDead(
   return endOfResult(unknownResult(known?.call.name ?? "a tool", why));
 }
 
-/** Asks `reconcile`, within the tool's own time limit. */
+/** Calls `reconcile`, within the tool's own time limit. */
 async function reconciled(
   dependencies: ToolJobDependencies,
   known: KnownCall,
@@ -236,7 +235,7 @@ async function reconciled(
   }
 }
 
-/** The end of an attempt, with the results that the owner must write. */
+/** The end of an attempt, with the results that the agent's owner must write. */
 function callEndOf(name: string, end: AttemptEnd, left: LeftByRun): CallEnd {
   if (end.type === "retrying") return end;
   const { spawns, artifacts } = left;
@@ -250,7 +249,7 @@ function callEndOf(name: string, end: AttemptEnd, left: LeftByRun): CallEnd {
   }
   const [spawn] = spawns;
   if (spawn && end.result.outcome === "success" && !end.stop) {
-    const text = `Error: the queued tool "${name}" asked for the subagent "${spawn.key}" and did not return run.await(child), so that it was not started. What the tool did itself may have taken effect.`;
+    const text = `Error: the queued tool "${name}" spawned the subagent "${spawn.key}" without returning run.await(child), so the subagent was not started. Other effects of the tool may have happened.`;
     return endOfResult(errorResult(text, "not_awaited"), left);
   }
   const settled = endOfResult(end.result, left);
@@ -270,7 +269,7 @@ function endOfResult({ outcome, text, images = [], error, artifact }: CallResult
   };
 }
 
-/** The end of a call whose tool is gone, so that the agent can go on without it. */
+/** The end of a call whose tool is gone, so that the agent can continue without it. */
 function endOfGone(queued: QueuedCall, name: string | undefined): CallEnd {
   const text = `The tool ${name === undefined ? "of this call" : `"${name}"`} is not available any more.`;
   const isOpen = queued.claimedBy !== null && !queued.isRepeatable;
@@ -282,8 +281,8 @@ function deadJobReason({ code, message, deaths }: DeadCause): string {
   switch (code) {
     case "worker_died":
       return deaths > 1
-        ? `${deaths} workers died, or were not heard of for too long, while they ran it`
-        : "its worker died, or was not heard of for too long, while it ran it";
+        ? `${deaths} workers died or stopped responding while they ran it`
+        : "its worker died or stopped responding while it ran it";
     case "timed_out":
       return "its job did not end in time";
     case "stopped":

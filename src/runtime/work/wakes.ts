@@ -12,7 +12,7 @@ import type { Activation } from "../agent/activation.ts";
 import type { Rest } from "../../machines/index.ts";
 import type { ToolJobDependencies } from "./tool-jobs.ts";
 
-/** How often one job activates an agent again after a fault here. */
+/** How many times one job activates an agent again after it was given up because of a fault in this process. */
 const MOST_LOSSES = 3;
 
 export interface WakeDependencies
@@ -24,14 +24,13 @@ export interface WakeDependencies
 }
 
 /**
- * Activates an agent that has items, and keeps its job until it has nothing to do or only waits.
+ * Activates an agent that has items, and keeps its job until the agent is idle or only waits.
  *
  * Invariants
- * 1. If another living process has the agent, it learns of the post itself, so this one does nothing.
+ * 1. If another living process owns the agent, that process is notified of the post, so this one does nothing.
  * 2. An agent that this process cannot run is left to another worker: the job is tried again.
- * 3. A worker that leaves hands the agent over between two steps. An agent that has nothing to do is not woken for
- *    that.
- * 4. An agent with an unreadable stored record is given back unchanged: it goes on when the record is repaired.
+ * 3. A worker that leaves hands the agent over between two steps. An idle agent is not woken for that.
+ * 4. An agent with an unreadable stored record is released unchanged: it continues when the record is repaired.
  */
 export async function runWake(
   dependencies: WakeDependencies,
@@ -56,30 +55,30 @@ export async function runWake(
     if (rest === "waits") return "done";
     const holder = await dependencies.stores.holder(key);
     if (holder?.process.processId !== dependencies.processId) return "done";
-    // No other process has it, and it is not here, so it was given up for a fault.
+    // No other process owns it, and it is not active here, so it was given up because of a fault.
     const damage = dependencies.damage.of(agentId);
     if (damage) {
       await dependencies.stores.release(key, holder.epoch, { as: "leaving", steady: dependencies.clock.elapsed() });
       throw damage;
     }
     if (losses >= MOST_LOSSES) {
-      throw new LeaseLostError(`agent "${agentId}" could not be carried on: it was given up ${losses + 1} times`);
+      throw new LeaseLostError(`agent "${agentId}" could not be continued: it was given up ${losses + 1} times`);
     }
   }
 }
 
-/** Whether another worker has to take the job. If the stores do not answer, it finds out. */
+/** Whether another worker must take the job. If the stores do not answer, the other worker checks. */
 async function leftFor(stores: WakeDependencies["stores"], key: AgentKey): Promise<JobOutcome> {
   return (await hasMore(stores, key).catch(() => true)) ? "again" : "done";
 }
 
-/** Whether an agent that was given back has an open turn or items in its inbox. */
+/** Whether a released agent has an open turn or items in its inbox. */
 export async function hasMore(stores: Pick<Stores, "readAgent" | "inbox">, key: AgentKey): Promise<boolean> {
   const record = await stores.readAgent(key);
   return record !== undefined && (record.openTurnId !== null || (await stores.inbox(key)).length > 0);
 }
 
-/** The agent's activation here; undefined if another process has the agent, or it cannot be activated. */
+/** The agent's activation in this process; `undefined` if another process owns the agent, or it cannot be activated. */
 async function activated({ stores, live, damage }: WakeDependencies, key: AgentKey): Promise<Activation | undefined> {
   const present = await live.present(key);
   if (present) {
@@ -118,9 +117,8 @@ async function untilRest({ live }: WakeDependencies, activation: Activation, run
 }
 
 /**
- * Aborts the turn of an agent that has ended its workers too often or could not be carried on; nothing of it is
- * retried. An agent with an unknown definition keeps its turn, because a worker that knows the definition may still be
- * started.
+ * Aborts the turn of an agent that has killed its workers too often or could not continue; no part of it is retried. An agent
+ * with an unknown definition keeps its turn, because a worker that knows the definition may still be started.
  */
 export async function onDeadWake(dependencies: WakeDependencies, job: WakeJob, cause: DeadCause): Promise<void> {
   const { stores, clock, tenant, definitions } = dependencies;

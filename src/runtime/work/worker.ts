@@ -8,7 +8,7 @@ import { Reconciler, type Recovered } from "./reconciler.ts";
 import type { Part } from "../api/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobDependencies } from "./tool-jobs.ts";
 
-/** Longest time before the end of a drain at which running work is cut off, in milliseconds. */
+/** Maximum time before the end of a drain at which running work is cut off, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
 
 interface WorkerDependencies extends ToolJobDependencies, WakeDependencies {
@@ -17,8 +17,8 @@ interface WorkerDependencies extends ToolJobDependencies, WakeDependencies {
 }
 
 /**
- * The part of a process in the work of its deployment: it runs jobs, looks for unattended agents, and hands its own
- * agents over when it leaves. Does not own: the agents.
+ * The worker role of a process: it runs jobs, searches for unattended agents, and hands its own agents over when it leaves. Does
+ * not own: the agents.
  */
 export class Worker {
   readonly #dependencies: WorkerDependencies;
@@ -45,13 +45,13 @@ export class Worker {
       leaseMs,
       isKnown: (name) => definitions.has(name),
       isAttended: (key) => live.isShutDown(key) || live.get(key) !== undefined || !this.#concerns(key),
-      // Local queues hold no wakes of other processes.
+      // Local queues contain no wakes of other processes.
       areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
       attend: (key) => live.takeOver(key),
     });
   }
 
-  /** Whether this process carries on the agents of that tree when no other one does. */
+  /** Whether this process continues the agents of that tree when no other process does. */
   #concerns(key: AgentKey): boolean {
     const { live, part } = this.#dependencies;
     const root = rootOf(key.agentId);
@@ -63,17 +63,17 @@ export class Worker {
     return { toolJobs: this.#toolJobs, wakes: this.#wakes, unattended, rolledBack: this.#rolledBack };
   }
 
-  /** How many jobs of tools run here now. */
+  /** Number of tool jobs that are currently running in this process. */
   get running(): number {
     return this.#running;
   }
 
-  /** Activates every unattended agent of the store, or wakes it elsewhere. */
+  /** Activates every unattended agent of the store, or wakes it in another process. */
   recover(): Promise<Recovered> {
     return this.#reconciler.recover();
   }
 
-  /** Takes jobs, unless this process takes no part in them. */
+  /** Starts taking jobs, unless this process has no jobs to run. */
   async start(): Promise<void> {
     const { role, queues, isDistributed, agents, toolQueues } = this.#part;
     if (this.#part.looksAfterOthers) this.#reconciler.start();
@@ -93,14 +93,14 @@ export class Worker {
     });
   }
 
-  /** Stops looking for unattended agents. */
+  /** Stops searching for unattended agents. */
   stop(): void {
     this.#reconciler.close();
   }
 
   /**
-   * Starts nothing new, and hands each agent over between two steps; work that still runs shortly before the end is cut
-   * off. Resolves within the time.
+   * Starts nothing new, and hands each agent over between two steps; work still running shortly before the end is cut off.
+   * Resolves within the time limit.
    */
   async drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> {
     const { live } = this.#dependencies;
@@ -134,7 +134,7 @@ export class Worker {
       [...left].map(async (activation) => {
         const { key } = activation;
         const wasCut = await live.leaveAtSafePoint(activation, cut);
-        // Processes that posted recently have relied on this one to handle the post.
+        // Processes that posted recently have relied on this process to handle the post.
         if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
         if (!wasCut) left.delete(activation);
       }),
@@ -176,7 +176,7 @@ export class Worker {
     else await this.#within(job, () => onDeadJob(this.#dependencies, job, cause));
   }
 
-  /** Runs code in the async context of the turn, under the span of the call or turn in the process that has the agent. */
+  /** Runs code in the async context of the turn, under the span of the call or turn in the process that owns the agent. */
   #within<T>({ callId, traceparent, tracestate }: ToolJob, work: () => T): T {
     const trace = traceparent === undefined ? undefined : { traceparent, tracestate };
     return this.#dependencies.contexts.of(partsOfCall(callId).turnId).run(() => withinTrace(trace, work));

@@ -126,7 +126,7 @@ function checkVersion(value: unknown, problem: TealFile["problem"]): void {
   const version = typeof value === "object" && value !== null && "apiVersion" in value ? value.apiVersion : undefined;
   if (version === SERVED_VERSION || typeof version !== "string") return;
   const words = `is ${JSON.stringify(version.slice(0, 64))}`;
-  if (!version.startsWith("skagents/")) throw problem(["apiVersion"], `${words}; it takes "${SERVED_VERSION}"`);
+  if (!version.startsWith("skagents/")) throw problem(["apiVersion"], `${words}; expected "${SERVED_VERSION}"`);
   throw problem(
     ["apiVersion"],
     `${words}: stateless agents are not supported; change it to "${SERVED_VERSION}", whose spec has one agent and whose callers name a task instead of sending the history`,
@@ -148,7 +148,7 @@ function wrongField(error: z.ZodError, value: unknown, problem: TealFile["proble
   const takes =
     issue?.code === "too_big" || issue?.code === "too_small" ? (takesRange(issue) ?? issue.message) : issue?.message;
   const words = found === undefined ? "is missing" : `is ${describeValue(found)}`;
-  return problem(path, `${words}; it takes ${takes ?? "another value"}`);
+  return problem(path, `${words}; expected ${takes ?? "another value"}`);
 }
 
 function takesRange(issue: z.core.$ZodIssue): string | undefined {

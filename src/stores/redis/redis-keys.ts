@@ -108,7 +108,7 @@ export class RedisKeys {
   /** Throws `InvalidInputError` for a prefix with braces, which would replace the hash tags of the trees. */
   constructor(prefix: string) {
     if (/[{}]/.test(prefix)) {
-      throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; it takes any text without braces`);
+      throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; expected any text without braces`);
     }
     this.#prefix = wellFormed(prefix, "prefix");
   }

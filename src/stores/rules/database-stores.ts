@@ -139,7 +139,7 @@ function listAgents(tables: StoreTables, filter: AgentFilter): AgentRecord[] {
   const { order = "id", rootsOnly, after, limit = DEFAULT_LIST_LIMIT } = filter;
   const count = countOf("limit", limit);
   if (order === "id") return tables.listAgents(filter, count);
-  if (order !== "newest") throw new InvalidInputError(`order is ${JSON.stringify(order)}; it takes "id" or "newest"`);
+  if (order !== "newest") throw new InvalidInputError(`order is ${JSON.stringify(order)}; expected "id" or "newest"`);
   if (rootsOnly !== true) throw new InvalidInputError('the order "newest" only lists root agents; set rootsOnly: true');
   return tables.listAgents(filter, count, after === undefined ? undefined : parseAgentCursor(after));
 }
@@ -189,7 +189,7 @@ function treeHeadOf(tables: StoreTables, tenant: string, rootAgentId: string): T
 /** Checks a number of rows or a cursor. */
 function countOf(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);
+  throw new InvalidInputError(`${name} is ${value}; expected a whole number of at least 0`);
 }
 
 function createAgent(

@@ -120,7 +120,7 @@ export function parseTurnCursor(text: string): TurnListCursor {
   const { at, id } = placeIn(text) ?? {};
   if (at !== undefined && id !== undefined) return { changedAt: at, turnId: id };
   throw new InvalidInputError(
-    `after is ${JSON.stringify(text)}; it takes the position of a listed turn: formatTurnCursor(record)`,
+    `after is ${JSON.stringify(text)}; expected the position of a listed turn: formatTurnCursor(record)`,
   );
 }
 

@@ -171,59 +171,59 @@ describe("T9: what is wrong is named by line and path", () => {
     [
       "a field of a wrong kind",
       small("version: 1", "    temperature: hot\n"),
-      'agent.yaml:9: spec.agent.temperature is the text "hot"; it takes a number from 0 to 1',
+      'agent.yaml:9: spec.agent.temperature is the text "hot"; expected a number from 0 to 1',
     ],
     [
       "a number out of range",
       small("version: 1", "    temperature: 1.5\n"),
-      "agent.yaml:9: spec.agent.temperature is 1.5; it takes a number from 0 to 1",
+      "agent.yaml:9: spec.agent.temperature is 1.5; expected a number from 0 to 1",
     ],
     [
       "too few tokens",
       small("version: 1", "    max_tokens: 0\n"),
-      "agent.yaml:9: spec.agent.max_tokens is 0; it takes a whole number of at least 1",
+      "agent.yaml:9: spec.agent.max_tokens is 0; expected a whole number of at least 1",
     ],
     [
       "half a token",
       small("version: 1", "    max_tokens: 1.5\n"),
-      "agent.yaml:9: spec.agent.max_tokens is 1.5; it takes a whole number of at least 1",
+      "agent.yaml:9: spec.agent.max_tokens is 1.5; expected a whole number of at least 1",
     ],
     [
       "an unknown effort",
       small("version: 1", "    reasoning_effort: huge\n"),
-      'agent.yaml:9: spec.agent.reasoning_effort is the text "huge"; it takes "low", "medium" or "high"',
+      'agent.yaml:9: spec.agent.reasoning_effort is the text "huge"; expected "low", "medium" or "high"',
     ],
     [
       "a missing field",
       small("description: x"),
-      "agent.yaml:1: version is missing; it takes a version, for instance 0.1",
+      "agent.yaml:1: version is missing; expected a version, for instance 0.1",
     ],
     [
       "a missing spec",
       "apiVersion: tealagents/v1alpha1\nname: A\nversion: 1\n",
-      "agent.yaml:1: spec is missing; it takes an object { agent }",
+      "agent.yaml:1: spec is missing; expected an object { agent }",
     ],
     [
       "a name that no address can have",
       small("version: 1").replace("name: A", "name: Math Agent"),
-      'agent.yaml:2: name is the text "Math Agent"; it takes a name of 1 to 64 letters, digits, "_", "-" and "."',
+      'agent.yaml:2: name is the text "Math Agent"; expected a name of 1 to 64 letters, digits, "_", "-" and "."',
     ],
     [
       "a skill without an id",
       small("version: 1\nmetadata: { skills: [{ name: x }] }"),
-      "agent.yaml:4: metadata.skills[0].id is missing; it takes a text",
+      "agent.yaml:4: metadata.skills[0].id is missing; expected a text",
     ],
     [
       "a plugin that is a number",
       small("version: 1", "    plugins:\n      - 7\n"),
-      "agent.yaml:10: spec.agent.plugins[0] is 7; it takes a text",
+      "agent.yaml:10: spec.agent.plugins[0] is 7; expected a text",
     ],
     [
       "another version",
       small("version: 1").replace("v1alpha1", "v9"),
-      'agent.yaml:1: apiVersion is "tealagents/v9"; it takes "tealagents/v1alpha1"',
+      'agent.yaml:1: apiVersion is "tealagents/v9"; expected "tealagents/v1alpha1"',
     ],
-    ["no version", small("version: 1").replace(/^.*\n/, ""), "agent.yaml:1: apiVersion is missing; it takes a text"],
+    ["no version", small("version: 1").replace(/^.*\n/, ""), "agent.yaml:1: apiVersion is missing; expected a text"],
     [
       "an agent without state",
       "name: A\napiVersion: skagents/v1\nkind: Sequential\n",
@@ -247,9 +247,9 @@ describe("T9: what is wrong is named by line and path", () => {
     [
       "a list instead of an object",
       "- 1\n",
-      "agent.yaml:1: (root) is a list; it takes an object { apiVersion, name, version, spec }",
+      "agent.yaml:1: (root) is a list; expected an object { apiVersion, name, version, spec }",
     ],
-    ["an empty file", "", "agent.yaml:1: (root) is null; it takes an object { apiVersion, name, version, spec }"],
+    ["an empty file", "", "agent.yaml:1: (root) is null; expected an object { apiVersion, name, version, spec }"],
     ["no YAML", "name: [\n", "agent.yaml:2: "],
     ["a field twice", "name: A\nname: B\n", "agent.yaml:2: Map keys must be unique"],
   ])("%s", async (_, text, message) => {

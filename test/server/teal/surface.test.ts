@@ -245,6 +245,6 @@ describe("T9: what an agent's addresses tell about it", () => {
     const served = { version: "1.0", definition };
     expect(() => tealSurface({ agents: [served, served] })).toThrow("two agents are at /one/1.0");
     expect(() => tealSurface({ agents: [{ version: "1/0", definition }] })).toThrow('agents[0].version is "1/0"');
-    expect(() => tealSurface({ agents: [definition as never] })).toThrow("it takes an agent { version, definition }");
+    expect(() => tealSurface({ agents: [definition as never] })).toThrow("expected an agent { version, definition }");
   });
 });
