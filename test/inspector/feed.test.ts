@@ -278,19 +278,19 @@ describe("queries of the feed", () => {
     [
       "runs()",
       () => feed.runs({ since: "yesterday" as never }),
-      /feed\.runs\(\): since is the text "yesterday"; it takes a whole number/,
+      /feed\.runs\(\): since is the text "yesterday"; expected a whole number/,
     ],
-    ["runs()", () => feed.runs({ limit: 0 }), /limit is 0; it takes a whole number from 1 to 200/],
+    ["runs()", () => feed.runs({ limit: 0 }), /limit is 0; expected a whole number from 1 to 200/],
     ["runs()", () => feed.runs({ agents: "lead" } as never), /agents.*agent/],
     [
       "messages()",
       () => feed.messages("desk", "desk", { at: -1 }),
-      /feed\.messages\(\): at is -1; it takes a whole number/,
+      /feed\.messages\(\): at is -1; expected a whole number/,
     ],
     [
       "search()",
       () => feed.search("desk", { text: 7 as never, signal }),
-      /feed\.search\(\): text is 7; it takes a text/,
+      /feed\.search\(\): text is 7; expected a text/,
     ],
   ])("%s rejects a wrong value", async (_method, ask, message) => {
     await expect(ask()).rejects.toThrow(message);
