@@ -24,7 +24,7 @@ describe("a file", () => {
     return { one: stores, other: stores };
   });
 
-  test("carries nothing live to another stores object", async () => {
+  test("sends no live messages to another stores object", async () => {
     const path = join(folder, "shared.db");
     const [one, other] = [sqliteStores(path), sqliteStores(path)];
     const messages: string[] = [];
@@ -104,7 +104,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
     },
   );
 
-  test("while Redis is away nothing waits or piles up: what was to be sent is gone", async () => {
+  test("while Redis is away no messages wait or pile up: unsent ones are dropped", async () => {
     const { one, other } = open();
     const messages: string[] = [];
     let asked = 0;
