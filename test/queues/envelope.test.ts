@@ -36,8 +36,8 @@ describe("a sealed job", () => {
     ["unsigned", "web", id, { signature: undefined }, "it is not signed"],
     ["signed with an unknown key", "web", id, { signature: { keyId: "x", mac: "00" } }, "key that is not known"],
     ["cut short", "web", id, { signature: { keyId: first.id, mac: "00" } }, "its signature does not fit"],
-    ["of no version", "web", id, { version: 0 }, "not a job of this version (version:"],
-    ["with something beside it", "web", id, { more: 1 }, "not a job of this version"],
+    ["without a version", "web", id, { version: 0 }, "not a job of this version (version:"],
+    ["with an additional field", "web", id, { more: 1 }, "not a job of this version"],
     ["longer than any job", "web", id, { job: "x".repeat(10_000) }, "longer than 8192 characters"],
   ])("is refused %s", (_how, queue, jobId, change, why) => {
     const signer = createSigner([first]);
