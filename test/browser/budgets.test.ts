@@ -120,7 +120,7 @@ describe.skipIf(!browserProgram)("the budgets of agents", () => {
     expect(wanted - left).toBe(over);
     await screenshot(page, "budgets-refused");
     const end = await page.locator(".scrub-count").textContent();
-    await row.first().getByTitle("Moves to that time.").click();
+    await row.first().getByTitle("Goes to the moment").click();
     await expect.poll(() => page.locator(".scrub-count").textContent()).not.toBe(end);
   });
 

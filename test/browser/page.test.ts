@@ -122,7 +122,7 @@ describe.skipIf(!browserProgram)("the page", () => {
       Chart: () => page.getByRole("region", { name: "Transitions of the turn" }),
       Messages: () => page.getByText("Close the month.").first(),
       Events: () => page.getByRole("table", { name: "Events" }).getByText("subagent spawned").first(),
-      Budgets: () => page.getByText("The totals of the journal equal the stored ones."),
+      Budgets: () => page.getByText("The journal adds up to what is stored."),
       Requests: () => page.getByRole("button", { name: "Approve …", exact: true }),
       Talk: () => page.getByRole("textbox", { name: "Write to lead" }),
     };

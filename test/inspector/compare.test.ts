@@ -114,7 +114,7 @@ test("each field that differs is named, and an unknown text is not compared", ()
 test.each<readonly [string, Step, readonly string[]]>([
   ["arguments", { given: '{"euros":120}' }, ["arguments"]],
   ["results", { gave: "120 paid" }, ["results"]],
-  ["the prompt of a call", { prompt: "Q" }, ["prompt"]],
+  ["prompts of a call", { prompt: "Q" }, ["prompt"]],
 ])("runs with different %s differ, even if names and amounts are equal", (_what, change, fields) => {
   const step: Step = { tools: ["pay", "note"] };
   const [lead] = compareRuns(runOf("a", [step]), runOf("b", [{ ...step, ...change }]));

@@ -92,7 +92,7 @@ describe("an agent whose turn", () => {
     expect(await statusOf("done")).toBe("finished, paused");
     const again = await run("done");
     expect(again).toMatchObject({ code: 0 });
-    expect(again.out.join("\n")).toContain("done is paused; its next message ends the pause.");
+    expect(again.out.join("\n")).toContain("done is paused; what it is told now ends the pause.");
     expect(await statusOf("done")).toBe("finished");
   });
 });

@@ -111,10 +111,10 @@ it.each<[string, unknown]>([
   ["content that is an object", run({ messages: [said({ text: "x" })] })],
   ["a picture without data", run({ messages: [said([{ type: "image" }])] })],
   ["a video", run({ messages: [said([{ type: "video", source: { type: "url", value: "https://x" } }])] })],
-  ["a text as tools", run({ tools: [{ name: 7 }] })],
+  ["a tool without a valid name", run({ tools: [{ name: 7 }] })],
   ["a tool with the name of one of the agent's", run({ tools: [{ name: "remove", description: "", parameters: {} }] })],
   ["a tool with invalid parameters", run({ tools: [{ name: "x", description: "", parameters: { type: 7 } }] })],
-  ["a text as context", run({ context: [{ description: "x" }] })],
+  ["a context without a value", run({ context: [{ description: "x" }] })],
   ["an unknown status", run({ resume: [{ interruptId: "x", status: "maybe" }] })],
   ["an unknown interrupt", run({ messages: [], resume: [{ interruptId: "x", status: "cancelled" }] })],
 ])("%s is refused, and nothing is stored", async (_, body) => {

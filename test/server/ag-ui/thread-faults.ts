@@ -19,9 +19,9 @@ export async function threadFaults(runtime: Runtime, agent: Agent, { client }: T
     for (const line of lacking) faults.push(`${name} lacks ${line}`);
     for (const line of strange) faults.push(`${name} has ${line}`);
     if (lacking.length + strange.length > 0) continue;
-    if (given.length !== expected.length) faults.push(`${name}has duplicates: ${given.join(", ")}`);
+    if (given.length !== expected.length) faults.push(`${name} has duplicates: ${given.join(", ")}`);
     const [one, other] = [given, expected].map((lines) => inOrder(lines).join("\n"));
-    if (one !== other) faults.push(`${name}is out of order: ${one} | ${other}`);
+    if (one !== other) faults.push(`${name} is out of order: ${one} | ${other}`);
   }
   return faults;
 }
