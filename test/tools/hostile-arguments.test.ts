@@ -113,8 +113,8 @@ describe.each([
 function faultOf(parsed: ParsedArguments, text: string): string | undefined {
   if (parsed.ok) return isOrder(parsed.value) && isOrder(parsed.json) ? undefined : "invalid arguments are accepted";
   const { message } = parsed;
-  if (!message.startsWith("The tool order was not run: ")) return "the model is not told what happened";
-  if (!message.endsWith("Correct the arguments and call it again.")) return "the model is not told what to do";
+  if (!message.startsWith("The tool order was not run: ")) return "the model does not learn what happened";
+  if (!message.endsWith("Correct the arguments and call it again.")) return "the model does not learn what to do";
   if (message.length > 10_000) return `the message has ${message.length} characters`;
   return isRight(text) ? "valid arguments are refused" : undefined;
 }
