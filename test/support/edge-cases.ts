@@ -32,7 +32,10 @@ async function ended(stage: Stage, turn: Turn): Promise<TurnResult> {
   return await turn.result;
 }
 
-/** Runs one case with an agent named `worker`. The turn must end, its history be legal, its accounts at rest, and the agent accept the next turn. */
+/**
+ * Runs one case with an agent named `worker`. The turn must end, its history be legal, its accounts be at rest, and the agent accept
+ * the next turn.
+ */
 export async function faultsOf(
   stage: Stage,
   definition: (edge: Edge) => AgentDefinition,
