@@ -144,7 +144,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
     await expect(queues.work(recorder.options(async () => "done"))).rejects.toThrow(InvariantError);
   });
 
-  test("a probe job runs; after the queues are closed it fails", async () => {
+  test("a canary job runs; after the queues are closed it fails", async () => {
     const { client, soon } = subject();
     const queues = client();
     await queues.work(new Recorder().options(async () => "done"));

@@ -30,7 +30,7 @@ const work = (isActive: boolean, agentId: string = ROOT) => ({
 });
 
 export function warningsContract(subject: () => Stores): void {
-  test("at 80 % of the time until a deadline its agent is notified once; then the timer is that of the deadline", async () => {
+  test("at 80 % of the time until a deadline its agent is notified once; after that only the deadline has a timer", async () => {
     const owner = await openAtWork(subject(), { turnBudget: { deadline: NOW + 1_000 } });
     expect(await hear(subject(), NOW + 799)).toEqual([]);
     const alarms = await subject().dueTimers(NOW + 800, 10);
@@ -87,7 +87,7 @@ export function warningsContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toEqual([]);
   });
 
-  test("an agent at rest is not notified; the timer then is that of the deadline", async () => {
+  test("an agent at rest is not notified; only the deadline has a timer then", async () => {
     const owner = await openAgent(subject(), { budget: { deadline: NOW + 1_000 } });
     expect(await hear(subject(), NOW + 800)).toEqual([]);
     expect(await subject().inbox(agentKey())).toEqual([]);

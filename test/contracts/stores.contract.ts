@@ -81,7 +81,7 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("turn keys", () => {
       turnKeysContract(subject);
     });
-    describe("marks", () => {
+    describe("pausing and aborting", () => {
       marksContract(subject);
     });
     describe("leases", () => {
@@ -130,7 +130,7 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("pausing", () => {
       pausingContract(subject);
     });
-    describe("whole trees", () => {
+    describe("exporting and importing trees", () => {
       treesContract(subject);
       treePlacesContract(subject);
     });

@@ -198,7 +198,7 @@ describe("redirects", () => {
     });
   }
 
-  it("to another server on the same connection pool do not send the caller's headers there", async () => {
+  it("within a server and then to another one do not send the caller's headers to the latter", async () => {
     const target = await wireServer((socket) => socket.write(goodAnswer));
     const server = await wireServer((socket, { line }) => {
       const next = line.includes("/second") ? `http://${target.host}/third` : "/second";
@@ -212,7 +212,7 @@ describe("redirects", () => {
     expect(server.requests[1]?.headers).toMatchObject({ "x-goog-api-key": "secret", cookie: "a=b" });
   });
 
-  it("with an endless body are followed immediately, wherever they lead", async () => {
+  it("with an unfinished body are left immediately, wherever they lead", async () => {
     for (const location of ["/good", "http://["]) {
       const closed = Promise.withResolvers<void>();
       const server = await wireServer((socket, { line }) => {

@@ -100,7 +100,7 @@ describe("plain tools", () => {
     expect(response.finishReason).toBe("stop");
   });
 
-  test("delegates the task itself if there are no files, in parallel", async () => {
+  test("subagents get the task itself if there are no files, in parallel", async () => {
     expect(await calls("Compare the two papers", [agentTool("critic"), agentTool("historian")])).toEqual([
       ["critic", { input: "Compare the two papers" }],
       ["historian", { input: "Compare the two papers" }],

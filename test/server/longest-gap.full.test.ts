@@ -21,7 +21,7 @@ interface Gap {
 interface Opened {
   readonly url: string;
   readonly inspector: { readonly url: string; readonly token: string };
-  /** Paths of all routes of the surfaces that take a body, with their parameters in braces. */
+  /** Paths of all routes of the surfaces with a body, with their parameters in braces. */
   readonly routes: readonly string[];
 }
 
@@ -48,7 +48,7 @@ class WatchedServer {
     }
   }
 
-  /** Paths of all routes that take a body, with their parameters in braces. */
+  /** Paths of all routes with a body, with their parameters in braces. */
   get routes(): readonly string[] {
     return this.#opened?.routes ?? [];
   }

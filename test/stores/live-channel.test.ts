@@ -54,7 +54,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
 
   describeLiveChannel("Redis, two clients", async () => open());
 
-  test("text that is not the tag of a tree is skipped, and the tags beside it are delivered", async () => {
+  test("text that is not the tag of a tree is skipped, and the tags next to it are delivered", async () => {
     const prefix = ownPrefix();
     const stores = storesOn(server, { prefix });
     const asked: string[] = [];
@@ -75,7 +75,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
   });
 
   test.each(["the connection is cut", "Redis is restarted"])(
-    "after %s a follower asks anew and receives further messages",
+    "after %s a follower asks again and receives further messages",
     async (what) => {
       const { one, other } = open();
       const messages: string[] = [];

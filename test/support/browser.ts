@@ -127,8 +127,8 @@ export interface Violation {
 /** The rules of axe-core that the page currently breaks. `only` limits the check to these rules. */
 export async function axe(page: Page, only?: readonly string[]): Promise<readonly Violation[]> {
   axeSource ??= readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  // Evaluated through the debugger, because the page's own policy blocks foreign scripts. And each time anew, because a second run of
-  // the same one takes several times as long.
+  // Evaluated through the debugger, because the page's own policy blocks foreign scripts. Evaluated again for each check, because a
+  // second run of the same one takes several times as long.
   await page.evaluate(axeSource);
   const options = only === undefined ? {} : { runOnly: only };
   return await page.evaluate<Violation[]>(

@@ -5,7 +5,7 @@ export interface Speech {
   readonly said: () => void;
   /** Resolves when the second half may follow. */
   readonly goOn: Promise<void>;
-  /** Called when the answer is complete: the committed text replaces the streamed one, so listeners release it themselves. */
+  /** Resolves when the answer may complete. The committed text replaces the streamed one, so listeners have to come first. */
   readonly whole: Promise<unknown>;
 }
 

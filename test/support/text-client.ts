@@ -11,7 +11,7 @@ export class TextClient {
   readonly faults: string[] = [];
   readonly #closed = new Set<string>();
 
-  /** The offset at which a stream that replaces this one must begin. */
+  /** The cursor after which a stream that replaces this one must begin. */
   get cursor(): string | undefined {
     return this.durable.at(-1)?.cursor ?? undefined;
   }

@@ -113,7 +113,7 @@ describe("the person at the terminal", () => {
     expect(said).toEqual([expect.stringContaining("decided elsewhere")]);
   });
 
-  test("who is too late is told whose decision came first", async () => {
+  test("is told whose decision came first if theirs is too late", async () => {
     const { rest, paid, said } = await seated([payment("Ann", 1)], late);
     expect(await rest()).toMatchObject({ status: "completed", text: "Rejected by user." });
     expect(paid).toEqual([]);

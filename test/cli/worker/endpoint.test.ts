@@ -52,7 +52,7 @@ describe("the endpoint of a worker", () => {
     expect(await get({}, "/metrics", { method: "HEAD" })).toMatchObject({ status: 200, text: "" });
   });
 
-  test("concurrent requests share one answer: no probe job is sent for each", async () => {
+  test("concurrent requests share one answer: no canary is sent for each", async () => {
     let [inFlight, most] = [0, 0];
     const landing = Promise.withResolvers<void>();
     const health = async () => {

@@ -323,7 +323,7 @@ describe("a client that leaves a request without a conversation", () => {
     );
   });
 
-  test("that comes back in time keeps its turn", async () => {
+  test("and comes back in time keeps its turn", async () => {
     const { clock, delays } = clockWithDelays();
     const { server, runtime, goOn, heard } = await speakers({}, clock);
     const { url } = await server.listen();
@@ -347,7 +347,7 @@ describe("a client that leaves a request without a conversation", () => {
     expect(await runtime.turns()).toMatchObject([{ status: "completed" }]);
   });
 
-  test("that never sends the results of its tools has its turn ended after an hour", async () => {
+  test("and never sends the results of its tools has its turn ended after an hour", async () => {
     const { clock, delays, over } = clockWithDelays();
     const { server, runtime } = await deskServed({}, { clock });
     await clientOf(server).chat.completions.create({ model, messages: [user("show")], tools: [showTool] });

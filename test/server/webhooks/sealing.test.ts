@@ -6,7 +6,7 @@ import { webhookKey } from "../../support/hook-receiver.ts";
 const place = ["acme", "desk", "a2a", "desk#1", "one", "https://example.com/"];
 const secrets = { token: "token of the receiver", credentials: "pässword" };
 
-describe("what is sealed", () => {
+describe("sealed data", () => {
   it("can be read with the key, in its own webhook", () => {
     const sealing = new Sealing([webhookKey()]);
     const sealed = sealing.seal(secrets, place);
