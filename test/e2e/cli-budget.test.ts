@@ -41,7 +41,7 @@ const cli = (...words: string[]) => runCli(folder.path, words);
 
 describe("a budget on the command line", () => {
   inFull(() => {
-    test("stops the turn, names the limit, and prints how to continue; a new budget does", async () => {
+    test("stops the turn, names the limit, and prints how to continue; a new budget continues it", async () => {
       const stopped = await cli("run", "walker.mjs", "Walk", "--agent-id", "walk-1", "--max-steps", "2");
       expect(stopped.code).toBe(3);
       expect(stopped.stdout).toContain("Stopped: steps_limit, walker, this turn: 2 of 2 steps.");
@@ -113,7 +113,7 @@ inFull(() => {
 
 inFull(() => {
   describe("costs", () => {
-    test("have costs from the public prices even if no cost limit applies, now and later", async () => {
+    test("are computed from the public prices even if no cost limit applies, now and later", async () => {
       const store = ["--store", "priced.db"];
       const run = await cli("run", "walker.mjs", "Walk", "--agent", "priced", "--quiet", ...store);
       expect(run.stdout).toBe("there after 3 steps\n");

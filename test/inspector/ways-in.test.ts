@@ -118,7 +118,7 @@ describe("S5: every address", () => {
   });
 
   it.each(["since=yesterday", "until=-1", "limit=0", "limit=201", "after=1&since=1.5"])(
-    "that request runs by %s are answered 400 with the error",
+    "with a query of runs by %s is answered 400 with the error",
     async (query) => {
       const [status, body] = await fetched(`/api/runs?${query}`, "GET", bearer(server.tokens.watch));
       expect(status).toBe(400);
@@ -132,7 +132,7 @@ describe("S5: every address", () => {
     expect((await knock(`ws://127.0.0.1:${port}/feed?token=${watch}`)).status).toBe(401);
   });
 
-  it("for changes require the act token, and JSON", async () => {
+  it("for changes requires the act token, and JSON", async () => {
     for (const path of acts) {
       expect(await fetched(path, "POST", { ...bearer(server.tokens.watch), ...asJson })).toEqual([403, ""]);
       for (const type of ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain", ""]) {

@@ -72,7 +72,7 @@ describe("any other prompt", () => {
     expect(memoryOf(900).tokensOf({ request, bound: 600 })).toBe(600);
   });
 
-  it("is one after the answer of another call", () => {
+  it("is also one whose answer came from another call", () => {
     const memory = new PromptMemory();
     memory.noteAsked("call 1", { request: first, bound: 400, counted: 100 });
     memory.noteAnswered("call 2", 900);

@@ -52,7 +52,7 @@ describe("a server that refuses a response format", () => {
       "OpenAI",
       { error: { message: "Invalid parameter: 'response_format' of type 'json_schema'", param: "response_format" } },
     ],
-  ])("is requested differently, after the text of %s", async (_name, refusal) => {
+  ])("is asked in another format, after the text of %s", async (_name, refusal) => {
     const server = await refusing(({ response_format }) =>
       response_format?.type === "json_schema" ? refusal : undefined,
     );
@@ -63,7 +63,7 @@ describe("a server that refuses a response format", () => {
     expect(second?.messages[0]).toMatchObject({ role: "system", content: expect.stringContaining('"francs"') });
   });
 
-  it("is omitted if the server accepts none", async () => {
+  it("is asked without any if it accepts none", async () => {
     const server = await refusing(({ response_format }) => response_format && words("Unknown field response_format"));
     await call(server);
     expect(formatsOf(server)).toEqual(["json_schema", "json_object", "none"]);
@@ -73,7 +73,7 @@ describe("a server that refuses a response format", () => {
     ["Groq", "json mode cannot be combined with tool/function calling"],
     ["Gemini", "Function calling with a response mime type: 'application/json' is unsupported"],
     ["Cerebras", '"tools" is incompatible with "response_format"'],
-  ])("next to tools is requested by the instructions, after the text of %s", async (_name, message) => {
+  ])("next to tools is asked by the instructions, after the text of %s", async (_name, message) => {
     const server = await refusing(({ response_format, tools: given }) => response_format && given && words(message));
     await call(server, { ...asked, tools });
     await call(server, { ...asked, tools });
@@ -114,7 +114,7 @@ it.each([
   ["a refusal for another reason", words("Unknown model"), 400],
   ["a prompt that is too long", words("maximum context length, with response_format"), 400],
   ["missing rights", words("response_format"), 403],
-])("%s is not requested again", async (_what, refusal, status) => {
+])("%s causes no second request", async (_what, refusal, status) => {
   const server = await refusing(() => refusal, status);
   await failureOf(call(server));
   expect(server.requests).toHaveLength(1);

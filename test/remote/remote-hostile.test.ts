@@ -275,7 +275,7 @@ describe("a hostile remote agent", () => {
     expect(text).not.toContain(tokens.ann);
   });
 
-  test("that reports an invalid usage is ignored in the budget", async () => {
+  test("whose reported usage is invalid still succeeds", async () => {
     const told = { ...answered, metadata: { usage: { inputTokens: -5, outputTokens: 1e300, cost: "free" } } };
     const { url } = await fakeAgent({
       answer: (rpc, response) => reply(rpc, response, rpc.method === "SendMessage" ? { task: told } : told),

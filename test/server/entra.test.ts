@@ -99,7 +99,7 @@ describe("refuses", () => {
     expect(await authenticate(asked("not.a.token"))).toBeNull();
   });
 
-  it("answers 403 for a token without the scope", async () => {
+  it("a token without the scope with 403", async () => {
     const authenticate = entraAuth({ tenantId, audience, scope: "Chat.Admin", keysUrl: (await directory()).url });
     await expect(knows(authenticate, token())).rejects.toMatchObject({ code: "forbidden", status: 403 });
     expect(await knows(authenticate, token({ ...claims, roles: ["Chat.Admin"] }))).toMatchObject({ userId: "ann" });

@@ -198,7 +198,7 @@ describe("the number of streams is limited", () => {
     expect((await ask("/test/stream")).status).toBe(200);
   });
 
-  it("and HEAD opens no stream", async () => {
+  it("HEAD opens no stream", async () => {
     const { ask } = await streaming();
     expect((await ask("/test/stream", { method: "HEAD" })).status).toBe(405);
   });

@@ -161,7 +161,7 @@ describe("texts of a tool that contain a secret (S13)", () => {
     expect(redact("nothing here")).toBe("nothing here");
   });
 
-  test("also in its JSON and URL forms, and without the line break of its file", async () => {
+  test("have its JSON and URL forms replaced too, and the form without the line break of its file", async () => {
     const value = 'se"cret/\\key\n';
     const redact = await redactWith({ key: value });
     expect(renderOutput({ got: value }, redact).text).toBe('{"got":"[secret:key]"}');
@@ -169,7 +169,7 @@ describe("texts of a tool that contain a secret (S13)", () => {
     expect(redact(`key ${value.trim()}.`)).toBe("key [secret:key].");
   });
 
-  test("in results and in the reason for a missing one", async () => {
+  test("are redacted in results and in the reason for a missing one", async () => {
     const redact = await redactWith({ key: canary });
     const broken = {
       toJSON() {
@@ -180,7 +180,7 @@ describe("texts of a tool that contain a secret (S13)", () => {
     expect(renderOutput(broken, redact).text).toContain("no [secret:key] today");
   });
 
-  test("in errors of the tool, which keep their class", async () => {
+  test("are redacted in errors of the tool, which keep their class", async () => {
     const redact = await redactWith({ key: canary });
     const stopped = new AgentStopError(`no ${canary}`);
     expect(redactError(stopped, redact)).toBe(stopped);

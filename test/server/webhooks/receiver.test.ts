@@ -74,13 +74,13 @@ describe("a URL is refused that is", () => {
   });
 });
 
-describe("a host name is checked at the call", () => {
+describe("a host name", () => {
   it.each([
     ["a private address", ["10.0.0.1"]],
     ["a private address after a public one", ["8.8.8.8", "127.0.0.1"]],
     ["a private address of IPv6 next to a public one", ["8.8.8.8", "::ffff:169.254.169.254"]],
     ["no valid address", ["not an address"]],
-  ])("with %s", async (_, found) => {
+  ])("that resolves to %s is refused at the request", async (_, found) => {
     const asked: string[] = [];
     const lookup: LookupAddresses = async (hostname) => {
       asked.push(hostname);
