@@ -121,7 +121,7 @@ export function queuedContract(subject: () => Stores): void {
       expect(await subject().dueTimers(NOW, 10, over)).toEqual(due);
     });
 
-    test("a call whose process is dead or removed is not given again; the outcome names that process", async () => {
+    test("a call whose process is dead or removed is not given to another; the outcome names that process", async () => {
       await withQueued(subject());
       await subject().registerProcess(elsewhere, NOW);
       await claimed(subject(), elsewhere.processId);

@@ -142,7 +142,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       for (const kid of kids) expect((await mine.inbox(kid.key)).map((item) => item.kind)).toContain("pause");
     });
 
-    test("competing processes never own an agent both, and leave journals without gaps or forks (F3)", async () => {
+    test("competing processes never both own an agent, and leave journals without gaps or forks (F3)", async () => {
       const agents = Array.from({ length: 20 }, (_, index) => agentKey(`desk-${index}`));
       for (const { agentId } of agents) await mine.createAgent(identityOf(agentId), null);
       const written = new Map<string, string[]>();
