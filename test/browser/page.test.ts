@@ -374,7 +374,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("button", { name: "Run pay_invoice with these arguments" }).click();
     await page.getByText("It is done.").first().waitFor();
     expect(page.url()).toContain("view=talk");
-    // What is written stays while another view is shown, and at an earlier moment so does the conversation of that moment.
+    // The draft is kept while another view is open. At an earlier time the conversation is the one up to then.
     const next = page.getByRole("textbox", { name: "Write to clerk" });
     await next.fill("And Bolt?");
     await showView(page, "Messages");
