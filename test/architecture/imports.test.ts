@@ -146,7 +146,7 @@ describe("the order of the folders", () => {
     const statements = `import "../state/index.ts"; import "../budget/index.ts"; import type { A } from "../tools/index.ts";`;
     expect(faultsOf({ ...files, "src/machines/a.ts": statements })).toEqual([]);
     expect(faultsOf({ ...files, "src/machines/a.ts": `import { a } from "../tools/index.ts";` })).toEqual([
-      "src/machines/a.ts:1: imports src/tools/index.ts: machines may only import values from state and budget, and types from tools (import type)",
+      "src/machines/a.ts:1: imports src/tools/index.ts: machines may only import types from tools (import type); values from state and budget",
     ]);
   });
 

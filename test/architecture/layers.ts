@@ -78,7 +78,7 @@ export function forbiddenImport(from: string, to: string, isType: boolean): stri
   const sources = valueSources[from];
   if (sources === undefined || isType || sources.includes(to)) return undefined;
   if (sources.length === 0) return `${from} may only import types (import type)`;
-  return `${from} may only import values from ${sources.join(" and ")}, and types from ${to} (import type)`;
+  return `${from} may only import types from ${to} (import type); values from ${sources.join(" and ")}`;
 }
 
 /** The reason why code in the subfolder `from` of a folder may not import from its subfolder `to`; `undefined` if it may. */

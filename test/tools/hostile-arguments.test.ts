@@ -77,7 +77,7 @@ describe.each([
   ["zod", orderTool(zodOrder)],
   ["JSON Schema", orderTool(jsonOrder)],
 ] as const)("hostile arguments with %s (F24)", (_kind, tool) => {
-  test(`${amount(10_000, 1_670)} of them: valid arguments are accepted, for all others the model gets an error, and nothing throws`, async () => {
+  test(`${amount(10_000, 1_670)} of them: valid arguments are accepted, others give the model an error, and nothing throws`, async () => {
     const seen = { taken: 0, refused: 0 };
     await fc.assert(
       fc.asyncProperty(hostile, async (text) => {
