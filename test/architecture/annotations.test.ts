@@ -1,4 +1,4 @@
-// A program of a user that names the type of all that it is given: it compiles with public names alone.
+// A user's program that names the type of every value it receives compiles with public names only.
 import { expect, it } from "vitest";
 import {
   type Account,
@@ -75,7 +75,7 @@ const beforeLlm: Hook<"beforeLlm"> = (draft: HookDrafts["beforeLlm"], context: H
   expect([draft, context]).toHaveLength(2);
 };
 
-it("what is defined", () => {
+it("definitions", () => {
   const tool: Tool<{ readonly text: string }> = defineTool({
     name: "say",
     description: "Says a text.",
@@ -104,7 +104,7 @@ it("what is defined", () => {
   expect([lead.name, limits.maxSteps]).toEqual(["lead", 3]);
 });
 
-it("what a runtime and its handles give", async () => {
+it("a runtime and its handles", async () => {
   const definition = defineAgent({ name: "desk", model: scriptedModel("Noted.") });
   const stores: Stores = memoryStores();
   const queues: Queues = localQueues();
@@ -142,7 +142,7 @@ it("what a runtime and its handles give", async () => {
   expect([artifact, use.calls, watched, budget, health, metrics, report, events]).toHaveLength(8);
 });
 
-it("what the short forms give", async () => {
+it("the short forms", async () => {
   const definition = defineAgent({ name: "desk", model: scriptedModel("Noted.") });
   const result: TurnResult = await run(definition, "go");
   const loop: AgentLoop = createAgentLoop(definition);

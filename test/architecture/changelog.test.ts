@@ -6,7 +6,7 @@ import { repositoryRoot } from "../../scripts/run-command.ts";
 
 const introduction = "# Changelog\n\nThe format follows a convention.\n";
 
-test("a release has the lines of its changesets, then those that were collected by hand", () => {
+test("a release contains the lines of its changesets, then the manually added ones", () => {
   const before = `${introduction}\n## Unreleased\n\n### Fixed\n\n- A fault.\n\n## 0.1.0 – 2026-01-01\n\n- First.\n`;
   const written = `# Changelog\n\n## 0.2.0\n\n### Minor Changes\n\n- A feature.\n\nThe format follows a convention.\n\n## Unreleased\n\n### Fixed\n\n- A fault.\n\n## 0.1.0 – 2026-01-01\n\n- First.\n`;
   expect(releasedChangelog(before, written, "0.2.0", "2026-02-01")).toBe(
@@ -14,7 +14,7 @@ test("a release has the lines of its changesets, then those that were collected 
   );
 });
 
-test("CHANGELOG.md has versions in order, each with a date, and in them known headings alone", () => {
+test("CHANGELOG.md has versions in order, each with a date, and contains only known headings", () => {
   const changelog = readFileSync(join(repositoryRoot, "CHANGELOG.md"), "utf8");
   const headings = [...changelog.matchAll(/^## (.+)$/gm)].map(([, heading = ""]) => heading);
   const versions = headings.filter((heading) => heading !== "Unreleased");

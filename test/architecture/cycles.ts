@@ -1,6 +1,6 @@
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** One closed walk `[a, b, a]` for each knot of nodes that reach each other; a node that points at itself counts. */
+/** One closed walk `[a, b, a]` for each group of nodes that reach each other; a node that points to itself counts. */
 export function cyclesOf(graph: Graph): readonly (readonly string[])[] {
   const cycles: string[][] = [];
   const reported = new Set<string>();

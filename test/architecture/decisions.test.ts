@@ -1,4 +1,4 @@
-// Decision records keep one form: few of them, one page each, a title that is the decision, and an index that names all.
+// Decision records have one form: a limited number, one page each, a title that is the decision, and a complete index.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -17,7 +17,7 @@ const titled = records.map((name) => {
   return { name, text, title: /^# (.+)\n/.exec(text)?.[1] ?? "" };
 });
 
-test(`there are at most ${MOST_RECORDS}, each with a number of its own and a name that says what it decides`, () => {
+test(`there are at most ${MOST_RECORDS}, each with a unique number and a name that states the decision`, () => {
   expect(records.length).toBeLessThanOrEqual(MOST_RECORDS);
   expect(records.filter((name) => !/^\d{4}-[a-z0-9]+(?:-[a-z0-9]+)*\.md$/.test(name))).toEqual([]);
   expect(new Set(records.map((name) => name.slice(0, 4))).size).toBe(records.length);
@@ -44,7 +44,7 @@ describe.each(titled)("$name", ({ text, title }) => {
     expect(text.split(/\s+/).length).toBeLessThanOrEqual(MOST_WORDS);
   });
 
-  test("names folders and files that exist", () => {
+  test("contains only paths that exist", () => {
     const paths = [...text.matchAll(/`((?:src|test|scripts|docs|bench)\/[^`*\s]+)`/g)].map(([, path = ""]) => path);
     expect(paths.filter((path) => !existsSync(join(repositoryRoot, path)))).toEqual([]);
   });

@@ -1,5 +1,5 @@
-// Docstrings are what users read in their editor: each member of a public interface has one, each option says what happens
-// without it, and none speaks of this repository.
+// Docstrings are what users read in their editor: each member of a public interface has one, each option documents
+// its default, and none mentions this repository.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseSync } from "oxc-parser";
@@ -16,7 +16,7 @@ function declaredAt({ file, line, owner, name }: Member): string {
   return `${file}:${line} ${owner}.${name}`;
 }
 
-test("every entry is looked at", () => {
+test("every entry is checked", () => {
   expect(entryFiles()).toHaveLength(Object.keys(publicNames).length);
   expect(members.length).toBeGreaterThan(1_000);
 });
@@ -29,7 +29,7 @@ test("each public function, class and interface has a docstring", () => {
   expect(withoutDocs()).toEqual([]);
 });
 
-test("each option that may be left out names its default", () => {
+test("each optional option names its default", () => {
   const options = members.filter(({ owner, isOptional }) => isOptional && optionTypes.test(owner));
   expect(options.length).toBeGreaterThan(150);
   expect(options.filter(({ doc = "" }) => !/[Dd]efault|[Aa]bsent/.test(doc)).map(declaredAt)).toEqual([]);

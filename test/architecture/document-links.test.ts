@@ -1,4 +1,4 @@
-// Links between the documents of the repository lead to a file, and to a heading of it.
+// Links between the documents of the repository lead to an existing file and heading.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
@@ -20,7 +20,7 @@ function withoutCode(markdown: string): string {
   return markdown.replaceAll(/^(`{3,})[^]*?^\1$/gm, "").replaceAll(/`[^`\n]*`/g, "");
 }
 
-/** The anchors that GitHub gives to the headings of a document. */
+/** The anchors that GitHub creates for the headings of a document. */
 function anchorsOf(path: string): Set<string> {
   const markdown = readFileSync(path, "utf8").replaceAll(/^(`{3,})[^]*?^\1$/gm, "");
   return new Set(
@@ -33,7 +33,7 @@ function anchorsOf(path: string): Set<string> {
   );
 }
 
-test("every link leads somewhere", () => {
+test("every link has a target", () => {
   const faults = documents().flatMap((document) => {
     const folder = dirname(join(repositoryRoot, document));
     const links = [...withoutCode(readFileSync(join(repositoryRoot, document), "utf8")).matchAll(/\]\(([^)\s]+)\)/g)];

@@ -1,5 +1,5 @@
-// No effect starts before its intent is committed. What is found here in the sources and is in none of these lists is a new kind of
-// effect: add it here, and a scene to test/support/effect-kinds.ts that shows it.
+// No effect starts before its intent is committed. Code that this test finds in the sources and that is in none of these lists is a new
+// kind of effect: add it here, and a scene to test/support/effect-kinds.ts that shows it.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { type Expression, parseSync, Visitor } from "oxc-parser";
@@ -12,10 +12,10 @@ import { type EffectKind, scenes } from "../support/effect-kinds.ts";
 import { nodesOf } from "./machine-walk.ts";
 import { importsOf } from "./source-imports.ts";
 
-/** What the outside sees of each. Where that is nothing, a comment gives the reason. */
+/** The effects that are visible outside. If there are none, a comment gives the reason. */
 type Kinds = Readonly<Record<string, readonly EffectKind[]>>;
 
-/** Effects that states of the machines call for. */
+/** Effects that states of the machines cause. */
 const ofStates: Kinds = {
   confirmPause: ["event"],
   receive: ["hook", "code"],
@@ -40,10 +40,10 @@ const ofIntents: Kinds = {
   "child.spawned": ["subagent"],
 };
 
-/** What comes of a stored timer. */
+/** Effects of a stored timer. */
 const ofTimers: Kinds = {
   limit: ["deadline", "event"],
-  // Room in a budget that was kept in vain goes to the next waiter, which then calls its model.
+  // Budget that was held for an agent in vain is offered to the next waiter, which then calls its model.
   claim: ["model"],
   request: ["expiry"],
   wait: ["end of a wait"],
@@ -55,7 +55,7 @@ const ofQueues: Kinds = {
   add: ["job", "job again"],
   cancel: ["job withdrawn"],
   work: ["tool in a worker"],
-  // These read, or end what this process does.
+  // These read, or end work of this process.
   awaited: [],
   names: [],
   counts: [],
@@ -66,7 +66,7 @@ const ofQueues: Kinds = {
   close: [],
 };
 
-/** Files that reach other programs. */
+/** Files that connect to other programs. */
 const ofConnections: Kinds = {
   "src/model/openai-client.ts": ["model", "model again", "generate", "summary"],
   "src/model/undici-fetch.ts": ["model", "model again", "generate", "summary"],
@@ -78,13 +78,13 @@ const ofConnections: Kinds = {
   "src/redis/redis-link.ts": [],
   // Reads keys to check the callers' tokens.
   "src/server/core/entra.ts": [],
-  // These answer requests, and make none.
+  // These answer requests, and send none.
   "src/server/listen.ts": [],
   "src/server/core/addresses.ts": [],
   "src/server/a2a/sdk.ts": [],
 };
 
-/** Code of users, and what callers get. */
+/** User code, and results for callers. */
 const ofCallers: Kinds = {
   "stores of users": ["copy"],
   "events and results": ["event", "result"],
@@ -92,12 +92,12 @@ const ofCallers: Kinds = {
 
 const all = { ofStates, ofIntents, ofTimers, ofQueues, ofConnections, ofCallers };
 
-/** Rooms that run no agents, or only in the user's own process: pages, commands, and the client of the HTTP API. */
+/** Folders that run no agents, or only in the user's own process: pages, commands, and the client of the HTTP API. */
 const otherRooms = /^src\/(?:inspector|cli|client|demo|testing)\//;
 const network =
   /^(?:node:(?:http|https|http2|net|tls|dgram|child_process|worker_threads)|undici|openai|ioredis|bullmq|ws|@a2a-js\/.*)$/;
 const globals: ReadonlySet<string> = new Set(["fetch", "WebSocket", "EventSource"]);
-/** Most files have nothing of it in their text, and need not be parsed. */
+/** Most files contain none of these texts and need not be parsed. */
 const mayReachOthers = /"(?:node:|undici|openai|ioredis|bullmq|ws"|@a2a-js)|\b(?:fetch|WebSocket|EventSource)\(/;
 
 function reachesOthers(path: string, source: string): boolean {
@@ -151,13 +151,13 @@ describe("every kind of effect is shown to start after its intent is committed",
     expect(Object.keys(listed).toSorted()).toEqual([...found()].toSorted());
   });
 
-  test("each kind that a scene shows comes from one of them", () => {
+  test("each kind that a scene shows is caused by one of them", () => {
     const shown = new Set<EffectKind>(Object.values(scenes).flat());
     const listed = new Set(Object.values(all).flatMap((kinds: Kinds) => Object.values(kinds).flat()));
     expect([...shown].toSorted()).toEqual([...listed].toSorted());
   });
 
-  test("a file that reaches other programs is found", () => {
+  test("a file that connects to other programs is found", () => {
     expect(reachesOthers("src/tools/a.ts", 'import { request } from "node:http";\n')).toBe(true);
     expect(reachesOthers("src/tools/a.ts", "await fetch(url);\n")).toBe(true);
     expect(reachesOthers("src/tools/a.ts", 'throw new Error("pass it to fetch(request)");\n')).toBe(false);

@@ -8,12 +8,12 @@ import { cliExceptions, serverExceptions } from "./folder-names.ts";
 
 interface NameUse {
   readonly file: string;
-  /** The folder that it comes from. */
+  /** The folder that exports it. */
   readonly from: string;
   readonly name: string;
 }
 
-/** The names that the files of a folder import from other folders, as those folders export them. */
+/** The names that the files of a folder import from other folders, as exported there. */
 function namesFromFolders(name: string): NameUse[] {
   const folder = join(repositoryRoot, "src", name);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
@@ -48,7 +48,7 @@ describe.each([
 ])("$folder", ({ folder, exceptions, free, least }) => {
   const used = namesFromFolders(folder).filter(({ from }) => !free.includes(from));
 
-  test("uses the names that a user of the package has, and the exceptions that are written down", () => {
+  test("uses the names that the package exports, and the listed exceptions", () => {
     expect(used.length).toBeGreaterThan(least);
     expect(used.filter(({ name }) => !known.has(name) && !exceptions.includes(name))).toEqual([]);
   });

@@ -1,7 +1,7 @@
 /**
- * Names that the command line takes from the folders although no entry of the package has them, by their reason. It uses public
- * names for everything that runs agents; these are what it needs beyond that to show what a store holds while no runtime owns
- * it, or another process does.
+ * Names that the command line imports from folders although no entry of the package exports them, by reason. It uses public
+ * names for everything that runs agents; these show the contents of a store while no runtime, or another process, owns
+ * them.
  */
 export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "reads a store without a runtime: the tenant of its keys, and whether the process that holds an agent is alive": [
@@ -9,13 +9,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "currentProcess",
     "isRunning",
   ],
-  "takes stored ids and cursors apart, and puts them together": [
-    "agentOfTurn",
-    "numberOfTurn",
-    "parseCursor",
-    "rootOf",
-    "turnIdOf",
-  ],
+  "parses and formats stored ids and cursors": ["agentOfTurn", "numberOfTurn", "parseCursor", "rootOf", "turnIdOf"],
   "folds stored entries as a runtime folds live ones: events, overview, status, trace": [
     "endOfTurn",
     "entriesOfTurn",
@@ -33,24 +27,24 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "spendingByAgent",
     "usedAt",
   ],
-  "decides a request in the store, when no process runs its agent": ["Requests", "verdictsOf"],
-  "changes a budget in the store, when no process runs its agent": [
+  "decides a request in the store if no process runs its agent": ["Requests", "verdictsOf"],
+  "changes a budget in the store if no process runs its agent": [
     "assertBudgetSet",
     "BudgetChange",
     "limitsChangeOf",
     "limitsChangeText",
   ],
-  "lists the agents and queues that a worker knows": ["collectDefinitions"],
-  "checks JSON that a person typed": ["jsonSchema"],
-  "finds the word that a person meant": ["nearestName"],
-  "names files as the stores do, and a full disk": ["databasePath", "describeFileError", "isNoSpace"],
-  "draws by the clock of the system": ["systemClock"],
+  "lists the agents and queues of a worker": ["collectDefinitions"],
+  "parses JSON that a person typed": ["jsonSchema"],
+  "suggests the closest known word": ["nearestName"],
+  "names files like the stores, and reports a full disk": ["databasePath", "describeFileError", "isNoSpace"],
+  "uses the system clock for drawing": ["systemClock"],
   "runs the demo: `ask`": ["askTeam", "documentModel"],
 };
 
-/** The same for the server, which takes what it likes from `base`, `errors` and `redis`: they know nothing of agents. */
+/** The same for the server, which may import anything from `base`, `errors` and `redis`: they contain nothing about agents. */
 export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
-  "shows stored values, by their own schemas": [
+  "validates stored values with their own schemas": [
     "accountSchema",
     "agentStateJsonSchema",
     "amountsSchema",
@@ -59,9 +53,9 @@ export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
     "limitNameSchema",
     "modelUseSchema",
   ],
-  "hands on what a runtime gives, and its filters": ["TreeSnapshot", "TurnFilter"],
-  "reads the stored events of a turn as a stream of them gives them": ["eventsOfRow"],
+  "returns values and filters of a runtime": ["TreeSnapshot", "TurnFilter"],
+  "converts the stored events of a turn as its stream does": ["eventsOfRow"],
   "checks options of a program as the runtime does": ["budgetRule"],
-  "takes stored ids and cursors apart": ["agentOfTurn", "numberOfTurn", "parseCursor", "turnIdOf"],
-  "tells receivers what the journal of a tree says": ["JournalRow", "TreeWebhooks", "watchTreeOf"],
+  "parses stored ids and cursors": ["agentOfTurn", "numberOfTurn", "parseCursor", "turnIdOf"],
+  "sends the events in the journal of a tree to webhooks": ["JournalRow", "TreeWebhooks", "watchTreeOf"],
 };

@@ -46,7 +46,7 @@ function filesIn(folder: string): { file: string; text: string }[] {
   return readdirSync(join(github, folder)).map((file) => ({ file, text: textOf(folder, file) }));
 }
 
-/** Why a command of a step cannot run in a clone; undefined if it can. */
+/** The reason why a command of a step cannot run in a clone; `undefined` if it can. */
 function faultOf(command: string): string | undefined {
   const words = command.trim().split(/\s+/);
   const [program, verb = "", name = ""] = words;
@@ -64,23 +64,23 @@ describe.each(filesIn("workflows"))("workflows/$file", ({ text }) => {
   const workflow = workflowSchema.parse(parse(text));
   const steps = Object.values(workflow.jobs).flatMap((job) => job.steps);
 
-  test("each command is one of this repository", () => {
+  test("each command is npm or a script of this repository", () => {
     const commands = steps.flatMap(({ run }) => (run === undefined ? [] : run.trim().split(/\n|&&/)));
     expect(commands.length).toBeGreaterThan(0);
     expect(commands.flatMap((command) => faultOf(command) ?? [])).toEqual([]);
   });
 
-  test("no expression of the event that started it gets into a command", () => {
+  test("no expression of the triggering event is inserted into a command", () => {
     expect(steps.filter(({ run = "" }) => /\$\{\{(?!\s*matrix\.)/.test(run))).toEqual([]);
   });
 
-  test("each action is pinned to a commit, whose version stands beside it", () => {
+  test("each action is pinned to a commit, with its version in a comment", () => {
     const used = [...text.matchAll(/^\s*(?:- )?uses: (.+)$/gm)].map(([, action]) => action);
     expect(used.filter((action = "") => !/^[\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(action))).toEqual([]);
     expect(used).toHaveLength(steps.filter(({ uses }) => uses !== undefined).length);
   });
 
-  test("scripts that an action is given exist", () => {
+  test("scripts that an action receives exist", () => {
     const given = steps.flatMap((step) => Object.entries(step.with ?? {}).filter(([key]) => key.endsWith("-script")));
     expect(given.flatMap(([, command]) => faultOf(String(command)) ?? [])).toEqual([]);
   });
@@ -93,7 +93,7 @@ test("the weekly run has every scenario", () => {
   expect(jobs.chaos.strategy.matrix.scenario).toEqual(scenarios.map(({ name }) => name));
 });
 
-test("the versions of one action are the same everywhere", () => {
+test("the versions of each action are the same everywhere", () => {
   const pins = filesIn("workflows").flatMap(({ text }) => [...text.matchAll(/uses: (\S+)@(\S+)/g)]);
   const byAction = Map.groupBy(pins, ([, action]) => action);
   const several = [...byAction].filter(([, uses]) => new Set(uses.map(([, , pin]) => pin)).size > 1);

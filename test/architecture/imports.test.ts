@@ -25,10 +25,10 @@ function faultsOf(files: Readonly<Record<string, string>>, rules: Rules = {}): r
 
 const empty = "export {};\n";
 
-/** The inspector's page runs in browsers and has rules of its own. */
+/** The inspector's page runs in browsers and has its own rules. */
 const page = "src/inspector/ui/";
 
-test("the sources keep to the layers", () => {
+test("the sources follow the layers", () => {
   const sources = new Map([...readSources("src")].filter(([path]) => !path.startsWith(page)));
   expect([...sources.keys()]).toContain("src/errors/index.ts");
   const manifest = readManifest();
@@ -37,7 +37,7 @@ test("the sources keep to the layers", () => {
 });
 
 /** Node enforces the `exports` of a package, but in a package without them every file can be imported. */
-test("no source reaches into a package that does not export what it imports", () => {
+test("no source imports a file that its package does not export", () => {
   const deep = [...readSources("src", /\.tsx?$/)].flatMap(([path, source]) => {
     const imports = importsOf(path, source);
     if (typeof imports === "string") return [imports];
@@ -64,7 +64,7 @@ test("a file inside a package without exports is deep", () => {
   ).toEqual([]);
 });
 
-test("the inspector's page takes nothing of Node, and of the runtime only the run model and types of the feed", () => {
+test("the inspector's page imports nothing from Node, and from the runtime only the run model and types of the feed", () => {
   const sources = readSources(page, /\.tsx?$/);
   expect(sources.size).toBeGreaterThan(20);
   const foreign = [...sources].flatMap(([path, source]) => {
@@ -78,7 +78,7 @@ test("the inspector's page takes nothing of Node, and of the runtime only the ru
   expect(fileCycles(new Map([...sources].map(([path, source]) => [path, withoutAssets(source)])))).toEqual([]);
 });
 
-/** Packages that the page may take into itself. */
+/** Packages that the page may bundle. */
 const forPage = ["preact", "preact/hooks", "@preact/signals", "@lezer/common", "@lezer/markdown", "remend"];
 
 function isForPage(path: string, specifier: string, kind: ImportKind): boolean {
@@ -92,14 +92,14 @@ function withoutAssets(source: string): string {
   return source.replace(/^import .*\.(?:css|json)";$/gm, "");
 }
 
-test.each(["bench", "chaos", "scripts", "test"])("there are no import circles in %s/", (folder) => {
+test.each(["bench", "chaos", "scripts", "test"])("there are no import cycles in %s/", (folder) => {
   const files = readSources(folder);
   expect(files.size).toBeGreaterThan(10);
   expect(fileCycles(files)).toEqual([]);
 });
 
-describe("the order of the rooms", () => {
-  test("allows what stands below, through its index", () => {
+describe("the order of the folders", () => {
+  test("allows imports from lower layers, through their index", () => {
     const files = {
       "src/errors/index.ts": empty,
       "src/state/index.ts": `import "../errors/index.ts";`,
@@ -110,7 +110,7 @@ describe("the order of the rooms", () => {
     expect(faultsOf(files)).toEqual([]);
   });
 
-  test("forbids what stands above, for values, types, lazy imports and re-exports alike", () => {
+  test("forbids imports from higher layers: values, types, lazy imports and re-exports", () => {
     for (const statement of [
       `import { a } from "../runtime/index.ts";`,
       `import type { A } from "../runtime/index.ts";`,
@@ -123,30 +123,30 @@ describe("the order of the rooms", () => {
       const faults = faultsOf({ "src/runtime/index.ts": empty, "src/state/entry.ts": `\n${statement}` });
       expect({ statement, faults }).toEqual({
         statement,
-        faults: ["src/state/entry.ts:2: imports src/runtime/index.ts: runtime stands above state"],
+        faults: ["src/state/entry.ts:2: imports src/runtime/index.ts: runtime is above state"],
       });
     }
   });
 
-  test("keeps neighbours apart, but lets hooks and context take types of model and tools", () => {
+  test("separates folders on one layer, but lets hooks and context import types from model and tools", () => {
     const files = { "src/tools/index.ts": empty, "src/model/index.ts": empty };
     const typed = `import type { A } from "../tools/index.ts"; import type { B } from "../model/index.ts";`;
     expect(faultsOf({ ...files, "src/hooks/a.ts": typed, "src/context/a.ts": typed })).toEqual([]);
     expect(faultsOf({ ...files, "src/hooks/a.ts": `import { a } from "../tools/index.ts";` })).toEqual([
-      "src/hooks/a.ts:1: imports src/tools/index.ts: hooks may take types of tools only (import type)",
+      "src/hooks/a.ts:1: imports src/tools/index.ts: hooks may only import types from tools (import type)",
     ]);
     expect(faultsOf({ ...files, "src/stores/a.ts": typed })).toHaveLength(2);
     expect(faultsOf({ "src/server/index.ts": empty, "src/inspector/a.ts": `import "../server/index.ts";` })).toEqual([
-      "src/inspector/a.ts:1: imports src/server/index.ts: inspector and server are neighbours on one layer",
+      "src/inspector/a.ts:1: imports src/server/index.ts: inspector and server are on the same layer",
     ]);
   });
 
-  test("lets machines take values from state and budget only", () => {
+  test("lets machines import values from state and budget only", () => {
     const files = { "src/state/index.ts": empty, "src/budget/index.ts": empty, "src/tools/index.ts": empty };
     const statements = `import "../state/index.ts"; import "../budget/index.ts"; import type { A } from "../tools/index.ts";`;
     expect(faultsOf({ ...files, "src/machines/a.ts": statements })).toEqual([]);
     expect(faultsOf({ ...files, "src/machines/a.ts": `import { a } from "../tools/index.ts";` })).toEqual([
-      "src/machines/a.ts:1: imports src/tools/index.ts: machines takes values from state and budget, of tools types only (import type)",
+      "src/machines/a.ts:1: imports src/tools/index.ts: machines may only import types from tools (import type); values from state and budget",
     ]);
   });
 
@@ -159,11 +159,11 @@ describe("the order of the rooms", () => {
       ]);
     }
     expect(faultsOf({ ...files, "src/testing/a.ts": `import "../server/index.ts";` })).toEqual([
-      "src/testing/a.ts:1: imports src/server/index.ts: server stands above testing",
+      "src/testing/a.ts:1: imports src/server/index.ts: server is above testing",
     ]);
   });
 
-  test("knows every room", () => {
+  test("knows every folder", () => {
     const faults = faultsOf({ "src/base/index.ts": empty, "src/utils/a.ts": `import "../base/index.ts";` });
     expect(faults).toEqual([
       "src/utils/a.ts:1: imports src/base/index.ts: src/utils is in no layer (test/architecture/layers.ts)",
@@ -171,24 +171,24 @@ describe("the order of the rooms", () => {
   });
 });
 
-describe("the subfolders of a room", () => {
+describe("the subfolders of a folder", () => {
   const files = {
     "src/stores/index.ts": empty,
     "src/stores/rules/commit.ts": empty,
     "src/stores/sqlite/sqlite-tables.ts": `import "../rules/commit.ts";`,
   };
 
-  test("take values from the subfolders below, and types from any", () => {
+  test("import values from the subfolders below, and types from any", () => {
     expect(faultsOf({ ...files, "src/stores/sqlite.ts": `import "./sqlite/sqlite-tables.ts";` })).toEqual([]);
     const typed = `import type { A } from "../sqlite/sqlite-tables.ts";`;
     expect(faultsOf({ ...files, "src/stores/redis/redis-tables.ts": typed })).toEqual([]);
   });
 
-  test("take no values from beside them or from above", () => {
+  test("import no values from the same or a higher row", () => {
     const statement = `import "../sqlite/sqlite-tables.ts";`;
     expect(faultsOf({ ...files, "src/stores/redis/a.ts": statement, "src/stores/rules/a.ts": statement })).toEqual([
-      "src/stores/redis/a.ts:1: imports src/stores/sqlite/sqlite-tables.ts: stores/sqlite does not stand below stores/redis, which may take its types only (import type)",
-      "src/stores/rules/a.ts:1: imports src/stores/sqlite/sqlite-tables.ts: stores/sqlite does not stand below stores/rules, which may take its types only (import type)",
+      "src/stores/redis/a.ts:1: imports src/stores/sqlite/sqlite-tables.ts: stores/sqlite is not below stores/redis, which may only import its types (import type)",
+      "src/stores/rules/a.ts:1: imports src/stores/sqlite/sqlite-tables.ts: stores/sqlite is not below stores/rules, which may only import its types (import type)",
     ]);
   });
 
@@ -202,14 +202,14 @@ describe("the subfolders of a room", () => {
 describe("entry points", () => {
   const files = { "src/state/index.ts": empty, "src/state/react/index.ts": empty, "src/stores/memory.ts": empty };
 
-  test("a deep import past an index is a fault, inside one room it is not", () => {
+  test("an import past an index of another folder is a fault, inside one folder it is not", () => {
     expect(faultsOf({ ...files, "src/state/entry.ts": `import "./react/index.ts";` })).toEqual([]);
     expect(faultsOf({ ...files, "src/tools/a.ts": `import type { A } from "../state/react/index.ts";` })).toEqual([
       "src/tools/a.ts:1: imports src/state/react/index.ts past src/state/index.ts",
     ]);
   });
 
-  test("an entry of the package is one as well", () => {
+  test("an entry of the package also counts as an index", () => {
     const source = { ...files, "src/runtime/a.ts": `import "../stores/memory.ts";` };
     expect(faultsOf(source)).toEqual(["src/runtime/a.ts:1: imports src/stores/memory.ts past src/stores/index.ts"]);
     expect(faultsOf(source, { entries: ["src/stores/memory.ts"] })).toEqual([]);
@@ -223,7 +223,7 @@ describe("entry points", () => {
     ]);
   });
 
-  test("an import that leads nowhere or cannot be read is a fault", () => {
+  test("an import without a target or with a computed path is a fault", () => {
     expect(faultsOf({ "src/base/a.ts": `import "./b.js"; await import(name);` })).toEqual([
       `src/base/a.ts:1: "./b.js" is not a source file; give the relative path with its .ts ending`,
       "src/base/a.ts:1: a computed import cannot be checked; write the name out",
@@ -246,7 +246,7 @@ describe("cycles", () => {
     ]);
   });
 
-  test("between folders are found when no file cycle is there", () => {
+  test("between folders are found if there is no file cycle", () => {
     const files = {
       "src/base/index.ts": empty,
       "src/base/a.ts": `import "../errors/index.ts";`,
@@ -254,14 +254,14 @@ describe("cycles", () => {
       "src/errors/b.ts": `import "../base/index.ts";`,
     };
     expect(faultsOf(files)).toEqual([
-      "src/errors/b.ts:1: imports src/base/index.ts: base stands above errors",
+      "src/errors/b.ts:1: imports src/base/index.ts: base is above errors",
       "folder cycle: base → errors → base",
     ]);
   });
 });
 
 describe("packages", () => {
-  test("have their places", () => {
+  test("are imported in their own files only", () => {
     const files = {
       "src/model/openai-model.ts": `await import("openai"); import type { A } from "openai/resources";`,
       "src/model/other.ts": `import type OpenAI from "openai";`,
@@ -279,7 +279,7 @@ describe("packages", () => {
     ]);
   });
 
-  test("that are heavy are not reached from the entry point at once", () => {
+  test("that are heavy are not loaded by the entry point directly", () => {
     const files = {
       "src/index.ts": `export * from "./model/index.ts"; export * from "./stores/index.ts";`,
       "src/model/index.ts": `import { type Encoder } from "gpt-tokenizer/encoding"; export * from "./openai-client.ts";`,
@@ -298,7 +298,7 @@ describe("packages", () => {
   });
 });
 
-test("a source that cannot be parsed is not passed over", () => {
+test("a source that cannot be parsed is reported", () => {
   expect(faultsOf({ "src/base/a.ts": "import { from;" })).toEqual([
     expect.stringMatching(/^src\/base\/a\.ts: cannot be parsed: /),
   ]);

@@ -1,4 +1,4 @@
-/** The layers as design and docs/development.md describe it: folders from the ground up, each row above the one before it. */
+/** The layers that docs/development.md describes: folders from the lowest up, each row above the one before it. */
 export const layers: readonly (readonly string[])[] = [
   ["errors"],
   ["base"],
@@ -13,21 +13,21 @@ export const layers: readonly (readonly string[])[] = [
   ["cli"],
 ];
 
-/** `testing` stands beside the layers: it may look in up to this layer, and nothing looks at it. */
+/** `testing` is outside of the layers: it may import from layers up to this one, and nothing imports it. */
 const testingLayer = layerOf("runtime") + 0.5;
 
-/** Neighbours on one layer that may take types, and only types. */
+/** Folders on one layer that may import each other's types, and only types. */
 const typeNeighbours: Readonly<Record<string, readonly string[]>> = {
   hooks: ["model", "tools"],
   context: ["model", "tools"],
 };
 
-/** Folders that may take values from these only, and types from every layer below. */
+/** Folders that may import values only from these, and types from every layer below. */
 const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["state", "budget"], client: [] };
 
 /**
- * Subfolders: the folders of a folder, from the ground up, "" being the files that lie in the folder itself. A file takes values from its own
- * subfolder and from the rows below; types it may take from any.
+ * Subfolders of a folder, from the lowest up; "" stands for the files in the folder itself. A file imports values from its own
+ * subfolder and from the rows below, and types from any.
  */
 const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
@@ -45,7 +45,7 @@ const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
   inspector: [["run-model"], ["replay"], ["feed", "stately", "ui"], ["http"], [""]],
 };
 
-/** Where a package may be imported, types included. */
+/** The files that may import a package, including its types. */
 export const packageOwners: readonly {
   readonly name: string;
   readonly place: RegExp;
@@ -63,25 +63,25 @@ function layerOf(folder: string): number {
   return layers.findIndex((names) => names.includes(folder));
 }
 
-/** Says why code in `from` may not import from `to`, or nothing if it may. Both are folders of src. */
+/** The reason why code in `from` may not import from `to`; `undefined` if it may. Both are folders of src. */
 export function forbiddenImport(from: string, to: string, isType: boolean): string | undefined {
   if (to === "testing") return "nothing in src imports testing";
   const upper = from === "testing" ? testingLayer : layerOf(from);
   const lower = layerOf(to);
   if (lower === -1) return `src/${to} is in no layer (test/architecture/layers.ts)`;
   if (upper === -1) return `src/${from} is in no layer (test/architecture/layers.ts)`;
-  if (lower > upper) return `${to} stands above ${from}`;
+  if (lower > upper) return `${to} is above ${from}`;
   if (lower === upper) {
-    if (typeNeighbours[from]?.includes(to) !== true) return `${from} and ${to} are neighbours on one layer`;
-    return isType ? undefined : `${from} may take types of ${to} only (import type)`;
+    if (typeNeighbours[from]?.includes(to) !== true) return `${from} and ${to} are on the same layer`;
+    return isType ? undefined : `${from} may only import types from ${to} (import type)`;
   }
   const sources = valueSources[from];
   if (sources === undefined || isType || sources.includes(to)) return undefined;
-  if (sources.length === 0) return `${from} takes types only (import type)`;
-  return `${from} takes values from ${sources.join(" and ")}, of ${to} types only (import type)`;
+  if (sources.length === 0) return `${from} may only import types (import type)`;
+  return `${from} may only import types from ${to} (import type); values from ${sources.join(" and ")}`;
 }
 
-/** Says why code in the subfolder `from` of a folder may not import from its subfolder `to`, or nothing if it may. */
+/** The reason why code in the subfolder `from` of a folder may not import from its subfolder `to`; `undefined` if it may. */
 export function forbiddenSubfolder(folder: string, from: string, to: string, isType: boolean): string | undefined {
   const rows = subfolders[folder];
   if (rows === undefined || from === to) return undefined;
@@ -90,5 +90,5 @@ export function forbiddenSubfolder(folder: string, from: string, to: string, isT
     if (rowOf(subfolder) === -1)
       return `src/${folder}/${subfolder} is in no layer of its folder (test/architecture/layers.ts)`;
   if (isType || rowOf(to) < rowOf(from)) return undefined;
-  return `${folder}/${to} does not stand below ${folder}/${from}, which may take its types only (import type)`;
+  return `${folder}/${to} is not below ${folder}/${from}, which may only import its types (import type)`;
 }

@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { completeLock, type Lock } from "../../scripts/lock-file.ts";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 
-test("package-lock.json names every optional package, or npm ci refuses it", () => {
+test("package-lock.json names every optional package, otherwise npm ci refuses it", () => {
   const lock = JSON.parse(readFileSync(join(repositoryRoot, "package-lock.json"), "utf8")) as Lock;
   expect(completeLock(lock).added, "run: node scripts/complete-lock.ts").toEqual([]);
 });
 
-test("packages of other platforms are added with what their names say, and nothing else changes", () => {
+test("packages of other platforms are added according to their names, and nothing else changes", () => {
   const tool = {
     version: "1.0.0",
     dev: true,

@@ -5,7 +5,7 @@ import { machineFaults, nodesOf } from "./machine-walk.ts";
 const call = fromPromise(() => Promise.resolve(1));
 const chart = setup({ actors: { call } });
 
-test("a machine that lives on entries alone has no faults", () => {
+test("a machine that uses entries only has no faults", () => {
   const machine = setup({ actors: { call }, actions: { answer: raise({ type: "answered" }) } }).createMachine({
     id: "turn",
     initial: "calling",

@@ -1,10 +1,10 @@
 import type { AnyStateMachine, AnyStateNode } from "xstate";
 
 /**
- * What keeps a machine from being folded from a journal, as one line each: `state: what`. Empty when all is well.
+ * The reasons why a machine cannot be folded from a journal, as one line each: `state: reason`. Empty if there are none.
  * Reported: transitions on `xstate.done.*` and `xstate.error.*` (`onDone`, `onError`, and wildcards that match them),
  * `after` and other delays, and actors that `setup({ actors })` does not name. What runs inside `assign` or
- * `enqueueActions` is code and out of reach.
+ * `enqueueActions` is code and cannot be checked.
  */
 export function machineFaults(machine: AnyStateMachine): readonly string[] {
   const actorNames = Object.keys(machine.implementations.actors);
@@ -26,12 +26,12 @@ export function nodesOf(node: AnyStateNode): readonly AnyStateNode[] {
 
 function eventFaults(place: string, type: string): readonly string[] {
   if (type.startsWith("xstate.after.")) return [`${place}: waits with "after" (${type}); a delay is lost on restoring`];
-  // XState hands done and error events to wildcards too.
+  // XState passes done and error events to wildcards too.
   if (!/^(\*$|xstate\.\*$|xstate\.(done|error)\b)/.test(type)) return [];
   return [`${place}: has a transition on "${type}"; outcomes come as entries of the journal`];
 }
 
-/** As written: `node.invoke` gives an inline actor a name of its own. */
+/** As written: `node.invoke` gives an inline actor a generated name. */
 function invokedSources(node: AnyStateNode): readonly unknown[] {
   const invoke: unknown = node.config.invoke ?? [];
   return (Array.isArray(invoke) ? invoke : [invoke]).map((one: unknown) => fieldOf(one, "src") ?? one);
@@ -58,7 +58,7 @@ function actorFaults(place: string, verb: string, source: unknown, actorNames: r
   return actorNames.includes(source) ? [] : [`${place}: ${verb} "${source}", which setup({ actors }) does not name`];
 }
 
-/** Built-in actions are functions with fields that XState's types do not show. */
+/** Built-in actions are functions with fields that XState's types omit. */
 function fieldOf(value: unknown, field: string): unknown {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return undefined;
   return (value as Readonly<Record<string, unknown>>)[field];

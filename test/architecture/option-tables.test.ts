@@ -1,4 +1,4 @@
-// The tables of options and shapes in the documents have a row for each member, and no other.
+// The tables of options and shapes in the documents have a row for each member, and no others.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ function namesOf(...owners: readonly string[]): readonly string[] {
   return members.filter(({ owner }) => owners.includes(owner)).map(({ name }) => name);
 }
 
-/** The names in the first column of the first table after a line, one or several in a row. */
+/** The names in the first column of the first table after a line, one or several per row. */
 function tableAfter(document: string, line: string): readonly string[] {
   const lines = readFileSync(join(repositoryRoot, document), "utf8").split("\n");
   const start = lines.findIndex((text) => text.startsWith(line));

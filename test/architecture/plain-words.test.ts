@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 import { habits, proseOf } from "./plain-words.ts";
 
-/** Texts that are data: input of tests, ids, stop words. */
+/** Texts that are data: inputs of tests, ids, stop words. */
 const data: readonly string[] = [
   "src/model/offline-search.ts",
   "test/architecture/plain-words.ts",
@@ -37,7 +37,7 @@ describe("comments, messages and titles", () => {
     },
   );
 
-  test("are found with the lines on which they stand", () => {
+  test("are found with their line numbers", () => {
     const source = '/**\n * Null: nobody waits.\n */\nthrow new Error("url is no address of Redis");\n';
     const found = proseOf("a.ts", source).flatMap(({ line, text }) =>
       habits.flatMap(({ pattern }) => (pattern.test(text) ? [line] : [])),

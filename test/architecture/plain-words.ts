@@ -1,12 +1,12 @@
 import { type Node, parseSync, Visitor } from "oxc-parser";
 
-/** A habit of writing that hides who does what. `instead`: what to write. */
+/** A writing habit that hides the subject. `instead`: the advice to the author. */
 export interface Habit {
   readonly pattern: RegExp;
   readonly instead: string;
 }
 
-/** The worst of those to avoid in comments, messages and titles of tests. */
+/** The worst habits, which comments, messages and titles of tests must not contain. */
 export const habits: readonly Habit[] = [
   {
     pattern: /\b(?:somebody|nobody|anybody|everybody|whoever|whatever)\b/i,
@@ -34,7 +34,7 @@ export function proseOf(path: string, source: string): readonly Prose[] {
   const { program, comments } = parseSync(path, source);
   const found: { readonly start: number; readonly text: string }[] = [];
   for (const { start, value } of comments) {
-    // After the two characters that begin it.
+    // Skips the two characters that begin a comment.
     let at = start + 2;
     for (const line of value.split("\n")) {
       found.push({ start: at, text: line.replace(/^[\s*]+/, "").trim() });

@@ -1,4 +1,4 @@
-/** The public names of each entry, written out: a name is public when it stands here, in the entry, and in docs/reference.md. */
+/** The public names of each entry, written out: a name is public if it is in this list, in the entry, and in docs/reference.md. */
 export const publicNames: Readonly<Record<string, readonly string[]>> = {
   troupe: words(`
     Account Agent AgentBusyError AgentDefinition AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
@@ -95,13 +95,13 @@ function words(text: string): readonly string[] {
   return text.trim().split(/\s+/);
 }
 
-/** Types whose members are private: users get them from a function and hand them on. */
+/** Types whose members are private: users get them from a function and pass them on. */
 export const opaqueTypes: readonly string[] = words(
   `AgentDefinition AgentTool ClientTool Queues Stores SubagentTool Tool`,
 );
 
 /**
- * Types that a public signature names and that have no public name: users write them in place as the options of one
+ * Types in a public signature that have no public name: users write them inline as the options of one
  * function, or reach them through their owner (`HookDrafts["beforeLlm"]`, `Runtime["role"]`).
  */
 export const unnamedTypes: readonly string[] = words(`

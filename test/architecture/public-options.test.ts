@@ -1,5 +1,5 @@
-// What users of the package can import. A new public name is a decision: it is added to its entry, to public-names.ts, and to
-// docs/reference.md with a line on what it is.
+// The names that users of the package can import. A new public name is a decision: it is added to its entry, to public-names.ts, and
+// to docs/reference.md with a line about it.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, test } from "vitest";
@@ -12,7 +12,7 @@ import { type Declaration, declarationOf, exportsOf, exportsWhole, typesIn } fro
 const MOST_NAMES = 160;
 
 const manifest = readManifest();
-/** `["troupe/state", "src/state.ts"]` and the like. */
+/** Pairs such as `["troupe/state", "src/state.ts"]`. */
 const entries = Object.entries(manifest.exports).flatMap(([entry, target]) => {
   const file = typeof target === "string" ? undefined : target[sourceCondition];
   return file === undefined ? [] : [[manifest.name + entry.slice(1), file.replace(/^\.\//, "")] as const];
@@ -30,7 +30,7 @@ function filesIn(folder: string, ending: string): string[] {
 
 const documents = ["README.md", ...filesIn("docs", ".md")];
 
-/** The names in the first column of the reference, by the entry under whose heading they stand. */
+/** The names in the first column of the reference, by the entry in their heading. */
 function referenceNames(): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, string[]>();
   let entry = "";
@@ -43,7 +43,7 @@ function referenceNames(): ReadonlyMap<string, readonly string[]> {
   return names;
 }
 
-/** The words in code font on all pages but the reference: those of programs, and those of what stands between backticks. */
+/** The words in code font on all pages except the reference: those of programs, and those between backticks. */
 function wordsInCodeFont(): ReadonlySet<string> {
   const pages = documents.filter((path) => path !== "docs/reference.md").map(sourceText);
   const code = pages.flatMap((page) => {
@@ -58,7 +58,7 @@ function declaredAt({ file, name }: Declaration): string {
   return `${file} ${name}`;
 }
 
-/** What a program imports from the package: the entry, and the name. */
+/** The package imports of a program: the entry, and the name. */
 function importsFrom(
   path: string,
   source: string,
@@ -78,7 +78,7 @@ function importsFrom(
   );
 }
 
-test("every entry of the package has its list, and no list is of something else", () => {
+test("every entry of the package has its list, and every list has an entry", () => {
   expect(Object.keys(publicNames).sort()).toEqual(entries.map(([entry]) => entry).sort());
 });
 
@@ -87,7 +87,7 @@ describe.each(entries)("%s", (entry, file) => {
     expect([...exportsOf(file)].sort()).toEqual([...(publicNames[entry] ?? [])].sort());
   });
 
-  it("names what it exports: no whole modules", () => {
+  it("exports by name: no whole modules", () => {
     expect(exportsWhole(file)).toBe(false);
   });
 
@@ -101,7 +101,7 @@ test(`"troupe" has at most ${MOST_NAMES} names`, () => {
   expect(publicNames["troupe"]?.length).toBeLessThanOrEqual(MOST_NAMES);
 });
 
-test("a type that a public signature names is public, or is known to need no name", () => {
+test("a type in a public signature is public, or listed as needing no name", () => {
   const declared = entries.flatMap(([, file]) =>
     [...exportsOf(file)].flatMap((name) => declarationOf(file, name) ?? []),
   );
@@ -116,7 +116,7 @@ test("a type that a public signature names is public, or is known to need no nam
   expect(unnamedTypes.filter((name) => !missing.has(name))).toEqual([]);
 });
 
-test("documents and examples use public names alone", () => {
+test("documents and examples use public names only", () => {
   const programs = [
     ...documents.flatMap((path) =>
       blocksOf(path, sourceText(path)).map(({ line, text }) => [`${path}:${line}`, text] as const),
@@ -129,7 +129,7 @@ test("documents and examples use public names alone", () => {
   expect(hidden).toEqual([]);
 });
 
-test("what is called is shown on a page of its subject: the reference alone is enough for types and errors", () => {
+test("functions are shown on a page of their subject: the reference alone is enough for types and errors", () => {
   const words = wordsInCodeFont();
   const called = Object.values(publicNames)
     .flat()

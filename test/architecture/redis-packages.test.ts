@@ -1,4 +1,4 @@
-// BullMQ and ioredis are used by what they document: a release of either may change the rest.
+// BullMQ and ioredis are used only as documented: a release of either may change everything else.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,7 +36,7 @@ describe("the packages of Redis", () => {
     expect(found).toEqual([]);
   });
 
-  test("commands that the queues send themselves go to keys of their own", () => {
+  test("commands that the queues send themselves use their own keys", () => {
     const sent = sources("src/queues").flatMap(({ file, text }) =>
       [...text.matchAll(/\bclient\s*\.(\w+)\(([^;]*?)[,)]/g)].map(([, name, key]) => `${file} ${name} ${key}`),
     );
@@ -57,7 +57,7 @@ describe("the packages of Redis", () => {
     ]);
   });
 
-  test("no key of the queues is one that BullMQ makes", () => {
+  test("no key of the queues is one that BullMQ creates", () => {
     // BullMQ's keys are PREFIX:QUEUE:…, and the prefix of a queue is in braces.
     const [definition = ""] = /ownKey\(queue[\s\S]*?\n {2}\}/.exec(
       readFileSync(join(root, "src/queues/bullmq-keyspace.ts"), "utf8"),

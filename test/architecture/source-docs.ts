@@ -5,7 +5,7 @@ import { readManifest } from "../../scripts/manifest.ts";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 import { type Declaration, declarationOf, exportsOf, typesIn } from "./source-exports.ts";
 
-/** A member of an interface, as its file declares it. */
+/** A member of an interface, as declared in its file. */
 export interface Member {
   readonly file: string;
   readonly line: number;
@@ -27,12 +27,12 @@ export function entryFiles(): readonly string[] {
   });
 }
 
-/** Source files whose declarations can reach users: all but those of the inspector's page. */
+/** Source files whose declarations can reach users: all except those of the inspector's page. */
 export function filesReached(): readonly string[] {
   return globSync("src/**/*.ts", { cwd: repositoryRoot, exclude: ["src/inspector/ui/**"] });
 }
 
-/** What the entries export, each declaration once for each of its entries. */
+/** The exports of the entries, each declaration once for each of its entries. */
 function exported(): Declaration[] {
   return entryFiles().flatMap((file) => [...exportsOf(file)].flatMap((name) => declarationOf(file, name) ?? []));
 }
@@ -56,7 +56,7 @@ export function withoutDocs(): readonly string[] {
   return [...new Set(bare.map(({ file, name }) => `${file} ${name}`))];
 }
 
-/** The members of all interfaces that the entries export or that their types name. Those of `opaque` types do not count. */
+/** The members of all interfaces that the entries export or that their types name, except those of `opaque` types. */
 export function interfacesReached(opaque: readonly string[]): readonly Member[] {
   const found = new Map<string, Declaration>();
   const open = exported();
@@ -110,7 +110,7 @@ function parsed(file: string): Parsed {
   return made;
 }
 
-/** The docstring right before a place of a file. */
+/** The docstring directly before an offset of a file. */
 function docBefore(place: number, text: string, comments: readonly Comment[]): string | undefined {
   const doc = comments.find(
     ({ type, value, end }) =>

@@ -3,7 +3,7 @@ import { join, posix } from "node:path";
 import { parseSync } from "oxc-parser";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 
-/** A name as its file declares it. `node` is a node of the syntax tree, of any kind. */
+/** A name as declared in its file. `node` is a node of the syntax tree, of any kind. */
 export interface Declaration {
   readonly file: string;
   readonly name: string;
@@ -12,7 +12,7 @@ export interface Declaration {
 
 interface Module {
   readonly imports: Map<string, { readonly file: string | null; readonly name: string }>;
-  /** By the public name: the file it comes from, absent for this one, and what it is called there. */
+  /** By public name: the file that it is re-exported from, if it is another one, and its name there. */
   readonly exports: Map<string, { readonly file?: string | null; readonly name: string }>;
   readonly stars: string[];
   readonly declarations: Map<string, unknown>;
@@ -30,7 +30,7 @@ function nameOf(node: unknown): string {
   return isNode(node) && typeof node["name"] === "string" ? node["name"] : "";
 }
 
-/** Files are named from the root of the repository: "src/index.ts". */
+/** Files are named relative to the root of the repository: "src/index.ts". */
 function moduleOf(file: string): Module {
   const known = modules.get(file);
   if (known) return known;
@@ -81,13 +81,13 @@ export function exportsWhole(file: string): boolean {
   return moduleOf(file).stars.length > 0;
 }
 
-/** Every name that a file exports, those of `export *` included. */
+/** Every name that a file exports, including those of `export *`. */
 export function exportsOf(file: string): ReadonlySet<string> {
   const { exports, stars } = moduleOf(file);
   return new Set([...exports.keys(), ...stars.flatMap((star) => [...exportsOf(star)])]);
 }
 
-/** Where an exported name is declared; undefined for what comes from a package. */
+/** The declaration of an exported name; `undefined` if it comes from a package. */
 export function declarationOf(file: string, name: string): Declaration | undefined {
   const { exports, stars } = moduleOf(file);
   const found = exports.get(name);
@@ -107,11 +107,11 @@ function localDeclaration(file: string, name: string): Declaration | undefined {
 export function typesIn({ file, node }: Declaration): readonly Declaration[] {
   const names = new Set<string>();
   collect(node, names);
-  // A qualified name of a package has none here.
+  // A qualified name of a package has no declaration in this package.
   return [...names].filter((name) => name !== "").flatMap((name) => localDeclaration(file, name) ?? []);
 }
 
-/** What of a node belongs to its signature: code, private members and values of variables do not. */
+/** Whether a node belongs to the signature: code, private members and values of variables do not. */
 function collect(node: unknown, names: Set<string>): void {
   if (Array.isArray(node)) {
     for (const one of node) collect(one, names);

@@ -7,13 +7,13 @@ import { type Expression, parseSync, type StringLiteral, Visitor } from "oxc-par
 export type ImportKind = "static" | "lazy" | "type";
 
 export interface SourceImport {
-  /** As it is written; null when it is computed at run time. */
+  /** The specifier as written; `null` if it is computed at run time. */
   readonly specifier: string | null;
   readonly kind: ImportKind;
   readonly line: number;
 }
 
-/** Every import of a TypeScript source, re-exports and `import("…")` types included; text where it cannot be parsed. */
+/** Every import of a TypeScript source, including re-exports and `import("…")` types; an error text if it cannot be parsed. */
 export function importsOf(path: string, source: string): readonly SourceImport[] | string {
   const { program, errors } = parseSync(path, source);
   const [error] = errors;

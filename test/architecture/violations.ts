@@ -4,7 +4,7 @@ import { forbiddenImport, forbiddenSubfolder, packageOwners } from "./layers.ts"
 import { type ImportKind, importsOf } from "./source-imports.ts";
 
 export interface Rules {
-  /** Entry points of the package; another folder may import them as it may import an index. */
+  /** Entry points of the package; other folders may import them like an index. */
   readonly entries?: readonly string[];
   /** Packages that package.json declares. Default: any package is allowed. */
   readonly packages?: readonly string[];
@@ -22,7 +22,7 @@ interface Edge {
 }
 
 /**
- * What is wrong with the architecture of a source tree, as one line each: `path:line: what, and the rule`. Empty when all is well.
+ * The architecture faults of a source tree, as one line each: `path:line: fault, and the rule`. Empty if there are none.
  * Pure: `files` maps paths from the root of the repository ("src/state/json.ts") to source text.
  */
 export function violations(files: ReadonlyMap<string, string>, rules: Rules = {}): readonly string[] {
@@ -37,12 +37,12 @@ export function violations(files: ReadonlyMap<string, string>, rules: Rules = {}
   ];
 }
 
-/** The import circles of these files, for folders that keep no other rule about layers. */
+/** The import cycles of these files, for folders without other layer rules. */
 export function fileCycles(files: ReadonlyMap<string, string>): readonly string[] {
   return cycleFaults("file", importEdges(files).edges, (path) => path);
 }
 
-/** What imports what; imports that cannot be followed are faults. */
+/** The imports between files; those that cannot be followed are faults. */
 function importEdges(files: ReadonlyMap<string, string>): { edges: readonly Edge[]; faults: readonly string[] } {
   const faults: string[] = [];
   const edges: Edge[] = [];
@@ -68,18 +68,18 @@ function importEdges(files: ReadonlyMap<string, string>): { edges: readonly Edge
   return { edges, faults };
 }
 
-/** Only the command line, and agents that YAML describes, load files that a user names. */
+/** Only the command line, and agents described in YAML, load files that a user names. */
 function loadsUserCode(path: string): boolean {
   return folderOf(path) === "cli" || path === "src/server/teal/plugins.ts";
 }
 
-/** The folder of a file, "" for the files that lie in src itself. */
+/** The folder of a file, "" for the files in src itself. */
 function folderOf(path: string): string {
   const [, folder, ...rest] = path.split("/");
   return rest.length === 0 ? "" : (folder ?? "");
 }
 
-/** The folder of a file inside its folder, "" for the files that lie in the folder itself. */
+/** The subfolder of a file, "" for the files in the folder itself. */
 function subfolderOf(path: string): string {
   const [, , subfolder, ...rest] = path.split("/");
   return rest.length === 0 ? "" : (subfolder ?? "");
@@ -124,7 +124,7 @@ function packageFaults(edges: readonly Edge[], rules: Rules): readonly string[] 
   return faults;
 }
 
-/** What users import before they know what they will use. */
+/** The packages that users import before they choose what to use. */
 const entryPoints = ["src/index.ts", "src/server/index.ts"];
 
 function lazyFaults(edges: readonly Edge[], lazyModules: readonly string[]): readonly string[] {

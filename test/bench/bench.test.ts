@@ -46,7 +46,7 @@ function contender(name: string, turn: () => Promise<string>, log: string[] = []
   return { name, prepare: async () => ({ open, close }) };
 }
 
-/** One model call, made without any loop. */
+/** One model call without a loop. */
 async function askOnce(): Promise<string> {
   const messages = [{ role: "user", content: "Go" }];
   const body = JSON.stringify({ model: "one", messages });
@@ -76,7 +76,7 @@ describe("the bare loop", () => {
 
   test.each(sizes)("does the work of $name", async (scenario) => {
     const samples = await measure(scenario, [bare, bare], { warmUps: 1, rounds: 2 }, 3);
-    // Each answer and the number of model calls were compared; what is left is that every round was counted.
+    // Each answer and the number of model calls were compared; it remains to check that every round was counted.
     expect(samples.map((values) => values.length)).toEqual([2, 2]);
     for (const { value, processorMs } of samples.flat()) {
       expect(value).toBeGreaterThan(0);
@@ -96,7 +96,7 @@ describe("a round", () => {
     expect(log.join(" ")).toBe("a b c b c a c a b a closed b closed c closed");
   });
 
-  test("refuses a wrong answer, and closes all the same", async () => {
+  test("refuses a wrong answer, and still closes the contender", async () => {
     const log: string[] = [];
     const lazy = contender("lazy", async () => "Done, surely.", log);
     await expect(measure(scenario, [lazy], plan)).rejects.toThrow(/turns-1, lazy: expected the answer .*got/);
@@ -125,7 +125,7 @@ describe("every study", () => {
   });
 });
 
-test("against themselves stands each bare side once, with its variant", async () => {
+test("a comparison with themselves contains each bare side once, with its variant", async () => {
   const [object, rows, ours] = ["object", "rows", "ours"].map((name): Side => ({ name, prepare: idleStation }));
   if (!object || !rows || !ours) throw new Error("three sides");
   const pairs: Pair[] = [
@@ -146,7 +146,7 @@ async function idleStation() {
   return { sample: async () => ({ value: 1, processorMs: 1 }), close: async () => undefined };
 }
 
-test("the report gives medians, and their ratio as ours / bare", () => {
+test("the report contains medians, and their ratio as ours / bare", () => {
   const [bareSide, ours] = ["bare", "memory"].map((name): Side => ({ name, prepare: idleStation }));
   if (!bareSide || !ours) throw new Error("two sides");
   const samples = new Map(
@@ -207,7 +207,7 @@ test("the report gives medians, and their ratio as ours / bare", () => {
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
-test("the median lies between ranks that come closer to it with more values", () => {
+test("the median is between two ranks, which narrow with more values", () => {
   expect(medianInterval(upTo(3))).toEqual({ low: 1, high: 3 });
   const [few, many] = [medianInterval(upTo(25)), medianInterval(upTo(2_501))];
   expect([few.low, few.high]).toEqual([expect.closeTo(8.3, 1), expect.closeTo(17.7, 1)]);
@@ -226,12 +226,12 @@ describe("the command", () => {
     child.stdout.on("data", (part: Buffer) => (output.stdout += part.toString()));
     child.stderr.on("data", (part: Buffer) => (output.stderr += part.toString()));
     if (signal !== undefined) child.stderr.once("data", () => child.kill(signal));
-    // `close` comes when no process holds the pipes any more: the model server, which inherits one, is gone too.
+    // `close` is emitted once no process holds the pipes: the model server, which inherits one, has ended too.
     const [code] = await once(child, "close");
     return { code: code as number | null, ...output };
   }
 
-  test("names the scenarios when one is not known", async () => {
+  test("lists the scenarios for an unknown name", async () => {
     const { code, stdout, stderr } = await finish(["--only", "turns-1,nothing"]);
     expect(code).toBe(2);
     expect(stdout).toBe("");
@@ -240,9 +240,9 @@ describe("the command", () => {
   });
 
   inFull(() => {
-    test("says what it cannot measure here, and goes on", async () => {
+    test("reports skipped measurements, and continues", async () => {
       const { code, stdout, stderr } = await finish(["--quick", "--only", "redis-traffic", "--json"], undefined, {
-        // A machine that has neither a redis-server nor a way to fetch one.
+        // A machine without redis-server and without a way to fetch it.
         PATH: "",
         TMPDIR: mkdtempSync(join(tmpdir(), "troupe-bench-test-")),
       });
@@ -270,7 +270,7 @@ describe("the command", () => {
       ] as const,
       first,
     ),
-  )("leaves at once on %s, and the model server with it", async (signal, code) => {
+  )("exits immediately on %s, together with the model server", async (signal, code) => {
     expect(await finish(["--self"], signal)).toMatchObject({
       code,
       stdout: "",

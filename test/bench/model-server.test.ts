@@ -42,7 +42,7 @@ test("counts the steps of a loop from the last user message on", async () => {
   expect(await answerOf("child-2", [user, result])).toBe(answerText);
 });
 
-test("asks for calls side by side and answers when all results are there", async () => {
+test("requests parallel calls and answers when all results are there", async () => {
   expect(await answerOf("calls-2", [user])).toEqual(["lookup", "lookup"]);
   expect(await answerOf("spawn-2", [user])).toEqual(["child", "child"]);
   expect(await answerOf("spawn-2", [user, result, result])).toBe(answerText);
@@ -67,18 +67,18 @@ async function idsOf(stream: boolean) {
   return [...new Set([...text.matchAll(/"id":"(chatcmpl-[0-9]{9})"/g)].map(([, id]) => id))];
 }
 
-test("gives each answer an id of its own, the same in all pieces of a stream", async () => {
+test("returns an answer with its own id, the same in all pieces of a stream", async () => {
   const all = [...(await idsOf(false)), ...(await idsOf(true)), ...(await idsOf(true))];
   expect(new Set(all).size).toBe(3);
   expect(all).toHaveLength(3);
 });
 
-test("refuses what it does not know", async () => {
+test("refuses unknown requests", async () => {
   expect((await ask("gpt-5", [user])).status).toBe(404);
   expect((await fetch(`${server.baseUrl}/chat/completions`, { method: "POST", body: "{" })).status).toBe(400);
 });
 
-test("is gone when it was stopped", async () => {
+test("is closed when it was stopped", async () => {
   const other = await startModelProcess();
   await other.stop();
   await expect(other.answered()).rejects.toThrow("fetch failed");

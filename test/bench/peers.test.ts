@@ -18,19 +18,19 @@ if (scenario === undefined) throw new Error("There is no scenario.");
 const chosen = (only: string): readonly string[] => readOptions(["--only", only]).chosen.map(({ name }) => name);
 
 describe("options", () => {
-  test("name the peers, each once, and none by default", () => {
+  test("names the peers, each once, and none by default", () => {
     expect(readOptions(["--with", "langgraph, ai,ai"]).peers).toEqual(["langgraph", "ai"]);
     expect(readOptions([]).peers).toEqual([]);
     for (const name of peerNames) expect(help).toContain(name);
   });
 
-  test.each(["nonsense", "ai,nonsense", "", "ai,"])("a peer that is not known is refused: %j", (list) => {
+  test.each(["nonsense", "ai,nonsense", "", "ai,"])("an unknown peer is refused: %j", (list) => {
     expect(() => readOptions(["--with", list])).toThrow(
       /^--with: there is no peer "(nonsense)?"\. There are: ai, openai-agents, langgraph\.$/,
     );
   });
 
-  test("peers have no part in a comparison of the bare sides with themselves", () => {
+  test("peers are excluded from a comparison of the bare sides with themselves", () => {
     expect(() => readOptions(["--self", "--with", "ai"])).toThrow("leave out one of the two");
   });
 
@@ -51,7 +51,7 @@ const contender: Contender = {
 const lacks: NonNullable<Peer["lacks"]> = ({ agent }) => (agent === "plain" ? "it has no turns" : undefined);
 
 describe("a peer", () => {
-  test("stands beside ours and bare, in the table and in the JSON", async () => {
+  test("is next to ours and bare, in the table and in the JSON", async () => {
     const study = studyOf(scenario, [contender]);
     const pairs = await study.pairs(true);
     const samples = new Map(sidesOf(pairs).map((side, index) => [side, [{ value: index + 1, processorMs: 1 }]]));
@@ -75,7 +75,7 @@ describe("a peer", () => {
     expect(written.filter((row: object) => "contender" in row)).toHaveLength(1);
   });
 
-  test("that cannot do a scenario is left out, with the reason", () => {
+  test("that does not support a scenario is left out, with the reason", () => {
     const peer = { name: "other", version: "1.2.3", contender, lacks };
     expect(takingPart([peer], { name: "turns-1", scenario })).toEqual({
       able: [],
@@ -86,7 +86,7 @@ describe("a peer", () => {
     expect(takingPart([peer], { name: tools.name, scenario: tools })).toEqual({ able: [peer], lines: [] });
   });
 
-  test("takes part in scenarios only, and says so", () => {
+  test("takes part in scenarios only, and reports this", () => {
     const peer = { name: "other", version: "1.2.3", contender };
     const { able, lines } = takingPart([peer], { name: "persisted" });
     expect({ able, lines }).toEqual({
@@ -97,7 +97,7 @@ describe("a peer", () => {
   });
 });
 
-/** A program in the place of npm, which writes its arguments to a file before it does this. */
+/** A program in place of npm, which writes its arguments to a file before it runs this code. */
 function program(code: string) {
   const root = mkdtempSync(join(tmpdir(), "troupe-peers-test-"));
   const npm = join(root, "npm.mjs");
@@ -113,7 +113,7 @@ function program(code: string) {
 describe("installing", () => {
   const wanted = { "some-library": "1.2.3" };
 
-  test("is done once for the same versions, and again for others", async () => {
+  test("runs once for the same versions, and again for others", async () => {
     const { options, calls } = program("");
     const folder = await installPackages("other", wanted, options);
     expect(await installPackages("other", wanted, options)).toBe(folder);
@@ -123,7 +123,7 @@ describe("installing", () => {
     expect(calls()).toHaveLength(2);
   });
 
-  test("that fails says what was tried and what npm said, and is tried again", async () => {
+  test("that fails reports the command and npm's output, and is tried again", async () => {
     const { options, calls } = program(`console.error("npm error code ENOTFOUND"); process.exit(1);`);
     const attempt = () => installPackages("other", wanted, options);
     await expect(attempt()).rejects.toThrow(
@@ -133,7 +133,7 @@ describe("installing", () => {
     expect(calls()).toHaveLength(2);
   });
 
-  test("gives modules by their names, as one of that folder imports them", async () => {
+  test("returns modules by their names, as if imported in that folder", async () => {
     const folder = mkdtempSync(join(tmpdir(), "troupe-peers-test-"));
     const library = join(folder, "node_modules", "@some", "library");
     mkdirSync(library, { recursive: true });

@@ -31,7 +31,7 @@ const figures: RunFigures = {
 };
 
 /**
- * The elements in their order, with their attributes. Throws if the text is not well-formed XML of the simple kind that is
+ * The elements in order, with their attributes. Throws if the text is not well-formed XML of the simple kind that is
  * drawn.
  */
 function elementsOf(svg: string) {
@@ -63,7 +63,7 @@ const numbers = (svg: string, attribute: string): readonly number[] =>
 describe("the bars", () => {
   const svg = barPicture(figures);
 
-  test("are as long as the speed of each, the bare loop's being 1, whichever way the unit goes", () => {
+  test("are as long as the speed relative to the bare loop, for every unit", () => {
     const bars = elementsOf(svg).filter(({ attributes }) => attributes.has("data-speed"));
     const lengths = bars.map(
       ({ attributes }) => Number(attributes.get("width")) / Number(attributes.get("data-speed")),
@@ -76,7 +76,7 @@ describe("the bars", () => {
     expect(svg).toContain("0.25 · 40 ms");
   });
 
-  test("say who, which versions, and which way is good; names are escaped", () => {
+  test("name the contenders, the versions, and which direction is good; names are escaped", () => {
     for (const text of ["bare openai", "troupe, memory", "troupe, SQLite", "a&lt;b&gt;&amp;c", "longer is faster"]) {
       expect(svg).toContain(text);
     }
@@ -93,7 +93,7 @@ describe("the bars", () => {
 describe("the curves", () => {
   const svg = linePicture("growth-agents", figures);
 
-  test("begin at what the others are compared with, a panel for each unit", () => {
+  test("begin at the base of the comparison, with a panel for each unit", () => {
     expect(numbers(svg, "data-at")).toEqual([1, 100, 10_000, 100, 10_000]);
     expect(numbers(svg, "data-value")).toEqual([2, 3, 4, 2, 1]);
     for (const text of ["agents alive", "ms per turn", "KB of heap per agent", "troupe 1.2.3, on Node 24.0.0"]) {
@@ -101,7 +101,7 @@ describe("the curves", () => {
     }
   });
 
-  test("rise with the cost, and go right by powers of ten", () => {
+  test("rise with the cost, and extend right by powers of ten", () => {
     const [x1 = 0, x2 = 0, x3 = 0] = numbers(svg, "cx");
     const [y1 = 0, y2 = 0, y3 = 0] = numbers(svg, "cy");
     expect(x2 - x1).toBeCloseTo(x3 - x2, 0);
@@ -123,7 +123,7 @@ test.each([
 });
 
 describe("files", () => {
-  test("are drawn of what there are figures of, which are kept beside them", () => {
+  test("are drawn for the measured studies, and the data is stored next to them", () => {
     const files = filesOf(figures);
     expect([...files.keys()]).toEqual([
       "docs/pictures/bench.svg",

@@ -39,7 +39,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Names of the sides that did their work; each of them compares its outcome with the expected one and throws otherwise. */
+/** Names of the sides that completed; each of them compares its outcome with the expected one and throws otherwise. */
 async function worked(sides: readonly Side[]): Promise<readonly string[]> {
   const samples = await interleave(sides, { plan: { warmUps: 0, rounds: 2 }, server });
   return sides
@@ -66,7 +66,7 @@ describe("at a size that takes no time", () => {
     expect(await worked(sides)).toHaveLength(7);
   });
 
-  test("a further step is counted, and takes the same number of commits each time", async () => {
+  test("an additional step is counted, and takes the same number of commits each time", async () => {
     const pairs = await stepCounts.pairs(true);
     const samples = await interleave(sidesOf(pairs), { plan: { warmUps: 0, rounds: 2 }, server });
     for (const { variant, ours, bare } of pairs) {
@@ -79,7 +79,7 @@ describe("at a size that takes no time", () => {
     }
   });
 
-  test("turns over HTTP end as those in process", async () => {
+  test("turns over HTTP end like those in process", async () => {
     const wires = [apiWires.wait, ...benchWires];
     const sides = wires.map((wire) => sideOf(loopOfThree(), servedOn("memory", wire), 2));
     expect(await worked(sides)).toHaveLength(wires.length);
@@ -94,7 +94,7 @@ describe("at a size that takes no time", () => {
     expect(more?.value).toBeGreaterThan(fewer?.value ?? Infinity);
   });
 
-  test("a watched team works as one without a watcher, and a stored one is shown", async () => {
+  test("a watched team works like an unwatched one, and a stored one is shown", async () => {
     expect(await worked(sidesOf(watchedPairs(3)))).toHaveLength(5);
     expect(await worked(sidesOf(showPairs(3)))).toHaveLength(2);
   });
@@ -114,20 +114,22 @@ describe("at a size that takes no time", () => {
   });
 
   inFull(() => {
-    test("agents that are alive are counted in a process of their own", async () => {
+    test("live agents are counted in a separate process", async () => {
       expect(await worked(sidesOf(growthOfAgents([100, 101])))).toHaveLength(8);
     });
 
-    test("a server in a process of its own answers, and drops who does not read", { timeout: 180_000 }, async () => {
+    test("a server in a separate process answers, and disconnects clients that do not read", {
+      timeout: 180_000,
+    }, async () => {
       expect(await worked([requestsSide("memory", 50)])).toHaveLength(1);
       expect(await worked([unreadSide({ clients: 1, turns: 1, stallMs: 1_000 })])).toHaveLength(1);
     });
 
-    test("a turn with all limits ends as one with none", async () => {
+    test("a turn with all limits ends like one without any", async () => {
       expect(await worked(sidesOf(limitsPairs(1)))).toHaveLength(8);
     });
 
-    test("an agent that has taken turns takes more", async () => {
+    test("an agent with earlier turns accepts more", async () => {
       const study = lateTurn({ turn: 3, agents: { full: 2, quick: 1 }, turnsPerSample: 2, withFullHistory: true });
       expect(await worked(sidesOf(await study.pairs(true)))).toEqual([
         "turn 1, memory, window",
@@ -147,13 +149,13 @@ describe("at a size that takes no time", () => {
       expect(await worked(sides)).toHaveLength(4);
     });
 
-    test("conversations at rest are measured in a process of their own, once for all figures of a round", async () => {
+    test("conversations at rest are measured in a separate process, once for all numbers of a round", async () => {
       const { heap, rss } = idleSides("bare", 2000);
       const samples = await interleave([heap, rss], { plan: { warmUps: 0, rounds: 1 }, server });
       const [first, second] = [samples.get(heap)?.[0], samples.get(rss)?.[0]];
       expect(first?.value).toBeGreaterThan(0);
       expect(first?.value).toBeLessThan(10);
-      // The same process was asked: its processor time is the same to the last digit.
+      // The same process was measured: its processor time is equal to the last digit.
       expect(second?.processorMs).toBe(first?.processorMs);
     });
   });
@@ -161,26 +163,26 @@ describe("at a size that takes no time", () => {
 
 describe.skipIf(!redisProgram)("on Redis, at a size that takes no time", () => {
   inFull(() => {
-    test("turns, commits and accounts are the same work as elsewhere", async () => {
+    test("turns, commits and accounts do the same work as elsewhere", async () => {
       const commits = [true, false].map((isReserving) => commitSide("redis", { times: 3, isReserving }));
       expect(await worked([sideOf(loopOfThree(), contenderOn("redis"), 2), ...commits])).toHaveLength(3);
     });
   });
 
-  test("a later turn sends as many commands as the first, and the figures of a round are of one turn", async () => {
+  test("a later turn sends as many commands as the first, and the numbers of a round are of one turn", async () => {
     const [first, late] = [trafficSides({ turnsBefore: 0 }), trafficSides({ turnsBefore: 4 })];
     const sides = [first, late].flatMap((one) => [one.commands, one["bytes sent"], one["bytes answered"]]);
     const samples = await interleave(sides, { plan: { warmUps: 1, rounds: 2 }, server });
     const valueOf = (side: Side): number => Math.min(...(samples.get(side) ?? []).map(({ value }) => value));
     expect(valueOf(first.commands)).toBeGreaterThan(0);
-    // The first one reads what is not known yet; less than one command is what alarms may add.
+    // The first one also loads data; timers may add less than one command.
     expect(valueOf(late.commands)).toBeLessThan(valueOf(first.commands) + 1);
     expect(valueOf(late["bytes sent"])).toBeGreaterThan(100);
     expect(samples.get(late.commands)?.[0]?.processorMs).toBe(samples.get(late["bytes sent"])?.[0]?.processorMs);
   });
 });
 
-test("a message that was written by hand cannot be written twice in its place", () => {
+test("a message inserted by hand cannot be inserted again at the same position", () => {
   const table = openMessageTable("process");
   table.insert(1, 1, { role: "user", content: "Go" });
   table.insert(1, 2, { role: "user", content: "Go" });

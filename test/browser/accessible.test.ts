@@ -35,7 +35,7 @@ function team(): AgentDefinition {
     parameters: z.object({ at: z.string() }),
     effect: "none",
     execute: () => {
-      throw new Error("there is nothing to see");
+      throw new Error("the run is missing");
     },
   });
   const clerk = defineAgent({
@@ -64,7 +64,7 @@ interface Place {
   readonly url: string;
 }
 
-/** The page over a run in which two calls wait for a person. */
+/** The page over a run with two calls that wait for a person. */
 async function place(): Promise<Place> {
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: [team()], stores });
@@ -91,7 +91,7 @@ async function opened(url: string, options: Parameters<typeof browser.newPage>[0
   return page;
 }
 
-/** Each state of the page that looks different from the others, in the order in which one can walk through them. */
+/** Each visually different state of the page, in an order in which a user can reach them. */
 const states: readonly (readonly [name: string, show: (page: WatchedPage) => Promise<void>])[] = [
   ["timeline", (page) => page.getByText("waits for subagents").first().waitFor()],
   [
@@ -243,12 +243,12 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
 const widths = [390, 768, 1_024, 1_440];
 
 describe.skipIf(!browserProgram)("accessibility", () => {
-  test.each(["light", "dark"] as const)("no view has faults at any width, %s", async (colorScheme) => {
+  test.each(["light", "dark"] as const)("no view has accessibility faults at any width, %s", async (colorScheme) => {
     const { url } = await place();
     const page = await opened(url, { colorScheme });
     for (const [index, [name, show]] of states.entries()) {
       await show(page);
-      // The quick run looks at each view at one width, and at each width.
+      // The quick run checks the views at alternating widths, the full run at each width.
       for (const width of rows(widths, (_, place) => place === index % widths.length)) {
         await page.setViewportSize({ width, height: 800 });
         await screenshot(page, `accessible-${name}-${width}-${colorScheme}`);
@@ -258,13 +258,13 @@ describe.skipIf(!browserProgram)("accessibility", () => {
     }
   });
 
-  test("a request is approved by three keys, the focus goes on to the next one, and a held key confirms nothing", async () => {
+  test("a request is approved with three keys, the focus moves to the next one, and a held key confirms nothing", async () => {
     const { url, runtime } = await place();
     const page = await opened(url);
     const focused = page.locator(":focus");
     await page.keyboard.press("a");
     await expect.poll(() => focused.textContent()).toBe("Approve …");
-    // Pressed again and again by a key that is held down.
+    // Pressed repeatedly, as by a key that is held down.
     await page.keyboard.down("Enter");
     await page.keyboard.down("Enter");
     await page.keyboard.down("Enter");

@@ -19,7 +19,7 @@ const browser = openBrowser();
 const price = { inputPerMillion: 10, outputPerMillion: 50 };
 const usage = { inputTokens: 500, outputTokens: 100 };
 
-/** A lead that sends out three readers, one after the other, and whose last reader or own last answer is held back. */
+/** A lead that starts three readers one after the other; the last reader's or the lead's own last answer is held back. */
 function team(maxTokens: number, held: Promise<void>): AgentDefinition {
   let asked = 0;
   const reader = defineAgent({
@@ -53,7 +53,7 @@ interface Shown {
   readonly result: Promise<unknown>;
 }
 
-/** The budgets of a run that works, until it is released. */
+/** The budgets of a run in progress, until it is released. */
 async function opened(maxTokens: number, options: PageOptions = {}): Promise<Shown> {
   const held = Promise.withResolvers<void>();
   const runtime = await createRuntime({ agents: [team(maxTokens, held.promise)] });
@@ -82,7 +82,7 @@ function tryLimit(page: WatchedPage) {
 }
 
 describe.skipIf(!browserProgram)("the budgets of agents", () => {
-  test("are a row an agent, with two bars, the binding limit and when it comes", async () => {
+  test("has one row per agent, with two bars, the binding limit and its forecast", async () => {
     const { page, release, result } = await opened(6_000, { viewport: { width: 1_440, height: 900 } });
     await expect.poll(() => budgetRows(page).count()).toBe(4);
     const lead = budgetRows(page).first().getByRole("cell");
@@ -92,13 +92,13 @@ describe.skipIf(!browserProgram)("the budgets of agents", () => {
       .poll(() => lead.nth(2).textContent())
       .toMatch(/^tokens \d+ %est\. \d+:\d\d:\d\d [AP]M, in [\d.]+ m?s$/);
     expect(await page.locator(".forecast").first().getAttribute("title")).toContain(
-      "An estimate: what the limit has left",
+      "An estimate from the rest of the limit.",
     );
-    // Its reader is bound by what the lead has left.
+    // The reader is bound by the rest of the lead's budget.
     const last = budgetRows(page).last().getByRole("cell");
     await expect.poll(() => last.nth(1).textContent()).toMatch(/^1 of 10 steps3\.00k \+ \d+ of 6\.00k tokens$/);
     await expect.poll(() => last.nth(2).textContent()).toMatch(/^tokens of lead \d+ %/);
-    // An agent that has finished gets no forecast.
+    // A finished agent gets no forecast.
     expect(await budgetRows(page).nth(1).locator(".forecast").count()).toBe(0);
     await screenshot(page, "budgets-agents");
     release();
@@ -108,7 +108,7 @@ describe.skipIf(!browserProgram)("the budgets of agents", () => {
     await expect.poll(() => page.getByRole("treegrid", { name: "Accounts" }).getByRole("row").count()).toBe(7);
   });
 
-  test("say which account refused, what was wanted and by how much it was too little", async () => {
+  test("names the account that refused, the requested amount and the missing amount", async () => {
     const { page, release } = await opened(2_500, { viewport: { width: 1_440, height: 900 } });
     release();
     const row = budgetRows(page).filter({ hasText: "wanted" });
@@ -124,7 +124,7 @@ describe.skipIf(!browserProgram)("the budgets of agents", () => {
     await expect.poll(() => page.locator(".scrub-count").textContent()).not.toBe(end);
   });
 
-  test("count a limit on time with the clock", async () => {
+  test("updates a time limit with the clock", async () => {
     const held = Promise.withResolvers<void>();
     const clerk = defineAgent({
       name: "clerk",
@@ -147,13 +147,13 @@ describe.skipIf(!browserProgram)("the budgets of agents", () => {
     const worked = async () =>
       Number(/([\d.]+) s of 10 min working time/.exec((await cells.nth(1).textContent()) ?? "")?.[1] ?? 0);
     await expect.poll(worked).toBeGreaterThan(1);
-    // The limit itself, and no estimate.
+    // The limit itself, not an estimate.
     await page.getByRole("combobox", { name: "Limit" }).waitFor();
     const panel = tryLimit(page);
     await page.getByRole("combobox", { name: "Limit", exact: true }).selectOption({ label: "working time" });
     await panel.getByRole("spinbutton").fill("1.5");
     await panel.getByRole("spinbutton").press("Enter");
-    // Its working time begins with the turn, a little behind the start of the run.
+    // Its working time begins with the turn, slightly after the start of the run.
     await expect
       .poll(() => panel.getByRole("status").textContent())
       .toMatch(/cut off: clerk, turn 1, step 1, at (1\.[5-9]|[2-9]\.)\d+ s/);
@@ -161,7 +161,7 @@ describe.skipIf(!browserProgram)("the budgets of agents", () => {
 });
 
 describe.skipIf(!browserProgram)("another limit", () => {
-  test("is dragged, typed or moved by keys, and shows where the run would have ended, with a mark and a way there", async () => {
+  test("can be dragged, typed or moved by keys, and shows where the run would have ended, with a marker and a link", async () => {
     const { page, release, result, feed } = await opened(20_000, { viewport: { width: 1_440, height: 900 } });
     await expect.poll(() => budgetRows(page).count()).toBe(4);
     const panel = tryLimit(page);
@@ -170,7 +170,7 @@ describe.skipIf(!browserProgram)("another limit", () => {
     await expect.poll(() => typed.inputValue()).toBe("20000");
     await typed.fill("1300");
     await typed.press("Enter");
-    // While the last reader still works.
+    // While the last reader is still working.
     await expect
       .poll(() => said.textContent())
       .toMatch(
@@ -181,7 +181,7 @@ describe.skipIf(!browserProgram)("another limit", () => {
     await said.getByRole("button", { name: "Go to the moment" }).click();
     await page.getByText("You look at").waitFor();
     await expect.poll(() => budgetRows(page).first().textContent()).toMatch(/2 of 8 steps/);
-    // The past looks at the whole run too.
+    // At an earlier time the limit is still applied to the whole run.
     const slider = panel.getByRole("slider");
     const before = Number(await typed.inputValue());
     await slider.focus();
@@ -210,7 +210,7 @@ describe.skipIf(!browserProgram)("another limit", () => {
     await triedInFile(path);
   });
 
-  test("that is higher than the one that ended the run says that the journal ends there", async () => {
+  test("that is higher than the one that ended the run shows that the journal ends there", async () => {
     const { page, release } = await opened(2_500);
     release();
     await page.locator(".run-state, .pill.stopped").first().waitFor();
@@ -234,7 +234,7 @@ describe.skipIf(!browserProgram)("another limit", () => {
     await expect.poll(() => budgetRows(page).count()).toBe(4);
     const panel = tryLimit(page);
     await panel.getByRole("spinbutton").fill("1300");
-    // The clock goes on while a person types.
+    // The clock goes on while the user types.
     const clock = page.locator(".scrub-time");
     const time = await clock.textContent();
     await expect.poll(() => clock.textContent()).not.toBe(time);

@@ -43,7 +43,7 @@ describe.skipIf(!browserProgram).each(drawings)("the chart of $name", ({ name, c
   });
 });
 
-/** A plain drawing, in which each text is as large as the charts were measured for. */
+/** A plain drawing, with each text in the size that the charts were measured for. */
 function svgOf(chart: Chart, layout: ChartLayout): string {
   const lines = [...layout.lines, ...layout.dots]
     .filter((line) => line.length > 0)

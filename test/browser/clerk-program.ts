@@ -1,6 +1,6 @@
 /**
- * Runs a turn of the agent `desk` and prints the id of its process when the turn waits: for a model that never answers, or for an
- * approval. Words: `sqlite PATH` or `redis URL PREFIX`, and then `thinking` or `asking`.
+ * Runs a turn of the agent `desk` and prints its process id once the turn waits: for a model that never answers, or for an
+ * approval. Arguments: `sqlite PATH` or `redis URL PREFIX`, then `thinking` or `asking`.
  */
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool } from "troupe";
@@ -31,5 +31,5 @@ for await (const event of agent.executeTurn("Pay the bill.")) {
   if (event.type === (isAsking ? "request.opened" : "step.started")) break;
 }
 process.stdout.write(`${process.pid}\n`);
-// Neither a timer of the runtime nor the turn keeps it alive.
+// Neither a timer of the runtime nor the turn keeps the process alive.
 setInterval(() => undefined, 60_000);

@@ -14,7 +14,7 @@ async function served(): Promise<string> {
   return (await server.listen()).url;
 }
 
-it("the client and its hook bundle for browsers with nothing of the runtime", async () => {
+it("the client and its hook can be bundled for browsers without the runtime", async () => {
   const script = await bundled();
   expect(script).not.toMatch(/from "node:|require\("node:|src\/(?:runtime|state|server|errors)\//);
   expect(script).toContain("TroupeClientError");
@@ -49,7 +49,7 @@ describe.skipIf(!browserProgram)("a page with useAgent, under StrictMode and wit
     expect((await conversation.allTextContents()).at(-1)).toBe("assistant: It is done.");
   });
 
-  it("sees nothing of another visitor", async () => {
+  it("shows no data of another visitor", async () => {
     const url = await served();
     const first = await browser.newPage();
     await first.goto(url);

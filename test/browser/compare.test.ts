@@ -77,7 +77,7 @@ async function twoRuns(): Promise<string> {
   return server.url;
 }
 
-/** A clerk who asks what to pay, and pays what was approved: both runs use the same tools and as many tokens. */
+/** A clerk who asks what to pay and pays what was approved: both runs use the same tools and equally many tokens. */
 async function twoPayments(): Promise<string> {
   const pay = defineTool({
     name: "pay",
@@ -116,7 +116,7 @@ async function twoPayments(): Promise<string> {
 }
 
 describe.skipIf(!browserProgram)("the comparison of two runs", () => {
-  test("tells apart runs that used the same tools with other arguments and results", async () => {
+  test("distinguishes runs that used the same tools with other arguments and results", async () => {
     const url = await twoPayments();
     const page = await browser.newPage();
     await page.goto(`${url}&/compare/monday/tuesday`);
@@ -128,7 +128,7 @@ describe.skipIf(!browserProgram)("the comparison of two runs", () => {
     await page.getByText("Both runs did the same").waitFor();
   });
 
-  test("is reached from the list and shows what differs first, in both colour schemes", async () => {
+  test("opens from the list and shows differences first, in both colour schemes", async () => {
     const url = await twoRuns();
     const page = await browser.newPage();
     await page.goto(url);

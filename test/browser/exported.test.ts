@@ -14,8 +14,8 @@ import { axe, browserProgram, openBrowser, screenshot, type WatchedPage } from "
 const browser = openBrowser();
 const canary = "canary-7f3a";
 
-describe.skipIf(!browserProgram)("a run that was exported as a page", () => {
-  it("opens from the file alone and shows tree, timeline, messages, prompts and calls", async () => {
+describe.skipIf(!browserProgram)("a run exported as a page", () => {
+  it("opens from the file and shows tree, timeline, messages, prompts and calls", async () => {
     const { path } = await exported([]);
     const page = await browser.newPage();
     await page.goto(`${pathToFileURL(path).href}#/run/desk`);
@@ -41,7 +41,7 @@ describe.skipIf(!browserProgram)("a run that was exported as a page", () => {
     );
   });
 
-  it("shows the tree of the live page, at any depth", async () => {
+  it("shows the same tree as the live page, at any depth", async () => {
     const folder = newFolder();
     const runtime = await createRuntime({ agents: [deepTeam()] });
     onTestFinished(() => runtime.shutdown());
@@ -61,7 +61,7 @@ describe.skipIf(!browserProgram)("a run that was exported as a page", () => {
     expect(exported).toEqual(live);
   });
 
-  it("holds, with names only, no text of users, models or tools", async () => {
+  it("contains no text of users, models or tools with names only", async () => {
     const { path } = await exported(["--names-only"]);
     const text = readFileSync(path, "utf8");
     expect(text).not.toContain(canary);
@@ -78,7 +78,7 @@ describe.skipIf(!browserProgram)("a run that was exported as a page", () => {
   });
 });
 
-/** Four levels, two agents below each but the third, which has one. */
+/** Four levels, two agents below each except the third, which has one. */
 function deepTeam(): AgentDefinition {
   const scribe = defineAgent({ name: "scribe", model: scriptedModel("written") });
   const clerk = defineAgent({ name: "clerk", tools: [subagent(scribe)], model: asking("scribe", 1) });
@@ -94,7 +94,7 @@ function asking(name: string, times: number) {
   );
 }
 
-/** The rows of the tree with their levels, and what the chart shows of the last one. */
+/** The rows of the tree with their levels, and the chart of the last one. */
 async function treeAndChart(page: WatchedPage, address: string) {
   await page.goto(address);
   const rows = page.getByRole("treegrid", { name: "Agents" }).getByRole("row");
@@ -119,7 +119,7 @@ function newFolder(): string {
   return folder;
 }
 
-/** A page of a finished run in whose input, and so in whose prompts, is the canary. */
+/** A page of a finished run whose input, and therefore whose prompts, contain the canary. */
 async function exported(words: readonly string[]): Promise<{ readonly path: string }> {
   const folder = newFolder();
   const store = join(folder, "runs.db");

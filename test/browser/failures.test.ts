@@ -17,7 +17,7 @@ const tenant = "default";
 const program = new URL("clerk-program.ts", import.meta.url).pathname;
 
 interface TestStore {
-  /** For the program. */
+  /** Arguments of the program. */
   readonly words: readonly string[];
   readonly open: () => Stores;
 }
@@ -28,7 +28,7 @@ interface Clerk {
   readonly kill: () => void;
 }
 
-/** A clerk in a process of its own, in the middle of its turn. */
+/** A clerk in a separate process, in the middle of its turn. */
 async function clerkAt({ words, open }: TestStore, work: "thinking" | "asking"): Promise<Clerk> {
   const child = startProgram(program, [...words, work]);
   onTestFinished(() => child.kill());
@@ -53,12 +53,12 @@ async function pageOver(stores: Stores): Promise<WatchedPage> {
   return await opened(server.url);
 }
 
-/** Seconds that the run has lasted, as the page shows it. */
+/** The duration of the run in seconds, as the page shows it. */
 async function seconds(page: WatchedPage): Promise<number> {
   return Number.parseFloat((await page.locator(".scrub-time").textContent()) ?? "");
 }
 
-/** Faults of accessibility in both schemes, and whether the page is too wide for a phone. */
+/** Accessibility faults in both schemes, and whether the page is too wide for a phone. */
 async function serious(page: WatchedPage, name: string): Promise<readonly unknown[]> {
   const faults = (await inBothSchemes(page, name)).filter(
     ({ impact }) => impact === "serious" || impact === "critical",
@@ -70,14 +70,14 @@ async function serious(page: WatchedPage, name: string): Promise<readonly unknow
   return overflow > 0 ? [...faults, { overflow }] : faults;
 }
 
-/** Resolves when so many seconds have passed since a time. */
+/** Resolves this many seconds after a time. */
 async function passed(since: number, wanted: number): Promise<void> {
   await expect.poll(() => Date.now() - since, { timeout: 20_000 }).toBeGreaterThan(wanted * 1_000);
 }
 
 const kinds = redisProgram ? (["sqlite", "redis"] as const) : (["sqlite"] as const);
 
-describe.skipIf(!browserProgram)("what has failed", () => {
+describe.skipIf(!browserProgram)("failures", () => {
   let redis: RedisServer | undefined;
   const folder = mkdtempSync(join(tmpdir(), "troupe-failures-"));
   beforeAll(async () => {
@@ -98,48 +98,45 @@ describe.skipIf(!browserProgram)("what has failed", () => {
     return { words: ["sqlite", path], open: () => sqliteStores(path) };
   }
 
-  test.each(kinds)(
-    "a process that was killed: its agents are interrupted, and their clock stands still, %s",
-    async (kind) => {
-      const { pid, stores, kill } = await clerkAt(storeLocation(kind), "thinking");
-      const page = await pageOver(stores);
-      await page.locator(".agent-head .pill.thinking").waitFor();
-      await page.getByText(`run by process ${pid}`).waitFor();
-      const { createdAt = 0 } = (await stores.readAgent({ tenant, agentId: "desk" })) ?? {};
-      await page.getByRole("link", { name: `process ${pid}` }).click();
-      const worker = page.getByRole("row").filter({ hasText: String(pid) });
-      await worker.getByText("alive").waitFor();
-      expect(await worker.textContent()).toContain(hostname());
-      expect(await serious(page, `failures-workers-${kind}`)).toEqual([]);
-      await worker.getByRole("link", { name: "clerk desk" }).click();
-      await page.locator(".agent-head .pill.thinking").waitFor();
-      const killedAt = Date.now();
-      kill();
-      const banner = page.getByRole("alert").filter({ hasText: `1 agent interrupted: process ${pid} is dead.` });
-      await banner.waitFor({ timeout: 5_000 });
-      await page.locator(".agent-head .pill.lost").waitFor();
-      expect(await page.getByText("run by process").count()).toBe(0);
-      expect(await page.locator(".run-figures").textContent()).not.toContain("busy");
-      await passed(killedAt, 3);
-      expect(await seconds(page)).toBeLessThanOrEqual((killedAt - createdAt) / 1_000 + 0.3);
-      expect(await serious(page, `failures-dead-${kind}`)).toEqual([]);
-      await page.getByRole("link", { name: "troupe" }).click();
-      await page.locator(".run-table .pill.lost").getByText("interrupted").waitFor();
-      await page.getByRole("link", { name: "Workers" }).click();
-      await worker.getByText("dead").waitFor();
-      await worker.getByRole("link", { name: "clerk desk" }).click();
-      await banner.waitFor();
-      // Another process takes it over.
-      const definition = defineAgent({ name: "clerk", model: scriptedModel("Done by another one.") });
-      const runtime = await createRuntime({ agents: [definition], stores });
-      onTestFinished(() => runtime.shutdown());
-      await page.locator(".agent-head .pill.done").waitFor();
-      expect(await banner.count()).toBe(0);
-    },
-  );
+  test.each(kinds)("a killed process: its agents are shown as interrupted, and their clock stops, %s", async (kind) => {
+    const { pid, stores, kill } = await clerkAt(storeLocation(kind), "thinking");
+    const page = await pageOver(stores);
+    await page.locator(".agent-head .pill.thinking").waitFor();
+    await page.getByText(`run by process ${pid}`).waitFor();
+    const { createdAt = 0 } = (await stores.readAgent({ tenant, agentId: "desk" })) ?? {};
+    await page.getByRole("link", { name: `process ${pid}` }).click();
+    const worker = page.getByRole("row").filter({ hasText: String(pid) });
+    await worker.getByText("alive").waitFor();
+    expect(await worker.textContent()).toContain(hostname());
+    expect(await serious(page, `failures-workers-${kind}`)).toEqual([]);
+    await worker.getByRole("link", { name: "clerk desk" }).click();
+    await page.locator(".agent-head .pill.thinking").waitFor();
+    const killedAt = Date.now();
+    kill();
+    const banner = page.getByRole("alert").filter({ hasText: `1 agent interrupted: process ${pid} is dead.` });
+    await banner.waitFor({ timeout: 5_000 });
+    await page.locator(".agent-head .pill.lost").waitFor();
+    expect(await page.getByText("run by process").count()).toBe(0);
+    expect(await page.locator(".run-figures").textContent()).not.toContain("busy");
+    await passed(killedAt, 3);
+    expect(await seconds(page)).toBeLessThanOrEqual((killedAt - createdAt) / 1_000 + 0.3);
+    expect(await serious(page, `failures-dead-${kind}`)).toEqual([]);
+    await page.getByRole("link", { name: "troupe" }).click();
+    await page.locator(".run-table .pill.lost").getByText("interrupted").waitFor();
+    await page.getByRole("link", { name: "Workers" }).click();
+    await worker.getByText("dead").waitFor();
+    await worker.getByRole("link", { name: "clerk desk" }).click();
+    await banner.waitFor();
+    // Another process takes it over.
+    const definition = defineAgent({ name: "clerk", model: scriptedModel("Done by another one.") });
+    const runtime = await createRuntime({ agents: [definition], stores });
+    onTestFinished(() => runtime.shutdown());
+    await page.locator(".agent-head .pill.done").waitFor();
+    expect(await banner.count()).toBe(0);
+  });
 
   test.skipIf(!redisProgram)(
-    "a store that does not answer: the page says so within 5 seconds, and its clock stands still",
+    "a store that does not answer is reported within 5 seconds, and the clock stops",
     async () => {
       const server = await RedisServer.start();
       onTestFinished(() => server.stop());
@@ -161,32 +158,35 @@ describe.skipIf(!browserProgram)("what has failed", () => {
       await page.locator(".link-mark.open").waitFor();
       expect(await banner.count()).toBe(0);
       await expect.poll(() => seconds(page), { timeout: 10_000 }).toBeGreaterThan(then);
-      // The browser reports what the server could not read.
+      // The browser logs the failed response of the server.
       page.errors.length = 0;
     },
   );
 
-  test.each(kinds)("an approved card is over at once, before its agent has heard of it, %s", async (kind) => {
-    const { pid, stores } = await clerkAt(storeLocation(kind), "asking");
-    const [page, other] = [await pageOver(stores), await pageOver(stores)];
-    for (const one of [page, other]) {
-      await one.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Requests" }).click();
-      await one.getByRole("button", { name: "Approve …", exact: true }).waitFor();
-    }
-    process.kill(pid, "SIGSTOP");
-    await page.getByRole("button", { name: "Approve …", exact: true }).click();
-    const answered = page.waitForResponse(/decision$/);
-    await page.getByRole("button", { name: "Run pay with these arguments" }).click();
-    await answered;
-    await page.getByText("approved by the page").waitFor({ timeout: 1_000 });
-    await other.getByText("approved by the page").waitFor({ timeout: 3_000 });
-    for (const one of [page, other])
-      expect(await one.getByRole("button", { name: /^Approve|^Run pay/ }).count()).toBe(0);
-    process.kill(pid, "SIGCONT");
-    await page.locator(".agent-head .pill.done").waitFor();
-  });
+  test.each(kinds)(
+    "an approved card disappears immediately, before its agent has received the decision, %s",
+    async (kind) => {
+      const { pid, stores } = await clerkAt(storeLocation(kind), "asking");
+      const [page, other] = [await pageOver(stores), await pageOver(stores)];
+      for (const one of [page, other]) {
+        await one.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Requests" }).click();
+        await one.getByRole("button", { name: "Approve …", exact: true }).waitFor();
+      }
+      process.kill(pid, "SIGSTOP");
+      await page.getByRole("button", { name: "Approve …", exact: true }).click();
+      const answered = page.waitForResponse(/decision$/);
+      await page.getByRole("button", { name: "Run pay with these arguments" }).click();
+      await answered;
+      await page.getByText("approved by the page").waitFor({ timeout: 1_000 });
+      await other.getByText("approved by the page").waitFor({ timeout: 3_000 });
+      for (const one of [page, other])
+        expect(await one.getByRole("button", { name: /^Approve|^Run pay/ }).count()).toBe(0);
+      process.kill(pid, "SIGCONT");
+      await page.locator(".agent-head .pill.done").waitFor();
+    },
+  );
 
-  test("a server that was started again: an open page says that its token is no longer valid", async () => {
+  test("a restarted server: an open page reports that its token is no longer valid", async () => {
     const stores = memoryStores();
     const runtime = await createRuntime({
       agents: [defineAgent({ name: "clerk", model: scriptedModel("Noted.") })],
@@ -209,7 +209,7 @@ describe.skipIf(!browserProgram)("what has failed", () => {
     expect(await banner.textContent()).not.toContain("Trying again");
     await page.locator(".link-mark.cut").getByText("not connected").waitFor();
     await screenshot(page, "failures-token");
-    // The browser reports each refused connection.
+    // The browser logs each refused connection.
     page.errors.length = 0;
   });
 });

@@ -7,7 +7,7 @@ import { browserProgram, openBrowser, type WatchedPage } from "../support/browse
 const browser = openBrowser();
 const price = { inputPerMillion: 2, outputPerMillion: 10 };
 
-/** A lead whose first attempt breaks off after 50 tokens, with a helper that has no price; its last answer is held back. */
+/** A lead whose first attempt breaks off after 50 tokens, with a helper without a price; its last answer is held back. */
 async function live(): Promise<string> {
   const held = Promise.withResolvers<void>();
   const cut = new ModelError("The connection broke", {
@@ -51,7 +51,7 @@ async function selectedText(page: WatchedPage, selector: string): Promise<string
   return ((await page.locator(selector).first().textContent()) ?? "").trim();
 }
 
-describe.skipIf(!browserProgram)("one figure", () => {
+describe.skipIf(!browserProgram)("one amount", () => {
   test("of a run has one value and one wording in the header, the accounts, the list of runs and a comparison", async () => {
     const url = await live();
     const page = await browser.newPage({ viewport: { width: 1_600, height: 900 } });
@@ -65,7 +65,7 @@ describe.skipIf(!browserProgram)("one figure", () => {
     const cells = await first.getByRole("gridcell").allTextContents();
     expect(cells.slice(2, 3)).toEqual([tokens]);
     expect(cells[4]).toBe(cost);
-    // The limit is told in its own unit, beside the steps of all agents.
+    // The limit is shown in its own unit, next to the steps of all agents.
     expect([cells[1], cells[5]]).toEqual(["2 of 8 steps", "3"]);
     await page.getByRole("link", { name: "troupe" }).click();
     await page.locator(".run-table tbody tr").waitFor();

@@ -21,7 +21,7 @@ const deep = `${'{"at":'.repeat(100_000)}1${"}".repeat(100_000)}`;
 const polluting = `{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":2}},"at":"x"}`;
 const long = `${hostile}${"wide text <b>x</b> ".repeat(270_000)}the end of five megabytes`;
 
-/** A model that says and asks for what an attacker would. */
+/** A model whose texts and calls are those of an attacker. */
 function hostileModel(): LanguageModel {
   const asked = [
     JSON.stringify({ at: hostile, ["<b>key</b>\u202E"]: [hostile] }),
@@ -106,7 +106,7 @@ async function expectHarmless(page: WatchedPage, where: string): Promise<void> {
 }
 
 describe.skipIf(!browserProgram)("hostile texts on the page", () => {
-  test("markup, scripts, __proto__, bidi, control characters, 5 MB and 100,000 levels are text, in each view", async () => {
+  test("markup, scripts, __proto__, bidi, control characters, 5 MB and 100,000 levels are shown as text in each view", async () => {
     const { url } = await place();
     const page = await browser.newPage();
     await page.goto(url);
@@ -123,7 +123,7 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
     await page.evaluate(`for (const one of document.querySelectorAll(".view details")) one.open = true`);
     await expectHarmless(page, "opened messages");
     await screenshot(page, "page-hostile");
-    // It still does what one asks of it.
+    // The page still works.
     await page.keyboard.press("5");
     await page.getByRole("table", { name: "Events" }).waitFor();
     await page.reload();
@@ -140,7 +140,7 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
     await expectHarmless(page, "the comparison");
   });
 
-  test("Markdown leads where it says, and megabytes of open marks keep the page answering", async () => {
+  test("Markdown links lead to their shown addresses, and megabytes of unclosed markup do not block the page", async () => {
     const marks = [">", "> ", "[", "![", "*a ", "`a``b", "- ", "[a](", "|a", "**a_b~~"].map((mark) =>
       mark.repeat(Math.ceil(1_000_000 / mark.length)),
     );
@@ -173,7 +173,7 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
     await page.getByRole("table", { name: "Events" }).waitFor();
   });
 
-  test("stay texts in an exported page, which lets nothing else in", async () => {
+  test("are shown as text in an exported page, which blocks all other resources", async () => {
     const { feed } = await place();
     const server = await servePages({ "/": await pageOfRun(feed, "desk") });
     onTestFinished(() => server.close());
@@ -185,25 +185,25 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
     expect(await page.locator("script:not([src])").count()).toBe(2);
     await page.evaluate(`for (const one of document.querySelectorAll("script:not([src])")) one.remove()`);
     await expectHarmless(page, "an exported page");
-    // The policy of the file itself: neither a script nor a request that a text might bring.
+    // The policy of the file itself: it blocks scripts and requests that a text might contain.
     const refused = await page.evaluate(`new Promise((resolve) => {
       document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) => resolve(effectiveDirective));
       fetch("/").catch(() => undefined);
     })`);
     expect(refused).toBe("connect-src");
-    // The browser reports what it refused; of a page that is closed nothing comes any more.
+    // The browser logs what it blocked; a closed page logs nothing more.
     await page.close();
     page.errors.length = 0;
   });
 
-  test("the feed gives each of them as it is stored", async () => {
+  test("the feed returns each of them as it is stored", async () => {
     const { origin, hash } = new URL((await place()).url);
     const headers = { authorization: `Bearer ${hash.slice("#token=".length)}` };
     const asked = async (path: string): Promise<Response> => await fetch(`${origin}${path}`, { headers });
     const { items } = (await (await asked("/api/runs/desk/agents/desk/messages")).json()) as {
       items: { message: { content: string }; isCut: boolean }[];
     };
-    // A message of megabytes is cut, which is said.
+    // A message of megabytes is cut, and marked as cut.
     const { message, isCut } = items.at(-1) ?? { message: { content: "" }, isCut: false };
     expect([isCut, message.content.length > 100_000, message.content.startsWith(hostile)]).toEqual([true, true, true]);
     const call = (await (await asked(`/api/runs/desk/calls/${encodeURIComponent("desk#1:4:0")}`)).json()) as {

@@ -7,7 +7,7 @@ import { payTool } from "../support/pay-tool.ts";
 
 const browser = openBrowser();
 
-/** The page over a run whose turn has begun and goes on until the returned promise is resolved. */
+/** The page over a run whose turn has begun and continues until the returned promise is resolved. */
 async function openedAt(
   definition: AgentDefinition,
 ): Promise<{ readonly page: WatchedPage; readonly runtime: Runtime }> {
@@ -27,13 +27,13 @@ async function openedAt(
   return { page, runtime };
 }
 
-/** Seconds in the text of an element. */
+/** The seconds in the text of an element. */
 async function secondsIn(page: WatchedPage, selector: string): Promise<number> {
   const text = (await page.locator(selector).first().textContent()) ?? "";
   return Number(/([\d.]+) s\b/.exec(text)?.[1] ?? 0);
 }
 
-/** The shares of the width of the first row of the timeline at which its first and its last coloured point lie. */
+/** The positions of the first and the last coloured pixel in the first row of the timeline, as shares of the width. */
 async function barIn(page: WatchedPage): Promise<readonly [number, number]> {
   return await page.evaluate<[number, number]>(`(() => {
     const canvas = document.querySelector(".timeline-bars canvas");
@@ -48,7 +48,7 @@ async function barIn(page: WatchedPage): Promise<readonly [number, number]> {
   })()`);
 }
 
-describe.skipIf(!browserProgram)("what is in flight", () => {
+describe.skipIf(!browserProgram)("calls in flight", () => {
   test("a model call grows in every view with the clock", async () => {
     const answer = Promise.withResolvers<void>();
     const { page } = await openedAt(
@@ -86,7 +86,7 @@ describe.skipIf(!browserProgram)("what is in flight", () => {
     expect(await secondsIn(page, ".scrub-time")).toBe(end);
   });
 
-  test("a wait for a person grows until it takes half of the axis, and then is counted", async () => {
+  test("a wait for a person grows until it takes half of the axis, and then shows a counter", async () => {
     const { page } = await openedAt(
       defineAgent({
         name: "clerk",

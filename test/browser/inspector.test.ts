@@ -7,7 +7,7 @@ import { browserProgram, inBothSchemes, openBrowser } from "../support/browser.t
 const browser = openBrowser();
 
 describe.skipIf(!browserProgram)("the inspector's page", () => {
-  it("M7: shows the actors of a team that works while one looks, in both colour schemes", async () => {
+  it("M7: shows the actors of a working team in both colour schemes", async () => {
     const { url, runtime, ask } = await team();
     const page = await browser.newPage();
     const response = await page.goto(url);

@@ -16,7 +16,7 @@ function folderWith(files: Readonly<Record<string, string>>): string {
 }
 
 describe.skipIf(!browserProgram)("the page of a job on a terminal", () => {
-  test("opens at the run, and once the job is over one can still talk to its agent, until Ctrl-C", async () => {
+  test("opens at the run, and after the job its agent still accepts messages until Ctrl-C", async () => {
     const folder = folderWith({});
     writeFileSync(
       join(folder, "agent.ts"),
@@ -42,11 +42,11 @@ export const agent = defineAgent({ name: "parrot", model });
     expect(await page.getByText("not started").count()).toBe(0);
     job.signal("SIGINT");
     expect(await job.ended).toBe(0);
-    // The browser reports the connection that was cut.
+    // The browser logs the closed connection.
     page.errors.length = 0;
   });
 
-  test("shows the team of a question at work: it thinks, waits and writes while one looks on", async () => {
+  test("shows the team of a question while it thinks, waits and writes", async () => {
     const folder = folderWith(allotment);
     const words = ["ask", "--files", "notes", "--question", question, "--inspect"];
     const job = startOnTerminal(folder, words, { TROUPE_OFFLINE_SPEED: "15" });

@@ -3,10 +3,10 @@ import { browserProgram, openBrowser, screenshot, type WatchedPage } from "../su
 import { largeRun, pageWith, servePages } from "../support/large-run.ts";
 
 const browser = openBrowser();
-/** Beside other work a machine takes many times what it takes alone. */
+/** Next to other work a machine needs many times as long. */
 const slack = 20;
 
-/** Does something again and again and says how long it took until the next frame was shown, the slow end of it. */
+/** Repeats an action and returns how long each took until the next frame was shown. */
 async function slowest(page: WatchedPage, act: string, times = 40): Promise<number> {
   const taken = await page.evaluate<number[]>(`(async () => {
     const frame = () => new Promise((shown) => requestAnimationFrame(() => {
@@ -41,19 +41,19 @@ const filter = `(turn) => {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }`;
 
-/** Labels stand beside their bars, however far one has scrolled, and the map leads to any agent. */
+/** Labels stay next to their bars after scrolling, and the map leads to any agent. */
 async function looksAtTimeline(page: WatchedPage, address: string): Promise<void> {
   await page.goto(address);
   const canvas = page.locator(".timeline-bars canvas");
   await canvas.waitFor();
   await page.evaluate(`document.querySelector(".tree-scroll").scrollTop = 12345`);
-  // 12,345 is in row 514 of 24 pixels; three rows below is the reader 516.
+  // 12,345 is in row 514 of 24 pixels; three rows below is reader 516.
   const label = page.locator(".tree-row", { hasText: "~000204" });
   await label.waitFor();
   const [row, drawn] = [await label.boundingBox(), await canvas.boundingBox()];
   if (!row || !drawn) throw new Error("the timeline is not shown");
   const selected = page.locator(".tree-row.selected", { hasText: "~000204" });
-  // Where its bars lie depends on how long its steps took.
+  // The position of its bars depends on how long its steps took.
   for (const part of [0.62, 0.3, 0.45, 0.75, 0.9, 0.15]) {
     await page.mouse.click(drawn.x + drawn.width * part, row.y + row.height / 2);
     await page.evaluate(`new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))`);
@@ -68,7 +68,7 @@ async function looksAtTimeline(page: WatchedPage, address: string): Promise<void
 }
 
 describe.skipIf(!browserProgram)("a run of 2,001 agents and 120,000 events", () => {
-  test("is ready soon, stays small and moves smoothly", async () => {
+  test("is ready soon, stays small and scrolls smoothly", async () => {
     const { data, entries, agents } = await largeRun();
     expect(agents).toBe(2_001);
     expect(entries).toBeGreaterThan(120_000);

@@ -16,7 +16,7 @@ import { browserProgram, openBrowser, screenshot, type WatchedPage } from "../su
 
 const browser = openBrowser();
 
-/** An agent that has begun nothing yet, and the address of the page over it. */
+/** An agent that has not begun, and the address of the page over it. */
 async function watched(definition: AgentDefinition): Promise<{ readonly agent: Agent; readonly url: string }> {
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: [definition], stores });
@@ -59,7 +59,7 @@ function dictated(): {
   };
 }
 
-/** How many pixels of the conversation lie below what is in sight. */
+/** The number of pixels of the conversation below the visible area. */
 async function pixelsBelow(page: WatchedPage): Promise<number> {
   return await page.evaluate<number>(`(() => {
     const { scrollHeight, scrollTop, clientHeight } = document.querySelector("[role=log]");
@@ -70,8 +70,8 @@ async function pixelsBelow(page: WatchedPage): Promise<number> {
 const lines = (from: number, to: number): string =>
   Array.from({ length: to - from + 1 }, (_, index) => `This is line ${from + index} of the answer.\n`).join("");
 
-describe.skipIf(!browserProgram)("a text that is being written", () => {
-  test.each(["Messages", "Talk"])("is followed in %s while the reader is at its end", async (view) => {
+describe.skipIf(!browserProgram)("a streamed text", () => {
+  test.each(["Messages", "Talk"])("is followed in %s while the reader is scrolled to its end", async (view) => {
     const { model, write, end } = dictated();
     onTestFinished(() => end(""));
     const { agent, url } = await watched(defineAgent({ name: "clerk", model }));
@@ -116,7 +116,7 @@ const look = defineTool({
 });
 
 describe.skipIf(!browserProgram)("a live team", () => {
-  test("moves nothing on the page while it works", async () => {
+  test("shifts nothing on the page while it works", async () => {
     let open = Promise.withResolvers<void>();
     const clerk = defineAgent({
       name: "clerk",

@@ -22,7 +22,7 @@ async function served(definition: AgentDefinition, agentIds: readonly string[]):
   return server.url;
 }
 
-/** A lead with 30 readers, each of which answers with the work that the lead was given. */
+/** A lead with 30 readers, each of which answers with the task that it was given. */
 function crowd(): AgentDefinition {
   const reader = defineAgent({
     name: "reader",
@@ -39,8 +39,8 @@ function crowd(): AgentDefinition {
   });
 }
 
-describe.skipIf(!browserProgram)("what there is much of", () => {
-  test("runs that were asked for stay when the list is read anew", async () => {
+describe.skipIf(!browserProgram)("long lists", () => {
+  test("loaded runs stay when the list is read again", async () => {
     const clerk = defineAgent({ name: "clerk", model: scriptedModel("noted") });
     const url = await served(
       clerk,
@@ -53,7 +53,7 @@ describe.skipIf(!browserProgram)("what there is much of", () => {
     await page.getByRole("button", { name: "More runs" }).click();
     await expect.poll(() => rows.count()).toBe(55);
     await page.waitForResponse((response) => response.url().includes("/api/runs?"));
-    // The second one is asked for when the first one has been shown.
+    // The second page is requested after the first one was shown.
     await page.waitForResponse((response) => response.url().includes("/api/runs?"));
     expect(await rows.count()).toBe(55);
   });

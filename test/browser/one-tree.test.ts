@@ -8,7 +8,7 @@ const browser = openBrowser();
 const price = { inputPerMillion: 2, outputPerMillion: 10 };
 const names = ["cheap", "dear", "scribe", "broken", "slow"];
 
-/** A model that calls agents once, and says something when they are done. */
+/** A model that calls agents once and answers when they are done. */
 function calling(agents: readonly string[], usage = { inputTokens: 90, outputTokens: 10 }): ModelScript {
   return ({ messages }) =>
     messages.at(-1)?.role === "tool"
@@ -18,7 +18,7 @@ function calling(agents: readonly string[], usage = { inputTokens: 90, outputTok
 
 /**
  * A lead whose slow reader is in the middle of its call. The cheap one has few tokens and a high price, and has used half of its
- * steps; the dear one has a scribe below it, many tokens, and a fifth of its steps; the broken one has failed.
+ * steps; the dear one has a scribe below it, many tokens, and has used a fifth of its steps; the broken one has failed.
  */
 async function openedLive(options: Parameters<typeof browser.newPage>[0] = {}): Promise<WatchedPage> {
   const answer = Promise.withResolvers<void>();
@@ -91,7 +91,7 @@ async function choose(page: WatchedPage, name: "State" | "Order", value: string)
   await page.getByRole("combobox", { name: `${name} of the agents` }).selectOption(value);
 }
 
-/** The readers that are named in the rows of a view. */
+/** The names of the readers in the rows of a view. */
 async function readersIn(page: WatchedPage, name: string): Promise<readonly string[]> {
   const grid = page.getByRole("table", { name, exact: true });
   await grid.waitFor();
@@ -99,7 +99,7 @@ async function readersIn(page: WatchedPage, name: string): Promise<readonly stri
   return names.filter((one) => rows.some((row) => new RegExp(`${one}.*~`).test(row)));
 }
 
-/** The readers in the tree, and in each view that is about more than one agent. */
+/** The readers in the tree, and in each view that shows more than one agent. */
 async function readersInAllViews(page: WatchedPage) {
   const tree = (await agentsIn(page)).filter((name) => name !== "lead").toSorted();
   await showView(page, "Timeline");
@@ -120,11 +120,11 @@ function everywhere(...readers: readonly string[]) {
 
 interface DrawnRow {
   readonly name: string;
-  /** How far the middle of its bars is from the middle of the row, in pixels; `null` if it has no bar. */
+  /** The distance from the middle of its bars to the middle of the row, in pixels; `null` if it has no bar. */
   readonly off: number | null;
 }
 
-/** The rows of the tree that are wholly in sight, with what is drawn at their heights. */
+/** The rows of the tree that are completely visible, with the bars drawn at their heights. */
 async function drawnRows(page: WatchedPage): Promise<readonly DrawnRow[]> {
   return await page.evaluate<DrawnRow[]>(`(async () => {
     await new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)));
@@ -155,7 +155,7 @@ async function expectAligned(page: WatchedPage, expected: readonly string[]): Pr
 }
 
 describe.skipIf(!browserProgram)("one tree of agents", () => {
-  test("has the bars of each agent in its row, also while they grow, sorted, collapsed, scrolled or zoomed", async () => {
+  test("has the bars of each agent in its row, also while they grow, or are sorted, collapsed, scrolled or zoomed", async () => {
     const page = await openedLive();
     await expectAligned(page, ["lead", ...names]);
     await choose(page, "Order", "tokens");
@@ -200,7 +200,7 @@ describe.skipIf(!browserProgram)("one tree of agents", () => {
     expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
   });
 
-  test("a collapsed subtree is hidden in all views, and they say so", async () => {
+  test("a collapsed subtree is hidden in all views, with a notice", async () => {
     const page = await openedLive({ viewport: { width: 1_280, height: 2_000 } });
     await expect.poll(() => readersInAllViews(page)).toEqual(everywhere(...names));
     await treeOf(page).getByRole("row").filter({ hasText: "dear" }).click();
@@ -211,7 +211,7 @@ describe.skipIf(!browserProgram)("one tree of agents", () => {
       await showView(page, view);
       expect(await page.locator(".view .hidden-agents").textContent()).toBe("5 of 6 agents Show all");
     }
-    // The accounts as a tree too.
+    // The accounts form a tree too.
     await page.getByRole("button", { name: "All accounts 9 of 11" }).click();
     const accounts = page.getByRole("treegrid", { name: "Accounts" }).getByRole("row");
     await expect.poll(() => accounts.count()).toBe(9);
@@ -222,7 +222,7 @@ describe.skipIf(!browserProgram)("one tree of agents", () => {
     await expect.poll(() => readersInAllViews(page)).toEqual(everywhere(...names));
   });
 
-  test("siblings are ordered by what they have spent, and a figure says so", async () => {
+  test("siblings are ordered by their spending, which is shown", async () => {
     const page = await openedLive({ viewport: { width: 1_280, height: 2_000 } });
     expect(await agentsIn(page)).toEqual(["lead", ...names]);
     const rows = treeOf(page).getByRole("row");
@@ -243,7 +243,7 @@ describe.skipIf(!browserProgram)("one tree of agents", () => {
     await expect.poll(async () => (await agentsIn(page))[1]).toBe("slow");
   });
 
-  test("a filter, a state and the critical path reach all views; the hidden choice is said, and no result says what to do", async () => {
+  test("a filter, a state and the critical path apply to all views, with notices for a hidden selection and an empty result", async () => {
     const page = await openedLive({ viewport: { width: 1_280, height: 2_000 } });
     await treeOf(page).getByRole("row").filter({ hasText: "cheap" }).click();
     await page.getByRole("button", { name: "1 failed" }).click();

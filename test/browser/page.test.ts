@@ -112,7 +112,7 @@ async function opened(url: string, options: Parameters<typeof browser.newPage>[0
 }
 
 describe.skipIf(!browserProgram)("the page", () => {
-  test.each(["light", "dark"] as const)("shows each view without faults of accessibility, %s", async (colorScheme) => {
+  test.each(["light", "dark"] as const)("shows each view without accessibility faults, %s", async (colorScheme) => {
     const { url } = await place();
     const page = await opened(url, { colorScheme });
     expect(page.url()).not.toContain("token");
@@ -135,7 +135,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     }
   });
 
-  test("fits screens of other widths, with a header of one line and runs that still go on", async () => {
+  test("fits screens of other widths, with a one-line header and runs in progress", async () => {
     const { url } = await place();
     const page = await opened(url);
     for (const width of [768, 1_120, 1_600]) {
@@ -159,7 +159,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     }
   });
 
-  test("takes all views to a moment of the past, and stays there", async () => {
+  test("moves all views to an earlier time, and stays there", async () => {
     const { url, runtime } = await place();
     const page = await opened(url);
     const count = page.locator(".scrub-count");
@@ -188,7 +188,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.locator(".pill.done").first().waitFor();
   });
 
-  test("approves after a confirmation, and the run goes on", async () => {
+  test("approves after a confirmation, and the run continues", async () => {
     const { url } = await place();
     const page = await opened(url);
     await showView(page, "Requests");
@@ -202,7 +202,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await field.fill('{"to":"ACME","amount":-1}');
     await page.getByRole("button", { name: "Run pay_invoice with the edited arguments" }).click();
     await page.getByRole("alert").getByText("amount", { exact: true }).waitFor();
-    // The browser reports the answer 400.
+    // The browser logs the answer 400.
     page.errors.length = 0;
     await field.fill('{"to":"ACME","amount":11}');
     await page.getByRole("button", { name: "Run pay_invoice with the edited arguments" }).click();
@@ -215,13 +215,13 @@ describe.skipIf(!browserProgram)("the page", () => {
     expect(await page.getByRole("button", { name: "Approve …", exact: true }).count()).toBe(0);
   });
 
-  test("says who was faster", async () => {
+  test("names the client whose decision came first", async () => {
     const { url, runtime } = await place();
     const page = await opened(url);
     await showView(page, "Requests");
     await page.getByRole("button", { name: "Approve …", exact: true }).click();
     const [open] = await runtime.requests();
-    // Another client decides while the decision of the page is on its way, and the page is told of that first.
+    // Another client decides while the page's decision is on its way, and the page receives that decision first.
     await page.route("**/decision", async (route) => {
       await runtime.decide(open?.requestId ?? "", { verdict: "rejected", by: "Ada" });
       await page.getByText("rejected by Ada").waitFor();
@@ -230,10 +230,10 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("button", { name: "Run pay_invoice with these arguments" }).click();
     const alert = page.getByRole("alert").filter({ hasText: "Ada was faster: rejected. Your decision was not taken." });
     await alert.waitFor();
-    // The browser reports the refused call.
+    // The browser logs the refused call.
     page.errors.length = 0;
     await page.locator(".agent-head .pill.done").waitFor();
-    // It is still there when all that follows has been shown, also in another view and back.
+    // The notice is still there after all later updates, also in another view and back.
     await showView(page, "Events");
     await showView(page, "Requests");
     expect(await alert.count()).toBe(1);
@@ -244,7 +244,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("heading", { name: "1 request decided or closed" }).waitFor();
   });
 
-  test("says so if another client decides while a person is about to", async () => {
+  test("names another client that decides while a person is about to", async () => {
     const { url, runtime } = await place();
     const page = await opened(url);
     await showView(page, "Requests");
@@ -285,7 +285,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     expect(await page.getByRole("button", { name: /^(Answer|Send)/ }).count()).toBe(0);
   });
 
-  test("only watches with the token for watching", async () => {
+  test("is read-only with the view token", async () => {
     const { watchUrl } = await place();
     const page = await opened(watchUrl);
     await showView(page, "Requests");
@@ -293,7 +293,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     expect(await page.getByRole("button", { name: /Approve|Pause|Abort/ }).count()).toBe(0);
   });
 
-  test("copies a view-only link to the place that it shows", async () => {
+  test("copies a view-only link to the current location", async () => {
     const { url } = await place();
     const page = await opened(url);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -307,7 +307,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     expect(await other.getByRole("button", { name: /Approve|Pause|Abort|view-only/ }).count()).toBe(0);
   });
 
-  test("is used by keys alone", async () => {
+  test("can be used with the keyboard only", async () => {
     const { url } = await place();
     const page = await opened(url);
     await page.keyboard.press("/");
@@ -324,7 +324,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("table", { name: "Events" }).waitFor();
   });
 
-  test("goes on behind its cursor after cuts, without a gap and without a double", async () => {
+  test("continues after its cursor after cuts, without gaps or duplicates", async () => {
     const { url, runtime } = await place();
     const page = await browser.newPage();
     let cuts = 0;
@@ -363,7 +363,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     expect(await page.locator("img").count()).toBe(0);
   });
 
-  test("talks: a turn is written, answered, approved", async () => {
+  test("opens a conversation: a turn is written, answered and approved", async () => {
     const { url } = await place();
     const page = await opened(url);
     await page.getByRole("link", { name: "troupe" }).click();
@@ -374,7 +374,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("button", { name: "Run pay_invoice with these arguments" }).click();
     await page.getByText("It is done.").first().waitFor();
     expect(page.url()).toContain("view=talk");
-    // What is written stays while another view is shown, and at an earlier moment so does the conversation of that moment.
+    // The draft is kept while another view is open. At an earlier time the conversation is the one up to then.
     const next = page.getByRole("textbox", { name: "Write to clerk" });
     await next.fill("And Bolt?");
     await showView(page, "Messages");

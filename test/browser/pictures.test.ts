@@ -1,5 +1,5 @@
-// The pictures of the inspector in the README and in docs: `npm run pictures` takes them anew and writes them to docs/pictures,
-// with the hash of the page they show. The test of that hash fails when the page has changed since.
+// The pictures of the inspector in the README and in docs: `npm run pictures` renders them and writes them to docs/pictures,
+// with the hash of the page they show. The test of that hash fails if the page has changed since.
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -42,7 +42,7 @@ const views = [
 ] as const;
 type View = (typeof views)[number][0];
 
-/** Of the script and the style of the page, as the browser gets them. */
+/** The hash of the page's script and style, as the browser receives them. */
 function pageHash(): string {
   const hash = createHash("sha256");
   for (const name of ["app.js", "app.css"]) {
@@ -56,9 +56,9 @@ function inspectorPictures(text: string): string[] {
 }
 
 describe.skipIf(isWanted)("the pictures in docs/pictures", () => {
-  it("show the page as it is now", () => {
+  it("show the current page", () => {
     const { page } = JSON.parse(readFileSync(pageFile, "utf8")) as { page: string };
-    expect(page, "the page has changed since its pictures were taken; take them anew: npm run pictures").toBe(
+    expect(page, "the page has changed since its pictures were taken; take them again: npm run pictures").toBe(
       pageHash(),
     );
   });
@@ -76,12 +76,12 @@ describe.skipIf(isWanted)("the pictures in docs/pictures", () => {
   });
 });
 
-/** The main job as it is stored when it has ended. */
+/** The main job as it is stored after its end. */
 async function mainJob(
   folderOfJob: string,
 ): Promise<{ readonly stores: Stores; readonly feed: Feed; readonly runId: string }> {
   const store = join(folderOfJob, "jobs.db");
-  // As fast as a model on the net, so that the pictures show times as people know them.
+  // As slow as a remote model, so that the pictures show realistic times.
   const pace = isWanted ? { TROUPE_OFFLINE_SPEED: "80" } : {};
   const { code, notes } = await troupe(["ask", "--model", "offline", "--quiet", "--store", store], pace);
   if (code !== 0) throw new Error(notes.join("\n"));
@@ -156,7 +156,7 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
       await page.getByText("exact", { exact: true }).first().waitFor();
     }
     if (view === "requests") await page.getByRole("button", { name: "Approve", exact: false }).first().waitFor();
-    // Fonts and the canvas are drawn a frame or two after the data has come.
+    // Fonts and the canvas are drawn a frame or two after the data arrived.
     await page.waitForLoadState("networkidle");
     const name = `inspector-${view}-${colorScheme}`;
     const path = await screenshot(page, name);
@@ -167,7 +167,7 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
     taken.add(name);
   });
 
-  it.runIf(isWanted)("are all taken, so the hash of the page is kept with them", () => {
+  it.runIf(isWanted)("are all taken, so the hash of the page is saved with them", () => {
     expect(taken.size).toBe(views.length);
     writeFileSync(pageFile, `${JSON.stringify({ page: pageHash() }, null, 2)}\n`);
   });

@@ -15,7 +15,7 @@ import { axe, browserProgram, openBrowser, screenshot, showView, type WatchedPag
 
 const browser = openBrowser();
 
-/** What `pay` was run with. */
+/** The arguments of the calls of `pay`. */
 let paid: unknown[] = [];
 
 const pay = defineTool({
@@ -51,7 +51,7 @@ const payment = (to: string) => ({
 
 const calls = (...names: string[]) => names.map((to) => ({ name: "pay", arguments: payment(to) }));
 
-/** The page over an agent whose requests wait. */
+/** The page over an agent with open requests. */
 async function place(model: LanguageModel, count: number): Promise<{ runtime: Runtime; page: WatchedPage }> {
   paid = [];
   const stores = memoryStores();
@@ -81,7 +81,7 @@ const secondsIn = async (page: WatchedPage): Promise<number> =>
   Number(/waits (\d+) s/.exec((await page.getByRole("article").first().textContent()) ?? "")?.[1] ?? Number.NaN);
 
 describe.skipIf(!browserProgram)("requests", () => {
-  test("say what the model said before, how long they wait, and are counted in the title of the page", async () => {
+  test("show the model's preceding text and their waiting time, and are counted in the title of the page", async () => {
     const said = "The invoice is **due today**.";
     const { page, runtime } = await place(
       scriptedModel([{ text: said, toolCalls: calls("ACME", "Bolt") }, "Paid."]),
@@ -95,7 +95,7 @@ describe.skipIf(!browserProgram)("requests", () => {
     const first = await secondsIn(page);
     await expect.poll(() => secondsIn(page)).toBeGreaterThan(first);
     await screenshot(page, "requests-context");
-    // At a moment of the past it is as long as it had been then.
+    // At an earlier time the waiting time is that of then.
     await page.keyboard.press("[");
     await page.getByRole("status").filter({ hasText: "You look at" }).waitFor();
     const then = await page.locator("article.request .figures").last().textContent();
@@ -129,7 +129,7 @@ describe.skipIf(!browserProgram)("requests", () => {
     await page.getByRole("group", { name: "Answer" }).getByText("2026").waitFor();
   });
 
-  test("are edited in a form of their schema, with what is wrong beside the field", async () => {
+  test("are edited in a form from their schema, with errors next to the field", async () => {
     const { page } = await place(scriptedModel([{ toolCalls: calls("ACME") }, "Paid."]), 1);
     await page.getByRole("button", { name: "Edit and approve …" }).click();
     const field = (name: string) => page.getByRole("textbox", { name, exact: true });
@@ -144,7 +144,7 @@ describe.skipIf(!browserProgram)("requests", () => {
     const run = page.getByRole("button", { name: "Run pay with the edited arguments" });
     await run.click();
     await page.getByRole("alert").waitFor();
-    // The browser reports the answer 400.
+    // The browser logs the answer 400.
     page.errors.length = 0;
     for (const wrong of [field("to"), field("euros").first(), field("euros").last()]) {
       expect(await wrong.getAttribute("aria-invalid")).toBe("true");
@@ -187,7 +187,7 @@ describe.skipIf(!browserProgram)("requests", () => {
       ]);
   });
 
-  test("keep what was typed while the person looks at another view", async () => {
+  test("keep typed input while another view is open", async () => {
     const { page } = await place(scriptedModel([{ toolCalls: calls("ACME") }, "Paid."]), 1);
     const field = (name: string) => page.getByRole("textbox", { name, exact: true });
     const lookElsewhere = async (): Promise<void> => {
@@ -200,7 +200,7 @@ describe.skipIf(!browserProgram)("requests", () => {
     await page.getByText("This is not valid JSON yet.").waitFor();
     await lookElsewhere();
     await expect.poll(() => field("to").inputValue()).toBe("Bolt");
-    // The text that was not JSON is gone, and nothing keeps the button disabled.
+    // The invalid JSON is gone, and the button is enabled.
     expect(JSON.parse(await field("more").inputValue())).toEqual({ discount: 3 });
     const run = page.getByRole("button", { name: "Run pay with the edited arguments" });
     await expect.poll(() => run.isDisabled()).toBe(false);
@@ -219,7 +219,7 @@ describe.skipIf(!browserProgram)("requests", () => {
     expect(paid).toEqual([]);
   });
 
-  test("of the same tool are approved together, each by its own decision, and those that another person has decided are named", async () => {
+  test("of the same tool are approved together, each by its own decision, and those decided by another person are named", async () => {
     const { page, runtime } = await place(
       scriptedModel([{ toolCalls: calls("ACME", "Bolt", "Cord", "Dash") }, "Paid."]),
       4,
@@ -252,7 +252,7 @@ describe.skipIf(!browserProgram)("requests", () => {
       "clerk desk: rejected by Ada",
       "clerk desk: rejected by Ada",
     ]);
-    // The browser reports the refused call.
+    // The browser logs the refused call.
     page.errors.length = 0;
     await screenshot(page, "requests-alike-missed");
     await expect.poll(() => paid).toEqual([payment("ACME"), payment("Dash")]);

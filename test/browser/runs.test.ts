@@ -8,7 +8,7 @@ const browser = openBrowser();
 
 const price = { inputPerMillion: 2, outputPerMillion: 10 };
 
-/** A lead with a price whose helper has none; the lead of a run that names a breakdown fails. */
+/** A lead with a price whose helper has none; the lead of a run whose task contains "break down" fails. */
 function team(release: Promise<void>): AgentDefinition {
   const helper = defineAgent({ name: "helper", model: scriptedModel("helped") });
   return defineAgent({
@@ -36,7 +36,7 @@ async function served(runtime: Runtime): Promise<string> {
 }
 
 describe.skipIf(!browserProgram)("the list of runs", () => {
-  test("says what each run was for, who worked, what failed, what it cost and how full its budget is", async () => {
+  test("shows the task, the agents, failures, the cost and the budget of each run", async () => {
     const held = Promise.withResolvers<void>();
     const runtime = await createRuntime({ agents: [team(held.promise)] });
     onTestFinished(() => runtime.shutdown());
@@ -86,7 +86,7 @@ describe.skipIf(!browserProgram)("the list of runs", () => {
     }
   });
 
-  test("names three commands to try while there is none", async () => {
+  test("names three commands to try while the list is empty", async () => {
     const runtime = await createRuntime({ agents: [team(Promise.resolve())] });
     onTestFinished(() => runtime.shutdown());
     const page = await browser.newPage();
@@ -95,7 +95,7 @@ describe.skipIf(!browserProgram)("the list of runs", () => {
     expect(await page.getByRole("region", { name: "First steps" }).getByRole("listitem").count()).toBe(3);
   });
 
-  test("withdraws what cannot be done when the runtime is shut down", async () => {
+  test("disables actions when the runtime is shut down", async () => {
     const runtime = await createRuntime({ agents: [team(Promise.resolve())] });
     onTestFinished(() => runtime.shutdown());
     const agent = await runtime.agent("lead", { agentId: "plain" });

@@ -7,7 +7,7 @@ import { browserProgram, openBrowser } from "../support/browser.ts";
 
 const browser = openBrowser();
 
-/** A reporter whose archive does not answer; the run goes on while the page looks, as its last answer is held back. */
+/** A reporter whose archive does not answer; the run continues while the page is open, as its last answer is held back. */
 async function reporter(): Promise<string> {
   const look = defineTool({
     name: "look_up",
@@ -40,7 +40,7 @@ async function reporter(): Promise<string> {
 }
 
 describe.skipIf(!browserProgram)("events", () => {
-  test("are found by any text that their row shows, as the filter is typed on", async () => {
+  test("are found by any text that their row shows, as the filter is typed", async () => {
     const page = await browser.newPage();
     await page.goto(`${await reporter()}&/run/desk?view=events`);
     const rows = page.getByRole("table", { name: "Events" }).getByRole("row");
@@ -52,7 +52,7 @@ describe.skipIf(!browserProgram)("events", () => {
     await expect.poll(() => rows.allTextContents()).toEqual([expect.stringContaining("model responded")]);
   });
 
-  test("are found once in their contents, with the blanks around", async () => {
+  test("are found once in their contents, ignoring surrounding blanks", async () => {
     const page = await browser.newPage();
     await page.goto(`${await reporter()}&/run/desk?view=events`);
     await page.getByRole("searchbox", { name: "Filter events" }).fill("ECONNREFUSED");

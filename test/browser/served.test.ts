@@ -5,7 +5,7 @@ import { axe, browserProgram, openBrowser, screenshot } from "../support/browser
 const browser = openBrowser();
 
 describe.skipIf(!browserProgram)("the page of `troupe serve`", () => {
-  it("is at the printed address: one picks a definition, writes, approves and reads the answer", async () => {
+  it("opens at the printed address: a user picks a definition, writes, approves and reads the answer", async () => {
     const { url, lines } = await served([]);
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=[\w-]{32}$/);
     expect(lines).toContain(`Token: ${url.split("=")[1]}`);

@@ -50,7 +50,7 @@ async function waitingLead(): Promise<string> {
   return await served(runtime);
 }
 
-/** The page over a run of an agent that has ended. */
+/** The page over a run of a finished agent. */
 async function ended(definition: AgentDefinition): Promise<string> {
   const runtime = await createRuntime({ agents: [definition] });
   onTestFinished(() => runtime.shutdown());
@@ -97,7 +97,7 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
     const tip = page.locator(".tip");
     await pointAt(page, "dear", 0.9);
     await tip.getByText("10.0k tokens").waitFor();
-    // A hundredth of what the dear one took.
+    // A hundredth of the expensive one's cost.
     await pointAt(page, "cheap", 0.005);
     await tip.getByText("100 tokens").waitFor();
     for (const [agent, share] of [
@@ -113,7 +113,7 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
     await screenshot(page, `page-timeline-${measure}`);
   });
 
-  test("show all about a call at a click, and take the page to it at a double click", async () => {
+  test("show a call's details on a click, and open it on a double click", async () => {
     const page = await opened();
     await page.getByRole("button", { name: "tokens", exact: true }).click();
     const { x, y } = await pointAt(page, "dear", 0.5);
@@ -133,7 +133,7 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
     await expect.poll(() => page.getByRole("button", { name: "Live", exact: true, pressed: true }).count()).toBe(1);
     expect((await axe(page)).filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
     await screenshot(page, "page-span-model");
-    // The row is narrower now.
+    // The row is now narrower.
     const again = await pointAt(page, "dear", 0.5);
     await page.mouse.dblclick(again.x, again.y);
     await expect.poll(() => page.getByRole("button", { name: "Live", exact: true, pressed: false }).count()).toBe(1);
@@ -141,7 +141,7 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
     await expect.poll(() => aside.count()).toBe(0);
   });
 
-  test("say why a call waits for its next attempt, and until when", async () => {
+  test("show why a call waits for its next attempt, and until when", async () => {
     const page = await opened();
     await screenshot(page, "page-retry");
     const { x, y } = await pointAt(page, "refused", 0.9);
@@ -178,7 +178,7 @@ describe.skipIf(!browserProgram)("the bars of the timeline", () => {
     expect(second).toMatch(/^attempt 2: answered after \d+ ms$/);
   });
 
-  test("that failed stand out: counted in the header, a click filters the tree, E goes from one to the next", async () => {
+  test("that failed stand out: counted in the header, a click filters the tree, E moves to the next one", async () => {
     const broken = new ModelError("401 Wrong key", { retryable: false, mayHaveBeenSent: false });
     const readers = [child("broken", { error: broken }), child("fine", "Read.")];
     const model = scriptedModel(({ messages }) =>

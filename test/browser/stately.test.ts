@@ -5,7 +5,7 @@ import { browserProgram, openBrowser, type WatchedPage } from "../support/browse
 
 const browser = openBrowser();
 
-/** Answers for Stately's site. */
+/** Stands in for Stately's site. */
 const statelyPage = `<!doctype html><title>stand-in</title><ul id="seen"></ul><script>
 addEventListener("message", ({ data }) => {
   const line = document.createElement("li");
@@ -15,7 +15,7 @@ addEventListener("message", ({ data }) => {
 parent.postMessage({ type: "@statelyai.connected" }, "*");
 </script>`;
 
-/** The page asks for Stately's, which a test otherwise takes for a fault. */
+/** The page requests Stately's page, which other tests treat as a fault. */
 function expectForeign(page: WatchedPage): void {
   expect(new Set(page.foreignRequests)).toEqual(new Set(["https://stately.ai/inspect"]));
   page.foreignRequests.length = 0;
@@ -30,7 +30,7 @@ async function team(): Promise<{ url: string; ask: () => Promise<string>; close:
 }
 
 describe.skipIf(!browserProgram)("the page with Stately's inspector", () => {
-  it("hands the frames of what was there and of what happens to Stately's page, and says when the runtime is gone", async () => {
+  it("sends the frames of the existing and later actors to Stately's page, and reports the end of the runtime", async () => {
     const { url, ask, close } = await team();
     expect(await ask()).toBe("done");
     const page = await browser.newPage();
@@ -49,7 +49,7 @@ describe.skipIf(!browserProgram)("the page with Stately's inspector", () => {
     expectForeign(page);
   });
 
-  it("says so where Stately's page cannot be reached", async () => {
+  it("reports that Stately's page cannot be reached", async () => {
     const { url } = await team();
     const page = await browser.newPage();
     await page.clock.install();

@@ -10,7 +10,7 @@ const browser = openBrowser();
 const price = { inputPerMillion: 2, outputPerMillion: 10, cachedInputPerMillion: 1 };
 const usage = { inputTokens: 10_000, outputTokens: 500, cachedInputTokens: 4_000, reasoningTokens: 120 };
 
-/** A lead whose reader answers when it is let, and which then asks for a payment; the reader has no price. */
+/** A lead whose reader answers when released, and which then requests a payment; the reader has no price. */
 function team(answer: Promise<void>): AgentDefinition {
   const reader = defineAgent({
     name: "reader",
@@ -49,7 +49,7 @@ async function placeOf(definition: AgentDefinition): Promise<Place> {
 
 const answerOf = (page: WatchedPage, question: string) => page.getByRole("region", { name: question });
 
-/** What is broken in either scheme, and at which width the page is too wide. */
+/** Faults in either scheme, and the widths at which the page is too wide. */
 async function faultsAt(page: WatchedPage, name: string): Promise<readonly unknown[]> {
   const faults: unknown[] = (await inBothSchemes(page, name)).filter(({ impact }) => impact !== "minor");
   for (const width of [390, 1_024, 1_440]) {
@@ -63,7 +63,7 @@ async function faultsAt(page: WatchedPage, name: string): Promise<readonly unkno
 }
 
 describe.skipIf(!browserProgram)("the summary of a run", () => {
-  test("while it runs says what it waits for, and afterwards why it stopped, who spent it and what was slow", async () => {
+  test("names what a run waits for, and after its end the reason, the spending and what was slow", async () => {
     const answer = Promise.withResolvers<void>();
     const { runtime, feed, url } = await placeOf(team(answer.promise));
     onTestFinished(() => answer.resolve());
@@ -86,7 +86,7 @@ describe.skipIf(!browserProgram)("the summary of a run", () => {
       .getByText(/^lead by its own calls: \$/)
       .waitFor();
     expect(await faultsAt(page, "summary-live")).toEqual([]);
-    // To the call that is in flight.
+    // Opens the call that is in flight.
     await waits.click();
     await page.getByRole("complementary", { name: "Selected bar" }).getByText("small-1").first().waitFor();
     await page.locator(".agent-head").getByRole("heading", { name: "reader" }).waitFor();
@@ -125,7 +125,7 @@ describe.skipIf(!browserProgram)("the summary of a run", () => {
 });
 
 describe.skipIf(!browserProgram)("the costs of runs", () => {
-  test("are summed up by model, agent and day over the runs that the filter shows, and each row leads to its runs", async () => {
+  test("are summed up by model, agent and day over the filtered runs, and each row links to its runs", async () => {
     const held = Promise.withResolvers<void>();
     const reader = defineAgent({ name: "reader", model: scriptedModel({ text: "read", usage }, { name: "small-1" }) });
     const lead = defineAgent({
@@ -181,7 +181,7 @@ describe.skipIf(!browserProgram)("the costs of runs", () => {
     await costs.getByRole("link", { name: "reader" }).click();
     await expect.poll(() => names.allTextContents()).toEqual(["slow", "both"]);
     expect(page.url()).toContain("spent=agent%3Areader");
-    // The filter holds for the costs too.
+    // The filter applies to the costs too.
     await page.getByRole("link", { name: "costs" }).click();
     await costs.getByText("Of all 2 runs that the filter shows").waitFor();
     await costs.getByRole("link", { name: day }).click();

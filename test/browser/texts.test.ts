@@ -28,7 +28,7 @@ const total = 1 * 2 * 3;
 
 ![a chart](https://pictures.example/chart.png)`;
 
-/** What is easily lost or drawn in another form than it has. */
+/** Text that is easily lost or changed by rendering. */
 const forms = `# Closed #
 
 AT&amp;T <b>not bold</b> \\*no emphasis\\* \`\` a\`b \`\` ~~gone~~ http://localhost:8080/x?y=1. [nowhere]
@@ -49,12 +49,12 @@ AT&amp;T <b>not bold</b> \\*no emphasis\\* \`\` a\`b \`\` ~~gone~~ http://localh
 
 ${">".repeat(12)} deep`;
 
-/** Longer than what is read as Markdown at once. */
+/** Longer than the limit for rendering Markdown at once. */
 const chapters = Array.from({ length: 400 }, (_, index) => `## Chapter ${index}\n\n${"word ".repeat(30)}**end**`).join(
   "\n\n",
 );
 
-/** A ledger of so many lines, with a name in one of the last. */
+/** A ledger of this many lines, with a name in one of the last. */
 const ledger = `${Array.from({ length: 400 }, (_, index) => `line ${index} of the ledger`).join("\n")}\npaid to Ottokar\n`;
 const invoice = { to: "ACME", lines: [{ what: "paper", euros: 12 }], isPaid: false };
 const stored = JSON.stringify(invoice);
@@ -102,7 +102,7 @@ const cardOf = (page: WatchedPage, text: string) =>
   page.getByRole("log").getByRole("article").filter({ hasText: text }).first();
 
 describe.skipIf(!browserProgram)("texts", () => {
-  test("in Markdown are drawn in their form, with the real address of a link, and as they are stored", async () => {
+  test("in Markdown are rendered, with the real address of a link, or shown as stored", async () => {
     const { agent, url } = await place(scripted());
     await agent.executeTurn("Report.").result;
     const page = await opened(url, "messages");
@@ -133,7 +133,7 @@ describe.skipIf(!browserProgram)("texts", () => {
     expect(await card.locator("a, table, .heading").count()).toBe(0);
   });
 
-  test("in Markdown lose no letter, and keep their form in lists, quotes and tables", async () => {
+  test("in Markdown keep every letter, and their form in lists, quotes and tables", async () => {
     const { agent, url } = await place(scriptedModel([forms]));
     await agent.executeTurn("Report.").result;
     const page = await opened(url, "messages");
@@ -149,11 +149,11 @@ describe.skipIf(!browserProgram)("texts", () => {
     expect(await card.locator("ul > li").textContent()).toBe("one\ngoes on");
     expect(await card.locator("ol").getAttribute("start")).toBe("7");
     expect(await card.getByRole("cell").allTextContents()).toEqual(["", "x"]);
-    // Quotes deeper than eight levels are text with their marks.
+    // Quotes deeper than eight levels are text with their markup.
     await card.getByText(">>>> deep", { exact: true }).waitFor();
   });
 
-  test("in Markdown that are long are read on where they are cut, at the end of a block", async () => {
+  test("in Markdown that are long are cut at the end of a block and can be read on", async () => {
     const { agent, url } = await place(scriptedModel([chapters]));
     await agent.executeTurn("Report.").result;
     const page = await opened(url, "messages");
@@ -169,7 +169,7 @@ describe.skipIf(!browserProgram)("texts", () => {
     );
   });
 
-  test("that are JSON are printed with their parts to fold, and copied as they were written", async () => {
+  test("that are JSON are printed with foldable parts, and copied as they were written", async () => {
     const { agent, url } = await place(scripted());
     await agent.executeTurn("Report.").result;
     const page = await opened(url, "messages");
@@ -186,7 +186,7 @@ describe.skipIf(!browserProgram)("texts", () => {
     expect(await card.locator(".long-text").textContent()).toBe(stored);
   });
 
-  test("that are long are folded with their size, until the reader unfolds them, or finds something in them", async () => {
+  test("that are long are folded with their size until the user unfolds them or finds something in them", async () => {
     const { agent, url } = await place(scripted());
     await agent.executeTurn("Report.").result;
     const page = await opened(url, "messages");
@@ -212,7 +212,7 @@ describe.skipIf(!browserProgram)("texts", () => {
   });
 
   test.each(["messages", "talk"])(
-    "that are still written keep their form while their marks arrive, in %s",
+    "that are still streamed keep their form while their markup arrives, in %s",
     async (view) => {
       const answer = Promise.withResolvers<string>();
       onTestFinished(() => answer.resolve(""));

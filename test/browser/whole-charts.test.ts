@@ -23,7 +23,7 @@ const small = { width: 1_024, height: 700 };
 
 interface Opened {
   readonly page: WatchedPage;
-  /** Lets the tool end, and waits for the end of the turn. */
+  /** Releases the tool and waits for the end of the turn. */
   readonly end: () => Promise<void>;
   readonly feed: Feed;
 }
@@ -64,16 +64,16 @@ function tile(page: WatchedPage, name: string): Locator {
   return page.getByRole("region", { name, exact: true });
 }
 
-/** The names of the active states of a chart, outermost first, as they are drawn. */
+/** The names of the active states in a drawn chart, outermost first. */
 async function activeIn(page: WatchedPage, name: string): Promise<readonly string[]> {
   return await tile(page, name).locator(".texts.active .state-name").allTextContents();
 }
 
 interface Measured {
   readonly texts: number;
-  /** What lies outside of the box, as text. */
+  /** Describes what lies outside the box, as text. */
   readonly outside: readonly string[];
-  /** Of the smallest text, in pixels of the screen. */
+  /** The height of the smallest text, in screen pixels. */
   readonly smallest: number;
 }
 
@@ -96,7 +96,7 @@ async function measured(page: WatchedPage, name: string): Promise<Measured> {
 }
 
 describe.skipIf(!browserProgram)("the charts of an agent, while a call is in flight", () => {
-  test("are side by side on a laptop, each whole, readable and at its present state", async () => {
+  test("are side by side on a laptop, each complete, readable and in its current state", async () => {
     const { page, end } = await opened({ viewport: laptop });
     await expect.poll(() => activeIn(page, "Tool call")).toEqual(["performing", "running"]);
     await screenshot(page, "charts-laptop");
@@ -131,7 +131,7 @@ describe.skipIf(!browserProgram)("the charts of an agent, while a call is in fli
     expect(await activeIn(page, "Tool call")).toEqual(["settled"]);
   });
 
-  test("are shown one at a time on a small screen, each whole and readable", async () => {
+  test("are shown one at a time on a small screen, each complete and readable", async () => {
     const { page } = await opened({ viewport: small });
     for (const name of ["Agent", "Turn", "Tool call"]) {
       await page.getByRole("button", { name, exact: true }).click();
@@ -148,7 +148,7 @@ describe.skipIf(!browserProgram)("the charts of an agent, while a call is in fli
     expect(smallest).toBeGreaterThan(7);
   });
 
-  test("pulse where an edge was just taken, and stand still where no motion is wanted", async () => {
+  test("pulse at a transition just taken, and stand still if reduced motion is requested", async () => {
     const { page, end } = await opened({ viewport: laptop });
     const edge = tile(page, "Turn").locator(".edge.taken");
     const shown = `document.querySelector('section[aria-label="Turn"] .edge.taken')`;
@@ -160,7 +160,7 @@ describe.skipIf(!browserProgram)("the charts of an agent, while a call is in fli
     await expect.poll(() => activeIn(page, "Turn")).toEqual(["done"]);
     expect(await edge.count()).toBe(1);
     expect(await edge.getAttribute("d")).not.toBe(before);
-    // A new element begins to pulse.
+    // A new element starts the animation.
     expect(await page.evaluate("window.known.isConnected")).toBe(false);
     await page.emulateMedia({ reducedMotion: "reduce" });
     expect(await movesBy()).toBe("none");
@@ -200,7 +200,7 @@ describe.skipIf(!browserProgram)("the charts of an agent, while a call is in fli
     await expect.poll(count).toBeGreaterThan(before + 8);
   });
 
-  test("show names of states from far, and all that is known from near", async () => {
+  test("show names of states when zoomed out, and all details when zoomed in", async () => {
     const { page } = await opened({ viewport: laptop });
     const turn = tile(page, "Turn");
     const box = turn.getByRole("group", { name: "Statechart of the turn" });
@@ -226,7 +226,7 @@ describe.skipIf(!browserProgram)("the charts of an agent, while a call is in fli
     await turn.getByRole("button", { name: "Zoom out" }).click();
     await expect.poll(texts).not.toContain("model.responded");
 
-    // By the wheel it is seen from near where the pointer is, and dragged from there.
+    // The wheel zooms in at the pointer, and dragging moves the chart.
     const state = turn.locator(".state-name", { hasText: "finishing" });
     const { x = 0, y = 0, width = 0 } = (await state.boundingBox()) ?? {};
     await page.mouse.move(x + width / 2, y + 8);

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { runAborts } from "../../chaos/faults/f18.ts";
 import { failureOf } from "../../chaos/scenario.ts";
 
-it("F18, a short form: a tree whose parts live in three processes is aborted by a fourth", {
+it("F18, a short form: a tree spread over three processes is aborted by a fourth", {
   timeout: 180_000,
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-f18-"));

@@ -7,7 +7,7 @@ import type { Entry } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "../support/turn-probes.ts";
 
-/** What an undisturbed tree has left everywhere: the checks must find nothing here, and each fault that is put in. */
+/** The records of an undisturbed tree: the checks must find nothing in them, and must find each planted fault. */
 export interface CalmTree {
   readonly tree: TreeEvidence;
   readonly attempts: readonly Attempt[];

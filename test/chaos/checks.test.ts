@@ -1,4 +1,4 @@
-// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+// A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, describe, expect, it } from "vitest";
 import { byKey, effectViolations, repeatedAttempts } from "../../chaos/checks/effect-checks.ts";
 import { journalViolations } from "../../chaos/checks/journal-checks.ts";
@@ -18,7 +18,7 @@ const after = (entries: readonly Entry[], type: Entry["type"], more: (entry: Ent
 const without = (entries: readonly Entry[], gone: (entry: Entry) => boolean): Entry[] =>
   renumbered(entries.filter((entry) => !gone(entry)));
 
-it("finds nothing where nothing was disturbed", () => {
+it("finds nothing in an undisturbed tree", () => {
   const { tree, attempts, requests } = calm;
   const ledger = byKey(attempts);
   const found = tree.agents.flatMap((agent) => [
@@ -40,8 +40,12 @@ describe("in a journal", () => {
     ["a second answer", (entries) => after(entries, "model.responded", (entry) => [entry]), /second answer/],
     ["a second result", (entries) => after(entries, "tool.settled", (entry) => [entry]), /second result/],
     ["no result", (entries) => without(entries, ({ type }) => type === "tool.settled"), /without results/],
-    ["a turn in a turn", (entries) => after(entries, "turn.started", (entry) => [entry]), /inside turn/],
-    ["a turn that goes on", (entries) => [...entries, ...renumbered(entries).slice(-2, -1)], /which is not open/],
+    ["a turn within a turn", (entries) => after(entries, "turn.started", (entry) => [entry]), /inside turn/],
+    [
+      "a turn that continues after its end",
+      (entries) => [...entries, ...renumbered(entries).slice(-2, -1)],
+      /which is not open/,
+    ],
     [
       "a once call started twice",
       (entries) =>
@@ -64,7 +68,7 @@ describe("in the world", () => {
     expect(effectViolations(rootOf(tree), byKey([])).join("\n")).toMatch(/said to have succeeded, but had no effect/);
   });
 
-  it("finds a once call that was cut and is said to have failed", () => {
+  it("finds an interrupted once call that is recorded as failed", () => {
     const failed = withEntries(calm, (entries) =>
       entries.map((entry) =>
         entry.type === "tool.settled" && entry.name === "once" ? { ...entry, outcome: "error" } : entry,
@@ -73,7 +77,7 @@ describe("in the world", () => {
     expect(effectViolations(failed, byKey(calm.attempts)).join("\n")).toMatch(/its outcome is unknown/);
   });
 
-  it("finds what is done again after its result was committed", () => {
+  it("finds an effect that is repeated after its result was committed", () => {
     const { tree, attempts, requests } = calm;
     const more = byKey([...attempts, ...attempts.slice(0, 1)]);
     expect(repeatedAttempts(tree.agents, byKey(attempts), more, "hook:").join("\n")).toMatch(/attempted 1 times more/);
@@ -91,7 +95,7 @@ describe("at the model", () => {
     expect(modelViolations(rootOf(tree), illegal).join("\n")).toMatch(/missing results/);
   });
 
-  it("finds an unknown outcome that was not told", () => {
+  it("finds an unknown outcome that the model was not told", () => {
     const unknown = withEntries(calm, (entries) =>
       entries.map((entry) =>
         entry.type === "tool.settled" && entry.name === "once" ? { ...entry, outcome: "outcome_unknown" } : entry,
@@ -102,7 +106,7 @@ describe("at the model", () => {
 });
 
 describe("after a death", () => {
-  it("finds a committed entry that has changed, and one that is gone", () => {
+  it("finds a committed entry that has changed, and one that is missing", () => {
     const root = rootOf(calm.tree);
     const changed = { ...root, entries: root.entries.map((entry) => ({ ...entry, at: entry.at + 1 })) };
     expect(prefixViolations([calm.tree], [withRoot(calm, changed)])).toEqual([
@@ -113,7 +117,7 @@ describe("after a death", () => {
     expect(prefixViolations([calm.tree], [])).toEqual(expect.arrayContaining([expect.stringMatching(/it is gone/)]));
   });
 
-  it("finds a child that was run again, and one that was spawned twice", () => {
+  it("finds a child that ran twice, and one that was spawned twice", () => {
     const { tree } = calm;
     const [root, ...children] = tree.agents;
     const rerun = children.map((child) => ({ ...child, entries: [...child.entries, ...child.entries] }));
@@ -123,7 +127,7 @@ describe("after a death", () => {
     expect(spawnViolations(withRoot(calm, twice)).join("\n")).toMatch(/spawned twice/);
   });
 
-  it("finds what is left behind", () => {
+  it("finds leftover records", () => {
     const { tree } = calm;
     const root = rootOf(tree);
     const open = { ...root, record: { ...root.record, openTurnId: "a#1" } };

@@ -9,7 +9,7 @@ import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
 
 const known = [{ name: "F2", on: ["sqlite", "redis"] as const }, { name: "F31" }];
 
-it("reads names, a seed, and how much is to be done", () => {
+it("parses names, a seed, and the amount of work", () => {
   expect(readCommand(["all", "--seed", "7", "--short"], known)).toEqual({
     names: ["F2", "F31"],
     short: true,
@@ -21,7 +21,7 @@ it("reads names, a seed, and how much is to be done", () => {
   expect(readCommand(["F2"], known).seed).not.toBe(readCommand(["F2"], known).seed);
 });
 
-it("reads where the stores are, and leaves out of all what cannot be there", () => {
+it("parses the stores, and omits the faults that they do not support", () => {
   expect(readCommand(["F2", "--stores", "redis"], known)).toMatchObject({ names: ["F2"], stores: "redis" });
   expect(readCommand(["all", "--stores", "redis"], known).names).toEqual(["F2"]);
 });
@@ -35,11 +35,11 @@ it.each([
   [["F2", "--minutes", "5", "--rounds", "5"], /--rounds or --minutes, not both/],
   [["F2", "--stores", "paper"], /--stores is "paper"; expected sqlite, redis, memory/],
   [["F31", "--stores", "redis"], /F31 takes no --stores redis: it has no choice of stores/],
-])("says what is wrong with %j", (words, told) => {
+])("reports the error in %j", (words, told) => {
   expect(() => readCommand(words, known)).toThrow(told);
 });
 
-it("ends with exit code 2 and its usage when it is asked for what it does not have", async () => {
+it("exits with 2 and its usage for an unknown fault", async () => {
   const result = await runCommand("node", ["chaos/main.ts", "F99"]);
   expect(result.ok).toBe(false);
   expect(result.output).toMatch(/There is no scenario "F99"[^]*Usage:[^]*exit code 2/);
@@ -64,12 +64,12 @@ it.each<[Partial<ChaosReport>, RegExp]>([
   expect(failureOf(report)).toMatch(told);
 });
 
-it("passes a run in which enough succeeded and nothing was violated", () => {
+it("passes a run with enough successes and no violation", () => {
   const report = { name: "F2", seed: 1, operations: 100, succeeded: 95, violations: 0, firstViolations: [] };
   expect(failureOf(report)).toBeUndefined();
 });
 
-it("knows every fault point of the sources", () => {
+it("contains every fault point of the sources", () => {
   const sources = join(repositoryRoot, "src");
   const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const marked = files.flatMap((name) =>

@@ -1,4 +1,4 @@
-// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+// A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { type DeedOf, decisionViolations } from "../../chaos/checks/decision-checks.ts";
@@ -22,7 +22,7 @@ const callIds = ["c#1:1:0", "c#1:1:1", "c#1:1:2"];
 
 const wish = (name: string) => ({ name, arguments: { amount: 5 } });
 
-/** What is left where one call was approved, one edited and one rejected, and nothing was disturbed. */
+/** The records of a run with one approved, one edited and one rejected call, undisturbed. */
 async function undisturbed(): Promise<Evidence> {
   const attempts: Attempt[] = [];
   const tool = (name: string, effect: "keyed" | "once") =>
@@ -57,7 +57,7 @@ async function undisturbed(): Promise<Evidence> {
   const requests = await runtime.requests({ status: "decided" });
   await runtime.shutdown();
   const [evidence] = tree?.agents ?? [];
-  if (!evidence) throw new Error("there is no agent");
+  if (!evidence) throw new Error("the agent is missing");
   return { agent: evidence, requests, attempts };
 }
 
@@ -80,7 +80,7 @@ const withRequests = (change: (requests: readonly AgentRequest[]) => readonly Ag
   ...calm,
   requests: change(calm.requests),
 });
-/** Every decision that was taken in, as something else; a list takes its place. */
+/** Replaces every decision that was taken in; a list is spread. */
 const withDecided = (change: (entry: EntryOf<"request.decided">) => Entry[]) =>
   withEntries((entries) => entries.flatMap((entry) => (entry.type === "request.decided" ? change(entry) : [entry])));
 const unknownCharge = (entry: Entry): Entry =>
@@ -89,7 +89,7 @@ const startedFirst = (one: Entry, other: Entry): number =>
   Number(other.type === "tool.started") - Number(one.type === "tool.started");
 const unseen = { tool: 'charge {"amount":5000}' };
 
-it("finds nothing where nothing was disturbed", () => {
+it("finds nothing in an undisturbed run", () => {
   expect(calm.requests.map(({ callId }) => callId)).toEqual(callIds);
   expect(found(calm)).toEqual([]);
 });
@@ -104,21 +104,29 @@ it.each<[string, () => Evidence, RegExp]>([
   ["a request without its entry", () => without("request.opened"), /opened 0 times/],
   ["a decision that was not taken in", () => without("request.decided"), /taken in 0 times/],
   ["one taken in twice", () => withDecided((entry) => [entry, entry]), /taken in 2 times/],
-  ["one taken in as another's", () => withDecided((entry) => [{ ...entry, by: "bob" }]), /stored as approved by ada/],
+  [
+    "a decision taken in under another's id",
+    () => withDecided((entry) => [{ ...entry, by: "bob" }]),
+    /stored as approved by ada/,
+  ],
   [
     "a request that is still open",
     () => withRequests((all) => all.map((request) => ({ ...request, status: "open", decision: null }))),
     /it is open/,
   ],
-  ["a start before it", () => withEntries((all) => all.toSorted(startedFirst)), /started before the decision/],
+  [
+    "a start before the decision",
+    () => withEntries((all) => all.toSorted(startedFirst)),
+    /started before the decision/,
+  ],
   ["other arguments", () => withAttempts((attempt) => ({ ...attempt, ...unseen })), /and "charge {"amount":5000}"/],
   [
-    "the model's arguments in place of the edited ones",
+    "the model's arguments instead of the edited ones",
     () => withAttempts((attempt) => ({ ...attempt, tool: attempt.tool.replace("1}", "5}") })),
     /"send {"amount":1}" was approved/,
   ],
   [
-    "an attempt of what was rejected",
+    "an attempt of a rejected call",
     () => withAttempts((attempt) => ({ ...attempt, key: callIds[2] ?? "" })),
     /it was rejected, and its call was attempted/,
   ],

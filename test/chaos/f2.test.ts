@@ -8,7 +8,7 @@ import { runFaults } from "../../chaos/faults/f2.ts";
 import { failureOf } from "../../chaos/scenario.ts";
 import { inFull, rows } from "../support/full.ts";
 
-it("F2, a short form: processes killed at a fault point are carried on", {
+it("F2, a short form: runs of processes killed at a fault point are continued", {
   timeout: 180_000,
 }, async () => {
   const points = rows<FaultPointName>(["tool.effect", "model.result", "commit.after"], ["tool.effect"]);
@@ -22,7 +22,7 @@ it("F2, a short form: processes killed at a fault point are carried on", {
 });
 
 inFull(() => {
-  it("F23, a short form: turns that are cut off in 1 to 8 parallel calls leave each call one result", {
+  it("F23, a short form: turns interrupted in 1 to 8 parallel calls leave each call one result", {
     timeout: 180_000,
   }, async () => {
     const folder = mkdtempSync(join(tmpdir(), "troupe-f23-"));

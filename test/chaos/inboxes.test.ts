@@ -3,7 +3,7 @@ import { runInboxes } from "../../chaos/faults/f13.ts";
 import { failureOf } from "../../chaos/scenario.ts";
 import { amount } from "../support/full.ts";
 
-it("F13, a short form: inboxes that are read twice, late, again and in another order", {
+it("F13, a short form: inboxes that are read twice, late, repeatedly and in another order", {
   timeout: 120_000,
 }, async () => {
   const rounds = amount(40, 10);

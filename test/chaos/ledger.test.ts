@@ -17,7 +17,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const charge = { key: "a#1:1:0", tool: "charge", effect: "keyed", pid: 1 } as const;
 
-it("has one effect a key at a keyed receiver, and gives its receipt again", () => {
+it("has one effect per key at a keyed receiver, and returns its receipt again", () => {
   const ledger = new EffectLedger(log);
   expect(ledger.attempt(charge, 1)).toMatchObject({ applied: true, receipt: "receipt-1" });
   expect(ledger.attempt({ ...charge, pid: 2 }, 2)).toMatchObject({ applied: false, receipt: "receipt-1", number: 2 });
@@ -36,7 +36,7 @@ it("counts every attempt at the others as an effect", () => {
   ledger.close();
 });
 
-it("knows after its own end what it had answered", () => {
+it("returns its earlier answers after a restart", () => {
   const before = new EffectLedger(log);
   before.attempt(charge, 1);
   before.close();
@@ -45,7 +45,7 @@ it("knows after its own end what it had answered", () => {
   after.close();
 });
 
-it("is a process of its own, that has an attempt on the disk before it answers", async () => {
+it("is a separate process that has an attempt on disk before it answers", async () => {
   const server = await startServer("ledger/server.ts", [log]);
   try {
     const ledger = ledgerAt(server.address);

@@ -1,4 +1,4 @@
-// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+// A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { keyedViolations, lostCommits, lossViolations } from "../../chaos/checks/loss-checks.ts";
 import type { WitnessLine } from "../../chaos/witness.ts";
@@ -9,10 +9,10 @@ beforeAll(async () => {
   calm = await calmTree();
 });
 
-/** Redis was started again once, at this time of the witnesses. */
+/** Redis was restarted once, at this time of the witnesses. */
 const restarts = [100];
 
-/** One commit that a process was told of, of all entries that are stored, and of more. */
+/** One commit that a process received: of all stored entries, and of more. */
 function committed(more: number, sentAt: number, pid = 1): WitnessLine {
   const { agentId, entries } = rootOf(calm.tree);
   const last = entries.length + more;
@@ -30,21 +30,21 @@ function found(lines: readonly WitnessLine[], stderr = ""): string {
   return lossViolations(lost, processes, restarts).join("\n");
 }
 
-it("finds nothing where all is stored, or where what is lost was told", () => {
+it("finds nothing if all is stored, or if the loss was reported", () => {
   const { agentId } = rootOf(calm.tree);
   expect(found([committed(0, 10)])).toBe("");
   expect(found([committed(1, 10), rolledBack(agentId, 101)])).toBe("");
   expect(found([committed(1, 10)], `the stores have lost entries of agent ${agentId} that`)).toBe("");
 });
 
-it("finds a loss that no process reported, also one that was made good since", () => {
+it("finds a loss that no process reported, also one that was repaired since", () => {
   expect(found([committed(1, 10)])).toMatch(/knew more of it than was left, and did not say so/);
   expect(found([committed(1, 10), rolledBack("another", 101)])).toMatch(/did not say so/);
   expect(found([committed(1, 10), rolledBack(rootOf(calm.tree).agentId, 9)])).toMatch(/did not say so/);
   expect(found([committed(0, 10), committed(0, 110)])).toMatch(/did not say so/);
 });
 
-it("finds a loss without a death, and what was given twice within one life", () => {
+it("finds a loss without a crash, and cursors issued twice within one run of Redis", () => {
   expect(found([committed(1, 110)])).toMatch(/Redis had not died/);
   expect(found([committed(0, 110), committed(0, 120)])).toMatch(/was acknowledged twice/);
   const { agentId } = rootOf(calm.tree);
@@ -52,7 +52,7 @@ it("finds a loss without a death, and what was given twice within one life", () 
   expect(found([lease, { ...lease, pid: 2 }, committed(0, 10)])).toMatch(/epoch 7 was given to 1 and to 2/);
 });
 
-it("finds a keyed effect that the journals know nothing of", () => {
+it("finds a keyed effect that the journals do not contain", () => {
   expect(keyedViolations(calm.tree, calm.attempts)).toEqual([]);
   const [first] = calm.attempts;
   if (!first) throw new Error("an attempt");

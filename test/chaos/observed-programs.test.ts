@@ -8,7 +8,7 @@ import { type Telemetry, traceToOpenTelemetry } from "../../src/telemetry/index.
 import { amount } from "../support/full.ts";
 import { createSpanRecorder } from "../telemetry/span-recorder.ts";
 
-/** The rows of every agent, and what tools, models, hooks and users were seen to do, in order. */
+/** The rows of every agent, and the observed calls of tools, models, hooks and users, in order. */
 async function play(drawn: Program, options: PlayOptions): Promise<unknown> {
   const left = [...drawn.deaths];
   const programs = new Map([["program", drawn]]);
@@ -24,7 +24,7 @@ async function play(drawn: Program, options: PlayOptions): Promise<unknown> {
   }
 }
 
-/** Random ids are replaced by the order in which they appear; the span that an entry names is left out. */
+/** Random ids are replaced by the order in which they appear; the span id of an entry is left out. */
 function comparable(played: object): unknown {
   const ids = new Map<string, string>();
   const numbered = (id: string): string => {
@@ -42,7 +42,7 @@ interface Observer {
 }
 
 const observers: readonly Observer[] = [
-  { name: "not at all, once more", observe: () => ({}) },
+  { name: "by nothing, a second time", observe: () => ({}) },
   {
     name: "by onInspect",
     observe: () => {

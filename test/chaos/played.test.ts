@@ -4,7 +4,7 @@ import { failureOf, reportOf } from "../../chaos/scenario.ts";
 
 const options = { seed: 7, short: true, rounds: undefined, folder: "/nowhere", progress: () => undefined };
 
-it("counts a scenario that throws as violated, in words, and takes what others report as it is", async () => {
+it("counts a scenario that throws as violated, with its message, and reports others unchanged", async () => {
   const broken = { name: "F99", title: "breaks off", run: () => Promise.reject(new TypeError("no such worker")) };
   const report = await played(broken, options);
   expect(report).toMatchObject({ name: "F99", seed: 7, operations: 1, succeeded: 0, violations: 1 });

@@ -1,4 +1,4 @@
-// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+// A check must be seen to find a planted fault before an empty result means anything.
 import { expect, it } from "vitest";
 import { treeIn } from "../../chaos/evidence.ts";
 import { type Ended, entriesOf, linesOf } from "../../chaos/programs/evidence-lines.ts";
@@ -20,7 +20,7 @@ const program: Program = {
 };
 const pausing: Program = { ...program, acts: [{ at: 3, does: "pause" }] };
 
-/** What is left of a program that was not disturbed. */
+/** The records of an undisturbed program. */
 async function undisturbed(): Promise<Ended> {
   const options = { on: "memory" } as const;
   const stage = new Stage({
@@ -43,7 +43,7 @@ async function undisturbed(): Promise<Ended> {
 
 const ended = await undisturbed();
 
-/** The same with one more commit at the end, of which no follower was told. */
+/** The same with one more commit at the end, which no follower received. */
 function withLate(type: "agent.paused" | "agent.shutdown", more: Partial<Ended> = {}): Ended {
   const last = ended.rows.at(-1);
   const before = last?.entries.at(-1);
@@ -54,7 +54,7 @@ function withLate(type: "agent.paused" | "agent.shutdown", more: Partial<Ended> 
   return { ...ended, rows: [...ended.rows, row], ...more };
 }
 
-it("the follower of a tree is told of all that is stored when it leaves", () => {
+it("the follower of a tree has received all stored events when it leaves", () => {
   expect(followerFaults(ended)).toEqual([]);
   const shorter = { ...ended, lines: ended.lines.filter((line) => line !== linesOf(ended.lines, "seen").at(-1)) };
   expect(followerFaults(shorter)).toEqual([
@@ -66,7 +66,7 @@ it("the follower of a tree is told of all that is stored when it leaves", () => 
   ]);
 });
 
-it("a pause that a worker has begun may come when the follower has left; nothing else may", () => {
+it("only a pause begun by a worker may be missing at a follower that has left", () => {
   expect(followerFaults(withLate("agent.paused", { program: pausing, isQueued: true }))).toEqual([]);
   const strange = ["lifecycle.changed came to program when its tree was at rest"];
   expect(followerFaults(withLate("agent.paused", { program: pausing }))).toEqual(strange);
@@ -78,7 +78,7 @@ function spent(all: readonly { readonly inputTokens: number; readonly outputToke
   return all.reduce((sum, one) => sum + one.inputTokens + one.outputTokens, 0);
 }
 
-it("a call that was cut off when its answer was given already is billed once", () => {
+it("a call that was interrupted after its answer was returned is billed once", () => {
   const [agent] = ended.tree.agents;
   if (!agent) throw new Error("there is no agent");
   const [first, last] = entriesOf(agent, "model.responded");
@@ -92,7 +92,7 @@ it("a call that was cut off when its answer was given already is billed once", (
   expect(billOf(ended.tree, ended.lines).tokens).toBe(spent([first.usage, last.usage]));
   const tree = { ...ended.tree, agents: [{ ...agent, entries }] };
   expect(billOf(tree, ended.lines).tokens).toBe(spent([first.usage, usage]));
-  // Asked once more, it is billed for both.
+  // With one more request it is billed for both.
   const again = { ...ended.tree, agents: [{ ...agent, entries: [...entries, last] }] };
   const answered = linesOf(ended.lines, "answered").at(-1);
   if (!answered) throw new Error("nothing was answered");

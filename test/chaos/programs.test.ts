@@ -44,7 +44,7 @@ function programOf(rounds: readonly (readonly PlannedCall[])[], more: Partial<Pr
 
 const small = programOf([[call("send"), call("look")], [{ child: "helper", rounds: [[call("charge")]] }]]);
 
-it("a program whose process dies is played by others to its end", async () => {
+it("a program whose process dies is run by others to its end", async () => {
   const deaths = [
     { point: "tool.effect", hit: 1 },
     { point: "commit.after", hit: 3 },
@@ -53,7 +53,7 @@ it("a program whose process dies is played by others to its end", async () => {
   expect(await playProgram(small, { on: "memory", restores: true })).toEqual([]);
 });
 
-it("a pause of a turn that the driver does not follow is ended, also where the next one is in line behind it", async () => {
+it("a pause of a turn that the driver does not follow is ended, also if the next turn is queued behind it", async () => {
   const child = (name: "errand" | "scout"): PlannedCall => ({ child: name, rounds: [[call("look")]] });
   const generates: PlannedCall = { tool: "look", does: "generate" };
   const [first, second] = [
@@ -77,10 +77,10 @@ function changing(stores: Stores, changed: Partial<Stores>): Stores {
   return new Proxy(stores, { get: (all, name) => Reflect.get(name in changed ? changed : all, name) });
 }
 
-/** Faults of the kind that a runtime might have, each with what finds it. */
+/** Faults that a runtime might have, each with the check that finds it. */
 const faults: readonly (readonly [string, RegExp, (stores: Stores) => Stores])[] = [
   [
-    "the process that carries on does not know that a call was begun",
+    "the next process does not know that a call was begun",
     /a once call was done \d times|its account has \d calls/,
     (stores) =>
       changing(stores, {
@@ -92,7 +92,7 @@ const faults: readonly (readonly [string, RegExp, (stores: Stores) => Stores])[]
       }),
   ],
   [
-    "a journal says that less was spent than its accounts",
+    "a journal contains less spending than its accounts",
     /the journal's settlements: /,
     (stores) =>
       changing(stores, {
@@ -100,7 +100,7 @@ const faults: readonly (readonly [string, RegExp, (stores: Stores) => Stores])[]
       }),
   ],
   [
-    "a model is shown other texts than are stored",
+    "a model receives other texts than are stored",
     /its prompt shows other texts than are stored/,
     (stores) =>
       changing(stores, {
@@ -124,7 +124,7 @@ function louder(batch: Batch): Batch {
 }
 
 it.each(rows(faults, faults.slice(1)))(
-  "a planted fault is found and made small: %s",
+  "a planted fault is found and shrunk: %s",
   { timeout: 120_000 },
   async (_title, words, spoil) => {
     const large = programOf(
@@ -147,7 +147,7 @@ it.each(rows(faults, faults.slice(1)))(
   },
 );
 
-it("smaller programs are smaller, and come to an end", () => {
+it("shrunk programs are smaller, and shrinking ends", () => {
   let [program] = drawPrograms(3, 1);
   let steps = 0;
   for (; program; steps += 1) program = smallerThan(program).at(-1);

@@ -6,7 +6,7 @@ function acquired(epoch: number, pid: number, at: number): WitnessLine {
   return { type: "acquired", agentId: "f1-1", epoch, pid, sentAt: at - 1, at };
 }
 
-it("measures to the next owner of the agent, in any order in which the files of the processes are read", () => {
+it("measures until the next owner of the agent, in any order of the processes' files", () => {
   const lines = [acquired(4, 12, 9_000), acquired(3, 11, 3_500), acquired(1, 10, 100), acquired(2, 11, 200)];
   const kills = [{ pid: 10, at: 150 }];
   expect(recoveriesOf([], lines, kills, new Map())).toEqual([{ agentId: "f1-1", ms: 50, wasOpen: true }]);
@@ -19,7 +19,7 @@ it("measures to the next owner of the agent, in any order in which the files of 
   ]);
 });
 
-it("measures from the last death, where one that had taken the wake died too", () => {
+it("measures from the last crash, if a process that had taken the wake crashed too", () => {
   const lines = [acquired(1, 10, 100), acquired(2, 13, 7_000)];
   const kills = [
     { pid: 10, at: 150 },
@@ -32,6 +32,6 @@ it("measures from the last death, where one that had taken the wake died too", (
   };
   expect(msOf({})).toEqual([6_850]);
   expect(msOf({ 10: ["f1-1"], 11: ["f1-2", "f1-1"] })).toEqual([3_700]);
-  // It had another agent's, or came after its death.
+  // It held another agent, or came after the crash.
   expect(msOf({ 12: ["f1-2"], 13: ["f1-1"] })).toEqual([6_850]);
 });

@@ -25,9 +25,9 @@ async function shortForm(rounds: number, run: (options: ChaosOptions) => Promise
 }
 
 /**
- * In how many rounds something must have been refused, at the least: a process that was overtaken while it stood still is refused
- * what it writes, unless it learns of its loss before it writes anything. On a machine so busy that the others came too late,
- * what it wrote afterwards was its own.
+ * The minimum number of rounds with a refusal: a process that was overtaken while it was stopped has its writes refused,
+ * unless it learns of the loss before it writes. On a machine so busy that the others came too late, its later writes
+ * were valid.
  */
 function refusalsDue(report: ChaosReport, { rounds, leases }: Stalls): number {
   const { count, max } = report["takenOverMs"] as Summary;
@@ -35,14 +35,14 @@ function refusalsDue(report: ChaosReport, { rounds, leases }: Stalls): number {
 }
 
 describe.skipIf(!redisProgram)("on Redis, in short forms", () => {
-  it("F2: processes killed after an effect and a commit are carried on", { timeout }, async () => {
+  it("F2: runs of processes killed after an effect and a commit are continued", { timeout }, async () => {
     expect(f2.on).toContain("redis");
     const report = await shortForm(1, (options) => runFaults("F2", options, ["tool.effect", "commit.after"]));
     expect(report["deaths"]).toBeGreaterThanOrEqual(2);
   });
 
-  // Both mostly wait for leases to run out.
-  it.concurrent("F3: what an owner writes that stood still for three leases is refused", { timeout }, async () => {
+  // Both mostly wait for leases to expire.
+  it.concurrent("F3: writes of an owner that was stopped for three leases are refused", { timeout }, async () => {
     const stalls: Stalls = {
       name: "F3",
       rounds: 2,
@@ -55,7 +55,7 @@ describe.skipIf(!redisProgram)("on Redis, in short forms", () => {
     expect(report["roundsWithRefusedWrites"]).toBeGreaterThanOrEqual(refusalsDue(report, stalls));
   });
 
-  it.concurrent("F4: two others take what an owner holds whose event loop is blocked", { timeout }, async () => {
+  it.concurrent("F4: two others take the agents of an owner whose event loop is blocked", { timeout }, async () => {
     const stalls: Stalls = {
       name: "F4",
       rounds: 2,
@@ -68,21 +68,23 @@ describe.skipIf(!redisProgram)("on Redis, in short forms", () => {
     expect(report["roundsWithRefusedWrites"]).toBeGreaterThanOrEqual(refusalsDue(report, stalls));
   });
 
-  it("F5: nothing acknowledged is lost when Redis is killed and comes back with its log", { timeout }, async () => {
+  it("F5: no acknowledged write is lost when Redis is killed and restarted with its log", { timeout }, async () => {
     expect((await shortForm(4, (options) => f5.run(options)))["acknowledgedCommits"]).toBeGreaterThan(50);
   });
 
-  it("F8: a full memory is told as a passing refusal, and an evicting one is not started on", { timeout }, async () => {
+  it("F8: a full memory is reported as a retryable refusal, and an evicting Redis is refused at start", {
+    timeout,
+  }, async () => {
     const report = await shortForm(3, (options) => f8.run(options));
     expect(report["policiesRefused"]).toBe(7);
     expect(report["refusedCommands"]).toBeGreaterThan(0);
   });
 
-  it("F9: no caller notices forgotten scripts and cut connections", { timeout }, async () => {
+  it("F9: no caller notices flushed scripts and cut connections", { timeout }, async () => {
     expect(await shortForm(40, (options) => f9.run(options))).toMatchObject({ refusedCommands: 0, callsTriedAgain: 0 });
   });
 
-  it("two processes that fight over the same agents have one owner each at any time", { timeout }, async () => {
+  it("two processes that compete for the same agents have one owner each at any time", { timeout }, async () => {
     const report = await shortForm(5, (options) => runFight(options, { agents: 20, lanes: 4 }));
     expect(report["changesOfHands"]).toBeGreaterThan(5);
   });

@@ -1,4 +1,4 @@
-// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+// A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { billedBelow, type Spent, spendingViolations } from "../../chaos/checks/spending-checks.ts";
 import type { TreeEvidence } from "../../chaos/evidence.ts";
@@ -20,7 +20,7 @@ const withAccounts = (change: (account: Account) => Partial<Account>): TreeEvide
   accounts: tree.accounts.map((account) => ({ ...account, ...change(account) })),
 });
 
-it("finds nothing where nothing was disturbed", () => {
+it("finds nothing in an undisturbed run", () => {
   expect(billed.tokens).toBeGreaterThan(0);
   expect(spendingViolations(tree, billed)).toEqual([]);
 });
@@ -33,7 +33,7 @@ it("finds a refund, and a call that was charged twice", () => {
   expect(spendingViolations(tree, { ...billed, tokens: billed.tokens + 1 })).toHaveLength(1);
 });
 
-it("finds a settlement that is missing or comes twice, and one that the accounts do not call unconfirmed", () => {
+it("finds a missing or duplicate settlement, and one that the accounts do not count as unconfirmed", () => {
   const root = rootOf(tree);
   const withEntries = (entries: readonly Entry[]): TreeEvidence => ({
     ...tree,
@@ -48,12 +48,12 @@ it("finds a settlement that is missing or comes twice, and one that the accounts
   expect(spendingViolations(withEntries(unknown), billed).join("\n")).toMatch(/what the journal does not know/);
 });
 
-it("finds a limit that was passed", () => {
+it("finds an exceeded limit", () => {
   const over = withAccounts(() => ({ limits: { maxTokens: 1 } }));
   expect(spendingViolations(over, billed).join("\n")).toMatch(/used \d+ tokens/);
 });
 
-it("adds up what was billed for a tree, side calls too, and for no other tree", () => {
+it("adds up the bill of a tree, including side calls, and of no other tree", () => {
   const line = { at: 1, model: "lead", step: 1, told: [], isLegal: true, inputTokens: 10, outputTokens: 1 };
   const tasks = ["a-1", "a-1/2.0", `${sidePrefix}a-1#1:2:beforeLlm`, `${sidePrefix}a-1~ff#1`, "a-11", "a-1x/2"];
   const log = tasks.map((task) => ({ ...line, task }));

@@ -19,7 +19,7 @@ async function shortForm(rounds: number, run: (options: ChaosOptions) => Promise
   return report;
 }
 
-it("F15, a short form: killed with something reserved, a process leaves nothing refunded and nothing doubled", {
+it("F15, a short form: a process killed with open reservations leaves no refund and no double charge", {
   timeout,
 }, async () => {
   const report = await shortForm(1, (options) => runFaults("F15", options, ["model.effect", "generate.intent"]));
@@ -27,7 +27,7 @@ it("F15, a short form: killed with something reserved, a process leaves nothing 
   expect(report["unconfirmedCalls"]).toBeGreaterThanOrEqual(2);
 });
 
-it("F27, a short form: models that always call a tool end at exactly their steps", { timeout }, async () => {
+it("F27, a short form: models that always call a tool end at exactly their step limit", { timeout }, async () => {
   const trees = 24;
   expect((await shortForm(trees, (options) => f27.run(options))).succeeded).toBe(trees);
 });
@@ -36,7 +36,7 @@ it("8 parallel children under a limit of 9 model calls make exactly 9", { timeou
   expect(await shortForm(6, (options) => nine.run(options))).toMatchObject({ requests: 54 });
 });
 
-it("a team under one limit of tokens and cost comes within one call of it, also when it is killed", {
+it("a team under one limit of tokens and cost ends within one call of it, also if it is killed", {
   timeout,
 }, async () => {
   const size = { children: 12, maxTokens: 40_000, maxCost: 0.16, minAtOnce: 6 };

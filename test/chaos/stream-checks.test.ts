@@ -1,4 +1,4 @@
-// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+// A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { type ClientRecord, clientViolations, eventsOf, type TreeEvent } from "../../chaos/checks/stream-checks.ts";
 import { type TreeEvidence, treesIn } from "../../chaos/evidence.ts";
@@ -10,7 +10,7 @@ import { calling } from "../support/turn-probes.ts";
 
 let tree: TreeEvidence;
 let events: readonly TreeEvent[];
-/** A client that was told of everything, on the tree and on the stream of its second turn. */
+/** A client that received everything, on the tree and on the stream of its second turn. */
 let calm: ClientRecord;
 
 beforeAll(async () => {
@@ -47,12 +47,12 @@ function found(changes: Partial<ClientRecord>): string {
   return clientViolations({ ...calm, ...changes }, tree, events).join("\n");
 }
 
-it("finds nothing where each event came once, and each key is one turn", () => {
+it("finds nothing if each event came once and each key is one turn", () => {
   expect(found({})).toBe("");
   expect(events.filter(({ type }) => type === "turn.completed")).toHaveLength(3);
 });
 
-it("finds an event that is missing, comes twice, or is another one", () => {
+it("finds an event that is missing, duplicated, or replaced", () => {
   const { seen } = calm;
   expect(found({ seen: seen.toSpliced(4, 1) })).toMatch(/event 5 of \d+ is/);
   expect(found({ seen: seen.toSpliced(4, 0, ...seen.slice(3, 4)) })).toMatch(/event 5 .* had come before/);
@@ -67,7 +67,7 @@ it("finds a gap in the stream of a turn", () => {
   expect(found({ turns: [first, { ...second, seen: second.seen.toSpliced(2, 1) }] })).toMatch(/the stream of turn-2/);
 });
 
-it("finds a key that is two turns, or none, and a turn that no client asked for", () => {
+it("finds a key with two turns or none, and a turn that no client requested", () => {
   const [first, second] = calm.turns;
   if (!first || !second) throw new Error("two turns");
   expect(found({ turns: [{ ...first, turnIds: ["a#1", "a#2"] }, second] })).toMatch(/was told of a#1, a#2/);

@@ -1,4 +1,4 @@
-// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+// A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { type UserRecord, wireViolations } from "../../chaos/checks/wire-checks.ts";
 import { type TreeEvidence, treesIn } from "../../chaos/evidence.ts";
@@ -13,7 +13,7 @@ const answer = "the answer to a-2";
 const done = ["DONE a-1-to-talk: ", `DONE a-2-to-ask: ${answer}`];
 
 let tree: TreeEvidence;
-/** A user who had an answer, was asked for one, and canceled the third turn. */
+/** A user who received an answer, was asked for one, and canceled the third turn. */
 let calm: UserRecord;
 
 beforeAll(async () => {
@@ -68,7 +68,7 @@ function hearing(turn: number, heard: Partial<Heard>, cutTexts: readonly string[
   return one;
 }
 
-/** With other hearings of one exchange. */
+/** With other received messages of one exchange. */
 function found(number: number, hearings: readonly Hearing[]): string {
   const exchanges = calm.exchanges.map((one, index) => (index === number - 1 ? { ...one, hearings } : one));
   return violations({ exchanges });
@@ -82,11 +82,11 @@ function attemptOf(key: string, tool: string, number: number): Attempt {
   return { key, tool, effect: "once", pid: 1, number, at: number, applied: true, receipt: `receipt-${number}` };
 }
 
-it("finds nothing where each key is one turn and each window was told what is stored", () => {
+it("finds nothing if each key is one turn and each window received the stored texts", () => {
   expect(violations({}, [attemptOf("one", "pay", 1), attemptOf("two", "pay", 2)])).toBe("");
 });
 
-it("finds a key that is two turns or none, and a turn that no client asked for", () => {
+it("finds a key with two turns or none, and a turn that no client requested", () => {
   const [first, ...rest] = calm.exchanges;
   if (!first) throw new Error("three exchanges");
   expect(violations({ exchanges: rest })).toMatch(/t#1: it was taken, but no client asked for it: TASK a-1-to-talk/);
@@ -95,13 +95,13 @@ it("finds a key that is two turns or none, and a turn that no client asked for",
   expect(wireViolations([calm], { trees: [tree, tree], attempts: [] }).join()).toMatch(/2 turns have its input/);
 });
 
-it("finds a window that was told of another turn, and a turn of another user", () => {
+it("finds a window that received another turn, and a turn of another user", () => {
   const foreign = hearing(2, { text: done[0] ?? "" });
   expect(found(1, [foreign])).toMatch(/1 turns have its input; it was told of t#1, t#2/);
   expect(violations({ userId: "bob" })).toMatch(/its turn t#1 is one of ann/);
 });
 
-it("finds a text that is doubled, lacks something, or was another one before a cut", () => {
+it("finds a text that is duplicated, incomplete, or differed before a cut", () => {
   const text = done[0] ?? "";
   expect(found(1, [hearing(1, { text: text + text })])).toMatch(/it was told "DONE .*DONE .*" is stored/);
   expect(found(1, [hearing(1, { text: text.slice(5) })])).toMatch(/it was told "a-1/);
@@ -116,7 +116,7 @@ it("finds a client that shows a text twice, or not at all", () => {
   expect(shows([one, two])).toMatch(/a-2-to-ask: its client shows/);
 });
 
-it("finds a window that was never told, or was told of another end", () => {
+it("finds a window that received nothing, or another end", () => {
   const silent = new Hearing();
   silent.isOf("t#1");
   expect(found(1, [silent])).toMatch(/a window was never told of its end/);
@@ -126,7 +126,7 @@ it("finds a window that was never told, or was told of another end", () => {
   );
 });
 
-it("finds an answer of the client that was not used, and an answer to something else", () => {
+it("finds an answer of the client that was not used, and an answer to another question", () => {
   const [first, second, third] = calm.exchanges;
   if (!first || !second || !third) throw new Error("three exchanges");
   const unused = { ...second, exchange: { ...second.exchange, answer: "another answer" } };
@@ -140,7 +140,7 @@ function renamed<One extends { readonly content: unknown }>(message: One): One {
   return message.content === done[0] ? { ...message, content: "DONE another: " } : message;
 }
 
-it("finds a conversation in two trees, a tool that ran twice, and what clients themselves have found", () => {
+it("finds a conversation in two trees, a tool that ran twice, and violations reported by clients", () => {
   const second = { ...tree, rootAgentId: "t2", agents: tree.agents.map((one) => ({ ...one, agentId: "t2" })) };
   expect(wireViolations([calm], { trees: [tree, second], attempts: [] }).join("\n")).toMatch(
     /conversation a is in 2 trees/,

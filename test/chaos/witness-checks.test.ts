@@ -1,4 +1,4 @@
-// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+// A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { witnessViolations } from "../../chaos/checks/witness-checks.ts";
 import type { WitnessLine } from "../../chaos/witness.ts";
@@ -9,7 +9,7 @@ beforeAll(async () => {
   calm = await calmTree();
 });
 
-/** What the one owner of the calm tree's root was told. */
+/** The observations of the only owner of the calm tree's root. */
 function toldOf({ tree }: CalmTree): WitnessLine[] {
   const { agentId, entries, messages } = rootOf(tree);
   const seen = { pid: 1, sentAt: 10, at: 11 };
@@ -25,18 +25,18 @@ function found(lines: readonly WitnessLine[], agent = rootOf(calm.tree)): string
   return witnessViolations([agent], lines, { isComplete: true }).join("\n");
 }
 
-it("finds nothing where one owner was told what is stored", () => {
+it("finds nothing if one owner observed the stored entries", () => {
   expect(found(toldOf(calm))).toBe("");
 });
 
-it("finds what was acknowledged and is lost", () => {
+it("finds an acknowledged entry that is lost", () => {
   const shorter = withEntries(calm, (entries) => entries.slice(0, -1));
   expect(found(toldOf(calm), shorter)).toMatch(/acknowledged entry \d+ of epoch \d+ is lost/);
   expect(found(toldOf(calm), { ...rootOf(calm.tree), messages: [] })).toMatch(/acknowledged messages are lost/);
   expect(witnessViolations([], toldOf(calm)).join()).toMatch(/there is no such agent/);
 });
 
-it("finds an entry that another process wrote, or no process", () => {
+it("finds an entry written by another process, or by none", () => {
   const others = withEntries(calm, (entries) => entries.map((entry) => ({ ...entry, epoch: entry.epoch + 1 })));
   expect(found(toldOf(calm), others)).toMatch(/was acknowledged to epoch \d+, and is of \d+/);
   expect(found([])).toMatch(/was acknowledged to no process/);

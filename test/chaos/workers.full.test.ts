@@ -9,12 +9,12 @@ import { redisProgram } from "../support/redis-server.ts";
 
 const timeout = 120_000;
 
-it("F19, a short form: an agent whose owner died and that was aborted then begins nothing", { timeout }, async () => {
+it("F19, a short form: an agent whose owner died and that was then aborted begins nothing", { timeout }, async () => {
   expect((await shortFormOf(f19, 1)).succeeded).toBe(1);
 });
 
 describe.skipIf(!redisProgram)("workers on Redis, in short forms", () => {
-  it("F12: jobs of calls that have ended have no effect when they are added again", { timeout }, async () => {
+  it("F12: jobs of ended calls have no effect when they are added again", { timeout }, async () => {
     expect(await shortFormOf(f12, 4)).toMatchObject({ operations: 4, effectsMore: 0 });
   });
 
@@ -24,14 +24,14 @@ describe.skipIf(!redisProgram)("workers on Redis, in short forms", () => {
     expect(report["parent"]).toMatchObject({ weighed: expect.any(Number), held: expect.any(Number) });
   });
 
-  it("SERVE: clients of nodes that are killed are told each event once", { timeout }, async () => {
+  it("SERVE: clients of killed nodes receive each event once", { timeout }, async () => {
     const report = await shortFormOf(serve, 2);
     expect(report["deaths"]).toBeGreaterThanOrEqual(2);
     expect(report["cutStreams"]).toBeGreaterThan(0);
   });
 
   it.each(serveWires)(
-    "$name: clients of nodes that are killed go on by the means of their protocol",
+    "$name: clients of killed nodes continue by the means of their protocol",
     { timeout },
     async (row) => {
       const report = await shortFormOf(row, 2);

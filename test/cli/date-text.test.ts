@@ -9,7 +9,7 @@ test.each([
   ["2h", "2026-11-21T14:00:00.000Z"],
   ["2026-11-21T18:00Z", "2026-11-21T18:00:00.000Z"],
   ["2026-11-21T18:00:05+02:00", "2026-11-21T16:00:05.000Z"],
-])("%s is a moment", (text, iso) => {
+])("%s is a time", (text, iso) => {
   expect(dateOf(text, now)?.toISOString()).toBe(iso);
 });
 
@@ -24,6 +24,6 @@ test.each([
   "2026-02-31T10:00",
   "18:00",
   "Infinity",
-])("%j is none", (text) => {
+])("%j is not a time", (text) => {
   expect(dateOf(text, now)).toBeUndefined();
 });

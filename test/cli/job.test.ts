@@ -32,20 +32,20 @@ describe("exit codes", () => {
 });
 
 describe("errors", () => {
-  test("are one line with their code, and wrong input is wrong usage", () => {
+  test("are one line with their code, and wrong input is a usage error", () => {
     expect(failureOf(new InvalidInputError("no such\n  folder"), {})).toEqual({
       text: "troupe: invalid_input: no such folder",
       exitCode: 2,
     });
   });
 
-  test("say what to do where that is known", () => {
+  test("contain a hint if one is known", () => {
     expect(
       failureOf(new StoreUnavailableError("locked", { details: { path: "a.db", code: "SQLITE_BUSY" } }), {}).text,
     ).toMatch(/locked \(another process has locked the file/);
   });
 
-  test("name a full disk once, with what to do about it", () => {
+  test("report a full disk once, with a hint", () => {
     const full = new StoreUnavailableError("no space is left", { details: { path: "a.db", code: "SQLITE_FULL" } });
     expect(failureOf(full, {}).text).toBe("troupe: store_unavailable: no space is left");
   });
@@ -54,14 +54,14 @@ describe("errors", () => {
     ["ECONNREFUSED", "nothing listens at this address: start Redis"],
     ["NOAUTH", "give the password in the address"],
     ["OOM", "try again in a moment"],
-  ])("of Redis tell by its answer %s what to do", (code, hint) => {
+  ])("of Redis contain a hint for its reply: %s", (code, hint) => {
     expect(failureOf(new StoreUnavailableError("away", { details: { code } }), {})).toMatchObject({
       text: expect.stringContaining(hint),
       exitCode: 1,
     });
   });
 
-  test("show a stack only when it is asked for", () => {
+  test("show a stack only if requested", () => {
     const error = new InvariantError("broken");
     expect(failureOf(error, {}).text).not.toContain("\n");
     expect(failureOf(error, { TROUPE_DEBUG: "1" }).text).toContain("job.test.ts");
@@ -72,7 +72,7 @@ describe("errors", () => {
   });
 });
 
-describe("proposed commands work where this program was started", () => {
+describe("printed commands work as this program was started", () => {
   const clone = { main: "/srv/troupe/src/cli/main.ts", directory: "/srv/troupe" };
   test.each([
     [{ ...clone, script: "start" }, "ask", ["--resume"], "npm start -- --resume"],
@@ -112,14 +112,14 @@ function watched(isForwarded = false) {
 }
 
 describe("Ctrl-C", () => {
-  test("pauses first and leaves at the second, however soon that comes", () => {
+  test("pauses first and exits at the second, however soon that comes", () => {
     const { heard, at } = watched();
     at(0, "SIGINT");
     at(0, "SIGINT");
     expect(heard).toEqual(["pause", 130]);
   });
 
-  test("under npm, which forwards it, comes twice and counts once", () => {
+  test("arrives twice under npm, which forwards it, and counts once", () => {
     const { heard, at } = watched(true);
     at(0, "SIGINT");
     at(copyWithinMs - 1, "SIGINT");
@@ -128,14 +128,14 @@ describe("Ctrl-C", () => {
     expect(heard).toEqual(["pause", 130]);
   });
 
-  test("under npm a second one counts when the copy of the first is due no more", () => {
+  test("under npm a second one counts after the time in which a forwarded copy can arrive", () => {
     const { heard, at } = watched(true);
     at(0, "SIGINT");
     at(copyWithinMs, "SIGINT");
     expect(heard).toEqual(["pause", 130]);
   });
 
-  test("requests to end leave at once, and nothing is heard any more when it is over", () => {
+  test("signals to terminate exit immediately, and none is handled after the end", () => {
     const { heard, at, stop, listeners } = watched();
     at(0, "SIGTERM");
     at(0, "SIGHUP");
@@ -149,7 +149,7 @@ function stepAt(cursor: string | null): TroupeEvent {
   return eventSample({ type: "step.completed", cursor });
 }
 
-test("the feed hands durable events on once and in order, and all others as they come", () => {
+test("the feed delivers durable events once and in order, and all others as they come", () => {
   const seen: (string | null)[] = [];
   const feed = new EventFeed((event: TroupeEvent) => seen.push(event.cursor));
   feed.skip([stepAt("1.1.0"), stepAt("2.2.0")]);
@@ -157,7 +157,7 @@ test("the feed hands durable events on once and in order, and all others as they
   expect(seen).toEqual(["2.2.1", null, "2.10.0", "10.3.0", null]);
 });
 
-test("ids can be read aloud", () => {
+test("ids are pronounceable", () => {
   expect(readableId("ask", () => 0)).toBe("ask-bababa");
   expect(readableId("ask", () => 0.999_999)).toBe("ask-zuzuzu");
   expect([shortAgentId("ask-mibodu"), shortAgentId("ask-mibodu~3fa9c1d2e4")]).toEqual(["ask-mibodu", "~3fa9c1"]);
@@ -175,7 +175,7 @@ function unknown(ending: string): Error {
   return Object.assign(error, { code: "ERR_UNKNOWN_FILE_EXTENSION" });
 }
 
-test("a Node that does not run TypeScript by itself is named, with what to do", () => {
+test("a Node that does not run TypeScript is named, with a hint", () => {
   for (const ending of [".ts", ".mts"]) {
     expect(typeScriptHint(unknown(ending), "v22.14.0")).toMatch(
       /Node 22\.14\.0 .*NODE_OPTIONS=--experimental-strip-types, or use Node 24/,
@@ -185,13 +185,13 @@ test("a Node that does not run TypeScript by itself is named, with what to do", 
   expect(typeScriptHint(new Error('Unknown file extension ".ts"'), "v22.14.0")).toBe("");
 });
 
-test("an abort says whether a process was there to take it", () => {
+test("an abort reports whether a process was there to receive it", () => {
   expect(heardText({ pid: 7, isAlive: true }, "resume x")).toBe("Process 7 runs it and ends its turn.");
   expect(heardText({ pid: 7, isAlive: "unknown" }, "resume x")).toContain("of another machine");
   expect(heardText(undefined, "troupe resume x")).toContain("(troupe resume x)");
 });
 
-test("a list marks what is unfinished, and who runs it", () => {
+test("a list flags unfinished agents and names the process that runs them", () => {
   const agent = {
     agentId: "ask-mibodu",
     definition: "lead",

@@ -11,7 +11,7 @@ function experimental(feature: string): Error {
   return warning(message, { name: "ExperimentalWarning" });
 }
 
-test("a warning is one line, and the same one is not told again for a minute; those of a kind of their own are Node's", () => {
+test("a warning is one line, and is not repeated for a minute; warnings of other types are printed by Node", () => {
   const source = new EventEmitter() as EventEmitter & WarningSource;
   const [lines, left]: [string[], Error[]] = [[], []];
   let now = 0;

@@ -9,7 +9,7 @@ function opened(client: TroupeClient, agent: ShownAgent = { definition: "desk", 
   view.subscribe(() => seen.push(view.snapshot()));
   view.open();
   onTestFinished(view.close);
-  /** The first snapshot from now on that is as wanted. */
+  /** The first matching snapshot from now on. */
   const until = (isWanted: (snapshot: AgentSnapshot) => boolean): Promise<AgentSnapshot> =>
     new Promise((resolve) => {
       const look = (): void => {
@@ -41,7 +41,7 @@ describe("a view of an agent", () => {
     }
   });
 
-  it("shows what waits, and goes on with the decision", async () => {
+  it("shows open requests, and continues after the decision", async () => {
     const { client } = await clientServed();
     const { view, until } = opened(client);
     await view.send("remove");
@@ -54,7 +54,7 @@ describe("a view of an agent", () => {
     expect(transcript(shown).at(-1)).toBe("assistant: So: removed /tmp");
   });
 
-  it("shows the same after a reload, and what others do", async () => {
+  it("shows the same after a reload, and changes of others", async () => {
     const { client } = await clientServed();
     const first = opened(client);
     await first.view.send("remove");
@@ -69,7 +69,7 @@ describe("a view of an agent", () => {
     expect(shown.requests).toEqual([]);
   });
 
-  it("that is opened twice, as StrictMode does, creates one agent and shows each thing once", async () => {
+  it("that is opened twice, as by StrictMode, creates one agent and shows each message once", async () => {
     const { client } = await clientServed();
     const { view, until } = opened(client);
     view.close();
@@ -80,7 +80,7 @@ describe("a view of an agent", () => {
     expect((await client.agents()).items).toHaveLength(1);
   });
 
-  it("keeps the objects of messages that it has", async () => {
+  it("keeps the identity of existing message objects", async () => {
     const { client } = await clientServed();
     const { view, until } = opened(client);
     await view.send("one");
@@ -106,7 +106,7 @@ describe("a view of an agent", () => {
     ]);
   });
 
-  it("says why it has ended, and begins again", async () => {
+  it("contains the error that ended it, and can be reopened", async () => {
     const { client, clientWith, fetch: send } = await clientServed();
     await client.createAgent({ definition: "desk", key: "page" });
     let isDown = true;
@@ -123,7 +123,7 @@ describe("a view of an agent", () => {
     expect(await until(({ status }) => status === "ready")).toMatchObject({ error: null });
   });
 
-  it("changes nothing when a call is refused", async () => {
+  it("is unchanged if a call is refused", async () => {
     const { client } = await clientServed();
     const { view, until } = opened(client);
     await view.send("ask");

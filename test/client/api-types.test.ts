@@ -25,7 +25,7 @@ import type {
 type Given<Schema extends z.ZodType> = DeepReadonly<z.output<Schema>>;
 type Taken<Schema extends z.ZodType> = DeepReadonly<z.input<Schema>>;
 
-it("the client's types are those of the server's schemas", () => {
+it("the client's types equal those of the server's schemas", () => {
   expectTypeOf<Given<typeof agentSchema>>().toExtend<AgentInfo>();
   expectTypeOf<Given<typeof definitionSchema>>().toExtend<DefinitionInfo>();
   expectTypeOf<Given<typeof requestSchema>>().toExtend<TurnRequest>();
@@ -37,7 +37,7 @@ it("the client's types are those of the server's schemas", () => {
   expectTypeOf<RequestDecision>().toExtend<Taken<typeof decisionBodySchema>>();
 });
 
-it("the client has all members of the server's schemas", () => {
+it("the client has all properties of the server's schemas", () => {
   expectTypeOf<keyof AgentInfo>().toEqualTypeOf<keyof Given<typeof agentSchema>>();
   expectTypeOf<keyof TurnRequest>().toEqualTypeOf<keyof Given<typeof requestSchema>>();
   expectTypeOf<keyof TurnOutcome>().toEqualTypeOf<keyof Given<typeof turnResultSchema>>();

@@ -16,7 +16,7 @@ export interface ClientServed extends Served {
   readonly fetch: typeof fetch;
 }
 
-/** A server in this process, without sockets. Its agent does what it is told: `remove`, `ask`, `fetch`; else it repeats it. */
+/** A server in this process, without sockets. Its agent follows its input: `remove`, `ask`, `fetch`; otherwise it repeats it. */
 export async function clientServed(options: Partial<RuntimeOptions> = {}): Promise<ClientServed> {
   const remove = defineTool({
     name: "remove",

@@ -13,7 +13,7 @@ async function taken(events: AsyncIterable<TroupeEvent>, most = Number.POSITIVE_
 const cursorsOf = (events: readonly TroupeEvent[]): readonly string[] => events.flatMap(({ cursor }) => cursor ?? []);
 
 describe("a client", () => {
-  it("creates an agent, runs a turn and reads what became of it", async () => {
+  it("creates an agent, runs a turn and reads its result", async () => {
     const { client } = await clientServed();
     expect((await client.definitions()).map(({ name }) => name)).toEqual(["desk"]);
     const agent = await client.createAgent({ definition: "desk", key: "case 7", metadata: { colour: "red" } });
@@ -29,7 +29,7 @@ describe("a client", () => {
     expect((await client.agents({ limit: 1 })).items).toMatchObject([{ agentId: agent.agentId }]);
   });
 
-  it("approves what was shown, answers a question, and gives the result of its own tool", async () => {
+  it("approves a shown call, answers a question, and returns the result of its own tool", async () => {
     const { client } = await clientServed();
     const agent = await client.createAgent({ definition: "desk" });
     const decided = async (input: string, decision: Parameters<TroupeClient["decide"]>[1]) => {
@@ -65,7 +65,7 @@ describe("a client", () => {
 });
 
 describe("a stream", () => {
-  it("goes on after each cut with no gap and no double", async () => {
+  it("continues after each cut without gaps or duplicates", async () => {
     const { client, clientWith, fetch: send } = await clientServed();
     const agent = await client.createAgent({ definition: "desk" });
     const turn = await agent.executeTurn("hello");
@@ -84,7 +84,7 @@ describe("a stream", () => {
     expect(opened).toBeGreaterThan(2);
   });
 
-  it("of a turn goes on after a stored cursor, as after a reload of its page", async () => {
+  it("of a turn continues after a stored cursor, as after a reload of its page", async () => {
     const { client } = await clientServed();
     const agent = await client.createAgent({ definition: "desk" });
     const turn = await agent.executeTurn("hello");
@@ -114,21 +114,21 @@ describe("a stream", () => {
     await expect(reading).rejects.toThrow("enough");
   });
 
-  it("is not opened again when the server refuses it", async () => {
+  it("is not reopened if the server refuses it", async () => {
     const { client, sent } = await clientServed();
     const events = client.follow("no-such-agent");
     await expect(events.next()).rejects.toMatchObject({ status: 404, code: "not_found", retryable: false });
     expect(sent).toHaveLength(1);
   });
 
-  it("fails with what is wrong when something else answers", async () => {
+  it("fails with an explanation if the answer has another format", async () => {
     const other = createClient({ url: "http://127.0.0.1", fetch: async () => new Response("<p>", { status: 200 }) });
     await expect(other.follow("a").next()).rejects.toMatchObject({ code: "unexpected_answer", status: 200 });
     await expect(other.agents()).rejects.toMatchObject({ code: "unexpected_answer" });
   });
 });
 
-describe("a request that got no answer", () => {
+describe("a request without an answer", () => {
   it("is sent again with the same key, and starts one turn", async () => {
     const { client, clientWith, fetch: send, sent } = await clientServed();
     const agent = await client.createAgent({ definition: "desk" });
@@ -146,14 +146,14 @@ describe("a request that got no answer", () => {
     expect((await agent.turns()).items).toHaveLength(1);
   });
 
-  it("is given up after the retries, with its cause", async () => {
+  it("fails after the retries, with its cause", async () => {
     const { clientWith } = await clientServed();
     const cause = new TypeError("connection refused");
     const client = clientWith({ retries: 1, fetch: () => Promise.reject(cause) });
     await expect(client.agents()).rejects.toMatchObject({ code: "unreachable", status: null, retryable: true, cause });
   });
 
-  it("ends at once when its signal aborts", async () => {
+  it("ends immediately if its signal aborts", async () => {
     const { clientWith } = await clientServed();
     const client = clientWith({ fetch: () => Promise.reject(new TypeError("connection refused")) });
     const reason = new Error("left");
@@ -164,8 +164,8 @@ describe("a request that got no answer", () => {
   });
 });
 
-describe("what is refused", () => {
-  it("by the server has its status, code, message and the id of its log line", async () => {
+describe("a refused request", () => {
+  it("to the server has its status, code, message and the id of its log line", async () => {
     const { clientWith, lines } = await clientServed();
     const asked = clientWith({ headers: { authorization: "Bearer wrong" } }).agents();
     const error = await asked.catch((reason: unknown) => reason);
@@ -174,7 +174,7 @@ describe("what is refused", () => {
     expect((error as TroupeClientError).requestId).toBe(lines.at(-1)?.requestId);
   });
 
-  it("while another turn is open, without another try", async () => {
+  it("while another turn is open is not retried", async () => {
     const { client, sent } = await clientServed();
     const agent = await client.createAgent({ definition: "desk" });
     await (await agent.executeTurn("ask")).settled();
@@ -188,7 +188,7 @@ describe("what is refused", () => {
     ["a definition without a name", (client) => client.createAgent({ definition: "" })],
     ["a misspelt option of an agent", (client) => client.createAgent({ definition: "desk", name: "x" } as never)],
     ["a key that is too long", (client) => client.createAgent({ definition: "desk", key: "x".repeat(256) })],
-    ["an id that is none", (client) => client.agent("")],
+    ["an invalid id", (client) => client.agent("")],
     ["a turn 0", (client) => client.agent("a").turn(0)],
     ["an input that is a number", (client) => client.agent("a").executeTurn(7 as never)],
     ["an empty list of parts", (client) => client.agent("a").executeTurn([])],
@@ -197,7 +197,7 @@ describe("what is refused", () => {
     ["an unknown ifBusy", (client) => client.agent("a").executeTurn("b", { ifBusy: "wait" as never })],
     ["a key with a space", (client) => client.agent("a").executeTurn("b", { idempotencyKey: "a b" })],
     ["a page of 1,000", (client) => client.agents({ limit: 1_000 })],
-    ["a verdict that is none", (client) => client.decide(request, { verdict: "yes" as never })],
+    ["an invalid verdict", (client) => client.decide(request, { verdict: "yes" as never })],
     ["edited without arguments", (client) => client.decide(request, { verdict: "edited" } as never)],
     ["approved with arguments", (client) => client.decide(request, { verdict: "approved", arguments: {} } as never)],
     [
@@ -214,12 +214,12 @@ describe("what is refused", () => {
     expect(sent).toEqual([]);
   });
 
-  it.each(["", "ftp://a", "http://a?b=c", 7])("an address like %j", (url) => {
+  it.each(["", "ftp://a", "http://a?b=c", 7])("a URL like %j", (url) => {
     expect(() => createClient({ url: url as string })).toThrow("pass an http: or https: address without a query");
   });
 });
 
-it("headers are asked for with each request, and may come later", async () => {
+it("headers are read for each request, and may be available later", async () => {
   const { clientWith } = await clientServed();
   let asked = 0;
   const client = clientWith({
@@ -233,7 +233,7 @@ it("headers are asked for with each request, and may come later", async () => {
   expect(asked).toBe(2);
 });
 
-/** The answer with a connection that breaks after so many bytes. */
+/** The answer with a connection that breaks after this many bytes. */
 function cutAfter(response: Response, bytes: number): Response {
   let left = bytes;
   const cut = new TransformStream<Uint8Array, Uint8Array>({

@@ -4,9 +4,9 @@ import { InvalidInputError } from "../../src/errors/index.ts";
 
 export interface ClockUnderTest {
   readonly clock: Clock;
-  /** Lets time pass, in milliseconds. */
+  /** Advances the time, in milliseconds. */
   advance(ms: number): void;
-  /** Timers that wait. */
+  /** The number of pending timers. */
   waiting(): number;
   dispose?(): void;
 }
@@ -15,7 +15,7 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
-/** What every clock does. */
+/** The contract of every clock adapter. */
 export function testClock(name: string, create: () => ClockUnderTest): void {
   describe(`the clock: ${name}`, () => {
     let made: ClockUnderTest;
@@ -32,14 +32,14 @@ export function testClock(name: string, create: () => ClockUnderTest): void {
       log.push(text);
     };
 
-    it("shows whole milliseconds, which pass alike for both times", () => {
+    it("reports whole milliseconds and advances both times alike", () => {
       const before = [clock.now(), clock.elapsed()] as const;
       made.advance(250);
       expect([clock.now() - before[0], clock.elapsed() - before[1]]).toEqual([250, 250]);
       expect(Number.isSafeInteger(clock.elapsed())).toBe(true);
     });
 
-    it("runs timers and delays in the order in which they are due, and none that was cancelled", () => {
+    it("runs timers and delays in order of their due time, and skips cancelled ones", () => {
       clock.setTimer(clock.now() + 30, note("timer"));
       clock.setDelay(10, note("delay"));
       clock.setDelay(20, note("cancelled"))();
@@ -55,7 +55,7 @@ export function testClock(name: string, create: () => ClockUnderTest): void {
       expect(made.waiting()).toBe(0);
     });
 
-    it("sleeps for as long as it is told to, and leaves no timer", async () => {
+    it("sleeps for the given duration and leaves no timer behind", async () => {
       void clock.sleep(100).then(note("awake"));
       made.advance(99);
       await settled();
@@ -65,7 +65,7 @@ export function testClock(name: string, create: () => ClockUnderTest): void {
       expect([log, made.waiting()]).toEqual([["awake"], 0]);
     });
 
-    it("does not wake at once, however short the sleep", async () => {
+    it("does not wake immediately, however short the sleep", async () => {
       void clock.sleep(0).then(note("awake"));
       await settled();
       expect(log).toEqual([]);
@@ -74,7 +74,7 @@ export function testClock(name: string, create: () => ClockUnderTest): void {
       expect(log).toEqual(["awake"]);
     });
 
-    it("wakes with the signal's reason, and leaves no timer", async () => {
+    it("rejects with the signal's reason and leaves no timer behind", async () => {
       const alarm = new AbortController();
       const slept = clock.sleep(1_000, alarm.signal);
       const reason = new Error("get up");
@@ -83,13 +83,13 @@ export function testClock(name: string, create: () => ClockUnderTest): void {
       expect(made.waiting()).toBe(0);
     });
 
-    it("does not fall asleep under a signal that is aborted", async () => {
+    it("does not sleep if the signal is already aborted", async () => {
       const reason = new Error("stay awake");
       await expect(clock.sleep(1_000, AbortSignal.abort(reason))).rejects.toBe(reason);
       expect(made.waiting()).toBe(0);
     });
 
-    it("has slept, whether or not the signal is aborted later", async () => {
+    it("stays resolved if the signal is aborted after the sleep", async () => {
       const alarm = new AbortController();
       const slept = clock.sleep(10, alarm.signal);
       made.advance(110);

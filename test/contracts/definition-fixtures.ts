@@ -1,6 +1,6 @@
 import { hashOfDefinition, type StoredDefinition } from "../../src/state/index.ts";
 
-/** A definition as the stores keep it. */
+/** A definition in the form in which the stores save it. */
 export function storedDefinition(name: string = "clerk", instructions: string = "Answer."): StoredDefinition {
   const content = {
     name,

@@ -91,7 +91,7 @@ export function toolStarted(changes: Partial<EntryOf<"tool.started">> = {}): Mak
   });
 }
 
-/** What a granted model request was given. */
+/** The reservation of a granted model request. */
 export function reservationIn(outcome: Committed): Settlement["reservation"] {
   const entry = outcome.entries.find((one) => one.type === "model.requested");
   if (!entry?.reservation) throw new Error(`no reservation was granted: ${JSON.stringify(outcome.entries)}`);

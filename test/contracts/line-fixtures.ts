@@ -5,19 +5,19 @@ import { ROOT, TENANT } from "./names.ts";
 import { type Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
-/** A model call in the first turn of the owner's agent, of so many tokens. */
+/** A model call of `tokens` tokens in the first turn of the owner's agent. */
 export function call({ key: { agentId } }: Owner, tokens: number): MakeEntry {
   const turnId = `${agentId}#1`;
   const ask = { accountId: `turn:${turnId}`, agentId, key: `${turnId}:1`, promptTokens: 100 };
   return modelRequested({ ...ask, promptBound: 100, outputTokens: tokens - 100 }, { turnId });
 }
 
-/** The agents of those who wait, in their order. */
+/** The ids of the waiting agents, in queue order. */
 export async function waiting(stores: Stores): Promise<string[]> {
   return (await stores.waiters(TENANT, ROOT)).map(({ ask }) => ask.agentId);
 }
 
-/** A root with 1,000 tokens of which its own call has 600, and children that wait for them, in this order. */
+/** A root with a limit of 1,000 tokens, 600 of them reserved by its own call, and children that wait for budget in this order. */
 export async function openLine(stores: Stores, names: readonly string[], tokens = 500) {
   const owner = await openAgent(stores, { budget: { maxTokens: 1000 } });
   const children: Owner[] = [];
@@ -34,6 +34,6 @@ export async function openLine(stores: Stores, names: readonly string[], tokens 
 
 export function only(owners: readonly Owner[], index: number): Owner {
   const owner = owners[index];
-  if (!owner) throw new Error(`there is no child ${index}`);
+  if (!owner) throw new Error(`child does not exist: ${index}`);
   return owner;
 }

@@ -1,6 +1,6 @@
 import { turnIdOf } from "../../src/state/index.ts";
 
-/** A moment in the past: the stores never look at a clock of their own. */
+/** A time in the past. The stores never read a clock themselves. */
 export const NOW = 1_700_000_000_000;
 export const TENANT = "acme";
 export const ROOT = "desk";

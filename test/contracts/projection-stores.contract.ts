@@ -4,7 +4,7 @@ import type { AgentMetadata, Artifact, ArtifactStore, Message, MessageStore, Sta
 const message = (id: string): Message => ({ id, role: "user", content: id, createdAt: 1, origin: "user" });
 const summary: Message = { id: "s", role: "user", content: "in short", createdAt: 2, origin: "compaction" };
 
-/** What the runtime relies on in a message store of the user's own: everything may come twice. */
+/** What the runtime requires of a custom message store: every write may arrive twice. */
 export function messageStoreContract(open: () => MessageStore): void {
   let store: MessageStore;
   const ids = async (agentId = "a"): Promise<string[]> => (await store.getRecent(agentId)).map(({ id }) => id);
@@ -14,31 +14,31 @@ export function messageStoreContract(open: () => MessageStore): void {
     await store.append("b", [message("m1")]);
   });
 
-  test("keeps messages whole and in order, each conversation by itself", async () => {
+  test("keeps messages complete and in order, separately for each conversation", async () => {
     expect(await store.getRecent("a")).toEqual(["m1", "m2", "m3", "m4"].map(message));
     expect(await ids("b")).toEqual(["m1"]);
     expect(await ids("nobody")).toEqual([]);
   });
 
-  test("gives the newest so many, oldest first", async () => {
+  test("returns the newest messages up to a limit, oldest first", async () => {
     const recent = await store.getRecent("a", { maxMessages: 2 });
     expect(recent.map(({ id }) => id)).toEqual(["m3", "m4"]);
     expect(await store.getRecent("a", { maxMessages: 0 })).toEqual([]);
     expect(await store.getRecent("a", { maxMessages: 9 })).toHaveLength(4);
   });
 
-  test("a message that comes twice is there once, in its first place", async () => {
+  test("stores a message that arrives twice once, at its first position", async () => {
     await store.append("a", ["m3", "m4", "m5"].map(message));
     expect(await ids()).toEqual(["m1", "m2", "m3", "m4", "m5"]);
   });
 
-  test("a compaction puts the summary in front of what is left, once", async () => {
+  test("puts the summary of a compaction once, before the remaining messages", async () => {
     for (const _time of [1, 2]) await store.compact("a", { through: "m3", summary, kept: ["m2"] });
     expect(await store.getRecent("a")).toEqual([summary, message("m2"), message("m4")]);
     expect(await ids("b")).toEqual(["m1"]);
   });
 
-  test("a second compaction takes the first summary away", async () => {
+  test("removes the first summary at a second compaction", async () => {
     await store.compact("a", { through: "m2", summary, kept: [] });
     await store.compact("a", { through: "m3", summary: { ...summary, id: "s2" }, kept: [] });
     expect(await ids()).toEqual(["s2", "m4"]);
@@ -46,12 +46,12 @@ export function messageStoreContract(open: () => MessageStore): void {
     expect(await ids()).toEqual([]);
   });
 
-  test("a compaction of what is gone changes nothing", async () => {
+  test("ignores a compaction of messages that were already removed", async () => {
     await store.compact("a", { through: "m0", summary, kept: [] });
     expect(await ids()).toEqual(["m1", "m2", "m3", "m4"]);
   });
 
-  test("clear() forgets one conversation", async () => {
+  test("clears one conversation only", async () => {
     await store.clear?.("a");
     expect(await ids()).toEqual([]);
     expect(await ids("b")).toEqual(["m1"]);
@@ -71,7 +71,7 @@ const artifact = (name: string, version: number): Artifact => ({
 });
 
 export function artifactStoreContract(open: () => ArtifactStore): void {
-  test("keeps every version, by id and by name, each conversation by itself", async () => {
+  test("keeps every version, by id and by name, separately for each conversation", async () => {
     const store = open();
     for (const version of [1, 2, 2]) await store.save("a", artifact("plan", version));
     await store.save("b", artifact("plan", 7));
@@ -89,7 +89,7 @@ export function artifactStoreContract(open: () => ArtifactStore): void {
 }
 
 export function stateStoreContract(open: () => StateStore): void {
-  test("keeps the last state of each agent", async () => {
+  test("keeps the latest state of each agent", async () => {
     const store = open();
     const state: AgentMetadata = {
       agentId: "a",

@@ -15,7 +15,7 @@ export async function openTurn(stores: Stores, options: OpenOptions = {}): Promi
   return owner;
 }
 
-/** The same with a call that waits in the queue "browser". */
+/** The same agent with a call that waits in the queue "browser". */
 export async function withQueued(stores: Stores, changes: Partial<EntryOf<"tool.started">> = {}): Promise<Owner> {
   const owner = await openTurn(stores);
   await owner.commit({ entries: [toolStarted({ queue: "browser", ...changes })] });
@@ -48,12 +48,12 @@ export function ended(text = "found it", attempt = 1): CallEndedItem {
   return { kind: "call.ended", key: "given by the stores", at: NOW, ...ofCall, attempt, end };
 }
 
-/** What the record says of the agent's queued calls. */
+/** The agent's queued calls according to its record. */
 export async function queuedIn(stores: Stores, key = agentKey()): Promise<Readonly<Record<string, QueuedCall>>> {
   return (await stores.readAgent(key))?.queued ?? {};
 }
 
-/** The alarm of that call. */
+/** The timer of that call. */
 export const alarm: JobTimer = {
   kind: "job",
   tenant: TENANT,
@@ -66,7 +66,7 @@ export const alarm: JobTimer = {
   queue: "browser",
 };
 
-/** Claims the call for a process, which has to be registered. */
+/** Claims the call for a process, which must be registered. */
 export async function claimed(stores: Stores, processId: string, { steady = NOW, attempt = 1, key = agentKey() } = {}) {
   return await stores.claimCall(key, { callId: CALL, attempt, processId, leaseMs: LEASE_MS }, steady);
 }

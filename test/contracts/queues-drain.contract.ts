@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { InvariantError } from "../../src/errors/index.ts";
 import { abortOf, agent, countsOf, type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
 
-/** A worker that leaves. */
+/** A worker that drains and closes. */
 export function drainContract(subject: () => QueuesSubject): void {
-  test("nothing new begins, what runs ends, and it is over then", async () => {
+  test("closing starts no new job and resolves once the running jobs have ended", async () => {
     const { client, soon } = subject();
     const queues = client();
     const work = Promise.withResolvers<void>();
@@ -30,7 +30,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     expect(await queues.health()).toMatchObject({ isHealthy: false, problems: ["the worker leaves"] });
   });
 
-  test("jobs that run are aborted in time: repeatable ones go back to the queue, of others the agent is told", async () => {
+  test("running jobs are aborted in time: repeatable ones are requeued, for the others the agent is notified", async () => {
     const { client, soon, now } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -54,7 +54,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     expect(await queues.counts(["wake"])).toMatchObject([{ waiting: 1, active: 0 }]);
   });
 
-  test("a job that comes to rest at the leaving signal goes back at once", async () => {
+  test("a job that settles at the abort signal is requeued immediately", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -70,7 +70,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     expect(await queues.counts(["wake"])).toMatchObject([{ waiting: 1, active: 0 }]);
   });
 
-  test("it is over in time even when a job ignores its signal", async () => {
+  test("closing resolves in time even if a job ignores its signal", async () => {
     const { client, soon, now } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -85,7 +85,7 @@ export function drainContract(subject: () => QueuesSubject): void {
     goesOn.resolve();
   });
 
-  test("closing twice is closing once, also without a worker", async () => {
+  test("closing twice has the effect of closing once, also without a worker", async () => {
     const { client, soon } = subject();
     const queues = client();
     await queues.wake(agent);

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { JobStoppedError, StoreUnavailableError } from "../../src/errors/index.ts";
 import { abortOf, countsOf, type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
 
-/** How jobs end that do not end well. */
+/** Jobs that fail, time out or are cancelled. */
 export function endsContract(subject: () => QueuesSubject): void {
-  test("an error that may pass is tried again", async () => {
+  test("a transient error is retried", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -19,7 +19,7 @@ export function endsContract(subject: () => QueuesSubject): void {
     expect(await queues.deadLetters("web")).toEqual([]);
   });
 
-  test("any other error makes a dead letter that says why, without secrets, after the agent was told", async () => {
+  test("any other error makes a dead letter with a redacted cause, after the agent was notified", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -37,12 +37,12 @@ export function endsContract(subject: () => QueuesSubject): void {
     expect(letter).toMatchObject({ queue: "web", job: { kind: "tool", ...job }, cause });
     expect(JSON.stringify([letter, recorder.dead])).not.toContain("abcdefghijkl");
     expect(recorder.begun).toHaveLength(1);
-    // Added again it stays what it is: its agent was told.
+    // Adding it again has no effect, because its agent was notified.
     await queues.add("web", job);
     expect(await queues.counts(["web"])).toMatchObject([{ waiting: 0, active: 0, dead: 1 }]);
   });
 
-  test("while the agent cannot be told, the dead letter waits, and the job is not run again", async () => {
+  test("if the agent cannot be notified, the dead letter waits and the job is not run again", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -65,7 +65,7 @@ export function endsContract(subject: () => QueuesSubject): void {
     expect(recorder.dead[0]?.cause).toMatchObject({ code: "failed", message: "TypeError: broken" });
   });
 
-  test("a job that takes too long gets an abort with the reason, and may still return its result", async () => {
+  test("a job that takes too long is aborted with the reason, and may still return its result", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -78,7 +78,7 @@ export function endsContract(subject: () => QueuesSubject): void {
     expect(recorder.dead).toEqual([]);
   });
 
-  test("one that says nothing then is a dead letter, and one that goes on is given up", async () => {
+  test("a timed out job that returns nothing becomes a dead letter, and one that goes on is abandoned", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -98,7 +98,7 @@ export function endsContract(subject: () => QueuesSubject): void {
     goesOn.resolve();
   });
 
-  test("what is to run again goes back, ahead of what waits", async () => {
+  test("a job to run again is requeued ahead of waiting jobs", async () => {
     const { client, soon } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -113,7 +113,7 @@ export function endsContract(subject: () => QueuesSubject): void {
   });
 
   describe("cancelling", () => {
-    test("takes away what waits or is delayed; added again it runs", async () => {
+    test("removes a waiting or delayed job, which can be added again and then runs", async () => {
       const { client, soon } = subject();
       const [asks, works] = [client(), client()];
       await asks.add("web", toolJob({ callId: "waits" }));
@@ -131,7 +131,7 @@ export function endsContract(subject: () => QueuesSubject): void {
       expect(recorder.begun.map(({ job }) => job.kind === "tool" && job.callId)).toEqual(["waits"]);
     });
 
-    test("reaches what runs, wherever; no dead letter comes of it, and it can be added again", async () => {
+    test("reaches a job that runs in any process, makes no dead letter, and the job can be added again", async () => {
       const { client, soon } = subject();
       const [asks, works] = [client(), client()];
       const recorder = new Recorder();
@@ -152,7 +152,7 @@ export function endsContract(subject: () => QueuesSubject): void {
       expect(recorder.dead).toEqual([]);
     });
 
-    test("is the end also of a job that would go back", async () => {
+    test("prevents a job from being requeued", async () => {
       const { client, soon } = subject();
       const queues = client();
       const recorder = new Recorder();
@@ -168,7 +168,7 @@ export function endsContract(subject: () => QueuesSubject): void {
       expect({ begun: recorder.begun.length, dead: recorder.dead }).toEqual({ begun: 1, dead: [] });
     });
 
-    test("gives up one that does not listen", async () => {
+    test("abandons a job that ignores its signal", async () => {
       const { client, soon } = subject();
       const queues = client();
       const recorder = new Recorder();

@@ -1,14 +1,14 @@
 import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob, WorkOptions } from "../../src/queues/index.ts";
 
-/** The same queues as a process or several see them. */
+/** The same queues, seen by one process or several. */
 export interface QueuesSubject {
-  /** What another process has of them; the suite closes it. */
+  /** Opens the queues as another process does; the suite closes them. */
   readonly client: () => Queues;
-  /** Lets time pass, if it does not by itself, until the promise is settled. */
+  /** Advances the time, where it is simulated, until the promise settles. */
   readonly soon: <T>(promise: Promise<T>) => Promise<T>;
   /** Milliseconds by the clock of the queues. */
   readonly now: () => number;
-  /** How long a processor may go on after its signal. */
+  /** The time that a processor may continue after its abort signal. */
   readonly graceMs: number;
 }
 
@@ -23,7 +23,7 @@ interface Waiter {
   readonly met: PromiseWithResolvers<void>;
 }
 
-/** What processors were given, and what they are told to do. */
+/** Records the jobs that processors received, and controls their outcome. */
 export class Recorder {
   readonly begun: { readonly job: Job; readonly run: JobRun }[] = [];
   readonly ended: Job[] = [];
@@ -31,7 +31,7 @@ export class Recorder {
   most = 0;
   #waiters: Waiter[] = [];
 
-  /** As `work` takes it: every job does what `run` says. */
+  /** Options for `work`: every job runs `run`. */
   options(
     run: (job: Job, run: JobRun) => Promise<JobOutcome | void>,
     queues: readonly string[] = ["web"],
@@ -57,7 +57,7 @@ export class Recorder {
     };
   }
 
-  /** Resolves when so much has happened. */
+  /** Resolves when the condition holds for the recorded jobs. */
   async until(isMet: (recorder: Recorder) => boolean): Promise<void> {
     const waiter = { isMet: () => isMet(this), met: Promise.withResolvers<void>() };
     this.#waiters.push(waiter);
@@ -74,13 +74,13 @@ export class Recorder {
   }
 }
 
-/** Resolves with the reason when the signal is aborted. */
+/** Resolves with the reason once the signal is aborted. */
 export async function abortOf(signal: AbortSignal): Promise<unknown> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
   return signal.reason;
 }
 
-/** Looks again until the counts are what they are to be, for the time that the test has. */
+/** Polls until the counts match, or the test times out. */
 export async function countsOf(queues: Queues, queue: string, isRight: (count: CountOfQueue) => boolean) {
   for (;;) {
     const [count] = await queues.counts([queue]);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { InvalidInputError, InvariantError } from "../../src/errors/index.ts";
 import { agent, countsOf, type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
 
-/** The words of an `InvalidInputError`. */
+/** The message of an `InvalidInputError`. */
 async function refused(call: Promise<unknown>): Promise<string> {
   const error: unknown = await call.then(
     () => undefined,
@@ -12,9 +12,9 @@ async function refused(call: Promise<unknown>): Promise<string> {
   return (error as InvalidInputError).message;
 }
 
-/** Tool calls that wait for a worker. */
+/** The contract of tool jobs. */
 export function toolsContract(subject: () => QueuesSubject): void {
-  test("a tool job carries what it was added with, and nothing else", async () => {
+  test("a tool job carries exactly the fields it was added with", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
     const recorder = new Recorder();
@@ -30,7 +30,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
     expect(recorder.begun[0]?.run.queue).toBe("browser");
   });
 
-  test("the same job is one job while it waits and while it runs, and another when it has ended", async () => {
+  test("adding a job that waits or runs has no effect; after its end it is a new job", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
     const first = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
     expect(recorder.begun.map(({ job }) => job.kind === "tool" && job.attempt)).toEqual([1, 1, 2]);
   });
 
-  test("no more run at a time than the queue allows; other queues are not held up", async () => {
+  test("no more jobs run at a time than the queue allows; other queues are not delayed", async () => {
     const { client, soon } = subject();
     const queues = client();
     const slow = Promise.withResolvers<void>();
@@ -72,7 +72,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
     expect(recorder.most).toBeLessThanOrEqual(3);
   });
 
-  test("lower numbers come first; those of one priority in their order", async () => {
+  test("lower priority numbers run first; jobs of one priority run in order", async () => {
     const { client, soon } = subject();
     const queues = client();
     const priorities = [3, 1, 0, 3, 1, 0];
@@ -101,7 +101,7 @@ export function toolsContract(subject: () => QueuesSubject): void {
     expect(now() - from).toBeLessThan(3_000);
   });
 
-  test("no more are begun in a time than the rate allows", async () => {
+  test("no more jobs start within an interval than the rate limit allows", async () => {
     const { client, soon, now } = subject();
     const queues = client();
     const begun: number[] = [];
@@ -113,13 +113,13 @@ export function toolsContract(subject: () => QueuesSubject): void {
     await queues.work({ ...others, tools: { run, queues: { web } } });
     for (let index = 0; index < 5; index += 1) await queues.add("web", toolJob({ callId: `call-${index}` }));
     await soon(recorder.until(({ ended }) => ended.length === 5));
-    // When a job is begun is seen a while after it, so that only what is to be late can be relied on.
+    // The test sees the start of a job with a delay, so it can only assert lower bounds.
     const [, , third = 0, , fifth = 0] = begun;
     expect(third - from).toBeGreaterThanOrEqual(390);
     expect(fifth - from).toBeGreaterThanOrEqual(790);
   });
 
-  test("bad arguments are refused with what would be right", async () => {
+  test("invalid arguments are refused with the expected values", async () => {
     const queues = subject().client();
     expect(await refused(queues.add("wake", toolJob()))).toContain("is reserved for agents");
     expect(await refused(queues.add("a:b", toolJob()))).toContain("not a valid id");
@@ -137,14 +137,14 @@ export function toolsContract(subject: () => QueuesSubject): void {
     expect(await refused(queues.drain({ timeoutMs: -1 }))).toContain("timeoutMs is -1");
   });
 
-  test("work begins once", async () => {
+  test("work can start only once", async () => {
     const queues = subject().client();
     const recorder = new Recorder();
     await queues.work(recorder.options(async () => "done"));
     await expect(queues.work(recorder.options(async () => "done"))).rejects.toThrow(InvariantError);
   });
 
-  test("a canary goes round; not after the queues are closed", async () => {
+  test("a canary job runs; after the queues are closed it fails", async () => {
     const { client, soon } = subject();
     const queues = client();
     await queues.work(new Recorder().options(async () => "done"));

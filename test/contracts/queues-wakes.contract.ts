@@ -7,7 +7,7 @@ const trace = {
   tracestate: "congo=t61rcWkgMzE",
 };
 
-/** Agents that are to be taken up. */
+/** The contract of wakes: jobs to activate agents. */
 export function wakesContract(subject: () => QueuesSubject): void {
   test("a wake carries the agent and the trace to a worker", async () => {
     const { client, soon } = subject();
@@ -20,7 +20,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
     expect(recorder.begun[0]?.run).toMatchObject({ queue: "wake", deaths: 0 });
   });
 
-  test("an agent that waits already waits once", async () => {
+  test("an agent that already waits is queued once", async () => {
     const { client, soon } = subject();
     const queues = client();
     for (let time = 0; time < 5; time += 1) await queues.wake(agent);
@@ -32,7 +32,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
     expect(recorder.begun).toHaveLength(1);
   });
 
-  test("a wake that is asked for while one runs is run after it, once, and not beside it", async () => {
+  test("a wake requested during a run is run once after it, and not concurrently", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
     const first = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
     expect(recorder.most).toBe(1);
   });
 
-  test("what was asked for meanwhile is not lost with a run that fails", async () => {
+  test("a wake requested during a run is kept if the run fails", async () => {
     const { client, soon } = subject();
     const queues = client();
     const first = Promise.withResolvers<void>();
@@ -63,7 +63,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
     expect(await queues.deadLetters("wake")).toHaveLength(1);
   });
 
-  test("whose wake waits for its first run or runs is known; it is not one that was never woken or waits for a next try", async () => {
+  test("`awaited` is true while a wake waits for its first run or runs, and false if none exists or it waits for a retry", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
     const other = { ...agent, agentId: "desk-8" };
@@ -87,7 +87,7 @@ export function wakesContract(subject: () => QueuesSubject): void {
     expect(await asks.awaited([agent])).toEqual([false]);
   });
 
-  test("one that waits for its next try is run at once when it is asked for", async () => {
+  test("a wake that waits for a retry runs immediately when it is requested again", async () => {
     const { client, soon, now } = subject();
     const queues = client();
     const recorder = new Recorder();
@@ -104,12 +104,12 @@ export function wakesContract(subject: () => QueuesSubject): void {
       await queues.wake(agent);
     }
     await soon(recorder.until(({ ended }) => ended.length > fails));
-    // Left alone it would wait for a minute in the mean, all pauses together.
+    // Without new requests, the pauses would add up to a minute on average.
     expect(now() - from).toBeLessThan(10_000);
     expect(recorder.dead).toEqual([]);
   });
 
-  test("different agents run beside one another, with any characters in their ids and tenants", async () => {
+  test("different agents run concurrently, with any characters in their ids and tenants", async () => {
     const { client, soon } = subject();
     const queues = client();
     const all = Promise.withResolvers<void>();

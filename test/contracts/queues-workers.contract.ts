@@ -3,14 +3,14 @@ import { InvalidInputError } from "../../src/errors/index.ts";
 import type { Queues } from "../../src/queues/index.ts";
 import { type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
 
-/** How many processes work on wakes, on the queue "web" and on the queue "browser". */
+/** The number of processes that work on wakes, on the queue "web" and on the queue "browser". */
 async function workersOf(queues: Queues): Promise<number[]> {
   return await Promise.all([queues.workers(), queues.workers("web"), queues.workers("browser")]);
 }
 
-/** Counts of the workers on each queue. */
+/** The contract of counts of the workers on each queue. */
 export function workersContract(subject: () => QueuesSubject): void {
-  test("a client that works on a queue is counted from its start until it leaves; one that only adds jobs is not", async () => {
+  test("a client that works on a queue is counted from its start until it leaves; one that only adds jobs is not counted", async () => {
     const { client, soon } = subject();
     const [asks, works] = [client(), client()];
     await asks.add("web", toolJob({ callId: "before" }));
@@ -26,7 +26,7 @@ export function workersContract(subject: () => QueuesSubject): void {
     expect(await workersOf(asks)).toEqual([0, 0, 0]);
   });
 
-  test("one that works on some queues is not counted for others", async () => {
+  test("a client that works on some queues is not counted for others", async () => {
     const queues = subject().client();
     const { tools, onDead } = new Recorder().options(async () => "done", ["browser"]);
     await queues.work({ tools, onDead });
@@ -34,7 +34,7 @@ export function workersContract(subject: () => QueuesSubject): void {
     await expect(queues.workers("a:b")).rejects.toThrow(InvalidInputError);
   });
 
-  test("all know of the queues that one adds to or works on, and of no others", async () => {
+  test("every client lists the queues that any client adds to or works on, and no others", async () => {
     const { client, soon } = subject();
     const [asks, works, looks] = [client(), client(), client()];
     expect(await looks.names()).toEqual([]);

@@ -7,7 +7,7 @@ import { toolsContract } from "./queues-tools.contract.ts";
 import { wakesContract } from "./queues-wakes.contract.ts";
 import { workersContract } from "./queues-workers.contract.ts";
 
-/** What every adapter of the queues must do; `open` gives empty ones. */
+/** The contract of every queues adapter; `open` returns empty queues. */
 export function queuesContract(name: string, open: () => QueuesSubject): void {
   describe(`${name} queues`, () => {
     let subject: QueuesSubject;
@@ -31,7 +31,7 @@ export function queuesContract(name: string, open: () => QueuesSubject): void {
     describe("tool jobs", () => {
       toolsContract(() => subject);
     });
-    describe("who works", () => {
+    describe("workers", () => {
       workersContract(() => subject);
     });
     describe("ends", () => {

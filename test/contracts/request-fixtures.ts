@@ -7,7 +7,7 @@ import type { BatchParts, Owner } from "./stores-fixtures.ts";
 export const approved: Decision = { verdict: "approved", by: "ann", reason: null };
 export const rejected: Decision = { verdict: "rejected", by: "bob", reason: "too dear" };
 
-/** An open request of the owner's first turn; `index` is the place of its call. */
+/** An open request of the owner's first turn; `index` is the position of its call. */
 export function requestOf({ key }: Owner, index: number, changes: Partial<AgentRequest> = {}): AgentRequest {
   const turnId = changes.turnId ?? `${key.agentId}#1`;
   const callId = callIdOf(turnId, 1, index);
@@ -35,7 +35,7 @@ export function requestOf({ key }: Owner, index: number, changes: Partial<AgentR
   };
 }
 
-/** What opens requests, with the entries that tell of it. */
+/** Opens the requests, with their journal entries. */
 export function opening(...requests: AgentRequest[]): BatchParts {
   const entries = requests.map((request): MakeEntry => {
     const { turnId, step, callId, requestId, kind, name, argumentsHash, prompt, expiresAt } = request;

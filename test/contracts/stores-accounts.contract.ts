@@ -12,7 +12,7 @@ async function accountsOf(stores: Stores): Promise<Record<string, Account>> {
 }
 
 export function accountsContract(subject: () => Stores): void {
-  test("a tree's accounts are listed with their limits; another tree's are not", async () => {
+  test("a tree's accounts are listed with their limits, without those of another tree", async () => {
     const owner = await openAgent(subject(), { budget: { maxTokens: 1000 } });
     await openChild(owner, "kid", { maxSteps: 3 });
     await openAgent(subject(), { agentId: "other" });
@@ -24,7 +24,7 @@ export function accountsContract(subject: () => Stores): void {
     expect(await subject().accounts("nobody", ROOT)).toEqual([]);
   });
 
-  test("opening an account that is there changes nothing", async () => {
+  test("opening an existing account changes nothing", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxTokens: 1000 } });
     await owner.commit({ entries: [modelRequested()] });
     const again = accountOf(`turn:${TURN}`, { maxTokens: 9 }, { turnId: TURN });
@@ -35,7 +35,7 @@ export function accountsContract(subject: () => Stores): void {
     });
   });
 
-  test("a settlement puts the real usage in the place of the reservation, on the account and all above", async () => {
+  test("a settlement replaces the reservation by the real usage, on the account and its ancestors", async () => {
     const owner = await openAgent(subject());
     const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
     await owner.commit(settled(reservation, { tokens: 120, costMicros: 7 }));
@@ -48,7 +48,7 @@ export function accountsContract(subject: () => Stores): void {
     }
   });
 
-  test("a settlement counts for its model, on the account and all above", async () => {
+  test("a settlement counts for its model, on the account and its ancestors", async () => {
     const owner = await openAgent(subject());
     const first = reservationIn(await owner.commit({ entries: [modelRequested()] }));
     const usage = {
@@ -79,7 +79,7 @@ export function accountsContract(subject: () => Stores): void {
     });
   });
 
-  test("a provider that reports more than was reserved is recorded, and the next call is refused", async () => {
+  test("a provider that reports more usage than reserved is recorded, and the next call is refused", async () => {
     const owner = await openAgent(subject(), { budget: { maxTokens: 1000 } });
     const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
     await owner.commit(settled(reservation, { tokens: 5000 }));
@@ -90,18 +90,18 @@ export function accountsContract(subject: () => Stores): void {
     ]);
   });
 
-  test("calls count for their own agent, and in the tree's amounts of all above", async () => {
+  test("calls count for their own agent, and in the tree's amounts of all ancestors", async () => {
     const owner = await openAgent(subject());
     const child = await openChild(owner, "kid");
     const { agentId } = child.key;
     await child.commit({ entries: [toolStarted({ turnId: `${agentId}#1`, accountId: `turn:${agentId}#1` })] });
     const accounts = await accountsOf(subject());
     expect(accounts[`agent:${agentId}`]).toMatchObject({ used: { toolCalls: 1, treeToolCalls: 1 } });
-    // Spawning the child was a call of the parent's own.
+    // Spawning the child was one of the parent's calls.
     expect(accounts[`turn:${TURN}`]).toMatchObject({ used: { toolCalls: 1, treeToolCalls: 2 } });
   });
 
-  test("a warning comes once, when four fifths of a limit are used", async () => {
+  test("a warning is issued once, when four fifths of a limit are used", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxTokens: 1000 } });
     const use = async (tokens: number) => {
       const reservation = reservationIn(
@@ -116,7 +116,7 @@ export function accountsContract(subject: () => Stores): void {
     expect(await use(50)).toEqual([]);
   });
 
-  test("an agent may be made with an account of its lifetime, once", async () => {
+  test("an agent can be created with a lifetime account, once", async () => {
     const account = accountOf(`agent:${ROOT}`, { maxCost: 1 });
     const identity = identityOf(ROOT, { accountId: account.id });
     expect(await subject().createAgent(identity, account)).toMatchObject({ created: true, record: { agentId: ROOT } });

@@ -18,7 +18,7 @@ function artifactOf(artifactId: string, name: string): NewArtifact {
   };
 }
 
-/** Artifacts with the entries that tell of them. */
+/** Artifacts with their journal entries. */
 function saving(...artifacts: NewArtifact[]): BatchParts {
   const entries = artifacts.map(({ artifactId, name, contentType, size }): MakeEntry => {
     const told = { turnId: TURN, step: 1, artifactId, name, contentType, size };
@@ -31,7 +31,7 @@ export function artifactsContract(subject: () => Stores): void {
   const versions = async () =>
     (await subject().artifacts(agentKey())).map(({ artifactId, name, version }) => [artifactId, name, version]);
 
-  test("versions count from 1 for each name, and the entries tell them, answered and stored", async () => {
+  test("versions count from 1 for each name; the entries contain them, returned and stored", async () => {
     const owner = await openAgent(subject());
     const first = await owner.commit(saving(artifactOf("a", "plan"), artifactOf("b", "plan"), artifactOf("c", "map")));
     const second = await owner.commit(saving(artifactOf("d", "plan")));
@@ -47,7 +47,7 @@ export function artifactsContract(subject: () => Stores): void {
     expect(rows.map((row) => row.entries)).toEqual([first.entries, second.entries]);
   });
 
-  test("an artifact is found by its name: the newest one, or a version", async () => {
+  test("an artifact is found by its name: the newest version, or a given one", async () => {
     const owner = await openAgent(subject());
     await owner.commit(saving(artifactOf("a", "plan"), artifactOf("b", "plan")));
     const [old, newest] = [
@@ -64,7 +64,7 @@ export function artifactsContract(subject: () => Stores): void {
     expect(await subject().artifactByName(agentKey("nobody"), "plan")).toBeUndefined();
   });
 
-  test("an artifact knows the turn and the call that saved it, or that there was none", async () => {
+  test("an artifact records the turn and the call that saved it, or `null`", async () => {
     const owner = await openAgent(subject());
     await owner.commit(
       saving(
@@ -80,7 +80,7 @@ export function artifactsContract(subject: () => Stores): void {
     expect(await subject().artifactByName(agentKey(), "key")).toMatchObject({ turnId: TURN, callId: `${TURN}:1:0` });
   });
 
-  test("names that look alike have versions of their own, and so have agents", async () => {
+  test("similar names have separate versions, and so do agents", async () => {
     const names = ["a", "A", "a\0", "ä", "a\u0308", "", "\ud800", "\ud801", "\ufffd", "__proto__", '"a"'];
     const owners: Owner[] = [];
     for (const agentId of [ROOT, "other"]) owners.push(await openAgent(subject(), { agentId }));
@@ -93,7 +93,7 @@ export function artifactsContract(subject: () => Stores): void {
     }
   });
 
-  test("one that is saved again keeps its version; under another name it is a new version of that name", async () => {
+  test("an artifact saved again keeps its version; under another name it is a new version of that name", async () => {
     const owner = await openAgent(subject());
     await owner.commit(saving(artifactOf("a", "plan"), artifactOf("b", "plan"), artifactOf("c", "map")));
     const again = { ...artifactOf("a", "plan"), content: "changed" };
@@ -107,7 +107,7 @@ export function artifactsContract(subject: () => Stores): void {
     ]);
   });
 
-  test("an entry of an artifact that is not in its batch stays as it is", async () => {
+  test("an entry of an artifact that is not in its batch is unchanged", async () => {
     const owner = await openAgent(subject());
     const { entries = [] } = saving(artifactOf("a", "plan"));
     const outcome = await owner.commit({ ...saving(artifactOf("b", "map")), entries });
@@ -135,7 +135,7 @@ export function clearingContract(subject: () => Stores): void {
     return owner;
   }
 
-  test("a cleared conversation has no messages left; the journal, the artifacts and other agents stay", async () => {
+  test("a cleared conversation has no messages left; the journal, the artifacts and other agents are kept", async () => {
     const owner = await openFull();
     await openFull("other");
     const before = await subject().readTree(TENANT, ROOT, 0, 100);
@@ -150,7 +150,7 @@ export function clearingContract(subject: () => Stores): void {
     expect(await messageIds("other")).toEqual(["m1", "m2", "m3"]);
   });
 
-  test("what comes with the clearing batch or after it is kept, also under an id that was used before", async () => {
+  test("messages in or after the clearing batch are kept, also under an id that was used before", async () => {
     const owner = await openFull();
     await owner.commit({ entries: [note("cleared")], cleared: "conversation", messages: [messageOf("m2", "anew")] });
     await owner.commit({ entries: [note("more")], messages: [messageOf("m1", "anew too")] });
@@ -160,7 +160,7 @@ export function clearingContract(subject: () => Stores): void {
     expect(await messageIds()).toEqual([]);
   });
 
-  test("clearing all takes the artifacts too, and their versions start again at 1", async () => {
+  test("clearing all removes the artifacts too, and their versions start again at 1", async () => {
     const owner = await openFull();
     const outcome = await owner.commit({ ...saving(artifactOf("c", "plan")), cleared: "all" });
     expect(outcome.entries).toMatchObject([{ artifactId: "c", version: 1 }]);
@@ -169,7 +169,7 @@ export function clearingContract(subject: () => Stores): void {
     expect(await subject().artifact(agentKey(), "a")).toBeUndefined();
   });
 
-  test("a batch that is undone clears nothing", async () => {
+  test("a batch that is rolled back clears nothing", async () => {
     const owner = await openFull();
     const lost = { agentId: "nobody", item: { kind: "budget.freed", key: "k", at: NOW } } as const;
     const parts = { entries: [note("lost")], messages: [messageOf("m4")], posts: [lost] };
@@ -179,7 +179,7 @@ export function clearingContract(subject: () => Stores): void {
     expect(await subject().artifactByName(agentKey(), "plan")).toMatchObject({ artifactId: "b", version: 2 });
   });
 
-  test("an agent without messages may be cleared, with a batch that has no entry too", async () => {
+  test("an agent without messages can be cleared, also by a batch without entries", async () => {
     const owner = await openAgent(subject());
     await owner.commit({ cleared: "all" });
     expect(await messageIds()).toEqual([]);

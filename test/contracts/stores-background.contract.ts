@@ -6,7 +6,7 @@ import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { accountOf, agentKey, Owner, openAgent, ready } from "./stores-fixtures.ts";
 import { openChild, spawning } from "./tree-fixtures.ts";
 
-/** A child in the background of the root's first turn, held and started. */
+/** A background child of the root's first turn, acquired and started. */
 async function openBackground(parent: Owner, name: string): Promise<Owner> {
   const { entry, order } = spawning(parent, name);
   const identity = { ...order.identity, background: { onEnd: "wake" } } as const;
@@ -32,7 +32,7 @@ const byPerson = { by: "ann", reason: "enough", stopReason: "user_requested" } a
 export function backgroundContract(subject: () => Stores): void {
   const account = async (id: string) => (await subject().accounts(TENANT, ROOT)).find((one) => one.id === id);
 
-  test("an abort of the turn reaches the children that belong to it, and none in the background; one of the agent reaches all", async () => {
+  test("an abort of the turn reaches its own children and no background children; an abort of the agent reaches all", async () => {
     const root = await openAgent(subject());
     const opened = await subject().openTurn(
       root.key,
@@ -52,7 +52,7 @@ export function backgroundContract(subject: () => Stores): void {
     expect((await subject().readAgent(free.key))?.abort).toMatchObject({ turnId: `${free.key.agentId}#1` });
   });
 
-  test("the accounts of children that go on leave their turn's with what is under them, and share what it had left", async () => {
+  test("the accounts of children that go on leave the turn's account with their descendants, and share its remaining budget", async () => {
     const root = await openAgent(subject(), { turnBudget: { maxTokens: 1_000, maxSeconds: 60 } });
     const free = await openBackground(root, "free");
     const accountId = `turn:${free.key.agentId}#1`;
@@ -75,7 +75,7 @@ export function backgroundContract(subject: () => Stores): void {
     ]);
   });
 
-  test("what spends under an account is ended alone: not what belongs to the open turn, not what spends elsewhere", async () => {
+  test("an abort of an account ends only the turns that spend under it, not the open turn's children or other accounts", async () => {
     const root = await openAgent(subject(), { turnBudget: { maxTokens: 1_000 } });
     await subject().openTurn(root.key, { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const bound = await openChild(root, "bound");
@@ -100,7 +100,7 @@ export function backgroundContract(subject: () => Stores): void {
     expect(await subject().abort(root.key, command, NOW)).toEqual({ type: "unchanged", posted: [] });
   });
 
-  test("a commit that calls for a turn opens one where none is open, under what the child's turn had left", async () => {
+  test("a commit that requests a turn opens one where none is open, under the remaining budget of the child's turn", async () => {
     const root = await openAgent(subject(), { turnBudget: { maxTokens: 1_000 } });
     const free = await openBackground(root, "free");
     const childAccountIds = [`agent:${free.key.agentId}`];
@@ -126,12 +126,12 @@ export function backgroundContract(subject: () => Stores): void {
         parentAccountId: `background:${TURN}`,
       },
     ]);
-    // One that is open sees what another one would be opened for.
+    // An open turn already sees the item that a new turn would be opened for.
     expect((await root.commit({ entries: [note("told again")], wake })).posted).toEqual([]);
     expect(await subject().inbox(root.key)).toHaveLength(1);
   });
 
-  test("an alarm of a batch is set with it", async () => {
+  test("a timer in a batch is set with the batch", async () => {
     const root = await openAgent(subject());
     const timer = {
       kind: "wait",
@@ -149,7 +149,7 @@ export function backgroundContract(subject: () => Stores): void {
     expect(await subject().dueTimers(NOW + 5, 10)).toEqual([]);
   });
 
-  test("a first turn that is given twice is opened once", async () => {
+  test("a first turn that is requested twice is opened once", async () => {
     const root = await openAgent(subject(), {});
     const command = { input: "go", actorId: null, limits: null, ifBusy: "refuse", isFirst: true } as const;
     expect(await subject().openTurn(root.key, command, NOW)).toMatchObject({ type: "opened", turnId: TURN });
@@ -157,7 +157,7 @@ export function backgroundContract(subject: () => Stores): void {
     expect(await subject().inbox(root.key)).toHaveLength(1);
   });
 
-  test("a post to an agent that was shut down wakes no process; the agent finds it when it is started again", async () => {
+  test("an item posted to an agent that was shut down wakes no process; the agent sees it when it starts again", async () => {
     const root = await openAgent(subject());
     const free = await openBackground(root, "free");
     await root.commit({ entries: [note("sleeps")], owned: { ...ready, status: "shutdown" } });

@@ -9,7 +9,7 @@ const far = Number.MAX_SAFE_INTEGER;
 
 export function callEndsContract(subject: () => Stores): void {
   describe("the end of a call", () => {
-    test("is posted once, even if several processes tell it", async () => {
+    test("is posted once, even if several processes report it", async () => {
       await withQueued(subject());
       const told = await Promise.all(["a", "b", "c"].map((text) => subject().postCallEnd(agentKey(), ended(text))));
       expect(told.flatMap(({ posted }) => posted)).toEqual([ROOT]);
@@ -25,7 +25,7 @@ export function callEndsContract(subject: () => Stores): void {
       expect(await subject().dueTimers(far, 10)).toEqual([]);
     });
 
-    test("is not posted twice when its item was taken in meanwhile", async () => {
+    test("is not posted again after its item was acknowledged", async () => {
       const owner = await withQueued(subject());
       await subject().postCallEnd(agentKey(), ended());
       const acknowledged = (await subject().inbox(agentKey())).map(({ key }) => key);
@@ -34,7 +34,7 @@ export function callEndsContract(subject: () => Stores): void {
       expect(await subject().inbox(agentKey())).toEqual([]);
     });
 
-    test("is dropped where the agent went on without it, or is gone", async () => {
+    test("is dropped if the agent went on without it, or does not exist", async () => {
       const owner = await withQueued(subject());
       await owner.commit({ entries: [callSettled] });
       expect(await subject().postCallEnd(agentKey(), ended())).toEqual({ posted: [] });
@@ -50,7 +50,7 @@ export function callEndsContract(subject: () => Stores): void {
       expect(await subject().inbox(agentKey())).toMatchObject([{ kind: "call.ended" }]);
     });
 
-    test("may hold five megabytes", async () => {
+    test("can hold five megabytes", async () => {
       await withQueued(subject());
       const content = "ä".repeat(2_500_000);
       const artifact = {
@@ -70,8 +70,8 @@ export function callEndsContract(subject: () => Stores): void {
     });
   });
 
-  describe("the alarm of a job", () => {
-    test("is due by the steady time, gives the call, and comes again until the call has ended", async () => {
+  describe("the timer of a job", () => {
+    test("is due by the steady time, returns the call, and repeats until the call has ended", async () => {
       await withQueued(subject(), { priority: 2 });
       const due = (steady: number) => subject().dueTimers(NOW, 10, steady);
       expect(await due(NOW + JOB_LOOK_MS - 1)).toEqual([]);
@@ -90,7 +90,7 @@ export function callEndsContract(subject: () => Stores): void {
       expect(await subject().fireTimer(next, NOW, late)).toEqual({ posted: [], timers: [] });
     });
 
-    test("gives nothing while a pause stands, and comes again all the same", async () => {
+    test("returns nothing during a pause, and still repeats", async () => {
       await withQueued(subject());
       await subject().pause(agentKey(), "ann", NOW);
       const { timers, jobs } = await subject().fireTimer(alarm, NOW, alarm.dueAt);
@@ -98,7 +98,7 @@ export function callEndsContract(subject: () => Stores): void {
       expect(timers).toMatchObject([{ kind: "job", dueAt: alarm.dueAt + JOB_LOOK_MS }]);
     });
 
-    test("fires without an owner, and is gone once the next owner has settled the call", async () => {
+    test("fires without an owner, and is removed once the next owner has settled the call", async () => {
       const owner = await withQueued(subject());
       await subject().release(agentKey(), owner.epoch, { as: "parked" });
       expect((await subject().fireTimer(alarm, NOW, alarm.dueAt)).jobs).toMatchObject([{ callId: CALL }]);

@@ -7,14 +7,14 @@ import { here, agentKey, Owner } from "./stores-fixtures.ts";
 import { exported } from "./team-fixtures.ts";
 
 const far = Number.MAX_SAFE_INTEGER;
-/** From the moment on at which nothing is kept any more. */
+/** The time from which the claim has expired. */
 const late = NOW + 10_001;
 
 async function claimAlarms(stores: Stores, now = far) {
   return (await stores.dueTimers(now, 10)).flatMap((timer) => (timer.kind === "claim" ? timer : []));
 }
 
-/** Fires the alarms that are due. Returns the ids of the agents that were told. */
+/** Fires the due claim timers. Returns the ids of the notified agents. */
 async function hear(stores: Stores, now: number): Promise<string[]> {
   const posted: string[] = [];
   for (const timer of await claimAlarms(stores, now)) posted.push(...(await stores.fireTimer(timer, now)).posted);
@@ -22,7 +22,7 @@ async function hear(stores: Stores, now: number): Promise<string[]> {
 }
 
 export function claimsContract(subject: () => Stores): void {
-  test("one that was told of room and never asks loses its turn to the next, though nothing else happens", async () => {
+  test("an agent that was notified of free budget and never asks loses its turn to the next, without any other event", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"], 900);
     expect(await claimAlarms(subject())).toEqual([]);
     const { timers, posted } = await owner.commit(settled(taken, { tokens: 0 }));
@@ -33,19 +33,19 @@ export function claimsContract(subject: () => Stores): void {
     expect(await hear(subject(), late)).toEqual([ids[1]]);
     expect(await subject().inbox(agentKey(ids[1]))).toMatchObject([{ kind: "budget.freed" }]);
     expect(await waiting(subject())).toEqual(ids.slice(1));
-    // So it goes down the line.
+    // The claim passes on to each agent in the queue.
     expect(await hear(subject(), late + 10_001)).toEqual([ids[2]]);
     expect(await hear(subject(), late + 20_002)).toEqual([]);
     expect(await waiting(subject())).toEqual([]);
     expect(await subject().nextTimerAt()).toBeUndefined();
-    // The first one was only slow: it is a new one now, and gets what is free.
+    // The first agent was only slow: it counts as a new one and gets the free budget.
     const a = only(children, 0);
     expect((await a.commit({ entries: [call(a, 900)] }, late + 20_003)).entries).toMatchObject([
       { type: "model.requested" },
     ]);
   });
 
-  test("an agent that was told later has its full time, too; an alarm that fires twice takes no agent's turn", async () => {
+  test("an agent that was notified later has its full time too; a timer that fires twice skips no agent", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"], 500);
     await owner.commit(settled(taken, { tokens: 200 }));
     const a = only(children, 0);
@@ -60,7 +60,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(await hear(subject(), NOW + 14_001)).toEqual([ids[2]]);
   });
 
-  test("no alarm is left behind when all agents have asked", async () => {
+  test("no timer is left once all agents have asked", async () => {
     const { owner, children, taken } = await openLine(subject(), ["a", "b"], 500);
     await owner.commit(settled(taken, { tokens: 0 }));
     for (const child of children) await child.commit({ entries: [call(child, 500)] });
@@ -68,7 +68,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(await claimAlarms(subject())).toEqual([]);
   });
 
-  test("how long room is kept is told by the steady time: no clock that is set makes it longer", async () => {
+  test("a claim expires by the steady time: setting the wall clock does not extend it", async () => {
     const { owner, ids, taken } = await openLine(subject(), ["a", "b"], 900);
     const hour = 3_600_000;
     await subject().commit([owner.batch(settled(taken, { tokens: 0 }))], NOW + hour, NOW);
@@ -78,7 +78,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(alarm && (await subject().fireTimer(alarm, NOW, late)).posted).toEqual([ids[1]]);
   });
 
-  test("a pause that frees another agent's room is followed by the alarm, too", async () => {
+  test("a pause that frees another agent's budget also sets the timer", async () => {
     const { owner, ids, taken } = await openLine(subject(), ["a", "b", "c"], 900);
     await owner.commit(settled(taken, { tokens: 0 }));
     await subject().pause(agentKey(ids[0]), "ann", NOW + 5_000, { steady: NOW + 5_000 });
@@ -86,14 +86,14 @@ export function claimsContract(subject: () => Stores): void {
     expect(await hear(subject(), NOW + 15_001)).toEqual([ids[2]]);
   });
 
-  test("a line goes with its tree into another store, and goes on there", async () => {
+  test("the queue moves with its tree to another store and continues there", async () => {
     const source = memoryStores();
     const { owner, ids, taken } = await openLine(source, ["a", "b"], 900);
     const tree = JSON.parse(JSON.stringify(await exported(source)));
     await subject().registerProcess(here, NOW);
     await subject().importTree(tree, here.processId);
     expect(await subject().waiters(TENANT, ROOT)).toEqual(await source.waiters(TENANT, ROOT));
-    // What was stored under that id before is gone, line and all.
+    // The import replaced the records of that id, including the queue.
     await subject().importTree(tree, here.processId);
     expect(await waiting(subject())).toEqual(ids);
     const there = Object.assign(new Owner(subject(), agentKey()), { epoch: owner.epoch, seq: owner.seq });
@@ -102,7 +102,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(await hear(subject(), late)).toEqual([ids[1]]);
   });
 
-  test("a commit that is undone leaves the line as it was", async () => {
+  test("a commit that is rolled back leaves the queue unchanged", async () => {
     const { owner, ids, taken } = await openLine(subject(), ["a", "b"], 900);
     const before = await subject().waiters(TENANT, ROOT);
     const lost = { agentId: "nobody", item: { kind: "budget.freed", key: "k", at: NOW } } as const;
@@ -113,7 +113,7 @@ export function claimsContract(subject: () => Stores): void {
     expect((await owner.commit(parts)).posted).toEqual([ids[0]]);
   });
 
-  test("an alarm of an agent or account that is not there changes nothing", async () => {
+  test("a timer of an agent or account that does not exist changes nothing", async () => {
     await openLine(subject(), ["a"]);
     const alarm = {
       kind: "claim",

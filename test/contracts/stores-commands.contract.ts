@@ -7,7 +7,7 @@ import { identityOf, agentKey, openAgent, ready } from "./stores-fixtures.ts";
 const command = { input: "hello", actorId: "ann", limits: { maxSteps: 3 }, ifBusy: "refuse" } as const;
 
 export function commandsContract(subject: () => Stores): void {
-  test("a turn is opened on a free agent, and waits in its inbox, owner or not", async () => {
+  test("a turn is opened on a free agent and waits in its inbox, whether or not the agent has an owner", async () => {
     const owner = await openAgent(subject());
     await subject().release(agentKey(), owner.epoch);
     const item = {
@@ -32,7 +32,7 @@ export function commandsContract(subject: () => Stores): void {
     expect(await subject().readAgent(agentKey())).toMatchObject({ openTurnId: `${ROOT}#1`, nextTurnNumber: 2 });
   });
 
-  test("a turn's client tools wait with it", async () => {
+  test("the client tools of a turn are stored with its item", async () => {
     await openAgent(subject());
     const parameters = { type: "object", properties: { "a\0": { const: ["\ud800", null] } } };
     const clientTools = [{ name: "pick", description: "Lets the user pick.", parameters }];
@@ -51,7 +51,7 @@ export function commandsContract(subject: () => Stores): void {
     expect((await owner.commit({ entries: [note("next")] })).entries).toMatchObject([{ seq: 2 }]);
   });
 
-  test("the owner's commits leave what commands set, and commands leave what the owner set", async () => {
+  test("the owner's commits keep the fields that commands set, and commands keep the owner's fields", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), command, NOW);
     await owner.commit({ entries: [note("busy")], owned: { ...ready, status: "busy", turnCount: 4 } });
@@ -64,7 +64,7 @@ export function commandsContract(subject: () => Stores): void {
     });
   });
 
-  test("a second turn is refused as busy, or queued when asked, and follows when the first is closed", async () => {
+  test("a second turn is refused as busy, or queued if requested, and opens when the first is closed", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), command, NOW);
     expect(await subject().openTurn(agentKey(), command, NOW)).toEqual({ type: "busy", openTurnId: `${ROOT}#1` });
@@ -88,7 +88,7 @@ export function commandsContract(subject: () => Stores): void {
     expect(await subject().readAgent(agentKey())).toMatchObject({ openTurnId: null, queuedTurnIds: [] });
   });
 
-  test("an agent that was not started or is shut down takes no turn; an unknown one is not found", async () => {
+  test("an agent that was not started or is shut down accepts no turn; an unknown one is not found", async () => {
     await subject().createAgent(identityOf("fresh"), null);
     expect(await subject().openTurn(agentKey("fresh"), command, NOW)).toEqual({ type: "refused", status: "created" });
     const owner = await openAgent(subject());

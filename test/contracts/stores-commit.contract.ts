@@ -6,7 +6,7 @@ import { NOW, ROOT, TENANT } from "./names.ts";
 import { type BatchParts, agentKey, type Owner, openAgent, ready } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
-/** A batch that has something of everything, and what shows of it. */
+/** A batch that contains every kind of change, and the state that shows them. */
 const everything: BatchParts = {
   entries: [note("one"), note("two")],
   messages: [messageOf("m1")],
@@ -45,7 +45,7 @@ async function shown(stores: Stores): Promise<unknown> {
 }
 
 export function commitContract(subject: () => Stores): void {
-  test("everything in a batch becomes true together", async () => {
+  test("a batch takes effect as a whole", async () => {
     const owner = await openAgent(subject());
     const outcome = await owner.commit(everything);
     const seen = await shown(subject());
@@ -63,7 +63,7 @@ export function commitContract(subject: () => Stores): void {
     });
   });
 
-  test("a batch that fails leaves nothing of itself (invariant 2)", async () => {
+  test("a batch that fails changes nothing (invariant 2)", async () => {
     const owner = await openAgent(subject());
     const before = await shown(subject());
     const unpayable = { ...settled({ accountId: "none", tokens: 1, costMicros: 0, outputTokens: 1, model: "m" }) };
@@ -74,7 +74,7 @@ export function commitContract(subject: () => Stores): void {
     expect((await owner.commit(everything)).entries).toHaveLength(2);
   });
 
-  test("a batch whose entries leave a gap or bring messages without an entry is refused", async () => {
+  test("a batch whose entries leave a gap or that has messages without an entry is refused", async () => {
     const owner = await openAgent(subject());
     const gap = { ...owner.batch({ entries: [note("one")] }), expectedSeq: owner.seq };
     const entries = gap.entries.map((entry) => ({ ...entry, seq: entry.seq + 1 }));
@@ -83,7 +83,7 @@ export function commitContract(subject: () => Stores): void {
     expect(await subject().messages(agentKey())).toEqual([]);
   });
 
-  test("the same batch again is answered with its first outcome, and applied once (invariant 2)", async () => {
+  test("the same batch again is answered with its first outcome and applied once (invariant 2)", async () => {
     const owner = await openAgent(subject());
     const batch = owner.batch(everything);
     const [first] = await subject().commit([batch], NOW);
@@ -92,7 +92,7 @@ export function commitContract(subject: () => Stores): void {
     expect(await shown(subject())).toEqual(before);
   });
 
-  test("a batch without entries moves nothing forward, and is known again too", async () => {
+  test("a batch without entries does not move seq or cursor, and is also recognized when sent again", async () => {
     const owner = await openAgent(subject());
     await owner.commit(everything);
     const acknowledging = owner.batch({ acknowledged: ["freed"] });
@@ -105,7 +105,7 @@ export function commitContract(subject: () => Stores): void {
     expect(await owner.commit({ entries: [note("next")] })).toMatchObject({ entries: [{ seq: owner.seq }] });
   });
 
-  test("a wrong seq is stale, tells where the journal is, and changes nothing (invariant 1)", async () => {
+  test("a wrong seq is stale, returns the current seq, and changes nothing (invariant 1)", async () => {
     const owner = await openAgent(subject());
     const before = await shown(subject());
     for (const wrong of [-1, 1]) {
@@ -127,7 +127,7 @@ export function commitContract(subject: () => Stores): void {
     expect(await shown(subject())).toEqual(before);
   });
 
-  test("a row tells after which cursor its tree has no other row, also while other trees are written", async () => {
+  test("a row contains the previous cursor of its tree, also while other trees are written", async () => {
     const owner = await openAgent(subject());
     const child = await openChild(owner, "reader");
     const other = await openAgent(subject(), { agentId: "another" });
@@ -139,7 +139,7 @@ export function commitContract(subject: () => Stores): void {
     }
   });
 
-  test("seq and cursor grow over all commits of a tree", async () => {
+  test("seq and cursor increase with every commit of a tree", async () => {
     const owner = await openAgent(subject());
     const cursors: number[] = [];
     for (let count = 0; count < 5; count += 1) {
@@ -151,7 +151,7 @@ export function commitContract(subject: () => Stores): void {
     expect(cursors).toEqual(cursors.toSorted((a, b) => a - b));
   });
 
-  test("batches of several agents have outcomes of their own; a stale one does not disturb the others", async () => {
+  test("batches of several agents have separate outcomes; a stale one does not affect the others", async () => {
     const owners: Owner[] = [];
     for (const agentId of ["a", "b", "c"]) owners.push(await openAgent(subject(), { agentId }));
     const batches = owners.map((owner) => owner.batch({ entries: [note(`of ${owner.key.agentId}`)] }));
@@ -163,7 +163,7 @@ export function commitContract(subject: () => Stores): void {
     expect(await subject().readJournal(agentKey("c"), 2)).toMatchObject([{ entries: [{ message: "of c" }] }]);
   });
 
-  test("a batch that fails among others is undone alone, and the others are known when sent again", async () => {
+  test("a batch that fails among others is rolled back alone, and the others are recognized when sent again", async () => {
     const owners: Owner[] = [];
     for (const agentId of ["a", "b"]) owners.push(await openAgent(subject(), { agentId }));
     const [a, b] = owners;
@@ -179,7 +179,7 @@ export function commitContract(subject: () => Stores): void {
     expect(await subject().readJournal(agentKey("a"), 2)).toHaveLength(1);
   });
 
-  test("inbox items are one per key, kept in order, and gone when a commit has taken them in", async () => {
+  test("inbox items are unique by key, kept in order, and removed when a commit acknowledges them", async () => {
     const owner = await openAgent(subject());
     const outcome = await owner.commit({ entries: [note("posts")], posts: [post("2"), post("1"), post("2")] });
     expect(outcome.posted).toEqual([ROOT]);

@@ -44,15 +44,15 @@ const readings = {
 
 export type Reading = keyof typeof readings;
 
-/** Where something is stored that can be changed behind the back of the stores. */
+/** A storage that tests can modify without the stores. */
 export interface Place {
-  /** Stores there that know of nothing yet. */
+  /** Opens new stores on it, with empty caches. */
   open(): Stores;
-  /** All that is stored. */
+  /** All stored data. */
   contents(): Promise<unknown>;
 }
 
-/** What is changed, how, and what has to be refused then. */
+/** A modification, and the reads that must fail after it. */
 export type Tampering<P extends Place> = readonly [
   what: string,
   tamper: (place: P) => Promise<unknown>,
@@ -61,15 +61,15 @@ export type Tampering<P extends Place> = readonly [
 
 export interface Tamperings<P extends Place> {
   readonly list: readonly Tampering<P>[];
-  /** Makes `{}` of the account of the turn. */
+  /** Replaces the turn's account by `{}`. */
   readonly breakAccount: (place: P) => Promise<unknown>;
-  /** How the broken account is named. */
+  /** The name of the broken account in the error. */
   readonly accountName: RegExp;
-  /** Puts this in the place of the record's `"metadata":{}`. */
+  /** Replaces the record's `"metadata":{}` by this text. */
   readonly replaceMetadata: (place: P, text: string) => Promise<unknown>;
 }
 
-/** One agent that has a bit of everything. */
+/** Stores one agent with every kind of record. */
 async function fill(stores: Stores): Promise<void> {
   const owner = await openAgent(stores, { turnBudget: { deadline: NOW + 9 } });
   await owner.commit({ entries: [note("one")], messages: [messageOf("m1")], artifacts: [artifact], definition: clerk });
@@ -87,7 +87,7 @@ export function corruptContract<P extends Place>(title: string, make: () => P, t
   };
 
   describe(`a stored record of ${title} that was tampered with (row S10)`, () => {
-    test.each(tamperings.list)("is refused and left as it is: %s", async (_what, tamper, refused) => {
+    test.each(tamperings.list)("is refused and left unchanged: %s", async (_what, tamper, refused) => {
       const place = await filled();
       const untouched = await place.contents();
       await tamper(place);
@@ -102,7 +102,7 @@ export function corruptContract<P extends Place>(title: string, make: () => P, t
       expect(await place.contents()).toEqual(before);
     });
 
-    test("is named, and does not hold up what does not need it", async () => {
+    test("is named in the error, and does not block operations that do not need it", async () => {
       const place = await filled();
       await tamperings.breakAccount(place);
       const stores = place.open();
@@ -114,7 +114,7 @@ export function corruptContract<P extends Place>(title: string, make: () => P, t
       await stores.close();
     });
 
-    test("becomes nothing but data where it holds markers of classes and prototypes", async () => {
+    test("is read as plain data even if it holds markers of classes and prototypes", async () => {
       const place = await filled();
       const marked = '"metadata":{"__proto__":{"isAdmin":true},"constructor":{"name":"Agent"},"$class":"Agent"}';
       await tamperings.replaceMetadata(place, marked);

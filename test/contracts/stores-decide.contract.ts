@@ -10,10 +10,10 @@ import { exported } from "./team-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
 export function decideContract(subject: () => Stores): void {
-  /** Decides the request of the first call, as seen in the store afterwards. */
+  /** Decides the request of the first call and returns the outcome and the stored request. */
   const stored = async (requestId: string) => subject().request(agentKey(), requestId);
 
-  test("a decision is posted to the agent, owner or not, moves no seq and takes the alarm away", async () => {
+  test("a decision is posted to the agent, with or without an owner, moves no seq and removes the timer", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0, { expiresAt: NOW + 500 });
     const { requestId, turnId, callId } = request;
@@ -34,7 +34,7 @@ export function decideContract(subject: () => Stores): void {
     await owner.commit({ entries: [note("next")] });
   });
 
-  test("only the first decision counts; all others are told who won, also who sends the same again", async () => {
+  test("only the first decision counts; all later ones receive it, including the same decision repeated", async () => {
     const owner = await openAgent(subject());
     const { requestId } = requestOf(owner, 0);
     await owner.commit(opening(requestOf(owner, 0)));
@@ -51,7 +51,7 @@ export function decideContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toHaveLength(1);
   });
 
-  test("what is closed is decided no more", async () => {
+  test("a closed request cannot be decided", async () => {
     const owner = await openAgent(subject());
     const { requestId } = requestOf(owner, 0);
     await owner.commit(opening(requestOf(owner, 0)));
@@ -61,7 +61,7 @@ export function decideContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toEqual([]);
   });
 
-  test("no approval counts after the expiry: the decision makes the request expired, and the late caller is told", async () => {
+  test("an approval after the expiry is rejected: the request expires and the late caller receives that outcome", async () => {
     const owner = await openAgent(subject());
     const requests = [0, 1].map((index) => requestOf(owner, index, { expiresAt: NOW + 500 }));
     const [inTime, late] = requests.map((request) => request.requestId);
@@ -86,7 +86,7 @@ export function decideContract(subject: () => Stores): void {
     expect(await subject().decide(agentKey(), late, approved, NOW)).toMatchObject({ type: "conflict", posted: [] });
   });
 
-  test("the alarm's own decision expires it, with its words", async () => {
+  test("the timer's decision expires the request with its reason", async () => {
     const owner = await openAgent(subject());
     const { requestId } = requestOf(owner, 0);
     await owner.commit(opening(requestOf(owner, 0, { expiresAt: NOW + 500 })));
@@ -95,7 +95,7 @@ export function decideContract(subject: () => Stores): void {
     expect(outcome).toMatchObject({ type: "decided", request: { decision } });
   });
 
-  test("an approval of other arguments than those that are asked about changes nothing (row S15)", async () => {
+  test("an approval of arguments that differ from the requested ones changes nothing (row S15)", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0);
     const { requestId } = request;
@@ -110,7 +110,7 @@ export function decideContract(subject: () => Stores): void {
   });
 
   test.each(Object.keys(verdictsOf) as RequestKind[])(
-    "a request of kind %s takes its own verdicts and no others",
+    "a request of kind %s accepts its own verdicts and no others",
     async (kind) => {
       const owner = await openAgent(subject());
       for (const [index, verdict] of requestVerdictSchema.options.entries()) {
@@ -135,7 +135,7 @@ export function decideContract(subject: () => Stores): void {
     }
   });
 
-  test("many decide at once, and one wins (F20)", async () => {
+  test("of many concurrent decisions one wins (F20)", async () => {
     const owner = await openAgent(subject());
     for (let index = 0; index < 20; index += 1) {
       const request = requestOf(owner, index);
@@ -158,7 +158,7 @@ export function decisionKeysContract(subject: () => Stores): void {
   const key = "k1";
   const decidedWith = { key, turnId: TURN };
 
-  test("the same decision with the same key is answered with the request as decided, even after the turn went on", async () => {
+  test("the same decision with the same key returns the decided request, even after the turn went on", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0, { expiresAt: NOW + 500 });
     const { requestId } = request;
@@ -180,7 +180,7 @@ export function decisionKeysContract(subject: () => Stores): void {
     expect(await subject().request(agentKey(), requestId)).toMatchObject({ decidedAt: NOW, decidedWith });
   });
 
-  test("the key is taken for another decision, for another request and for a turn", async () => {
+  test("a used key is refused for another decision, another request and a turn", async () => {
     const owner = await openAgent(subject());
     const [first, second] = [requestOf(owner, 0).requestId, requestOf(owner, 1).requestId];
     await subject().openTurn(agentKey(), command, NOW);
@@ -199,7 +199,7 @@ export function decisionKeysContract(subject: () => Stores): void {
     expect(await subject().decide(agentKey(), second, approved, NOW)).toMatchObject({ type: "conflict" });
   });
 
-  test("the key of a turn is taken for a decision", async () => {
+  test("a key used by a turn is refused for a decision", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), { ...command, key: { text: key, hash: "h" } }, NOW);
     await owner.commit(opening(requestOf(owner, 0)));
@@ -209,7 +209,7 @@ export function decisionKeysContract(subject: () => Stores): void {
     expect(await subject().request(agentKey(), requestId)).toMatchObject({ status: "open" });
   });
 
-  test("a tree has its keys in common, another tree its own", async () => {
+  test("keys are unique within a tree; another tree may use the same key", async () => {
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
     const other = await openAgent(subject(), { agentId: "other" });
@@ -226,7 +226,7 @@ export function decisionKeysContract(subject: () => Stores): void {
     expect(elsewhere).toMatchObject({ type: "decided" });
   });
 
-  test("many equal decisions at once are one", async () => {
+  test("many equal concurrent decisions count as one", async () => {
     const owner = await openAgent(subject());
     await owner.commit(opening(requestOf(owner, 0)));
     const { requestId } = requestOf(owner, 0);
@@ -238,7 +238,7 @@ export function decisionKeysContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toHaveLength(1);
   });
 
-  test("a turn and a decision at once: one has the key", async () => {
+  test("of a concurrent turn and decision with one key, one wins", async () => {
     const owner = await openAgent(subject());
     await owner.commit(opening(requestOf(owner, 0)));
     const { requestId } = requestOf(owner, 0);
@@ -253,7 +253,7 @@ export function decisionKeysContract(subject: () => Stores): void {
     expect(types.filter((type) => type === "known")).toHaveLength(4);
   });
 
-  test("goes with its tree to another store", async () => {
+  test("a used key moves with its tree to another store", async () => {
     const source = memoryStores();
     const owner = await openAgent(source);
     await source.openTurn(agentKey(), command, NOW);

@@ -15,7 +15,7 @@ export function definitionsContract(subject: () => Stores): void {
   const kept = async (stores: Stores = subject(), rootAgentId: string = ROOT): Promise<string[]> =>
     (await exported(stores, rootAgentId)).definitions.map(({ hash }) => hash);
 
-  test("the definition of a new agent is kept with its tree, under its hash", async () => {
+  test("the definition of a new agent is stored with its tree, by its hash", async () => {
     await subject().createAgent(identityOf(), null, { definition: clerk });
     expect(await subject().definition(TENANT, ROOT, clerk.hash)).toEqual(clerk);
     expect(await subject().definition(TENANT, ROOT, helper.hash)).toBeUndefined();
@@ -23,13 +23,13 @@ export function definitionsContract(subject: () => Stores): void {
     expect(await subject().definition("other", ROOT, clerk.hash)).toBeUndefined();
   });
 
-  test("an agent that exists keeps nothing, and one without a definition has none", async () => {
+  test("creating an existing agent stores no definition, and an agent without a definition has none", async () => {
     await subject().createAgent(identityOf(), null);
     await subject().createAgent(identityOf(), null, { definition: clerk });
     expect(await kept()).toEqual([]);
   });
 
-  test("the definition of a spawned child is kept once a tree, and not if the spawn is refused", async () => {
+  test("the definition of a spawned child is stored once per tree, and not if the spawn is refused", async () => {
     const root = await openAgent(subject(), { turnBudget: { maxToolCalls: 2 } });
     for (const [name, definition] of [
       ["a", helper],
@@ -43,7 +43,7 @@ export function definitionsContract(subject: () => Stores): void {
     expect(await subject().definition(TENANT, ROOT, helper.hash)).toEqual(helper);
   });
 
-  test("a batch keeps the definition that its entries name, and a stale one does not", async () => {
+  test("a batch stores the definition that its entries name, and a stale one does not", async () => {
     const root = await openAgent(subject());
     await root.commit({ entries: [note("one")], definition: later });
     await root.commit({ entries: [note("two")], definition: later });
@@ -52,7 +52,7 @@ export function definitionsContract(subject: () => Stores): void {
     expect(await kept()).toEqual([later.hash]);
   });
 
-  test("a batch that fails keeps none, and one beside it keeps its own", async () => {
+  test("a batch that fails stores none, and a batch next to it stores its own", async () => {
     const root = await openAgent(subject());
     const other = await openAgent(subject(), { agentId: "other" });
     const moves = [{ type: "activity", accountId: "turn:desk#9", isActive: true } as const];
@@ -64,14 +64,14 @@ export function definitionsContract(subject: () => Stores): void {
     expect(await kept(subject(), "other")).toEqual([clerk.hash]);
   });
 
-  test("a cleared conversation leaves it", async () => {
+  test("clearing a conversation keeps the definitions", async () => {
     await subject().createAgent(identityOf(), null, { definition: clerk });
     const root = await new Owner(subject(), agentKey()).acquire();
     await root.commit({ entries: [note("one")], cleared: "all" });
     expect(await kept()).toEqual([clerk.hash]);
   });
 
-  test("definitions go with a tree into another store, and replace those of the tree there", async () => {
+  test("definitions move with a tree to another store and replace those of the tree there", async () => {
     const source = memoryStores();
     await source.createAgent(identityOf(), null, { definition: clerk });
     const root = await new Owner(source, agentKey()).acquire();
@@ -81,7 +81,7 @@ export function definitionsContract(subject: () => Stores): void {
     await subject().importTree(tree, here.processId);
     expect(await kept()).toEqual([clerk.hash, later.hash].toSorted());
     expect(await subject().definition(TENANT, ROOT, later.hash)).toEqual(later);
-    // It is known afterwards which ones the tree has: this one is written again.
+    // After the import the store knows the tree's definitions, so this one is written again.
     const there = Object.assign(new Owner(subject(), agentKey()), { epoch: root.epoch, seq: root.seq });
     await subject().registerProcess(here, NOW);
     const next = { ...there.batch({ entries: [note("two")], definition: helper }), id: "next" };
@@ -89,7 +89,7 @@ export function definitionsContract(subject: () => Stores): void {
     expect(await kept()).toEqual([clerk.hash, later.hash, helper.hash].toSorted());
   });
 
-  test("a tree whose definition is not the one of its hash is refused (row S10)", async () => {
+  test("a tree with a definition that does not match its hash is refused (row S10)", async () => {
     const source = memoryStores();
     await source.createAgent(identityOf(), null, { definition: clerk });
     const tree = await exported(source);

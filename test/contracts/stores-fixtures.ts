@@ -8,7 +8,7 @@ import { NOW, ROOT, TENANT } from "./names.ts";
 
 export const LEASE_MS = 2000;
 
-/** A process of a boot that is not this one: only its heartbeat tells whether it lives. */
+/** A process of another boot: only its heartbeat shows whether it is alive. */
 export const elsewhere: ProcessIdentity = { processId: "elsewhere", pid: 1, bootId: "another boot" };
 export const here: ProcessIdentity = { processId: "here", pid: process.pid, bootId: "this boot" };
 
@@ -44,7 +44,7 @@ export function accountOf(id: string, budget: Budget = {}, changes: Partial<NewA
   return { id, agentId: ROOT, turnId: null, parentId: null, limits: limitsOf(budget), ...changes };
 }
 
-/** An agent that is held by a process, and what its owner knows: the epoch and the seq it is at. */
+/** An agent held by a process, with its owner's current epoch and seq. */
 export class Owner {
   readonly stores: Stores;
   readonly key: AgentKey;
@@ -66,7 +66,7 @@ export class Owner {
     return this;
   }
 
-  /** The next batch; entries are made by functions that get the envelope. */
+  /** The next batch. Entries are functions of the envelope. */
   batch(parts: BatchParts = {}): Batch {
     this.#batches += 1;
     const { entries = [], ...others } = parts;
@@ -97,7 +97,7 @@ export class Owner {
     return this.moved(outcome);
   }
 
-  /** Notes that a batch was applied. */
+  /** Records that a batch was applied. */
   moved(outcome: CommitOutcome | undefined): Committed {
     if (outcome?.type !== "committed") throw new Error(`not committed: ${JSON.stringify(outcome)}`);
     this.seq = outcome.entries.at(-1)?.seq ?? this.seq;
@@ -109,7 +109,7 @@ export type BatchParts = Partial<Omit<Batch, "id" | "key" | "epoch" | "expectedS
   readonly entries?: readonly MakeEntry[];
 };
 
-/** A root agent with its accounts, open and held by this process. */
+/** A root agent with its accounts, started and held by this process. */
 export async function openAgent(stores: Stores, options: OpenOptions = {}): Promise<Owner> {
   const { agentId = ROOT, tenant = TENANT, budget = {}, turnBudget = {} } = options;
   const lifetime = accountOf(`agent:${agentId}`, budget, { agentId });

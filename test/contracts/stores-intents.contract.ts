@@ -16,7 +16,7 @@ function requestOf({ key: { agentId } }: Owner): MakeEntry {
   return modelRequested({ accountId: `turn:${agentId}#1`, agentId }, { turnId: `${agentId}#1` });
 }
 
-/** A tool call in it. */
+/** A tool call in that turn. */
 function startOf({ key: { agentId } }: Owner): MakeEntry {
   return toolStarted({ turnId: `${agentId}#1`, accountId: `turn:${agentId}#1` });
 }
@@ -27,7 +27,7 @@ async function reservedOf(stores: Stores): Promise<Record<string, number>> {
 }
 
 export function intentsContract(subject: () => Stores): void {
-  test("a granted model call holds its reservation, which counts on every account above", async () => {
+  test("a granted model call holds its reservation, which counts on every ancestor account", async () => {
     const owner = await openAgent(subject(), { budget: { maxTokens: 10_000 } });
     const outcome = await owner.commit({ entries: [modelRequested()] });
     const reservation = { accountId: turnAccount, tokens: 500, costMicros: 0, outputTokens: 400 };
@@ -35,7 +35,7 @@ export function intentsContract(subject: () => Stores): void {
     expect(await reservedOf(subject())).toEqual({ [`agent:${ROOT}`]: 500, [turnAccount]: 500 });
   });
 
-  test("near its limit a call gets less output, down to the minimum; below it the budget refuses", async () => {
+  test("near its limit a call gets less output, down to the minimum; below the minimum it is refused", async () => {
     const owner = await openAgent(subject(), { budget: { maxTokens: 1000 } });
     const near = await owner.commit({ entries: [modelRequested({ outputTokens: 4096 })] });
     expect(reservationIn(near).outputTokens).toBe(900);
@@ -53,7 +53,7 @@ export function intentsContract(subject: () => Stores): void {
     expect(await reservedOf(subject())).toEqual({ [`agent:${ROOT}`]: 0, [turnAccount]: 0 });
   });
 
-  test("a refused intent never loses the facts beside it, and each intent is judged by itself", async () => {
+  test("a refused intent does not drop the facts in its batch, and each intent is checked separately", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxToolCalls: 1 } });
     const outcome = await owner.commit({ entries: [note("before"), call(0), note("between"), call(1), note("after")] });
     expect(outcome.entries.map((entry) => [entry.seq, entry.type])).toEqual([
@@ -68,7 +68,7 @@ export function intentsContract(subject: () => Stores): void {
     expect(row?.entries).toEqual(outcome.entries);
   });
 
-  test("a refused intent keeps what no other entry tells of its call", async () => {
+  test("a refused intent keeps the fields of its call that no other entry contains", async () => {
     const owner = await openAgent(subject());
     await subject().pause(agentKey(), "ann", NOW);
     const outcome = await owner.commit({ entries: [toolStarted({ arguments: { q: [1, null] }, effect: "keyed" })] });
@@ -83,7 +83,7 @@ export function intentsContract(subject: () => Stores): void {
     expect(outcome.entries.map((entry) => entry.type)).toEqual(["tool.started", "tool.started"]);
   });
 
-  test("a limit of 0 allows nothing, and a passed deadline neither", async () => {
+  test("a limit of 0 and a passed deadline refuse every call", async () => {
     const none = await openAgent(subject(), { agentId: "none", turnBudget: { maxSteps: 0 } });
     const late = await openAgent(subject(), { agentId: "late", turnBudget: { deadline: NOW - 1 } });
     expect((await none.commit({ entries: [requestOf(none)] })).entries).toMatchObject([
@@ -94,7 +94,7 @@ export function intentsContract(subject: () => Stores): void {
     ]);
   });
 
-  test("where only another's reservation stands in the way the intent must wait, and the settling commit wakes it", async () => {
+  test("an intent that only another reservation blocks must wait, and the settling commit wakes it", async () => {
     const owner = await openAgent(subject(), { budget: { maxTokens: 1000 } });
     const child = await openChild(owner, "kid");
     const { agentId } = child.key;
@@ -115,7 +115,7 @@ export function intentsContract(subject: () => Stores): void {
     expect(await subject().inbox(child.key)).toEqual([]);
   });
 
-  test("a pause on the agent or above it refuses intents, and names whose pause it is", async () => {
+  test("a pause on the agent or an ancestor refuses intents and names the paused agent", async () => {
     const owner = await openAgent(subject());
     const child = await openChild(owner, "kid");
     const ofChild = toolStarted({ turnId: `${child.key.agentId}#1`, accountId: `turn:${child.key.agentId}#1` });
@@ -131,7 +131,7 @@ export function intentsContract(subject: () => Stores): void {
     expect((await child.commit({ entries: [ofChild] })).entries).toMatchObject([{ type: "tool.started" }]);
   });
 
-  test("an abort of the own turn refuses its intents; one of another turn does not", async () => {
+  test("an abort of its turn refuses the agent's intents; an abort of another turn does not", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const abort = { by: "ann", reason: "enough", stopReason: "user_requested" } as const;
@@ -140,7 +140,7 @@ export function intentsContract(subject: () => Stores): void {
     expect(outcome.entries).toMatchObject([{ reason: "aborted", agentId: ROOT }, { type: "tool.started" }]);
   });
 
-  test("an abort of an ancestor, or of the ancestor's turn, refuses below it; a pause gives way to it", async () => {
+  test("an abort of an ancestor or of its turn refuses intents below it and takes precedence over a pause", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const child = await openChild(owner, "kid");
@@ -155,7 +155,7 @@ export function intentsContract(subject: () => Stores): void {
     expect(refused.entries).toMatchObject([{ reason: "aborted", agentId: ROOT }]);
   });
 
-  test("an abort that a commit posts to a child refuses all below it from that commit on", async () => {
+  test("an abort that a commit posts to a child refuses all intents below it from that commit on", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const child = await openChild(owner, "kid");
@@ -172,7 +172,7 @@ export function intentsContract(subject: () => Stores): void {
     expect((await subject().inbox(grandchild.key)).map(({ kind }) => kind)).toContain("abort");
   });
 
-  test("an abort that a commit posts to a child whose turn is over tells it nothing", async () => {
+  test("an abort that a commit posts to a child without an open turn is dropped", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const [over, open] = [await openChild(owner, "over"), await openChild(owner, "open")];

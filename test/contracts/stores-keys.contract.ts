@@ -6,7 +6,7 @@ import { messageOf, note } from "./entry-fixtures.ts";
 import { NOW, ROOT } from "./names.ts";
 import { identityOf, agentKey, openAgent } from "./stores-fixtures.ts";
 
-/** Parts that run into each other where keys are glued together. */
+/** Parts that would be ambiguous if keys were concatenated. */
 const risky = constantFrom(
   "a",
   "a/b",
@@ -46,7 +46,7 @@ export function keysContract(subject: () => Stores): void {
     expect(await subject().listAgents({ tenant: "green" })).toEqual([]);
   });
 
-  test("distinct keys never mix, with any characters in them", async () => {
+  test("distinct keys are kept apart, with any characters in them", async () => {
     const seen = new Map<string, string>();
     await assert(
       asyncProperty(tuple(id, id), async ([tenant, agentId]) => {
@@ -64,7 +64,7 @@ export function keysContract(subject: () => Stores): void {
     expect(seen.size).toBeGreaterThan(amount(500, 50));
   });
 
-  test("message ids and inbox keys that look alike are kept apart", async () => {
+  test("similar message ids and inbox keys are kept apart", async () => {
     const owner = await openAgent(subject());
     const ids = ["a", "A", "a\0", "a\0b", "ä", "a\u0308", "", " ", "__proto__", "constructor"];
     const posts = ids.map((key) => ({ agentId: ROOT, item: { kind: "budget.freed", key, at: NOW } as const }));

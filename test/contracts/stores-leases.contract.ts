@@ -11,7 +11,7 @@ function endedPid(): number {
 }
 
 export function leasesContract(subject: () => Stores): void {
-  test("every acquisition has a new epoch, in the same process too, and tells where the journal is (invariant 4)", async () => {
+  test("every acquisition has a new epoch, also in the same process, and returns the current seq (invariant 4)", async () => {
     const owner = await openAgent(subject());
     await owner.commit({ entries: [note("one"), note("two")] });
     const first = owner.epoch;
@@ -37,7 +37,7 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().acquire(agentKey("nobody"), here.processId, LEASE_MS, NOW)).toEqual({ type: "notFound" });
   });
 
-  test("what a living process holds is not given to another, until its heartbeat is too old", async () => {
+  test("an agent held by a living process is not given to another until the holder's heartbeat is too old", async () => {
     const owner = await openAgent(subject());
     await subject().registerProcess(elsewhere, NOW);
     const attempt = (now: number) => subject().acquire(agentKey(), elsewhere.processId, LEASE_MS, now);
@@ -59,7 +59,7 @@ export function leasesContract(subject: () => Stores): void {
     ]);
   });
 
-  test("a process that wants the lease of an agent at rest tells its owner by items, and gives no other process work", async () => {
+  test("a process that wants the lease of an agent at rest posts items to its owner, and wakes no other process", async () => {
     await subject().wantLease(agentKey("nobody"), NOW);
     const owner = await openAgent(subject());
     await Promise.all([subject().wantLease(agentKey(), NOW + 1), subject().wantLease(agentKey(), NOW + 1)]);
@@ -76,7 +76,7 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toEqual([]);
   });
 
-  test("an agent in a turn, and one that is shut down, is not asked for", async () => {
+  test("an agent in a turn or shut down is not asked for its lease", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const before = await subject().inbox(agentKey());
@@ -89,7 +89,7 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey("down"))).toEqual([]);
   });
 
-  test("a process that gave no sign for a day is forgotten; it is told so, and what it held is for others", async () => {
+  test("a process without a heartbeat for a day is removed; its next heartbeat returns false and its agents are free", async () => {
     const owner = await openAgent(subject());
     const day = 24 * 60 * 60 * 1000;
     expect(await subject().heartbeat(here.processId, NOW + 1)).toBe(true);
@@ -101,11 +101,11 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().holder(agentKey())).toBeUndefined();
     const taken = await subject().acquire(agentKey(), elsewhere.processId, LEASE_MS, NOW + 3 + day);
     expect(taken).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
-    // It begins again, with the same time as all others.
+    // It registers again, with the same time as all others.
     expect(await subject().registerProcess(here, NOW + 4 + day, 4)).toBe(NOW + day);
   });
 
-  test("a process of the same boot that has ended is taken over at once", async () => {
+  test("an agent of a process of the same boot that has ended can be acquired immediately", async () => {
     await subject().createAgent(identityOf(), null);
     const dead = { processId: "dead", pid: endedPid(), bootId: here.bootId };
     await new Owner(subject(), agentKey()).acquire(dead);
@@ -116,14 +116,14 @@ export function leasesContract(subject: () => Stores): void {
     });
   });
 
-  test("of a process of another boot only the heartbeat counts, not its process id", async () => {
+  test("for a process of another boot only the heartbeat counts, not its process id", async () => {
     await subject().createAgent(identityOf(), null);
     await new Owner(subject(), agentKey()).acquire({ ...elsewhere, pid: endedPid() });
     await subject().registerProcess(here, NOW);
     expect(await subject().acquire(agentKey(), here.processId, LEASE_MS, NOW)).toMatchObject({ type: "held" });
   });
 
-  test("a lease is given back only by its own epoch, and not while the inbox holds something", async () => {
+  test("a lease can be released only with its epoch, and not while the inbox has items", async () => {
     const owner = await openAgent(subject());
     expect(await subject().release(agentKey(), owner.epoch - 1)).toBe(false);
     await subject().pause(agentKey(), "ann", NOW);
@@ -135,7 +135,7 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().release(agentKey("nobody"), 1)).toBe(false);
   });
 
-  test("an owner that leaves gives its lease back with posts unseen, and the next one finds them", async () => {
+  test("an owner that leaves releases its lease despite unread items, and the next owner finds them", async () => {
     const owner = await openAgent(subject());
     await subject().pause(agentKey(), "ann", NOW);
     expect(await subject().release(agentKey(), owner.epoch - 1, { as: "leaving" })).toBe(false);
@@ -151,7 +151,7 @@ export function leasesContract(subject: () => Stores): void {
     await next.commit({ entries: [note("goes on")] });
   });
 
-  test("a batch may give the lease back too, with posts unseen, and only if it is applied", async () => {
+  test("a batch can also release the lease, despite unread items, and only if it is applied", async () => {
     const owner = await openAgent(subject());
     const stale = { ...owner.batch({ entries: [note("late")], leaves: true }), epoch: owner.epoch - 1 };
     expect(await subject().commit([stale], NOW)).toMatchObject([{ type: "stale" }]);
@@ -161,7 +161,7 @@ export function leasesContract(subject: () => Stores): void {
     const [first] = await subject().commit([last], NOW);
     expect(first).toMatchObject({ type: "committed", entries: [{ message: "the last one" }] });
     expect(await subject().holder(agentKey())).toBeUndefined();
-    // Sent again it is known, and after it nothing is taken.
+    // When it is sent again it is recognized; later batches are stale.
     expect(await subject().commit([last], NOW)).toMatchObject([{ type: "committed", entries: last.entries }]);
     owner.moved(first);
     expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
@@ -172,7 +172,7 @@ export function leasesContract(subject: () => Stores): void {
     await next.commit({ entries: [note("goes on")] });
   });
 
-  test("who holds an agent can be asked", async () => {
+  test("the holder of an agent can be read", async () => {
     expect(await subject().holder(agentKey())).toBeUndefined();
     const owner = await openAgent(subject());
     expect(await subject().holder(agentKey())).toEqual({ process: here, epoch: owner.epoch });

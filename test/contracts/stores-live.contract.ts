@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LiveAddress, Stores } from "../../src/stores/index.ts";
 
-/** Two who use the same stores: through one object, or each through its own. */
+/** Two clients of the same stores: through one object, or each through its own. */
 export type OpenTwo = () => Promise<{ readonly one: Stores; readonly other: Stores }>;
 
 const place = (processId: string, rootAgentId = "root"): LiveAddress => ({ tenant: "t", rootAgentId, processId });
 
-/** Waits for what another connection brings. */
+/** Waits for a message from another connection. */
 export async function until(holds: () => boolean, again: () => void = () => undefined): Promise<void> {
   const end = performance.now() + 10_000;
   while (!holds()) {
-    if (performance.now() > end) throw new Error("it did not come within 10 s");
+    if (performance.now() > end) throw new Error("the condition was not met within 10 s");
     again();
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -32,7 +32,7 @@ export function describeLiveChannel(name: string, open: OpenTwo): void {
       await other.close();
     });
 
-    /** A follower whose owner knows of it. */
+    /** A follower that its owner knows. */
     const followed = async (processId: string, rootAgentId = "root") => {
       const messages: string[] = [];
       const following = other.live.follow(place(processId, rootAgentId), (message) => messages.push(message));
@@ -52,7 +52,7 @@ export function describeLiveChannel(name: string, open: OpenTwo): void {
       }
     });
 
-    test("tell nothing of another tree, of another tenant, or to those who have left", async () => {
+    test("do not reach other trees, other tenants, or followers that ended", async () => {
       const odd = "a/b {c}%2F";
       const { messages, following } = await followed("a", odd);
       const others = await followed("a", "a");
@@ -68,7 +68,7 @@ export function describeLiveChannel(name: string, open: OpenTwo): void {
       expect([messages, others.messages]).toEqual([[odd, "last"], ["to the other"]]);
     });
 
-    test("who begins to follow asks what is open, and may ask again; the answer is a message", async () => {
+    test("a new follower asks for the open state and may ask again; the answer is a message", async () => {
       const { messages, following } = await followed("a");
       await until(() => asked.length >= 1);
       one.live.send(place("owner"), "open");
@@ -78,7 +78,7 @@ export function describeLiveChannel(name: string, open: OpenTwo): void {
       expect(new Set(asked)).toEqual(new Set(["t root"]));
     });
 
-    test("no process receives its own messages, asks itself, or counts itself as a follower", async () => {
+    test("a process neither receives its own messages, nor asks itself, nor counts itself as a follower", async () => {
       const own: string[] = [];
       other.live.onAsked("a", () => undefined);
       one.live.follow(place("owner"), (message) => own.push(message));
@@ -93,7 +93,7 @@ export function describeLiveChannel(name: string, open: OpenTwo): void {
       expect(one.live.isFollowed(place("owner", "elsewhere"))).toBe(false);
     });
 
-    test("an owner that comes late is told of the followers that are there already", async () => {
+    test("an owner that starts late is notified of existing followers", async () => {
       await followed("a");
       const late: string[] = [];
       other.live.onAsked("late", (_tenant, rootAgentId) => late.push(rootAgentId));

@@ -40,7 +40,7 @@ export function marksContract(subject: () => Stores): void {
     expect(await subject().readAgent(agentKey())).toMatchObject({ pause: null });
   });
 
-  test("the second time changes nothing and posts nothing", async () => {
+  test("a second pause, resume or abort changes nothing and posts nothing", async () => {
     await openFamily(subject());
     expect(await subject().resume(agentKey(), "ann", NOW)).toEqual({ type: "unchanged", posted: [] });
     await subject().pause(agentKey(), "ann", NOW);
@@ -62,7 +62,7 @@ export function marksContract(subject: () => Stores): void {
     expect(await kindsIn(subject(), owner)).toEqual(["pause", "resume", "pause"]);
   });
 
-  test("an abort of a turn names it to its agent, and reaches what works below that turn only", async () => {
+  test("an abort of a turn names it to its agent, and reaches only the work below that turn", async () => {
     const { root, kid, grand } = await openFamily(subject());
     const turnId = TURN;
     const posted = [root, kid, grand].map((owner) => owner.key.agentId);
@@ -76,19 +76,19 @@ export function marksContract(subject: () => Stores): void {
     expect(await subject().inbox(grand.key)).toMatchObject([{ ...item, turnId: `${grand.key.agentId}#1` }]);
   });
 
-  test("the mark of an aborted turn goes with the turn, and the next turn is free", async () => {
+  test("the abort flag of a turn is removed with the turn, and the next turn is not aborted", async () => {
     const { root, kid } = await openFamily(subject());
     await subject().openTurn(agentKey(), { input: "next", actorId: null, limits: null, ifBusy: "queue" }, NOW);
     await subject().abort(agentKey(), { ...abort, turnId: TURN }, NOW);
     await root.commit({ entries: [note("ended")], closedTurnId: TURN });
     expect(await subject().readAgent(agentKey())).toMatchObject({ abort: null, openTurnId: `${ROOT}#2` });
-    // The child belongs to the first turn: the second one's abort does not concern it.
+    // The child belongs to the first turn: the second turn's abort does not concern it.
     await kid.commit({ entries: [note("took the abort")], acknowledged: [`abort:${ROOT}:${kid.key.agentId}#1`] });
     const second = await subject().abort(agentKey(), { ...abort, turnId: `${ROOT}#2` }, NOW);
     expect(second).toEqual({ type: "marked", posted: [ROOT] });
   });
 
-  test("an abort of an agent reaches all that works below it, and leaves alone what is at rest", async () => {
+  test("an abort of an agent reaches all work below it and leaves agents at rest alone", async () => {
     const { root, kid, grand } = await openFamily(subject());
     await kid.commit({ entries: [note("ended")], closedTurnId: `${kid.key.agentId}#1` });
     const outcome = await subject().abort(agentKey(), abort, NOW);
@@ -98,7 +98,7 @@ export function marksContract(subject: () => Stores): void {
     expect(await subject().abort(agentKey(), abort, NOW)).toEqual({ type: "unchanged", posted: [] });
   });
 
-  test("an abort of an agent forbids what earlier turns of it have left at work, too", async () => {
+  test("an abort of an agent also stops work that its earlier turns left running", async () => {
     const { root, kid } = await openFamily(subject());
     await root.commit({ entries: [note("ended")], closedTurnId: TURN });
     const start = toolStarted({ turnId: `${kid.key.agentId}#1`, accountId: `turn:${kid.key.agentId}#1` });
@@ -107,14 +107,14 @@ export function marksContract(subject: () => Stores): void {
     expect((await kid.commit({ entries: [start] })).entries).toMatchObject([{ reason: "aborted" }]);
   });
 
-  test("an abort takes a pause of the same agent away, so that its turn can end", async () => {
+  test("an abort removes a pause of the same agent so that its turn can end", async () => {
     await openFamily(subject());
     await subject().pause(agentKey(), "ann", NOW);
     await subject().abort(agentKey(), abort, NOW);
     expect(await subject().readAgent(agentKey())).toMatchObject({ pause: null, abort: { turnId: TURN } });
   });
 
-  test("an abort that takes a pause away tells every agent that the pause held to go on, whether or not it ends them", async () => {
+  test("an abort that removes a pause resumes every agent that the pause held, whether or not it ends their turns", async () => {
     const { root, kid, grand } = await openFamily(subject());
     const idle = await openChild(root, "idle");
     const own = await openChild(root, "own");
@@ -130,7 +130,7 @@ export function marksContract(subject: () => Stores): void {
     expect(await subject().readAgent(own.key)).toMatchObject({ pause: { by: "bob" } });
   });
 
-  test("a pause of one's own outlasts that of an agent above, and the other way round", async () => {
+  test("an agent's own pause outlasts that of an ancestor, and vice versa", async () => {
     const { kid, grand } = await openFamily(subject());
     await subject().pause(agentKey(), "ann", NOW);
     await subject().pause(kid.key, "bob", NOW);
@@ -143,7 +143,7 @@ export function marksContract(subject: () => Stores): void {
     });
   });
 
-  test("an agent without an open turn has nothing to end: it is told nothing", async () => {
+  test("an abort of an agent without an open turn changes nothing and posts nothing", async () => {
     const owner = await openAgent(subject());
     await subject().pause(agentKey(), "ann", NOW);
     expect(await subject().abort(agentKey(), abort, NOW)).toEqual({ type: "unchanged", posted: [] });
@@ -151,7 +151,7 @@ export function marksContract(subject: () => Stores): void {
     expect(await subject().readAgent(agentKey())).toMatchObject({ pause: { by: "ann" } });
   });
 
-  test("one that was shut down with a turn finds its abort at its next start, and no process is woken for it", async () => {
+  test("an agent that was shut down with an open turn finds its abort at the next start, and no process is woken for it", async () => {
     const owner = await openAgent(subject());
     await subject().pause(agentKey(), "ann", NOW);
     await subject().openTurn(agentKey(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
@@ -160,7 +160,7 @@ export function marksContract(subject: () => Stores): void {
     expect(await kindsIn(subject(), owner)).toEqual(["pause", "abort"]);
   });
 
-  test("a turn that still waits in line is aborted there, and the open one goes on", async () => {
+  test("a queued turn is aborted in the queue, and the open one goes on", async () => {
     const { root } = await openFamily(subject());
     await subject().openTurn(agentKey(), { input: "next", actorId: null, limits: null, ifBusy: "queue" }, NOW);
     const turnId = `${ROOT}#2`;

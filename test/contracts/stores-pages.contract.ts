@@ -7,7 +7,7 @@ import { NOW, ROOT, TENANT } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
 import { identityOf, agentKey, openAgent } from "./stores-fixtures.ts";
 
-/** Newest first, those of one moment by their ids. */
+/** Newest first; equal times are ordered by id. */
 const byAge = { tenant: TENANT, rootsOnly: true, order: "newest" } as const;
 
 export function pagesContract(subject: () => Stores): void {
@@ -19,7 +19,7 @@ export function pagesContract(subject: () => Stores): void {
     return (await subject().listAgents({ ...byAge, ...filter })).map(({ agentId }) => agentId);
   }
 
-  test("roots are listed newest first, those of one moment by their ids, children never", async () => {
+  test("roots are listed newest first, equal times by id, without children", async () => {
     await make("b", NOW);
     await make("old", NOW - 5, { sessionId: "s1", ownerId: "ann" });
     await make("a", NOW);
@@ -35,7 +35,7 @@ export function pagesContract(subject: () => Stores): void {
     expect(await list({ tenant: "another" })).toEqual([]);
   });
 
-  test("a page continues behind a place, also one whose agent is not there", async () => {
+  test("a page continues after a cursor, also if the cursor's agent does not exist", async () => {
     for (const [index, agentId] of ["a", "b", "c", "d"].entries()) await make(agentId, NOW + Math.floor(index / 2));
     expect(await list()).toEqual(["c", "d", "a", "b"]);
     expect(await list({ after: after("c", NOW + 1) })).toEqual(["d", "a", "b"]);
@@ -46,18 +46,18 @@ export function pagesContract(subject: () => Stores): void {
   });
 
   test.each([[""], ["a"], [":a"], ["1.5:a"], ["99999999999999999:a"], ["1:"]])(
-    "%j is refused as a place to go on from",
+    "%j is refused as a cursor",
     async (after) => {
       await expect(list({ after })).rejects.toThrow(InvalidInputError);
     },
   );
 
-  test("the order by age is one of roots, and there are two orders", async () => {
+  test("ordering by age requires a query of roots, and unknown orders are refused", async () => {
     await expect(subject().listAgents({ tenant: TENANT, order: "newest" })).rejects.toThrow(/set rootsOnly: true/);
     await expect(list({ order: "oldest" as "newest" })).rejects.toThrow(/order is "oldest"; expected "id" or "newest"/);
   });
 
-  test("read page by page while others are made, none comes twice and none that was there all the time is left out", async () => {
+  test("paging while roots are created returns none twice and omits none that existed from the start", async () => {
     const age = integer({ min: -2, max: 2 });
     const pages = record({
       old: array(age, { maxLength: 12 }),
@@ -88,15 +88,15 @@ export function pagesContract(subject: () => Stores): void {
     );
   });
 
-  test("open requests are read page by page while some are decided and others are opened", async () => {
+  test("open requests can be paged while some are decided and others are opened", async () => {
     const owner = await openAgent(subject());
     const requests = Array.from({ length: 9 }, (_, index) => requestOf(owner, index, { openedAt: NOW + (index % 3) }));
     await owner.commit(opening(...requests.slice(0, 8)));
     const open = { tenant: TENANT, status: "open", limit: 3 } as const;
     const first = await subject().requests(open);
     const [, , last] = first;
-    if (!last) throw new Error("a page of three was to come");
-    // What the next page continues behind is not open any more.
+    if (!last) throw new Error("a page of three requests was expected");
+    // The cursor's request is no longer open.
     await subject().decide(agentKey(), last.requestId, approved, NOW + 9);
     await owner.commit(opening(...requests.slice(8)));
     const second = await subject().requests({ ...open, after: last.requestId });

@@ -8,7 +8,7 @@ export function pausingContract(subject: () => Stores): void {
   const pausesOf = async (agentId: string) =>
     (await subject().inbox(agentKey(agentId))).filter((item) => item.kind === "pause");
 
-  test("a pause that is to hold now says so to all agents below, an ordinary one does not", async () => {
+  test("an immediate pause marks the items for all agents below as immediate, an ordinary one does not", async () => {
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
     const agents = [ROOT, kid.key.agentId];
@@ -19,7 +19,7 @@ export function pausingContract(subject: () => Stores): void {
     for (const agentId of agents) expect((await pausesOf(agentId)).at(-1)).toMatchObject({ by: "ann", now: true });
   });
 
-  test("a pause that stands is hastened by asking again; the mark stays that of who asked first", async () => {
+  test("a second, immediate pause hastens the first; the pause keeps the name of the first caller", async () => {
     await openAgent(subject());
     await subject().pause(agentKey(), "ann", NOW);
     expect(await subject().pause(agentKey(), "bob", NOW + 1)).toEqual({ type: "unchanged", posted: [] });

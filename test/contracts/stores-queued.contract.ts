@@ -21,7 +21,7 @@ const queued = { turnId: TURN, step: 1, callId: CALL, attempt: 1, queue: "browse
 
 export function queuedContract(subject: () => Stores): void {
   describe("the record", () => {
-    test("names a call that was granted with a queue, and an alarm looks after its job", async () => {
+    test("names a call that was granted with a queue, and a timer checks on its job", async () => {
       const owner = await openTurn(subject());
       const start = toolStarted({ queue: "browser", priority: 3, effect: "keyed" });
       expect(await owner.commit({ entries: [start] })).toMatchObject({ timers: [alarm] });
@@ -30,7 +30,7 @@ export function queuedContract(subject: () => Stores): void {
       expect(await subject().dueTimers(far, 10)).toEqual([alarm]);
     });
 
-    test("names none that was refused, or that its owner runs", async () => {
+    test("does not name a refused call, or one that its owner runs", async () => {
       const owner = await openTurn(subject(), { turnBudget: { maxToolCalls: 1 } });
       await owner.commit({ entries: [toolStarted()] });
       const outcome = await owner.commit({ entries: [toolStarted({ queue: "browser" })] });
@@ -39,7 +39,7 @@ export function queuedContract(subject: () => Stores): void {
       expect(await subject().dueTimers(far, 10)).toEqual([]);
     });
 
-    test("forgets a call that is settled, whether or not it was claimed", async () => {
+    test("removes a settled call, whether or not it was claimed", async () => {
       const owner = await withQueued(subject());
       await claimed(subject(), here.processId);
       await owner.commit({ entries: [callSettled] });
@@ -47,14 +47,14 @@ export function queuedContract(subject: () => Stores): void {
       expect(await subject().dueTimers(far, 10)).toEqual([]);
     });
 
-    test("knows who has claimed a call, also when it is begun again", async () => {
+    test("names the process that claimed a call, also when it starts again", async () => {
       const owner = await withQueued(subject());
       await claimed(subject(), here.processId);
       await owner.commit({ entries: [toolStarted({ queue: "browser" })] });
       expect(await claimed(subject(), elsewhere.processId)).toMatchObject({ type: "taken", by: here });
     });
 
-    test("names the next attempt in the place of the one that failed", async () => {
+    test("names the next attempt instead of the failed one", async () => {
       const owner = await withQueued(subject(), { effect: "none" });
       await claimed(subject(), here.processId);
       const next = toolStarted({ queue: "browser", effect: "none", attempt: 2 });
@@ -63,7 +63,7 @@ export function queuedContract(subject: () => Stores): void {
       expect(await subject().dueTimers(far, 10)).toMatchObject([{ kind: "job", attempt: 2 }]);
     });
 
-    test("forgets what a turn leaves open at its end, and keeps what is queued when the agent commits something else", async () => {
+    test("removes calls left open at the end of the turn, and keeps queued ones at other commits", async () => {
       const owner = await withQueued(subject());
       await owner.commit({ entries: [note("goes on")], owned: ready });
       expect(Object.keys(await queuedIn(subject()))).toEqual([`${CALL}#1`]);
@@ -72,12 +72,12 @@ export function queuedContract(subject: () => Stores): void {
       expect(await subject().nextTimerAt()).toBeUndefined();
     });
 
-    test("is taken out and put in with its tree, and so is a parked turn", async () => {
+    test("is exported and imported with its tree, and so is a parked turn", async () => {
       const owner = await withQueued(subject());
       await claimed(subject(), elsewhere.processId);
       await subject().release(agentKey(), owner.epoch, { as: "parked" });
       const tree = await subject().exportTree(TENANT, ROOT);
-      if (!tree) throw new Error("the tree is gone");
+      if (!tree) throw new Error("the tree is missing");
       await owner.acquire();
       await owner.commit({ entries: [callSettled] });
       await subject().importTree(JSON.parse(JSON.stringify(tree)), here.processId);
@@ -88,7 +88,7 @@ export function queuedContract(subject: () => Stores): void {
   });
 
   describe("claiming", () => {
-    test("of many who want a call that may not be repeated, one gets it", async () => {
+    test("of many that claim a call that is not repeatable, one gets it", async () => {
       await withQueued(subject());
       await subject().registerProcess(elsewhere, NOW);
       const outcomes = await Promise.all(
@@ -103,7 +103,7 @@ export function queuedContract(subject: () => Stores): void {
       expect(others).toEqual(Array.from({ length: 39 }, () => ({ type: "taken", by, isAlive: true })));
     });
 
-    test("a call that another process has is looked at again when the lease of that one is over", async () => {
+    test("a call that another process claimed is checked again when that process's lease has expired", async () => {
       await withQueued(subject());
       await subject().registerProcess(elsewhere, NOW);
       await claimed(subject(), elsewhere.processId);
@@ -116,12 +116,12 @@ export function queuedContract(subject: () => Stores): void {
       expect(await subject().dueTimers(NOW, 10, over - 1)).toEqual([]);
       const due = await subject().dueTimers(NOW, 10, over);
       expect(due).toMatchObject([{ kind: "job", callId: CALL, attempt: 1, dueAt: over }]);
-      // A second claim by the process that has the call does not change the timer.
+      // A second claim by the same process does not change the timer.
       await claimed(subject(), elsewhere.processId, { steady: NOW + 700 });
       expect(await subject().dueTimers(NOW, 10, over)).toEqual(due);
     });
 
-    test("a call whose process is dead, or forgotten, is not given again; the process that asks is told so", async () => {
+    test("a call whose process is dead or removed is not given to another; the outcome names that process", async () => {
       await withQueued(subject());
       await subject().registerProcess(elsewhere, NOW);
       await claimed(subject(), elsewhere.processId);
@@ -140,14 +140,14 @@ export function queuedContract(subject: () => Stores): void {
       });
     });
 
-    test("one that may be repeated is given to any process that asks", async () => {
+    test("a repeatable call is given to any process that claims it", async () => {
       await withQueued(subject(), { effect: "keyed" });
       expect(await claimed(subject(), here.processId)).toMatchObject({ type: "claimed" });
       expect(await claimed(subject(), elsewhere.processId)).toMatchObject({ type: "claimed" });
       expect(Object.values(await queuedIn(subject()))).toMatchObject([{ claimedBy: elsewhere.processId }]);
     });
 
-    test("a pause, on the agent or above it, refuses it until it is over; an abort for ever", async () => {
+    test("a pause on the agent or an ancestor refuses the claim until it is over; an abort refuses it permanently", async () => {
       const root = await openTurn(subject());
       const kid = await openChild(root, "kid");
       const [key, turnId] = [kid.key, `${kid.key.agentId}#1`];
@@ -161,7 +161,7 @@ export function queuedContract(subject: () => Stores): void {
       expect(await claimed(subject(), here.processId, { key })).toEqual({ type: "refused", reason: "aborted" });
     });
 
-    test("an agent that is shut down in the midst of its turn holds what it has open", async () => {
+    test("an agent that is shut down during its turn keeps its open calls", async () => {
       const owner = await withQueued(subject());
       await owner.commit({ entries: [note("sleeps")], owned: { ...ready, status: "shutdown" } });
       expect(await claimed(subject(), here.processId)).toEqual({ type: "refused", reason: "paused" });
@@ -169,7 +169,7 @@ export function queuedContract(subject: () => Stores): void {
       expect(await claimed(subject(), here.processId)).toMatchObject({ type: "claimed" });
     });
 
-    test("there is nothing to claim of an attempt that is over, never was, or belongs to an unknown agent", async () => {
+    test("an attempt that is over, never existed, or belongs to an unknown agent cannot be claimed", async () => {
       const owner = await withQueued(subject());
       const over = { type: "over" };
       expect(await claimed(subject(), here.processId, { attempt: 2 })).toEqual(over);

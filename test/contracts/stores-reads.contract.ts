@@ -6,7 +6,7 @@ import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { identityOf, agentKey, type Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
-/** Texts that a careless store would change. */
+/** Texts that a store without proper escaping would change. */
 const hostileTexts = ["", "a\0b", "\ud800 half", "\u2028\u2029", "'; DROP TABLE agents; --", "🙂".repeat(3), "\\u0041"];
 
 function artifactOf(artifactId: string, content: string): NewArtifact {
@@ -27,7 +27,7 @@ async function writeNotes(owner: Owner, count: number): Promise<void> {
 }
 
 export function readsContract(subject: () => Stores): void {
-  test("one account and one timer are read alone, as they are in the lists", async () => {
+  test("a single account and a single timer read alone equal those in the lists", async () => {
     await openAgent(subject(), { turnBudget: { deadline: NOW + 500 } });
     for (const account of await subject().accounts(TENANT, ROOT)) {
       expect(await subject().account(TENANT, account.id)).toEqual(account);
@@ -41,7 +41,7 @@ export function readsContract(subject: () => Stores): void {
     expect(await subject().timer(agentKey("nobody"), timers[0]?.id ?? "")).toBeUndefined();
   });
 
-  test("of many agents those are told whose inbox is not empty, in the tenant that was meant", async () => {
+  test("of many agents those with a non-empty inbox are returned, in the given tenant", async () => {
     const names = Array.from({ length: 12 }, (_, index) => `agent-${index}`);
     for (const name of names) await openAgent(subject(), { agentId: name });
     const keys = [
@@ -56,7 +56,7 @@ export function readsContract(subject: () => Stores): void {
     expect(await subject().posted([agentKey("agent-9"), agentKey("agent-1")])).toEqual([agentKey("agent-9")]);
   });
 
-  test("an agent reads back as it was made", async () => {
+  test("an agent reads back as it was created", async () => {
     const identity = identityOf("full", {
       rootAgentId: "root",
       parentAgentId: "root",
@@ -99,7 +99,7 @@ export function readsContract(subject: () => Stores): void {
     await expect(list({ limit: 1.5 })).rejects.toThrow(/limit is 1.5/);
   });
 
-  test("a journal is read from any seq on, in whole rows", async () => {
+  test("a journal is read from any seq, in complete rows", async () => {
     const owner = await openAgent(subject());
     await owner.commit({ entries: [note("2"), note("3")] });
     await owner.commit({ entries: [note("4")] });
@@ -112,7 +112,7 @@ export function readsContract(subject: () => Stores): void {
     expect(await subject().readJournal(agentKey("nobody"), 1)).toEqual([]);
   });
 
-  test("a tree is read in pages after any cursor, without gap or double, over all its agents", async () => {
+  test("a tree is read in pages after any cursor, without gaps or duplicates, over all its agents", async () => {
     const root = await openAgent(subject());
     const kid = await openChild(root, "kid");
     await openAgent(subject(), { agentId: "other" });
@@ -134,7 +134,7 @@ export function readsContract(subject: () => Stores): void {
     expect(await subject().readTree(TENANT, ROOT, all.at(-1)?.cursor ?? 0, 10)).toEqual([]);
   });
 
-  test("messages come in order; the newest few in order too; by id in the order asked", async () => {
+  test("messages are returned in order; the newest few also in order; by id in the requested order", async () => {
     const owner = await openAgent(subject());
     await owner.commit({ entries: [starting], messages: [messageOf("z"), messageOf("a")] });
     await writeNotes(owner, 2);
@@ -150,7 +150,7 @@ export function readsContract(subject: () => Stores): void {
     await expect(ids(-1)).rejects.toThrow(/maxMessages is -1/);
   });
 
-  test("any text comes back as it was", async () => {
+  test("any text reads back unchanged", async () => {
     const owner = await openAgent(subject());
     const messages = hostileTexts.map((text, index) => messageOf(`m${index}`, text));
     const artifacts = hostileTexts.map((text, index) => artifactOf(`a${index}`, text));
@@ -161,7 +161,7 @@ export function readsContract(subject: () => Stores): void {
     expect(row?.entries.map((entry) => entry.type === "warning" && entry.message)).toEqual(hostileTexts);
   });
 
-  test("artifacts are listed without their content; one saved again takes the first one's place", async () => {
+  test("artifacts are listed without content; one saved again replaces the first", async () => {
     const owner = await openAgent(subject());
     await owner.commit({ entries: [starting], artifacts: [artifactOf("b", "old"), artifactOf("a", "x")] });
     await owner.commit({ entries: [starting], artifacts: [artifactOf("b", "newer")] });

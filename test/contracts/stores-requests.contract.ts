@@ -16,7 +16,7 @@ export function requestsContract(subject: () => Stores): void {
   const statusOf = async ({ agentId, tenant, requestId }: AgentRequest): Promise<string | undefined> =>
     (await subject().request({ tenant, agentId }, requestId))?.status;
 
-  test("what a commit opens is read back as it was asked, and has no alarm without an expiry", async () => {
+  test("a committed request reads back as it was opened, and has no timer without an expiry", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0, {
       arguments: { text: "a\0b \ud800", list: [1, null] },
@@ -30,7 +30,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBeUndefined();
   });
 
-  test("who works is told with what is open, and nothing where nothing is", async () => {
+  test("active agents are returned with the open requests, and none for an idle tree", async () => {
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
     expect(await subject().treeActivity(TENANT, ROOT)).toBeUndefined();
@@ -47,7 +47,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await subject().treeActivity(TENANT, ROOT)).toBeUndefined();
   });
 
-  test("the head of a tree has its agents, accounts and open requests, and the cursor of its last row", async () => {
+  test("the head of a tree contains its agents, accounts and open requests, and the cursor of its last row", async () => {
     expect(await subject().treeHead(TENANT, ROOT)).toBeUndefined();
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
@@ -69,12 +69,12 @@ export function requestsContract(subject: () => Stores): void {
     expect((await subject().treeHead(TENANT, ROOT))?.cursor).toBe(cursor);
   });
 
-  test("a tree without a row has a head, whose cursor is 0", async () => {
+  test("a tree without a row has a head with cursor 0", async () => {
     await subject().createAgent(identityOf(), null);
     expect(await subject().treeHead(TENANT, ROOT)).toMatchObject({ cursor: 0, accounts: [], openRequests: [] });
   });
 
-  test("one that expires sets its alarm, which the commit tells", async () => {
+  test("a request with an expiry sets its timer, which the commit returns", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0, { expiresAt: NOW + 500 });
     const timer = {
@@ -90,7 +90,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await subject().dueTimers(NOW + 500, 10)).toEqual([timer]);
   });
 
-  test("opening what is stored already changes nothing, also where it was decided since", async () => {
+  test("opening a stored request changes nothing, also after it was decided", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0);
     await owner.commit(opening(request));
@@ -103,7 +103,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBeUndefined();
   });
 
-  test("a commit closes what its turn went on without, and takes the alarm away; what is decided stays so", async () => {
+  test("a commit closes requests that its turn no longer needs and removes the timer; decided ones stay decided", async () => {
     const owner = await openAgent(subject());
     const [first, second, third] = [0, 1, 2].map((index) => requestOf(owner, index, { expiresAt: NOW + 500 + index }));
     if (!first || !second || !third) throw new Error("three requests were made");
@@ -116,7 +116,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ requestId: third.requestId }]);
   });
 
-  test("the end of a turn closes what is open of it, and of no other turn or agent; all stay readable", async () => {
+  test("the end of a turn closes its open requests, and those of no other turn or agent; all stay readable", async () => {
     const owner = await openAgent(subject());
     const child = await openChild(owner, "kid");
     const command = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
@@ -141,7 +141,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await ids({ turnId: TURN })).toEqual([open.requestId, decided.requestId]);
   });
 
-  test("a batch that opens a request and ends its turn leaves it closed and without an alarm", async () => {
+  test("a batch that opens a request and ends its turn leaves it closed and without a timer", async () => {
     const owner = await openAgent(subject());
     const request = requestOf(owner, 0, { expiresAt: NOW + 5 });
     expect((await owner.commit({ ...opening(request), closedTurnId: TURN })).timers).toEqual([]);
@@ -149,7 +149,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBeUndefined();
   });
 
-  test("a batch that is undone opens and closes nothing", async () => {
+  test("a batch that is rolled back opens and closes nothing", async () => {
     const owner = await openAgent(subject());
     const [open, fresh] = [requestOf(owner, 0), requestOf(owner, 1, { expiresAt: NOW + 5 })];
     await owner.commit(opening(open));
@@ -163,7 +163,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await statusOf(open)).toBe("closed");
   });
 
-  test("a batch brings open requests of its own agent only", async () => {
+  test("a batch can only open requests of its own agent", async () => {
     const owner = await openAgent(subject());
     await openAgent(subject(), { agentId: "other" });
     for (const changes of [{ agentId: "other" }, { tenant: "other" }, { status: "closed" }, { decision: approved }]) {
@@ -205,7 +205,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await ids({ status: "closed" })).toEqual([tied.requestId]);
   });
 
-  test("requests are listed by owner, those of subagents too, in pages that stay whole while some are decided", async () => {
+  test("requests are listed by owner, including those of subagents, in stable pages while some are decided", async () => {
     const [ann, bob] = [await openAgent(subject()), await openAgent(subject(), { agentId: "bobs" })];
     const kid = await openChild(ann, "kid");
     const nobody = await openAgent(subject(), { agentId: "nobodys" });
@@ -233,7 +233,7 @@ export function requestsContract(subject: () => Stores): void {
     expect(await ids({ ownerId: "ann" })).toEqual(all);
   });
 
-  test("a list has at most 100 unless more are asked for; what makes no sense is refused", async () => {
+  test("a list has at most 100 requests by default; invalid queries are refused", async () => {
     const owner = await openAgent(subject());
     await owner.commit(opening(...Array.from({ length: 101 }, (_, index) => requestOf(owner, index))));
     expect(await ids()).toHaveLength(100);
@@ -244,7 +244,7 @@ export function requestsContract(subject: () => Stores): void {
     await expect(ids({ after: "nonsense" })).rejects.toThrow(/after is "nonsense"/);
   });
 
-  test("a request is its agent's and its tenant's alone", async () => {
+  test("a request is only found for its agent and tenant", async () => {
     const owner = await openAgent(subject());
     await openAgent(subject(), { agentId: "other" });
     await openAgent(subject(), { tenant: "blue" });

@@ -48,7 +48,7 @@ export function seedsContract(subject: () => Stores): void {
     expect(await subject().readJournal(agentKey(), 1)).toHaveLength(2);
   });
 
-  test("an agent that exists is not seeded, nor seeded again, also after its conversation was cleared", async () => {
+  test("an existing agent is not seeded, also after its conversation was cleared", async () => {
     await subject().createAgent(identityOf("bare"), null);
     expect(await subject().createAgent(identityOf("bare"), null, { messages: seeds })).toMatchObject({
       created: false,
@@ -67,7 +67,7 @@ export function seedsContract(subject: () => Stores): void {
     expect(await rows()).toHaveLength(2);
   });
 
-  test("of many who create the same agent at once one seeds it", async () => {
+  test("of many concurrent creations of one agent, one seeds it", async () => {
     const all = Array.from({ length: 8 }, (_, index) => [messageOf(`of ${index}`), messageOf(`and ${index}`)]);
     const outcomes = await Promise.all(all.map((own) => subject().createAgent(identityOf(), null, { messages: own })));
     const winner = outcomes.findIndex(({ created }) => created);
@@ -76,10 +76,10 @@ export function seedsContract(subject: () => Stores): void {
     expect(await rows()).toHaveLength(1);
   });
 
-  test("a tree that is exported and imported keeps it", async () => {
+  test("an exported and imported tree keeps the seeded conversation", async () => {
     await subject().createAgent(identityOf(), null, { messages: seeds });
     const tree = await subject().exportTree(TENANT, ROOT);
-    if (!tree) throw new Error("there is no tree");
+    if (!tree) throw new Error("the tree is missing");
     expect(tree.rows).toMatchObject([{ entries: [seeded], messages: seeds }]);
     await subject().registerProcess(here, NOW);
     expect(await subject().importTree(JSON.parse(JSON.stringify(tree)), here.processId)).toBe("imported");

@@ -12,7 +12,7 @@ export function setBudgetContract(subject: () => Stores): void {
     subject().setBudget(agentKey(agentId), { change: limitsChangeOf(budget, at), by: "ann" }, at);
   const lifeOf = async (agentId: string = ROOT) => await subject().account(TENANT, `agent:${agentId}`);
 
-  test("the account has the new limits at once, and its agent is told of them and of the old ones", async () => {
+  test("the account has the new limits immediately, and its agent is notified of the new and old ones", async () => {
     await openAgent(subject(), { budget: { maxTokens: 1_000, maxSteps: 5 } });
     const limits = limitsOf({ maxTokens: 2_000, maxSteps: 5, maxCost: 0.5 });
     const outcome = await change({ maxTokens: 2_000, maxCost: 0.5 });
@@ -31,7 +31,7 @@ export function setBudgetContract(subject: () => Stores): void {
     });
   });
 
-  test("null removes a limit, and the first limits stay those of the beginning", async () => {
+  test("null removes a limit, and the initial limits are unchanged", async () => {
     await openAgent(subject(), { budget: { maxTokens: 1_000 } });
     await change({ maxTokens: 2_000 });
     await change({ maxTokens: null, maxSteps: 7 });
@@ -40,7 +40,7 @@ export function setBudgetContract(subject: () => Stores): void {
     expect(await subject().readAgent(agentKey())).not.toHaveProperty("binding");
   });
 
-  test("limits that are there already change nothing", async () => {
+  test("equal limits change nothing", async () => {
     await openAgent(subject(), { budget: { maxTokens: 1_000 } });
     expect(await change({ maxTokens: 1_000, maxCost: null })).toMatchObject({ type: "unchanged" });
     expect(await subject().inbox(agentKey())).toEqual([]);
@@ -59,7 +59,7 @@ export function setBudgetContract(subject: () => Stores): void {
     expect((await lifeOf())?.limits).toEqual({ maxTokens: 1_000 });
   });
 
-  test("those who wait for room are woken by a raised limit, and are then granted", async () => {
+  test("agents that wait for budget are woken by a raised limit and then granted", async () => {
     const { children, ids } = await openLine(subject(), ["a", "b"]);
     const outcome = await change({ maxTokens: 1_200 });
     expect(outcome).toMatchObject({ type: "changed", posted: [ids[0], ROOT, ids[1]] });
@@ -70,7 +70,7 @@ export function setBudgetContract(subject: () => Stores): void {
     expect(await waiting(subject())).toEqual([ids[1]]);
   });
 
-  test("a limit below what is used and reserved keeps the calls in flight, and refuses the next one", async () => {
+  test("a limit below the used and reserved amounts keeps the calls in flight and refuses the next one", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a"]);
     expect(await change({ maxTokens: 300 })).toMatchObject({ type: "changed" });
     expect((await subject().inbox(agentKey(ids[0]))).map(({ kind }) => kind)).toContain("budget.freed");
@@ -84,7 +84,7 @@ export function setBudgetContract(subject: () => Stores): void {
     expect((await owner.commit({ entries: [call(owner, 300)] })).entries).toMatchObject([{ ...refused, used: 600 }]);
   });
 
-  test("a subagent's limit may be raised, and stays within what is above it", async () => {
+  test("a subagent's limit may be raised, and stays within its ancestors' limits", async () => {
     const owner = await openAgent(subject(), { budget: { maxTokens: 1_000 } });
     const kid = await openChild(owner, "kid", { maxTokens: 400 });
     expect((await kid.commit({ entries: [call(kid, 500)] })).entries).toMatchObject([{ type: "model.requested" }]);
@@ -97,7 +97,7 @@ export function setBudgetContract(subject: () => Stores): void {
     expect((await subject().readAgent(kid.key))?.binding).toMatchObject({ maxTokens: 1_000 });
   });
 
-  test("what binds the agents below is written anew, and those that a process has are told", async () => {
+  test("the limits that apply to descendants are updated, and held agents are notified", async () => {
     const owner = await openAgent(subject(), { budget: { maxSteps: 100 } });
     const kid = await openChild(owner, "kid", { maxTokens: 4_000 });
     await change({ maxTokens: 3_000, strict: true });
@@ -108,7 +108,7 @@ export function setBudgetContract(subject: () => Stores): void {
     expect(items.at(-1)).not.toHaveProperty("change");
   });
 
-  test("limits on time move their alarms", async () => {
+  test("limits on time move their timers", async () => {
     await openAgent(subject(), { budget: { deadline: NOW + 1_000 } });
     const alarms = async () => (await subject().dueTimers(Number.MAX_SAFE_INTEGER, 10)).map(({ dueAt }) => dueAt - NOW);
     expect(await alarms()).toEqual([800]);
@@ -119,7 +119,7 @@ export function setBudgetContract(subject: () => Stores): void {
     expect(await alarms()).toEqual([]);
   });
 
-  test("the warning of a limit that was raised is given again", async () => {
+  test("the warning of a raised limit is issued again", async () => {
     const owner = await openAgent(subject(), { budget: { maxTokens: 1_000 } });
     const spend = async (tokens: number) => {
       const { entries } = await owner.commit({ entries: [call(owner, 400)] });

@@ -5,7 +5,7 @@ import { CALL, ended, withQueued } from "./queued-fixtures.ts";
 import { elsewhere, here, agentKey, LEASE_MS } from "./stores-fixtures.ts";
 
 export function sharingQueuedContract(clients: () => { readonly mine: Stores; readonly theirs: Stores }): void {
-  test("of many who claim a queued call one wins, and of those who tell its end one is heard", async () => {
+  test("of many claims of a queued call one wins, and of many reports of its end one is accepted", async () => {
     const { mine, theirs } = clients();
     await withQueued(mine);
     await theirs.registerProcess(elsewhere, NOW);

@@ -7,7 +7,7 @@ import { sharingQueuedContract } from "./stores-sharing-queued.contract.ts";
 import { elsewhere, here, identityOf, agentKey, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
-/** Two clients of one place, as two processes have them. */
+/** Two clients of one storage, as in two processes. */
 export interface TwoClients {
   readonly mine: Stores;
   readonly theirs: Stores;
@@ -40,7 +40,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
 
     sharingQueuedContract(() => ({ mine, theirs }));
 
-    test("see each other's commands and moves in the very next commit", async () => {
+    test("see each other's commands and moves in the next commit", async () => {
       const owner = await openAgent(mine, { budget: { maxTokens: 1000 } });
       const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
       await theirs.pause(agentKey(), "ann", NOW);
@@ -60,7 +60,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       expect(refused.entries).toMatchObject([{ reason: "budget", limit: "maxTokens" }]);
     });
 
-    test("a cursor is given once among all writers, and a reader that goes on from any cursor misses nothing", async () => {
+    test("a cursor is unique among all writers, and a reader that continues from any cursor misses nothing", async () => {
       const root = await openAgent(mine);
       const kid = await openChild(root, "kid");
       const other = await new Owner(theirs, kid.key).acquire();
@@ -83,12 +83,12 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       expect(new Set(cursors).size).toBe(120);
       expect(all).toEqual(all.toSorted((a, b) => a - b));
       expect(all).toEqual(expect.arrayContaining(cursors));
-      // The last look was at most seven rows behind.
+      // The last read was at most seven rows behind.
       expect(read).toEqual(all.slice(0, read.length));
       expect(all.length - read.length).toBeLessThan(120);
     });
 
-    test("lose no update of a shared account when both write at once", async () => {
+    test("lose no update of a shared account that both write concurrently", async () => {
       const root = await openAgent(mine);
       const kid = await openChild(root, "kid");
       const other = await new Owner(theirs, kid.key).acquire();
@@ -100,7 +100,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       });
     });
 
-    test("of many who acquire, decide and open at once, one wins each time (F20)", async () => {
+    test("of many concurrent acquisitions, decisions and turns, one wins each time (F20)", async () => {
       const owner = await openAgent(mine);
       const request = requestOf(owner, 0);
       await owner.commit(opening(request));
@@ -125,7 +125,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       expect(outcomes.map((outcome) => outcome.type).sort()).toEqual(["acquired", "held"]);
     });
 
-    test("a write that waits for a tree that others keep changing has it to itself in the end", async () => {
+    test("a write to a tree that others keep changing eventually succeeds", async () => {
       const root = await openAgent(mine);
       const kids: Owner[] = [];
       for (let index = 0; index < 30; index += 1) kids.push(await openChild(root, `kid${index}`));
@@ -134,7 +134,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         const record = { status: "ready", turnCount: 0, lastActivity: NOW, error: null, checkpoint: null } as const;
         while (!isOver) await kid.commit({ entries: [note("busy")], owned: record });
       });
-      // It reads every record of the tree, each of which is changed all the time.
+      // The pause reads every record of the tree, and all of them change continuously.
       const paused = await theirs.pause(agentKey(), "ann", NOW);
       isOver = true;
       await Promise.all(busy);
@@ -142,7 +142,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       for (const kid of kids) expect((await mine.inbox(kid.key)).map((item) => item.kind)).toContain("pause");
     });
 
-    test("who fight for the same agents never own one both, and leave journals without gap or fork (F3)", async () => {
+    test("competing processes never both own an agent, and leave journals without gaps or forks (F3)", async () => {
       const agents = Array.from({ length: 20 }, (_, index) => agentKey(`desk-${index}`));
       for (const { agentId } of agents) await mine.createAgent(identityOf(agentId), null);
       const written = new Map<string, string[]>();
@@ -153,7 +153,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         await stores.registerProcess({ ...elsewhere, processId }, NOW);
         for (let round = 0; round < rounds; round += 1) {
           const key = agents[(round * 7) % agents.length] ?? agentKey();
-          // By now the other one's last sign of life is too old to count.
+          // The other process's last heartbeat is now too old to count.
           time += 2 * LEASE_MS;
           let owner = owners.get(key.agentId);
           if (!owner || round % 3 === 0) {
@@ -184,7 +184,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       }
     });
 
-    test("who works and what is waited for is read as it stood at one moment", async () => {
+    test("active agents and open requests are read in one consistent snapshot", async () => {
       const root = await openAgent(mine);
       const kid = await openChild(root, "kid");
       const other = await new Owner(theirs, kid.key).acquire();
@@ -194,9 +194,9 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       const asking = (async () => {
         for (let index = 0; index < 60; index += 1) {
           const request = requestOf(other, index);
-          // The agent that asks comes to rest with its request, and goes on with what was decided.
+          // The agent that asks comes to rest with its request, and goes on after the decision.
           await other.commit({ ...opening(request), ...active(false) });
-          // The reader, which never waits either, reads at another moment each time.
+          // The reader, which never waits either, reads at varying times.
           for (let times = 0; times < index % 8; times += 1) await Promise.resolve();
           await mine.decide(other.key, request.requestId, approved, NOW);
           await other.commit({ acknowledged: [`decision:${request.requestId}`], ...active(true) });
@@ -215,7 +215,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       expect(seen.length).toBeGreaterThan(0);
     });
 
-    test("of two that create the same agent at once one seeds it, and both read the same conversation", async () => {
+    test("of two concurrent creations of one agent one seeds it, and both read the same conversation", async () => {
       for (let round = 0; round < 10; round += 1) {
         const agentId = `agent-${round}`;
         const outcomes = await Promise.all([
@@ -229,7 +229,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       }
     });
 
-    test("the head of a tree is read as it stood at one moment, with the cursor of that moment", async () => {
+    test("the head of a tree is a consistent snapshot with its cursor", async () => {
       const root = await openAgent(theirs);
       let isOver = false;
       const writing = (async () => {
@@ -249,14 +249,14 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         const last = rows.at(-1)?.entries.at(-1);
         readings += 1;
         const open = head?.openRequests.map(({ requestId }) => requestId) ?? [];
-        // A decision adds no row: the request is open or not after the row that opened it, and never after the next one.
+        // A decision adds no row: the request is open or not after the row that opened it, and never open after the next one.
         expect(last?.type === "request.opened" ? [[], [last.requestId]] : [[]]).toContainEqual(open);
       }
       await writing;
       expect(readings).toBeGreaterThan(0);
     });
 
-    test("a write of the other one is noticed; an own one is not news, nor any after listening ended", async () => {
+    test("a write of the other client is reported; own writes are not, nor any after the listener was removed", async () => {
       const owner = await openAgent(mine);
       let calls = 0;
       let news = Promise.withResolvers<void>();
@@ -265,7 +265,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
         news.resolve();
       });
       await theirs.pause(agentKey(), "ann", NOW);
-      // What was written before anything could be heard is told as soon as that is possible.
+      // A write from before the subscription was active is reported once it is active.
       await news.promise;
       news = Promise.withResolvers();
       await owner.commit({ entries: [note("own")] });

@@ -8,7 +8,7 @@ import { spawning } from "./tree-fixtures.ts";
 const childKey = agentKey(`${ROOT}~kid`);
 
 export function spawnContract(subject: () => Stores): void {
-  test("a granted spawn makes the child, its account and its first turn", async () => {
+  test("a granted spawn creates the child, its account and its first turn", async () => {
     const owner = await openAgent(subject());
     const { entry, order } = spawning(owner, "kid", { maxTokens: 500 });
     const outcome = await owner.commit({ entries: [entry], spawns: [order] });
@@ -26,7 +26,7 @@ export function spawnContract(subject: () => Stores): void {
     });
   });
 
-  test("spawning twice is one spawn, even where no further call would be allowed", async () => {
+  test("spawning twice counts as one spawn, even if no further call is allowed", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxToolCalls: 1 } });
     const first = spawning(owner, "kid");
     await owner.commit({ entries: [first.entry], spawns: [first.order] });
@@ -40,7 +40,7 @@ export function spawnContract(subject: () => Stores): void {
     expect(refused.entries).toMatchObject([{ reason: "budget", limit: "maxToolCalls" }]);
   });
 
-  test("a refused spawn makes nothing, and the facts beside it stand", async () => {
+  test("a refused spawn creates nothing, and the facts in its batch are stored", async () => {
     const owner = await openAgent(subject());
     await subject().pause(agentKey(), "ann", NOW);
     const { entry, order } = spawning(owner, "kid");
@@ -54,7 +54,7 @@ export function spawnContract(subject: () => Stores): void {
     expect(await subject().accounts(TENANT, ROOT)).toHaveLength(2);
   });
 
-  test("what a child posts to its parent arrives in the parent's inbox", async () => {
+  test("an item that a child posts to its parent arrives in the parent's inbox", async () => {
     const owner = await openAgent(subject());
     const { entry, order } = spawning(owner, "kid");
     await owner.commit({ entries: [entry], spawns: [order] });

@@ -10,7 +10,7 @@ const superseding = { input: "no, this", actorId: "ann", limits: null, ifBusy: "
 const reason = "superseded by a new message";
 
 export function supersedeContract(subject: () => Stores): void {
-  test("a new message aborts the open turn and waits in line behind it", async () => {
+  test("a new message aborts the open turn and is queued behind it", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     const item = { kind: "turn", key: `turn:${ROOT}#2`, turnId: `${ROOT}#2`, number: 2, input: "no, this" };
@@ -41,7 +41,7 @@ export function supersedeContract(subject: () => Stores): void {
     });
   });
 
-  test("on a free agent it is an ordinary turn", async () => {
+  test("a superseding message to a free agent opens an ordinary turn", async () => {
     await openAgent(subject());
     const outcome = await subject().openTurn(agentKey(), superseding, NOW);
     expect(outcome).toMatchObject({ type: "opened", turnId: TURN, posted: [ROOT] });
@@ -49,7 +49,7 @@ export function supersedeContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toMatchObject([{ kind: "turn" }]);
   });
 
-  test("turns that wait in line already stay there, before it", async () => {
+  test("turns that are already queued stay ahead of it", async () => {
     await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     await subject().openTurn(agentKey(), { ...first, ifBusy: "queue" }, NOW);
@@ -58,7 +58,7 @@ export function supersedeContract(subject: () => Stores): void {
       openTurnId: TURN,
       queuedTurnIds: [`${ROOT}#2`, `${ROOT}#3`],
     });
-    // A turn that is ended already is not ended once more.
+    // A turn that has already ended is not ended again.
     const again = await subject().openTurn(agentKey(), { ...superseding, actorId: null }, NOW + 9);
     expect(again).toMatchObject({ type: "queued", turnId: `${ROOT}#4`, posted: [ROOT] });
     expect(await subject().readAgent(agentKey())).toMatchObject({ abort: { by: "ann", at: NOW } });
@@ -66,7 +66,7 @@ export function supersedeContract(subject: () => Stores): void {
     expect(kinds).toEqual(["turn", "turn", "abort", "turn", "turn"]);
   });
 
-  test("what works below the turn is aborted with it, in the name of the user where no actor is named", async () => {
+  test("work below the turn is aborted with it, in the name of the user if no actor is given", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     const kid = await openChild(owner, "kid");
@@ -82,7 +82,7 @@ export function supersedeContract(subject: () => Stores): void {
     expect((await grand.commit({ entries: [start] })).entries).toMatchObject([{ reason: "aborted" }]);
   });
 
-  test("one that is refused aborts nothing", async () => {
+  test("a refused superseding message aborts nothing", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     await owner.commit({ entries: [note("gone")], owned: { ...ready, status: "shutdown" } });
@@ -90,7 +90,7 @@ export function supersedeContract(subject: () => Stores): void {
     expect(await subject().readAgent(agentKey())).toMatchObject({ abort: null, queuedTurnIds: [], nextTurnNumber: 2 });
   });
 
-  test("a plain abort is not marked as superseding", async () => {
+  test("a plain abort is not flagged as superseding", async () => {
     await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     const abort = { turnId: null, by: "ann", reason: "enough", stopReason: "user_requested" } as const;
@@ -102,7 +102,7 @@ export function supersedeContract(subject: () => Stores): void {
 export function queuedAbortContract(subject: () => Stores): void {
   const abort = { turnId: `${ROOT}#2`, by: "ann", reason: "not needed", stopReason: "user_requested" } as const;
 
-  test("an aborted turn that waits in line keeps its place, and its abort waits behind it for the owner", async () => {
+  test("an aborted queued turn keeps its position, and its abort waits behind it for the owner", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     await subject().openTurn(agentKey(), { ...first, ifBusy: "queue" }, NOW);
@@ -121,7 +121,7 @@ export function queuedAbortContract(subject: () => Stores): void {
     expect(await subject().release(agentKey(), owner.epoch)).toBe(false);
   });
 
-  test("a turn in line is aborted alone: neither the open one nor what works below it is told", async () => {
+  test("a queued turn is aborted alone: the open turn and its descendants are not notified", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     await subject().openTurn(agentKey(), { ...first, ifBusy: "queue" }, NOW);
@@ -132,7 +132,7 @@ export function queuedAbortContract(subject: () => Stores): void {
     expect((await kid.commit({ entries: [start] })).entries).toMatchObject([{ type: "tool.started" }]);
   });
 
-  test("once it is open it can be aborted like other turns, and the item is not doubled", async () => {
+  test("once it is open it can be aborted like other turns, and the item is not duplicated", async () => {
     const owner = await openAgent(subject());
     await subject().openTurn(agentKey(), first, NOW);
     await subject().openTurn(agentKey(), { ...first, ifBusy: "queue" }, NOW);

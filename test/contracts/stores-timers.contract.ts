@@ -8,13 +8,13 @@ import { openChild } from "./tree-fixtures.ts";
 const turnAccount = `turn:${TURN}`;
 const far = Number.MAX_SAFE_INTEGER;
 
-/** Tells that the agent's first turn works now, or no more. */
+/** Sets whether the agent's first turn is active. */
 async function activity(owner: Owner, isActive: boolean, now: number) {
   const accountId = `turn:${owner.key.agentId}#1`;
   return owner.commit({ entries: [note("work")], moves: [{ type: "activity", accountId, isActive }] }, now);
 }
 
-/** Fires all alarms of accounts that are due. */
+/** Fires all due timers of accounts. */
 async function hear(stores: Stores, now: number): Promise<FiredTimer[]> {
   const heard: FiredTimer[] = [];
   for (const timer of await stores.dueTimers(now, 10)) {
@@ -27,11 +27,11 @@ async function turnAccountIn(stores: Stores) {
   return (await stores.accounts(TENANT, ROOT)).find((account) => account.id === turnAccount);
 }
 
-/** Set forward or back, the clock that people see. */
+/** The wall clock, set forward or back. */
 const tenMinutes = 600_000;
 
 export function timersContract(subject: () => Stores): void {
-  test("an account that is opened with a deadline has the alarm of its warning, then its own; the turn's end clears it", async () => {
+  test("an account opened with a deadline has the timer of its warning, then its own; the turn's end clears it", async () => {
     const owner = await openAgent(subject(), { turnBudget: { deadline: NOW + 500 } });
     await subject().openTurn(owner.key, { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const warning = {
@@ -55,14 +55,14 @@ export function timersContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBeUndefined();
   });
 
-  test("clearing an alarm is a commit's business, too", async () => {
+  test("a commit can clear timers, too", async () => {
     const owner = await openAgent(subject(), { turnBudget: { deadline: NOW + 500 } });
     await owner.commit({ entries: [note("ended")], clearedTimers: [`deadlineAt:${turnAccount}`, "unknown"] });
     expect(await subject().nextTimerAt()).toBeUndefined();
     expect(await subject().dueTimers(far, 10)).toEqual([]);
   });
 
-  test("working time is told by the steady time, deadlines by the clock that people see", async () => {
+  test("working time is measured by the steady time, deadlines by the wall clock", async () => {
     const turnBudget = { maxSeconds: 10, deadline: NOW + 20_000 };
     const owner = await openAgent(subject(), { turnBudget });
     const accountId = turnAccount;
@@ -73,20 +73,20 @@ export function timersContract(subject: () => Stores): void {
     await subject().commit([owner.batch(move(true))], NOW - tenMinutes, NOW);
     const due = async (passed: number, set: number) =>
       (await subject().dueTimers(NOW + passed + set, 10, NOW + passed)).map(({ id }) => id);
-    // The alarms of the warnings, at 80 %.
+    // The timers of the warnings, at 80 %.
     expect(await due(7_999, 0)).toEqual([]);
     expect(await due(7_999, tenMinutes)).toEqual([`deadlineAt:${turnAccount}`]);
     expect(await due(15_000, -tenMinutes)).toEqual([`maxActiveMs:${turnAccount}`]);
     expect(await due(16_000, 0)).toHaveLength(2);
   });
 
-  test("an agent that is made with a deadline has its alarm too", async () => {
+  test("an agent created with a deadline also has a timer", async () => {
     const account = accountOf(`agent:${ROOT}`, { deadline: NOW + 9 });
     await subject().createAgent(identityOf(ROOT, { accountId: account.id }), account);
     expect(await subject().dueTimers(NOW + 9, 10)).toMatchObject([{ agentId: ROOT, id: `deadlineAt:${account.id}` }]);
   });
 
-  test("the alarm of active time is set when work begins and cleared when the last work ends", async () => {
+  test("the timer of active time is set when work begins and cleared when the last work ends", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxSeconds: 10 } });
     const child = await openChild(owner, "kid");
     const timer = { kind: "limit", id: `maxActiveMs:${turnAccount}`, dueAt: NOW + 8_000, limitAt: NOW + 10_000 };
@@ -98,12 +98,12 @@ export function timersContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBeUndefined();
     const idle = { used: { activeMs: 3000 }, isActive: false, activeCount: 0, activeSince: null };
     expect(await turnAccountIn(subject())).toMatchObject(idle);
-    // What was used is not given back: seven seconds are left, five until the warning.
+    // Used time is not given back: seven seconds are left, five until the warning.
     await activity(owner, true, NOW + 60_000);
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ dueAt: NOW + 65_000, limitAt: NOW + 67_000 }]);
   });
 
-  test("who works is counted once, however often it is told; an account that is opened works not yet", async () => {
+  test("an active turn is counted once, however often it is reported; a newly opened account is not active", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxSeconds: 10 } });
     const child = await openChild(owner, "kid");
     expect(await turnAccountIn(subject())).toMatchObject({ isActive: false, activeCount: 0 });
@@ -122,7 +122,7 @@ export function timersContract(subject: () => Stores): void {
     expect(await turnAccountIn(subject())).toMatchObject({ isActive: false, activeCount: 0, used: { activeMs: 300 } });
   });
 
-  test("due alarms come oldest first, at most so many, over all tenants", async () => {
+  test("due timers are returned oldest first, up to a limit, over all tenants", async () => {
     const dues = [30, 10, 20];
     for (const [index, due] of dues.entries()) {
       await openAgent(subject(), { tenant: `tenant-${index}`, turnBudget: { deadline: NOW + due } });
@@ -132,7 +132,7 @@ export function timersContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBe(NOW + 8);
   });
 
-  test("a commit that is undone sets and clears no alarm", async () => {
+  test("a commit that is rolled back sets and clears no timer", async () => {
     const owner = await openAgent(subject(), { turnBudget: { deadline: NOW + 500, maxSeconds: 10 } });
     const lost = { agentId: "nobody", item: { kind: "budget.freed", key: "k", at: NOW } } as const;
     await expect(

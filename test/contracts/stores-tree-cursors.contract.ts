@@ -6,9 +6,9 @@ import { NOW, ROOT, TENANT } from "./names.ts";
 import { elsewhere, here, agentKey, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
 import { cursorsOf, exported, growing, openTeam } from "./team-fixtures.ts";
 
-/** Cursors and epochs of a tree that is put in again and again. */
+/** Cursors and epochs of a tree that is imported repeatedly. */
 export function treePlacesContract(subject: () => Stores): void {
-  test("saved again and again, rows keep the cursors that clients have, and new ones grow", async () => {
+  test("rows of a tree that is imported repeatedly keep the cursors that clients hold, and new cursors grow", async () => {
     const source = memoryStores();
     const { root, kid } = await openTeam(source);
     await subject().importTree(await exported(source), here.processId);
@@ -31,7 +31,7 @@ export function treePlacesContract(subject: () => Stores): void {
     );
   });
 
-  test("another history than the one that was here gets cursors above all that were given", async () => {
+  test("a different history gets cursors above all earlier ones", async () => {
     const { root } = await openTeam(subject());
     const tree = await exported(subject());
     await root.commit({ entries: [note("is lost")] });
@@ -47,7 +47,7 @@ export function treePlacesContract(subject: () => Stores): void {
     expect(cursor).toBeGreaterThan(after.at(-1) ?? 0);
   });
 
-  test("told what is known, it puts no tree over a command that came since", async () => {
+  test("an import with the known cursor does not replace a tree that has received a command since", async () => {
     const source = memoryStores();
     await openTeam(source);
     await subject().importTree(await exported(source), here.processId, { known: new Map() });
@@ -62,7 +62,7 @@ export function treePlacesContract(subject: () => Stores): void {
     expect((await subject().inbox(agentKey())).filter(({ kind }) => kind === "pause")).toEqual([]);
   });
 
-  test("a tree is only put where nothing is stored, or only over the own one, as asked", async () => {
+  test("an import can be limited to a free id, or to replacing the same tree", async () => {
     const source = memoryStores();
     await openTeam(source);
     const tree = await exported(source);
@@ -76,7 +76,7 @@ export function treePlacesContract(subject: () => Stores): void {
     expect(await put(here.processId, "own")).toBe("imported");
   });
 
-  test("epochs do not go back, on either side", async () => {
+  test("epochs never decrease, on either side", async () => {
     const source = memoryStores();
     const owner = await openAgent(source);
     for (let count = 0; count < 3; count += 1) await owner.acquire();
@@ -88,7 +88,7 @@ export function treePlacesContract(subject: () => Stores): void {
     expect((await exported(subject())).agents).toMatchObject([{ epoch: there.epoch, isHeld: true }]);
   });
 
-  test("an owner here that is another process is fenced off", async () => {
+  test("a local owner in another process is fenced off", async () => {
     const source = memoryStores();
     await openAgent(source);
     await subject().registerProcess(here, NOW);
@@ -100,7 +100,7 @@ export function treePlacesContract(subject: () => Stores): void {
     expect(await subject().holder(agentKey())).toMatchObject({ process: here });
   });
 
-  test("an agent that no process held is not held after the import", async () => {
+  test("an agent without a holder has no holder after the import", async () => {
     const source = memoryStores();
     const owner = await openAgent(source);
     await source.release(agentKey(), owner.epoch);
@@ -110,7 +110,7 @@ export function treePlacesContract(subject: () => Stores): void {
 }
 
 export function projectionsContract(subject: () => Stores): void {
-  test("a projection starts at 0, moves on, and never back", async () => {
+  test("a projection starts at 0, moves forward, and never back", async () => {
     await openAgent(subject());
     const at = async () => subject().projectionCursor(TENANT, "search", ROOT);
     expect(await at()).toBe(0);
@@ -123,7 +123,7 @@ export function projectionsContract(subject: () => Stores): void {
     await expect(subject().moveProjection(TENANT, "search", ROOT, 8.5)).rejects.toThrow(/cursor is 8.5/);
   });
 
-  test("each tenant, tree and name has its own", async () => {
+  test("each tenant, tree and name has its own projection", async () => {
     await subject().moveProjection(TENANT, "search", ROOT, 7);
     for (const [tenant, name, root] of [
       ["blue", "search", ROOT],
@@ -136,7 +136,7 @@ export function projectionsContract(subject: () => Stores): void {
     }
   });
 
-  test("with a tree it comes to the same row, even if that row has another cursor there", async () => {
+  test("a projection moves with its tree to the same row, even if that row has another cursor there", async () => {
     const source = memoryStores();
     await openTeam(source);
     const rows = await source.readTree(TENANT, ROOT, 0, 100);

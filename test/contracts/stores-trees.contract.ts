@@ -10,7 +10,7 @@ import { artifact, cursorsOf, exported, openTeam, withoutCursors } from "./team-
 import { openChild } from "./tree-fixtures.ts";
 
 export function treesContract(subject: () => Stores): void {
-  test("a tree that was taken out as JSON and put into another store is whole there", async () => {
+  test("a tree exported as JSON is complete after the import into another store", async () => {
     const source = memoryStores();
     await openTeam(source);
     const tree = JSON.parse(JSON.stringify(await exported(source)));
@@ -28,7 +28,7 @@ export function treesContract(subject: () => Stores): void {
     expect((await subject().inbox(agentKey())).map((item) => item.kind)).toEqual(["turn", "decision"]);
   });
 
-  test("a tree that goes out and comes back is what it was, cursors and all", async () => {
+  test("an exported and imported tree is unchanged, including its cursors", async () => {
     await openTeam(subject());
     await subject().moveProjection(TENANT, "search", ROOT, 3);
     const tree = await exported(subject());
@@ -36,7 +36,7 @@ export function treesContract(subject: () => Stores): void {
     expect(await exported(subject())).toEqual(tree);
   });
 
-  test("its owner goes on where it was, in the other store", async () => {
+  test("its owner continues in the other store", async () => {
     const source = memoryStores();
     const { root } = await openTeam(source);
     await subject().registerProcess(here, NOW);
@@ -51,7 +51,7 @@ export function treesContract(subject: () => Stores): void {
     expect(open).toEqual([]);
   });
 
-  test("a batch that was applied before is known after, with the cursor it has now", async () => {
+  test("a batch applied before the export is recognized after it, with its current cursor", async () => {
     const source = memoryStores();
     const owner = await openAgent(source);
     const batch = owner.batch({ entries: [note("once")], artifacts: [artifact] });
@@ -65,7 +65,7 @@ export function treesContract(subject: () => Stores): void {
     expect(await subject().readJournal(agentKey(), 1)).toHaveLength(2);
   });
 
-  test("what was here of the tree is gone, and nothing of other trees", async () => {
+  test("an import replaces the local records of the tree, and nothing of other trees", async () => {
     const source = memoryStores();
     await openAgent(source);
     const { root } = await openTeam(subject());
@@ -89,14 +89,14 @@ export function treesContract(subject: () => Stores): void {
     expect(await subject().messages(agentKey(`${ROOT}~kid`))).toEqual([]);
   });
 
-  test("a tree that is not there, or has no root, is not exported", async () => {
+  test("a tree that does not exist or has no root is not exported", async () => {
     await openTeam(subject());
     expect(await subject().exportTree(TENANT, "nobody")).toBeUndefined();
     expect(await subject().exportTree("nobody", ROOT)).toBeUndefined();
     expect(await subject().exportTree(TENANT, `${ROOT}~kid`)).toBeUndefined();
   });
 
-  test("a tree that is not whole is refused, and nothing is changed", async () => {
+  test("an incomplete tree is refused, and nothing is changed", async () => {
     const { root } = await openTeam(subject());
     const tree = await exported(subject());
     const [first, second] = tree.agents;
@@ -120,7 +120,7 @@ export function treesContract(subject: () => Stores): void {
     await root.commit({ entries: [note("goes on")] });
   });
 
-  test("an import that fails on the way leaves everything as it was", async () => {
+  test("an import that fails midway changes nothing", async () => {
     const { root, kid } = await openTeam(subject());
     const other = await openAgent(subject(), { agentId: "other" });
     const tree = await exported(subject());

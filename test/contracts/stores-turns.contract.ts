@@ -31,7 +31,7 @@ export function turnsContract(subject: () => Stores): void {
   const idsOf = async (filter: Omit<TurnFilter, "tenant"> = {}): Promise<string[]> =>
     (await listed(filter)).map(({ turnId }) => turnId);
 
-  test("a turn is listed from the command that opens it to long after its end", async () => {
+  test("a turn is listed from the command that opens it until long after its end", async () => {
     const owner = await agentOf(subject(), "desk", { ownerId: "ann", sessionId: "s1" });
     await subject().openTurn(agentKey(), keyed, NOW + 1);
     const turn = {
@@ -51,7 +51,7 @@ export function turnsContract(subject: () => Stores): void {
     expect(await listed()).toMatchObject([{ turnId: TURN, status: "stopped", changedAt: NOW + 5 }]);
   });
 
-  test("a look at a turn shows its end, with what the result is made of", async () => {
+  test("a turn's status contains its end, with the fields for its result", async () => {
     const look = (turnId: string, after?: number) => subject().lookAtTurn(agentKey(), turnId, after);
     expect(await look(TURN)).toBeUndefined();
     const owner = await openAgent(subject());
@@ -77,7 +77,7 @@ export function turnsContract(subject: () => Stores): void {
     }
   });
 
-  test("queued turns begin one after the other, each when the one before it ends", async () => {
+  test("queued turns open one after the other, each when the previous one ends", async () => {
     const owner = await agentOf(subject(), "desk", {});
     for (const at of [1, 2, 3]) await subject().openTurn(agentKey(), command, NOW + at);
     expect(await listed()).toMatchObject([
@@ -99,7 +99,7 @@ export function turnsContract(subject: () => Stores): void {
     expect(await idsOf({ status: "completed" })).toEqual([`${ROOT}#3`, TURN]);
   });
 
-  test("a turn that the agent began by itself is listed too, turns of subagents are not", async () => {
+  test("a turn that the agent began by itself is listed too; turns of subagents are not", async () => {
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
     await endTurn(kid, 1, NOW + 2);
@@ -107,7 +107,7 @@ export function turnsContract(subject: () => Stores): void {
     expect(await listed()).toMatchObject([{ turnId: TURN, status: "open", openedAt: NOW + 3, key: null }]);
   });
 
-  test("filters go together, and a tenant sees its own", async () => {
+  test("filters can be combined, and a tenant only sees its own turns", async () => {
     const ann = await agentOf(subject(), "a", { ownerId: "ann", sessionId: "s1" });
     await agentOf(subject(), "b", { ownerId: "ann", sessionId: "s2" });
     await agentOf(subject(), "c", { ownerId: "bob", sessionId: "s1" });
@@ -127,7 +127,7 @@ export function turnsContract(subject: () => Stores): void {
     expect(await subject().turns({ tenant: "other" })).toEqual([]);
   });
 
-  test("pages come without gap or double, also when turns of one moment are many", async () => {
+  test("pages have no gaps or duplicates, also if many turns have the same time", async () => {
     for (const agentId of ["a", "b", "c"]) {
       const owner = await agentOf(subject(), agentId, { ownerId: "ann" });
       for (let number = 1; number <= 12; number += 1) {
@@ -154,7 +154,7 @@ export function turnsContract(subject: () => Stores): void {
     await expect(listed({ limit: -1 })).rejects.toThrow(InvalidInputError);
   });
 
-  test("a place stays valid when its turn has moved, or never was", async () => {
+  test("a cursor stays valid if its turn has moved or never existed", async () => {
     const owner = await agentOf(subject(), "desk", {});
     for (const at of [1, 2, 3]) await subject().openTurn(agentKey(), command, NOW + at);
     const [, second] = await listed();
@@ -167,7 +167,7 @@ export function turnsContract(subject: () => Stores): void {
     expect(await idsOf({ after: formatTurnCursor({ changedAt: NOW + 4, turnId: "gone#7" }) })).toEqual(["desk#3"]);
   });
 
-  test("a batch that is undone or stale moves no turn", async () => {
+  test("a batch that is rolled back or stale moves no turn", async () => {
     const owner = await agentOf(subject(), "desk", {});
     await subject().openTurn(agentKey(), command, NOW);
     const batch = owner.batch({ entries: [turnEnded()], closedTurnId: TURN });
@@ -185,7 +185,7 @@ export function turnsContract(subject: () => Stores): void {
     expect(await listed()).toMatchObject([{ status: "completed", changedAt: NOW + 3 }]);
   });
 
-  test("go with their tree to another store, in the place of those that were there", async () => {
+  test("move with their tree to another store and replace those of the tree there", async () => {
     const source = memoryStores();
     const owner = await agentOf(source, "desk", { ownerId: "ann" });
     for (const at of [1, 2])
@@ -208,7 +208,7 @@ export function turnsContract(subject: () => Stores): void {
 }
 
 export function turnKeysContract(subject: () => Stores): void {
-  test("the same key gives the same turn, also after it ended and its agent was shut down", async () => {
+  test("the same key returns the same turn, also after it ended and its agent was shut down", async () => {
     const owner = await agentOf(subject(), "desk", {});
     expect(await subject().openTurn(agentKey(), keyed, NOW)).toMatchObject({ type: "opened", turnId: TURN });
     const known = { type: "known", turnId: TURN };
@@ -225,7 +225,7 @@ export function turnKeysContract(subject: () => Stores): void {
     expect(await subject().openTurn(agentKey(), command, NOW + 2)).toMatchObject({ type: "refused" });
   });
 
-  test("another hash is a conflict, another key or agent another turn", async () => {
+  test("another hash is a conflict; another key or agent opens another turn", async () => {
     await agentOf(subject(), "desk", {});
     await agentOf(subject(), "other", {});
     await subject().openTurn(agentKey(), keyed, NOW);
@@ -240,7 +240,7 @@ export function turnKeysContract(subject: () => Stores): void {
     expect(await subject().openTurn(agentKey(), next, NOW)).toMatchObject({ type: "known", turnId: `${ROOT}#2` });
   });
 
-  test("a command for a known turn only opens none", async () => {
+  test("a command that only reads a known turn opens none", async () => {
     await agentOf(subject(), "desk", {});
     expect(await subject().openTurn(agentKey(), { ...keyed, onlyKnown: true }, NOW)).toMatchObject({ type: "refused" });
     expect(await subject().turns({ tenant: TENANT })).toEqual([]);
@@ -248,7 +248,7 @@ export function turnKeysContract(subject: () => Stores): void {
     expect(await subject().openTurn(agentKey(), { ...keyed, onlyKnown: true }, NOW)).toMatchObject({ type: "known" });
   });
 
-  test("many commands at once open one turn", async () => {
+  test("many concurrent commands open one turn", async () => {
     await agentOf(subject(), "desk", {});
     const outcomes = await Promise.all(Array.from({ length: 20 }, () => subject().openTurn(agentKey(), keyed, NOW)));
     expect(outcomes.filter(({ type }) => type === "opened")).toHaveLength(1);
@@ -257,7 +257,7 @@ export function turnKeysContract(subject: () => Stores): void {
     expect(await subject().turns({ tenant: TENANT })).toHaveLength(1);
   });
 
-  test("subagents take none", async () => {
+  test("subagents accept none", async () => {
     const owner = await openAgent(subject());
     await openChild(owner, "kid");
     await expect(subject().openTurn(agentKey(`${ROOT}~kid`), keyed, NOW)).rejects.toThrow(UnsupportedError);

@@ -9,7 +9,7 @@ import { openChild, spawning } from "./tree-fixtures.ts";
 const LATE = NOW + LEASE_MS + 1;
 const another = { ...elsewhere, processId: "another" };
 
-/** Ids of the agents that some process has to take up, as another, living process sees it. */
+/** Ids of the agents that some process has to activate, as seen by another, living process. */
 export async function unattendedIn(stores: Stores, steady: number = NOW, limit?: number): Promise<string[]> {
   await stores.registerProcess(another, NOW);
   await stores.heartbeat(another.processId, steady);
@@ -27,24 +27,24 @@ const turn = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as co
 
 export function unattendedContract(subject: () => Stores): void {
   describe("no agent is unattended", () => {
-    test("where a living process is at work, or nothing is to be done", async () => {
+    test("if a living process holds it, or there is nothing to do", async () => {
       await openTurn(subject());
       await openAgent(subject(), { agentId: "idle" });
       await subject().createAgent(identityOf("new"), null);
       expect(await unattendedIn(subject())).toEqual([]);
       await subject().heartbeat(here.processId, LATE);
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
-      // When its process is dead, the idle one still has no work to do.
+      // After its process died, the idle agent still has no work.
       expect(await unattendedIn(subject(), LATE + LATE - NOW)).toEqual([ROOT]);
     });
 
-    test("for the process that holds the agent, even when its own heartbeat is late", async () => {
+    test("for the process that holds it, even if that process's heartbeat is late", async () => {
       await openTurn(subject());
       const query = { processId: here.processId, leaseMs: LEASE_MS };
       expect(await subject().unattended(TENANT, query, LATE)).toEqual([]);
     });
 
-    test("at a parked turn, until something is posted", async () => {
+    test("with a parked turn, until an item is posted", async () => {
       const owner = await withQueued(subject());
       expect(await subject().release(agentKey(), owner.epoch, { as: "parked" })).toBe(true);
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
@@ -53,12 +53,12 @@ export function unattendedContract(subject: () => Stores): void {
       const next = await new Owner(subject(), agentKey()).acquire(elsewhere, LATE);
       await subject().heartbeat(elsewhere.processId, LATE);
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
-      // It dies before it has taken anything in.
+      // It dies before it has acknowledged anything.
       expect(await unattendedIn(subject(), LATE + LEASE_MS + 1)).toEqual([ROOT]);
       expect(next.epoch).toBe(owner.epoch + 1);
     });
 
-    test("at an agent that is shut down, or was never started", async () => {
+    test("if it is shut down, or was never started", async () => {
       const owner = await openTurn(subject());
       await owner.commit({ entries: [note("sleeps")], owned: { ...ready, status: "shutdown" } });
       await subject().release(agentKey(), owner.epoch, { as: "leaving" });
@@ -68,7 +68,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject())).toEqual([]);
     });
 
-    test("at turns that wait in line behind a parked one", async () => {
+    test("with turns queued behind a parked one", async () => {
       const owner = await withQueued(subject());
       const queued = await subject().openTurn(agentKey(), turn, NOW);
       if (queued.type !== "queued") throw new Error(`the turn was ${queued.type}`);
@@ -83,7 +83,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject())).toEqual([ROOT]);
     });
 
-    test("at a turn that a pause keeps from beginning, until the pause is over", async () => {
+    test("with a turn that a pause holds, until the pause is over", async () => {
       const owner = await openAgent(subject());
       await subject().pause(agentKey(), "ann", NOW);
       const acknowledged = (await subject().inbox(agentKey())).map(({ key }) => key);
@@ -97,7 +97,7 @@ export function unattendedContract(subject: () => Stores): void {
   });
 
   describe("an agent is unattended", () => {
-    test("at an open turn that was left", async () => {
+    test("with an open turn that was released", async () => {
       const owner = await openTurn(subject());
       await subject().release(agentKey(), owner.epoch, { as: "leaving" });
       expect(await unattendedIn(subject())).toEqual([ROOT]);
@@ -105,7 +105,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject())).toEqual([]);
     });
 
-    test("where a dead process holds an agent with an open turn, or with a post", async () => {
+    test("if a dead process holds it with an open turn or an item", async () => {
       await openTurn(subject());
       await openAgent(subject(), { agentId: "posted" });
       await openAgent(subject(), { agentId: "idle" });
@@ -116,14 +116,14 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject(), LATE)).toEqual([ROOT, "idle", "posted"]);
     });
 
-    test("where a process was so long away that it was forgotten", async () => {
+    test("if its process was absent so long that it was removed", async () => {
       await openTurn(subject());
       const later = NOW + 48 * 60 * 60 * 1000;
       await subject().registerProcess(elsewhere, later);
       expect(await unattendedIn(subject(), later)).toEqual([ROOT]);
     });
 
-    test("where a process that seemed to be dead came back, began a turn, and died", async () => {
+    test("if its process seemed dead, came back, began a turn, and died", async () => {
       const owner = await openAgent(subject());
       expect(await unattendedIn(subject(), LATE)).toEqual([]);
       await subject().heartbeat(here.processId, LATE);
@@ -134,7 +134,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject(), LATE + LEASE_MS + 1)).toEqual([ROOT]);
     });
 
-    test("where a child was spawned and not taken up, and where a parent was told of an end", async () => {
+    test("if it was spawned and not activated, or is a parent with a child's end in its inbox", async () => {
       const owner = await openTurn(subject());
       const { entry, order } = spawning(owner, "kid");
       await owner.commit({ entries: [entry], spawns: [order] });
@@ -153,7 +153,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await unattendedIn(subject())).toEqual([ROOT]);
     });
 
-    test("at each of many, page by page, and at none of another tenant", async () => {
+    test("among many, page by page, and not in another tenant", async () => {
       const ids = Array.from({ length: 23 }, (_, index) => `a${String(index).padStart(2, "0")}`);
       for (const agentId of ids) {
         const owner = await openAgent(subject(), { agentId });
@@ -171,7 +171,7 @@ export function unattendedContract(subject: () => Stores): void {
   });
 
   describe("a lease", () => {
-    test("is not given to a process that does not know the definition; nothing is changed, no owner is fenced off", async () => {
+    test("is refused to a process that does not know the definition; nothing changes and no owner is fenced off", async () => {
       const owner = await openTurn(subject());
       await subject().registerProcess(elsewhere, LATE);
       const attempt = (steady: number, name: string) =>
@@ -182,7 +182,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(await attempt(LATE, "clerk")).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
     });
 
-    test("that parks a turn leaves its working time counting; one that was left does not", async () => {
+    test("released as parked keeps the turn's working time running; released as leaving does not", async () => {
       const owner = await openTurn(subject(), { turnBudget: { maxSeconds: 100 } });
       const accountId = `turn:${TURN}`;
       const moves = [{ type: "activity", accountId, isActive: true }] as const;
@@ -191,7 +191,7 @@ export function unattendedContract(subject: () => Stores): void {
       await subject().release(agentKey(), owner.epoch, { as: "parked", steady: NOW + 5 });
       await owner.acquire(here, NOW + 1000);
       expect(await activeSince()).toBe(NOW);
-      // It is at work again, and then left.
+      // The agent works again and is then released.
       await owner.commit({ entries: [note("goes on")] }, NOW + 1000);
       await subject().release(agentKey(), owner.epoch, { as: "leaving", steady: NOW + 1500 });
       await owner.acquire(elsewhere, NOW + 9000);
@@ -200,7 +200,7 @@ export function unattendedContract(subject: () => Stores): void {
       expect(NOW + 9000 - ((await activeSince()) ?? 0) + (used?.activeMs ?? 0)).toBe(1500);
     });
 
-    test("cannot be given back as parked while something is posted, but for turns in line", async () => {
+    test("cannot be released as parked while items are posted, except for queued turns", async () => {
       const owner = await withQueued(subject());
       await subject().postCallEnd(agentKey(), ended());
       expect(await subject().release(agentKey(), owner.epoch, { as: "parked" })).toBe(false);

@@ -38,7 +38,7 @@ function toolSettled({ key: { agentId } }: Owner): MakeEntry {
 }
 
 export function waitingContract(subject: () => Stores): void {
-  test("those who wait are told in their order, and only those for whom there is room", async () => {
+  test("waiting agents are notified in order, and only those whose call fits", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"]);
     expect((await owner.commit(settled(taken, { tokens: 0 }))).posted).toEqual(ids.slice(0, 2));
     expect(await subject().inbox(agentKey(ids[2]))).toEqual([]);
@@ -50,7 +50,7 @@ export function waitingContract(subject: () => Stores): void {
     expect(await waiting(subject())).toEqual([]);
   });
 
-  test("an agent that was told is told once, and keeps its place when it asks again", async () => {
+  test("an agent is notified once, and keeps its position when it asks again", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
     const [a] = [only(children, 0)];
     expect((await a.commit({ entries: [call(a, 950)] })).entries).toMatchObject([{ reason: "mustWait" }]);
@@ -60,7 +60,7 @@ export function waitingContract(subject: () => Stores): void {
     expect((await owner.commit(settled(more, { tokens: 0 }))).posted).toEqual([]);
   });
 
-  test("a limit that is used up meanwhile is told too: the call is refused then", async () => {
+  test("an agent whose limit was used up meanwhile is notified too: its call is then refused", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a"]);
     expect((await owner.commit(settled(taken, { tokens: 900 }))).posted).toEqual(ids);
     const a = only(children, 0);
@@ -70,7 +70,7 @@ export function waitingContract(subject: () => Stores): void {
     expect(await waiting(subject())).toEqual([]);
   });
 
-  test("calls that come later pass a large one eight times, then they wait behind it", async () => {
+  test("later calls overtake a large one eight times, then they wait behind it", async () => {
     const { owner, children, taken } = await openLine(subject(), ["large"], 900);
     const small = await openChild(owner, "small");
     for (let pass = 0; pass < 8; pass += 1) {
@@ -81,7 +81,7 @@ export function waitingContract(subject: () => Stores): void {
     expect((await owner.commit(settled(taken, { tokens: 0 }))).posted).toEqual([only(children, 0).key.agentId]);
   });
 
-  test("a turn that ends leaves the line, and the agent that waited behind it is told", async () => {
+  test("a turn that ends leaves the queue, and the agent behind it is notified", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
     await owner.commit(settled(taken, { tokens: 0 }));
     const ended = await only(children, 0).commit({ entries: [note("ended")], closedTurnId: `${ids[0]}#1` });
@@ -89,7 +89,7 @@ export function waitingContract(subject: () => Stores): void {
     expect(await waiting(subject())).toEqual([ids[1]]);
   });
 
-  test("so does an agent that is shut down, and one that is paused, with all below it", async () => {
+  test("an agent that is shut down or paused leaves the queue with all its descendants", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"], 900);
     await owner.commit(settled(taken, { tokens: 0 }));
     const shutdown = { status: "shutdown", turnCount: 0, lastActivity: NOW, error: null, checkpoint: null } as const;
@@ -100,7 +100,7 @@ export function waitingContract(subject: () => Stores): void {
     expect(await waiting(subject())).toEqual([]);
   });
 
-  test("a side call leaves it with the tool call that it was for, and when the turn asks for its next step", async () => {
+  test("a side call leaves the queue with its tool call, and when the turn asks for its next step", async () => {
     const { owner, ids, taken } = await openLine(subject(), ["a"], 900);
     const side = await openChild(owner, "side");
     const ask = (): Promise<unknown> => side.commit({ entries: [sideCall(side, 900)] });
@@ -114,7 +114,7 @@ export function waitingContract(subject: () => Stores): void {
     await owner.commit(settled(taken));
   });
 
-  test("room is kept ten seconds for the agent that was told of it", async () => {
+  test("free budget is held ten seconds for the notified agent", async () => {
     const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
     await owner.commit(settled(taken, { tokens: 0 }));
     const other = await openChild(owner, "other");

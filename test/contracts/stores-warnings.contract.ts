@@ -8,7 +8,7 @@ import { openChild } from "./tree-fixtures.ts";
 const turnAccount = `turn:${TURN}`;
 const far = Number.MAX_SAFE_INTEGER;
 
-/** With its first turn open, as the commands see it. */
+/** With its first turn open, as commands see it. */
 async function openAtWork(stores: Stores, options: OpenOptions): Promise<Owner> {
   const owner = await openAgent(stores, options);
   await stores.openTurn(owner.key, { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
@@ -30,7 +30,7 @@ const work = (isActive: boolean, agentId: string = ROOT) => ({
 });
 
 export function warningsContract(subject: () => Stores): void {
-  test("at 80 % of the time until a deadline its agent is told, once; then the alarm is that of the deadline", async () => {
+  test("at 80 % of the time until a deadline its agent is notified once; after that only the deadline has a timer", async () => {
     const owner = await openAtWork(subject(), { turnBudget: { deadline: NOW + 1_000 } });
     expect(await hear(subject(), NOW + 799)).toEqual([]);
     const alarms = await subject().dueTimers(NOW + 800, 10);
@@ -43,7 +43,7 @@ export function warningsContract(subject: () => Stores): void {
       max: NOW + 1_000,
     };
     expect(await subject().inbox(agentKey())).toMatchObject([warning]);
-    // Another process may have heard the same one.
+    // Another process may have fired the same timer.
     const [alarm] = alarms.flatMap((timer) => (timer.kind === "limit" ? timer : []));
     expect(alarm && (await subject().fireTimer(alarm, NOW + 801)).posted).toEqual([]);
     const due = await subject().dueTimers(far, 10);
@@ -53,7 +53,7 @@ export function warningsContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toHaveLength(1);
   });
 
-  test("at 80 % of the working time it is told while the work goes on", async () => {
+  test("at 80 % of the working time the agent is notified while the work goes on", async () => {
     const owner = await openAtWork(subject(), { turnBudget: { maxSeconds: 10 } });
     await owner.commit(work(true));
     expect(await hear(subject(), NOW + 7_999)).toEqual([]);
@@ -62,12 +62,12 @@ export function warningsContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toMatchObject([warning]);
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ dueAt: NOW + 10_000 }]);
     expect((await owner.commit(work(false), NOW + 9_000)).warnings).toEqual([]);
-    // The rest of the time brings no second warning.
+    // The remaining time causes no second warning.
     await owner.commit(work(true), NOW + 20_000);
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ dueAt: NOW + 21_000 }]);
   });
 
-  test("what children use counts: the agent is told whose account it is", async () => {
+  test("usage of children counts: the agent is told which account it is", async () => {
     const owner = await openAtWork(subject(), { turnBudget: { maxSeconds: 10 } });
     const kid = await openChild(owner, "kid");
     await kid.commit(work(true, kid.key.agentId));
@@ -76,7 +76,7 @@ export function warningsContract(subject: () => Stores): void {
     expect(await subject().inbox(kid.key)).toEqual([]);
   });
 
-  test("a commit that comes first gives it in the place of the alarm", async () => {
+  test("a commit that comes first issues the warning instead of the timer", async () => {
     const owner = await openAtWork(subject(), { turnBudget: { deadline: NOW + 1_000, maxSeconds: 10 } });
     await owner.commit(work(true));
     const { warnings } = await owner.commit({ entries: [modelRequested()] }, NOW + 900);
@@ -87,18 +87,18 @@ export function warningsContract(subject: () => Stores): void {
     expect(await subject().inbox(agentKey())).toEqual([]);
   });
 
-  test("an agent at rest is not told; the alarm goes on to be that of the deadline", async () => {
+  test("an agent at rest is not notified; only the deadline has a timer then", async () => {
     const owner = await openAgent(subject(), { budget: { deadline: NOW + 1_000 } });
     expect(await hear(subject(), NOW + 800)).toEqual([]);
     expect(await subject().inbox(agentKey())).toEqual([]);
     expect(await subject().dueTimers(far, 10)).toMatchObject([{ id: `deadlineAt:agent:${ROOT}`, dueAt: NOW + 1_000 }]);
-    // What is spent on it after that brings the warning.
+    // The next spending on the account causes the warning.
     const { warnings } = await owner.commit({ entries: [modelRequested()] }, NOW + 850);
     expect(warnings).toMatchObject([{ accountId: `agent:${ROOT}`, limit: "deadlineAt" }]);
     expect(await subject().nextTimerAt()).toBe(NOW + 1_000);
   });
 
-  test("a deadline that has passed, or was past from the start, gives no warning", async () => {
+  test("a deadline that has passed, or had passed from the start, causes no warning", async () => {
     const owner = await openAtWork(subject(), { turnBudget: { deadline: NOW + 1_000 }, budget: { deadline: NOW - 5 } });
     const due = await subject().dueTimers(NOW, 10);
     expect(due).toMatchObject([{ id: `deadlineAt:agent:${ROOT}`, dueAt: NOW - 5 }]);

@@ -29,13 +29,13 @@ function ofTree(revision: string, changes: Partial<TreeWebhooks> = {}): TreeWebh
   return { ...fields, revision, webhooks: [webhookOf("one")], ...changes };
 }
 
-/** Receivers outside that are told of a tree's turns. */
+/** Endpoints that are notified of a tree's turns. */
 export function webhooksContract(subject: () => Stores): void {
   const stored = async (): Promise<TreeWebhooks | undefined> => await subject().webhooks(TENANT, ROOT);
   const due = async (now: number, limit = 10): Promise<string[]> =>
     (await subject().dueWebhooks(TENANT, now, limit)).map(({ rootAgentId }) => rootAgentId);
 
-  test("a tree has none at first, then those that were put, and none of another tree or tenant", async () => {
+  test("a tree has no webhooks at first, then those that were stored, and none of another tree or tenant", async () => {
     await openAgent(subject());
     await openAgent(subject(), { agentId: "other" });
     expect(await stored()).toBeUndefined();
@@ -50,7 +50,7 @@ export function webhooksContract(subject: () => Stores): void {
     expect(await subject().webhooks(TENANT, `${ROOT}~kid`)).toBeUndefined();
   });
 
-  test("only who knows what is stored replaces it", async () => {
+  test("webhooks can be replaced only with their current version", async () => {
     await openAgent(subject());
     expect(await subject().putWebhooks(ofTree("r1"), "r0")).toBe(false);
     expect(await subject().putWebhooks(ofTree("r1"), null)).toBe(true);
@@ -60,7 +60,7 @@ export function webhooksContract(subject: () => Stores): void {
     expect(await stored()).toEqual(ofTree("r2"));
   });
 
-  test("of many that replace the same, one does", async () => {
+  test("of many concurrent replacements one wins", async () => {
     await openAgent(subject());
     await subject().putWebhooks(ofTree("r"), null);
     const names = Array.from({ length: 10 }, (_, index) => `r${index}`);
@@ -69,7 +69,7 @@ export function webhooksContract(subject: () => Stores): void {
     expect((await stored())?.revision).toBe(names[done.indexOf(true)]);
   });
 
-  test("without any they are gone, and can be put again", async () => {
+  test("webhooks can be removed and stored again", async () => {
     await openAgent(subject());
     expect(await subject().putWebhooks(ofTree("r0", { webhooks: [] }), null)).toBe(true);
     await subject().putWebhooks(ofTree("r1"), null);
@@ -80,14 +80,14 @@ export function webhooksContract(subject: () => Stores): void {
     expect(await due(NOW)).toEqual([ROOT]);
   });
 
-  test("a tree that does not exist takes none", async () => {
+  test("webhooks of a tree that does not exist are refused", async () => {
     await openTeam(subject());
     expect(await subject().putWebhooks(ofTree("r1", { rootAgentId: "unknown" }), null)).toBe(false);
     expect(await subject().putWebhooks(ofTree("r1", { rootAgentId: `${ROOT}~kid` }), null)).toBe(false);
     expect(await due(NOW)).toEqual([]);
   });
 
-  test("those that are due come in order, at most so many, and later when they were put off", async () => {
+  test("due webhooks are returned in order, up to a limit, and later if they were postponed", async () => {
     const times: Readonly<Record<string, number>> = { a: NOW + 30, b: NOW + 10, c: NOW + 20 };
     for (const [agentId, dueAt] of Object.entries(times)) {
       await openAgent(subject(), { agentId });
@@ -106,7 +106,7 @@ export function webhooksContract(subject: () => Stores): void {
     expect(await due(NOW + 5)).toEqual(["b"]);
   });
 
-  test("they are in no export, and stay when their tree is replaced", async () => {
+  test("webhooks are not exported, and are kept when their tree is replaced", async () => {
     const source = memoryStores();
     await openTeam(source);
     await source.putWebhooks(ofTree("theirs"), null);

@@ -31,7 +31,7 @@ import { webhooksContract } from "./stores-webhooks.contract.ts";
 import { setBudgetContract } from "./stores-set-budget.contract.ts";
 import { warningsContract } from "./stores-warnings.contract.ts";
 
-/** What every adapter of the stores must do; `open` gives an empty one. */
+/** The contract of every stores adapter; `open` returns empty stores. */
 export function storesContract(name: string, open: () => Stores | Promise<Stores>): void {
   describe(`${name} stores`, () => {
     let stores: Stores;
@@ -54,7 +54,7 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("waiting", () => {
       waitingContract(subject);
     });
-    describe("room that is kept", () => {
+    describe("held budget", () => {
       claimsContract(subject);
     });
     describe("warnings", () => {
@@ -66,10 +66,10 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("spawning", () => {
       spawnContract(subject);
     });
-    describe("children in the background", () => {
+    describe("background children", () => {
       backgroundContract(subject);
     });
-    describe("agents that begin with a conversation", () => {
+    describe("seeded agents", () => {
       seedsContract(subject);
     });
     describe("commands", () => {
@@ -78,10 +78,10 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("turns", () => {
       turnsContract(subject);
     });
-    describe("keys of turns", () => {
+    describe("turn keys", () => {
       turnKeysContract(subject);
     });
-    describe("marks", () => {
+    describe("pausing and aborting", () => {
       marksContract(subject);
     });
     describe("leases", () => {
@@ -109,7 +109,7 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("deciding", () => {
       decideContract(subject);
     });
-    describe("keys of decisions", () => {
+    describe("decision keys", () => {
       decisionKeysContract(subject);
     });
     describe("artifacts", () => {
@@ -121,7 +121,7 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("superseding", () => {
       supersedeContract(subject);
     });
-    describe("turns in line", () => {
+    describe("queued turns", () => {
       queuedAbortContract(subject);
     });
     describe("changing a budget", () => {
@@ -130,7 +130,7 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("pausing", () => {
       pausingContract(subject);
     });
-    describe("whole trees", () => {
+    describe("exporting and importing trees", () => {
       treesContract(subject);
       treePlacesContract(subject);
     });

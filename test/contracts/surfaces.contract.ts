@@ -9,7 +9,7 @@ import { requestOf, type Served, serve, type User } from "../server/served.ts";
 export interface SurfaceMessage {
   readonly as?: User | undefined;
   readonly text: string;
-  /** A name that the client chooses, or what the surface gave for one: `conversation` of an earlier answer. */
+  /** The client's name of the conversation, or the surface's from an earlier answer (`conversation`). */
   readonly conversation?: string | undefined;
   readonly key?: string | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -18,43 +18,43 @@ export interface SurfaceMessage {
 /** An answer as the suite reads it. */
 export interface SurfaceAnswer {
   readonly status: number;
-  /** What the turn answered; `null` if it is not completed. */
+  /** The text of the completed turn; otherwise `null`. */
   readonly text: string | null;
-  /** Open requests of the turn, in the surface's own ids. */
+  /** Open requests of the turn, by the surface's own ids. */
   readonly waitsFor: readonly string[];
   readonly isReplayed: boolean;
-  /** Names the conversation in a later message. */
+  /** Identifies the conversation in a later message. */
   readonly conversation: string;
-  /** Names the turn: equal for equal turns. */
+  /** Identifies the turn. */
   readonly turn: string;
 }
 
-/** How the suite uses one surface. */
+/** Drives one surface for the suite. */
 export interface SurfaceDriver {
   readonly surfaces: (runtime: Runtime) => readonly Surface[];
-  /** A name for a conversation, where clients choose them. */
+  /** A conversation name, if the protocol lets clients choose it. */
   readonly chosenName?: string | undefined;
-  /** Opens a conversation for a message that names none, where a message does not do that itself. */
+  /** Opens a conversation for a message without one, if messages do not do that themselves. */
   readonly open?: ((served: Served, message: SurfaceMessage) => Promise<string>) | undefined;
   /**
-   * What a message to a waiting turn is: a decision, as in protocols that have only messages, or a turn of its own, which
+   * The effect of a message to a waiting turn: a decision, as in protocols that only have messages, or a new turn, which
    * is refused with 409 and decides nothing.
    */
   readonly messageIs: "decision" | "turn";
-  /** The answer to a message to another user's conversation; 200 where its name means one of the sender's own. */
+  /** The status of a message to another user's conversation; 200 if the name is resolved per user. */
   readonly foreignStatus: 200 | 401 | 404;
-  /** The path, the method and the body of a message. */
+  /** The HTTP request of a message. */
   readonly request: (message: SurfaceMessage) => Request;
-  /** Reads the answer to a message; it may ask for more. */
+  /** Reads the answer to a message; it may send further requests. */
   readonly read: (served: Served, response: Response, message: SurfaceMessage) => Promise<SurfaceAnswer>;
   /** Decides a request of `waitsFor`. */
   readonly decide: (requestId: string, verdict: "approve" | "reject", as: User, answer: SurfaceAnswer) => Request;
-  /** The status of a request for what belongs to another user. */
+  /** The status of a request for data of another user. */
   readonly strangerStatus: 401 | 404;
 }
 
 /**
- * An agent that asks for approval of `remove`, asks a person for a name, or repeats what it was told, with the number of
+ * An agent that asks for approval of `remove`, asks a person for a name, or repeats its input with the number of
  * messages that it sees.
  */
 async function servedDesk(
@@ -90,8 +90,8 @@ async function servedDesk(
 }
 
 /**
- * The rules that surfaces of every protocol keep. What a plain message to a waiting turn decides is left out where a new turn
- * is never a decision; there it decides nothing.
+ * The rules for surfaces of every protocol. Tests of plain messages to a waiting turn run only where such a message is
+ * a decision.
  */
 export function surfaceSuite(name: string, driver: SurfaceDriver): void {
   const requestFor = async (served: Served, message: SurfaceMessage): Promise<Request> => {
@@ -102,7 +102,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     await driver.read(served, await served.server.fetch(await requestFor(served, message)), message);
 
   describe(`${name}: conversations`, () => {
-    it("go on where they were", async () => {
+    it("continue with the next message", async () => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "hello" });
       expect([one.status, one.text]).toEqual([200, "1: hello"]);
@@ -111,7 +111,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
       expect(two.turn).not.toBe(one.turn);
     });
 
-    it("of one user are not those of another", async () => {
+    it("of one user are separate from those of another", async () => {
       const served = await servedDesk(driver);
       const { conversation } = await send(served, { text: "hello", conversation: driver.chosenName });
       const foreign = await served.server.fetch(
@@ -132,7 +132,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     it.each([
       ["remove two", 2],
       ["ask", 1],
-    ])("after %j is refused, and decides nothing", async (text, count) => {
+    ])("after %j is refused and decides nothing", async (text, count) => {
       const served = await servedDesk(driver);
       const one = await send(served, { text });
       expect(one.waitsFor).toHaveLength(count);
@@ -144,7 +144,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
   });
 
   describe.runIf(driver.messageIs === "decision")(`${name}: a plain message to a waiting turn`, () => {
-    it.each(["yes", "approve", "go on, I approve it"])("%j rejects its approvals, and never approves", async (text) => {
+    it.each(["yes", "approve", "go on, I approve it"])("%j rejects its approvals and never approves", async (text) => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "remove two" });
       expect(one.waitsFor).toHaveLength(2);
@@ -169,7 +169,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
   });
 
   describe(`${name}: a request`, () => {
-    it("is decided by its owner, and by no other user", async () => {
+    it("is decided by its owner and by no other user", async () => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "remove" });
       const [requestId = ""] = one.waitsFor;
@@ -183,7 +183,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
       await expect.poll(() => served.removed).toEqual(["a.txt"]);
     });
 
-    it("has one verdict for all who decide at the same time", async () => {
+    it("has one verdict for all concurrent callers", async () => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "remove" });
       const [requestId = ""] = one.waitsFor;
@@ -204,7 +204,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
   });
 
   describe(`${name}: an idempotency key`, () => {
-    it("gives one turn to 50 equal requests", async () => {
+    it("opens one turn for 50 equal requests", async () => {
       const served = await servedDesk(driver);
       const message = { text: "hello", key: "k-1" };
       const answers = await Promise.all(Array.from({ length: 50 }, () => send(served, message)));
@@ -213,7 +213,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
       expect(await send(served, message)).toMatchObject({ isReplayed: true, text: "1: hello" });
     });
 
-    it("is refused with another body, and is free for another user", async () => {
+    it("is refused with another body and is free for another user", async () => {
       const served = await servedDesk(driver);
       const one = await send(served, { text: "hello", key: "k-1" });
       const other = await served.server.fetch(await requestFor(served, { text: "bye", key: "k-1" }));
@@ -223,7 +223,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     });
   });
 
-  it(`${name}: a turn goes on when its client leaves`, async () => {
+  it(`${name}: a turn goes on when its client disconnects`, async () => {
     const served = await servedDesk(driver);
     const client = new AbortController();
     const asked = served.server.fetch(await requestFor(served, { text: "hello", signal: client.signal }));
@@ -252,7 +252,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
     expect(await served.runtime.turns()).toEqual([]);
   });
 
-  it(`${name}: a body of too many values is refused before it is parsed, with the limit and who can raise it`, async () => {
+  it(`${name}: a body of too many values is refused before it is parsed, and the error names the limit and how to raise it`, async () => {
     const served = await servedDesk(driver);
     const request = await requestFor(served, { text: "hello" });
     const post = (body: string): Promise<Response> =>
@@ -266,7 +266,7 @@ export function surfaceSuite(name: string, driver: SurfaceDriver): void {
         expect.stringMatching(/50000 values.*limits\.bodyValues/),
       ]);
     }
-    // A long text holds the signs as well, and is one value.
+    // A long text contains the same characters and is one value.
     expect((await post(`{"text":"${"[,{".repeat(100_000)}\\""}`)).status).not.toBe(413);
   });
 

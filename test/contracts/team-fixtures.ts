@@ -21,7 +21,7 @@ export interface Team {
   readonly kid: Owner;
 }
 
-/** A root and a child that have something of everything. */
+/** A root and a child with every kind of record. */
 export async function openTeam(stores: Stores): Promise<Team> {
   const root = await openAgent(stores, { budget: { maxTokens: 9000 }, turnBudget: { deadline: NOW + 900 } });
   const kid = await openChild(root, "kid", { maxSteps: 3 });
@@ -37,11 +37,11 @@ export async function openTeam(stores: Stores): Promise<Team> {
 
 export async function exported(stores: Stores, rootAgentId: string = ROOT): Promise<StoredTree> {
   const tree = await stores.exportTree(TENANT, rootAgentId);
-  if (!tree) throw new Error(`no tree of ${rootAgentId}`);
+  if (!tree) throw new Error(`the tree does not exist: ${rootAgentId}`);
   return tree;
 }
 
-/** A tree without what each store numbers for itself. */
+/** A tree without the fields that each store numbers itself. */
 export function withoutCursors(tree: StoredTree): unknown {
   return {
     ...tree,

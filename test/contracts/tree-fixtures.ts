@@ -5,7 +5,7 @@ import { type MakeEntry, starting } from "./entry-fixtures.ts";
 import { NOW } from "./names.ts";
 import { accountOf, identityOf, agentKey, Owner, ready } from "./stores-fixtures.ts";
 
-/** The intent and the order that spawn a child of the root's first turn. */
+/** The intent and the spawn order for a child of the root's first turn. */
 export function spawning(owner: Owner, name: string, budget: Budget = {}): { entry: MakeEntry; order: SpawnOrder } {
   const parent = owner.key.agentId;
   const rootAgentId = parent.split("~")[0] ?? parent;
@@ -51,7 +51,7 @@ export function spawning(owner: Owner, name: string, budget: Budget = {}): { ent
   };
 }
 
-/** Spawns a child, which is then held and started. */
+/** Spawns a child, then acquires and starts it. */
 export async function openChild(parent: Owner, name: string, budget: Budget = {}): Promise<Owner> {
   const { entry, order } = spawning(parent, name, budget);
   await parent.commit({ entries: [entry], spawns: [order] });

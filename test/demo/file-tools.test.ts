@@ -34,7 +34,7 @@ describe("file tools", () => {
   });
   afterAll(() => folder.remove());
 
-  test("lists text files with lines and heading, documents first; nothing binary, huge, hidden, linked or installed", async () => {
+  test("lists text files with lines and heading, documents first, without binary, huge, hidden, linked or installed ones", async () => {
     expect((await call("list", {})).split("\n")).toEqual([
       "empty.md  0 lines",
       "guide.md  11 lines  # Guide",
@@ -44,12 +44,12 @@ describe("file tools", () => {
     ]);
   });
 
-  test("lists the paths with a part, and says when there is none", async () => {
+  test("lists the paths that contain a text, and reports if there is none", async () => {
     expect(await call("list", { part: "src/" })).toBe("src/river.ts  1 lines");
     expect(await call("list", { part: ".pdf" })).toMatch(/No path contains "\.pdf"; \d+ files do not\./);
   });
 
-  test("gives hits with the line where the sentence begins, and the headings above it", async () => {
+  test("returns hits with the line where the sentence begins, and the headings above it", async () => {
     const hits = (await call("search", { query: "longest river" })).split("\n").slice(1);
     expect(hits[0]).toBe("guide.md:6: The longest river is the Nile, at 6650 km. [under: Guide > Rivers]");
     expect(hits).toContain("guide.md:5: A river flows from its spring to the sea. [under: Guide > Rivers]");
@@ -57,7 +57,7 @@ describe("file tools", () => {
     expect(hits).toContain("guide.md:3: ## Rivers [under: Guide]");
   });
 
-  test("finds word forms and fixed phrases, in one file when told, at most as many as wanted", async () => {
+  test("finds word forms and exact phrases, in one file on request, up to a limit", async () => {
     expect(await call("search", { query: "flowing" })).toContain("guide.md:5: A river flows");
     const phrase = (await call("search", { query: '"may be salty"' })).split("\n");
     expect(phrase[1]).toBe("guide.md:11: A lake may be salty. [under: Guide > Lakes]");
@@ -66,7 +66,7 @@ describe("file tools", () => {
     expect(await call("search", { query: "volcano" })).toBe("No passage in 5 files has any of: volcano.");
   });
 
-  test("reads lines with their numbers, and says where they stand", async () => {
+  test("reads lines with their numbers, and names their range and headings", async () => {
     expect(await call("read", { path: "guide.md", startLine: 5, endLine: 6 })).toBe(
       "guide.md, lines 5-6 of 11, under: Guide > Rivers\n5: A river flows from its spring\n6: to the sea. The longest river",
     );
@@ -76,7 +76,7 @@ describe("file tools", () => {
     expect(await call("read", { path: "empty.md" })).toBe("empty.md is empty.");
   });
 
-  test("reads at most 400 lines a call", async () => {
+  test("reads at most 400 lines per call", async () => {
     const lines = (await call("read", { path: "long.txt", startLine: 101 })).split("\n");
     expect(lines[0]).toBe("long.txt, lines 101-500 of 900");
     expect(lines).toHaveLength(401);
@@ -99,7 +99,7 @@ describe("file tools", () => {
     [".env", "it is not one of the readable files"],
     [".git/config.md", "it is not one of the readable files"],
     ["node_modules/other/README.md", "it is not one of the readable files"],
-  ])("refuses to read or search %j and says why, without telling where the folder is", async (path, why) => {
+  ])("refuses to read or search %j with the reason, without showing the folder's path", async (path, why) => {
     for (const [tool, args] of [
       ["read", { path }],
       ["search", { query: "river", file: path }],
@@ -111,11 +111,11 @@ describe("file tools", () => {
     }
   });
 
-  test("follows a link that stays inside, and names the file itself", async () => {
+  test("follows a link that stays inside, and names the target file", async () => {
     expect(await call("read", { path: "link-in.md", endLine: 1 })).toBe("guide.md, lines 1-1 of 11\n1: # Guide");
   });
 
-  test("does not wait for the other end of a pipe", async () => {
+  test("does not block on a pipe", async () => {
     spawnSync("mkfifo", [join(root, "pipe.md")]);
     try {
       await expect(call("read", { path: "pipe.md" })).rejects.toThrow("it is not a regular file");
@@ -125,7 +125,7 @@ describe("file tools", () => {
     }
   });
 
-  test("tells the model what is wrong with its arguments", async () => {
+  test("returns an error for invalid arguments to the model", async () => {
     await expect(call("read", { path: "guide.md", startLine: 0 })).rejects.toThrow(/startLine/);
     await expect(call("read", { path: "guide.md", startLine: 9, endLine: 3 })).rejects.toThrow(
       "endLine 3 is before startLine 9",
@@ -137,7 +137,7 @@ describe("file tools", () => {
     expect(await call("search", { query: "the of" })).toMatch(/^The query has no word to search for/);
   });
 
-  test("limited to some entries, it knows no others", async () => {
+  test("restricted to some entries, it ignores all others", async () => {
     const limited = loopTools(root, undefined, ["windows.md", "src"]);
     expect(await limited.list.run("{}")).toBe("windows.md  3 lines  # Windows\nsrc/river.ts  1 lines");
     expect(await limited.search.run('{"query":"longest river"}')).not.toContain("guide.md");
@@ -152,7 +152,7 @@ describe("file tools", () => {
     await expect(aborted.read.run('{"path":"guide.md"}')).rejects.toThrow("interrupted");
   });
 
-  test("says so when the folder is not there, or is empty", async () => {
+  test("reports a missing or empty folder", async () => {
     await expect(loopTools(join(folder.root, "gone")).list.run("{}")).rejects.toThrow(
       "The folder of documents cannot be opened.",
     );
@@ -160,7 +160,7 @@ describe("file tools", () => {
     expect(await loopTools(join(folder.root, "bare")).list.run("{}")).toBe("There are no text files here.");
   });
 
-  test("lists a hundred files and says how many more there are", async () => {
+  test("lists a hundred files and the number of the others", async () => {
     const many = join(folder.root, "many");
     await mkdir(many);
     await Promise.all(Array.from({ length: 130 }, (_, index) => writeFile(join(many, `page-${index}.md`), "# Page\n")));

@@ -57,7 +57,7 @@ describe("the Markdown of installed packages", () => {
     for (const statement of statements) expect([statement, await holds(root, statement)]).toEqual([statement, true]);
   });
 
-  test("finds nothing on what none of them speaks of", async () => {
+  test("finds nothing on a topic that none of them covers", async () => {
     const { answer } = await runTeam(folder.root, "Who won the chess championship of 1972?");
     expect(answer).toContain("Nothing was found on");
   });

@@ -8,7 +8,7 @@ import type { LanguageModel } from "../../src/model/index.ts";
 import type { Message, ModelTool } from "../../src/state/index.ts";
 import type { RunContext } from "../../src/tools/index.ts";
 
-/** What the loop needs of a tool; ours from `fileTools` fit, and so does the reader below. */
+/** The methods of a tool that the loop needs; `fileTools` and the reader below have them. */
 export interface LoopTool {
   readonly model: ModelTool;
   run(argumentsText: string): Promise<string>;
@@ -22,7 +22,7 @@ export interface TeamRun {
   readonly outputTokens: number;
 }
 
-/** The part of a run context that the file tools use. */
+/** The fields of a run context that the file tools use. */
 export function contextWith(signal: AbortSignal): RunContext {
   return { signal } as Partial<RunContext> as RunContext;
 }
@@ -54,7 +54,7 @@ export function loopTools(
   }
 }
 
-/** Model and tools in turn, until the model answers without a call: an agent without a runtime. */
+/** Calls model and tools alternately until the model answers without a call: an agent without a runtime. */
 export async function runAgent(
   model: LanguageModel,
   instructions: string,
@@ -105,7 +105,7 @@ export async function runAgent(
       >);
     }
   }
-  throw new Error("The agent did not come to an answer within 6 steps.");
+  throw new Error("the agent did not answer within 6 steps");
 }
 
 async function resultOf(call: { name: string; arguments: string }, tools: readonly LoopTool[]) {
@@ -118,7 +118,7 @@ async function resultOf(call: { name: string; arguments: string }, tools: readon
   }
 }
 
-/** The lead with a reader per file, as `troupe ask` runs them. `onReader` may replace a reader's work. */
+/** The lead with a reader per file, as in `troupe ask`. `onReader` may replace a reader's work. */
 export async function runTeam(
   root: string,
   question: string,
@@ -161,7 +161,7 @@ export function statementsIn(answer: string): SourcedStatement[] {
   });
 }
 
-/** Whether a statement stands in its file, beginning in its line. White space, tags and quotation marks of Markdown aside. */
+/** Whether a statement is in its file, beginning in its line, ignoring white space, tags and quotation marks of Markdown. */
 export async function holds(root: string, statement: SourcedStatement): Promise<boolean> {
   const lines = (await readFile(join(root, statement.path), "utf8")).split(/\r?\n/);
   const wanted = plain(statement.text.replace(/ …$/, ""));
@@ -178,7 +178,7 @@ function plain(text: string): string {
     .trim();
 }
 
-/** A folder with the given files; removed by the returned function. */
+/** A folder with the given files; the returned function removes it. */
 export async function temporaryFolder(files: Readonly<Record<string, string | Uint8Array>>) {
   const root = await mkdtemp(join(tmpdir(), "troupe-ask-"));
   for (const [path, content] of Object.entries(files)) {

@@ -123,19 +123,19 @@ describe("a team over a folder", () => {
     }
   });
 
-  test("gives the items that a sentence announces", async () => {
+  test("returns the items that a sentence announces", async () => {
     const { answer } = await runTeam(folder.root, "How do I pay the fees?");
     expect(answer).toContain("Ask the treasurer for a form. (rules/fees.md:8)");
     expect(answer).toContain("Send it to the office. (rules/fees.md:9)");
   });
 
-  test("says plainly that nothing was found, and quotes nothing", async () => {
+  test("reports plainly that nothing was found, and quotes nothing", async () => {
     const { answer } = await runTeam(folder.root, "What is the capital of Portugal?");
     expect(answer).toContain("Nothing was found on “What is the capital of Portugal?”");
     expect(statementsIn(answer)).toEqual([]);
   });
 
-  test("looks first, then asks all readers in one step, one for each file", async () => {
+  test("searches first, then asks all readers in one step, one for each file", async () => {
     const { steps } = await runTeam(folder.root, "What does a plot cost, and who is the treasurer?");
     expect(steps.map((calls) => [...new Set(calls.map((call) => call.name))])).toEqual([
       ["list_files", "search_files"],
@@ -155,7 +155,7 @@ describe("a team over a folder", () => {
     expect(answer).toContain("Not answered by notes.txt: budget exhausted: 2000 tokens");
   });
 
-  test("says once, at the end, who answered", async () => {
+  test("names the answering agents once, at the end", async () => {
     const { answer } = await runTeam(folder.root, "How many hens are allowed?", ({ file }) =>
       Promise.resolve(`${file}:8: Hens are allowed, up to six for each plot.\n\n${defaultClosingLine}`),
     );
@@ -169,7 +169,7 @@ describe("a team over a folder", () => {
     expect(runs[0]?.answer).toContain("(water.md:11)");
   });
 
-  test("a reader answers with sourced lines and nothing else", async () => {
+  test("a reader answers with sourced lines only", async () => {
     const tools = Object.values(loopTools(folder.root));
     const prompt = readerPrompt({ file: "water.md", question: "When is the pump switched off?" });
     const { answer } = await runAgent(documentModel(), readerInstructions, prompt, tools);
@@ -177,7 +177,7 @@ describe("a team over a folder", () => {
     for (const line of answer.split("\n")) expect(line).toMatch(/^water\.md:\d+: \S/);
   });
 
-  test("one agent with search and read answers a person by itself", async () => {
+  test("one agent with search and read answers a person on its own", async () => {
     const { search, read } = loopTools(folder.root);
     const { answer } = await runAgent(documentModel(), "You help gardeners.", "When is the pump switched off?", [
       search,
@@ -213,7 +213,7 @@ describe("a team over a folder", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test("without its tools on the last step, it answers from what was gathered", async () => {
+  test("without its tools on the last step, it answers from the collected results", async () => {
     const call = { callId: "t:1:0", providerId: "offline_0_0", name: "search_files", arguments: '{"query":"lease"}' };
     const common = { createdAt: 0, origin: "tool" };
     const content = "a.md:3: A lease is a right for a while.";

@@ -31,7 +31,7 @@ describe("words", () => {
     ["policy policies"],
     ["use uses used using"],
     ["die dies died dying"],
-  ])("%s are one word", (forms) => {
+  ])("%s count as one word", (forms) => {
     expect(new Set(forms.split(" ").map(stemOf)).size).toBe(1);
   });
 
@@ -40,18 +40,18 @@ describe("words", () => {
     ["test", "text"],
     ["class", "clause"],
     ["string", "strong"],
-  ])("%s and %s are two", (first, second) => {
+  ])("%s and %s count as two", (first, second) => {
     expect(stemOf(first)).not.toBe(stemOf(second));
   });
 
-  test("drops words without a subject, and keeps identifiers whole", () => {
+  test("drops function words, and keeps identifiers whole", () => {
     const terms = termsOf("How does `maxTokens` limit what an agent may spend in z.infer calls?");
     expect([...terms.values()]).toEqual(["maxTokens", "limit", "agent", "spend", "z.infer", "calls"]);
   });
 });
 
 describe("passages", () => {
-  test("each sentence keeps the line in which it begins", () => {
+  test("each sentence has the line in which it begins", () => {
     const passages = passagesIn(
       "# Title\n\nOne begins here and\ngoes on. Two begins in\nthe middle, e.g. Here, of a line! Three\n> quoted",
     );
@@ -63,7 +63,7 @@ describe("passages", () => {
     ]);
   });
 
-  test("knows items, tables, code, headings of both kinds, and what is mere markup", () => {
+  test("recognizes items, tables, code, headings of both kinds, and pure markup", () => {
     const text = [
       "Big",
       "===",
@@ -99,7 +99,7 @@ describe("passages", () => {
     ]);
   });
 
-  test("items, rows and code stand under the sentence with a colon before them", () => {
+  test("items, rows and code belong to the sentence with a colon before them", () => {
     const text =
       "# Fees\n\nTo pay:\n\n1. Ask for a form.\n2. Send it.\n\nInstall it with:\n```\nnpm i\n```\nThen wait.\n- Last";
     expect(passagesIn(text).map((passage) => [passage.text, passage.headings.join(">")])).toEqual([
@@ -114,7 +114,7 @@ describe("passages", () => {
     ]);
   });
 
-  test("an abbreviation ends no sentence", () => {
+  test("an abbreviation does not end a sentence", () => {
     const text = "It costs approx. five euros, incl. tax. It is money. troupe counts it, e.g. here. No. 5 is J. Smith.";
     expect(passagesIn(text).map((passage) => passage.text)).toEqual([
       "It costs approx. five euros, incl. tax.",
@@ -123,7 +123,7 @@ describe("passages", () => {
     ]);
   });
 
-  test("every passage of any text stands at its line", () => {
+  test("every passage of any text is at its line", () => {
     const line = oneof(
       constantFrom(
         "",
@@ -153,7 +153,7 @@ describe("passages", () => {
     );
   });
 
-  test("takes a hostile text in its stride", () => {
+  test("handles a hostile text", () => {
     const started = performance.now();
     const times = amount(500_000, 100_000);
     for (const text of [

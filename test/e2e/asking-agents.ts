@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Agents that ask: what they pay is a line of `paid.txt`, so that it can be counted. */
+/** Agents that open requests. Each payment is a line of `paid.txt`, so that it can be counted. */
 export const askingAgents = {
   "till.mjs": `import { appendFileSync } from "node:fs";
 import { askUser, clientTool, defineAgent, defineTool, subagent } from "troupe";
@@ -58,7 +58,7 @@ export const agent = defineAgent({ name: "chief", model, tools: [pay, scan, askU
 `,
 };
 
-/** What was paid, in order. */
+/** The payments, in order. */
 export function paidIn(folder: string): string[] {
   const path = join(folder, "paid.txt");
   return existsSync(path) ? readFileSync(path, "utf8").trimEnd().split("\n") : [];

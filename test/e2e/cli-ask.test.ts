@@ -1,4 +1,4 @@
-// The command as a person uses it: processes of their own, one store, no key and no network.
+// The command in real use: separate processes, one store, no key and no network.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ afterEach(() => folder.remove());
 
 const ask = ["ask", "--files", "notes", "--question", question];
 
-/** A question that is answered without any trouble. */
+/** The answer of an undisturbed run. */
 let undisturbed: Ended;
 beforeAll(async () => {
   const place = workFolder(allotment);
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 
 describe("troupe ask", () => {
-  test("answers with sources, shows who did what, and how to look again", async () => {
+  test("answers with sources, shows the agents' work, and how to look again", async () => {
     const { stdout, stderr, code } = await runCli(folder.path, ask);
     expect(code, stderr).toBe(0);
     expect(stdout).toMatch(answer);
@@ -38,7 +38,7 @@ describe("troupe ask", () => {
   });
 
   inFull(() => {
-    test("--quiet prints the answer alone", async () => {
+    test("--quiet prints only the answer", async () => {
       const { stdout, code } = await runCli(folder.path, [...ask, "--quiet"]);
       expect(code).toBe(0);
       expect(stdout).toMatch(answer);
@@ -47,7 +47,7 @@ describe("troupe ask", () => {
     });
   });
 
-  test("--json prints events and nothing else; each parses", async () => {
+  test("--json prints events only, each valid JSON", async () => {
     const { stdout, code } = undisturbed;
     expect(code).toBe(0);
     const events = eventsIn(stdout);
@@ -60,12 +60,12 @@ describe("troupe ask", () => {
   });
 
   inFull(() => {
-    test("--max-readers bounds how many files are read", async () => {
+    test("--max-readers limits the number of files that are read", async () => {
       const { stdout } = await runCli(folder.path, [...ask, "--json", "--max-readers", "1"]);
       expect(eventsIn(stdout).filter((event) => event.type === "subagent.spawned")).toHaveLength(1);
     });
 
-    test("each question is a job of its own, and --resume of a finished one prints its answer again", async () => {
+    test("each question is a separate job, and --resume of a finished one prints its answer again", async () => {
       await runCli(folder.path, ask);
       const other = await runCli(folder.path, ["ask", "--files", "notes", "--question", "How much is the yearly fee?"]);
       const again = await runCli(folder.path, ["ask", "--resume", "--quiet"]);
@@ -77,7 +77,7 @@ describe("troupe ask", () => {
   });
 
   inFull(() => {
-    test("--inspect serves the live agents as long as they work, on an address that stderr tells", async () => {
+    test("--inspect serves the live agents while they work, at a URL printed on stderr", async () => {
       const process = startCli(folder.path, [...ask, "--json", "--inspect"], { TROUPE_OFFLINE_SPEED: "10" });
       await process.line((line) => line.includes('"type":"text.delta"'));
       const [url] = /http:\/\/127\.0\.0\.1:\d+\/\S*/.exec(process.errorsSoFar()) ?? ["none"];
@@ -91,7 +91,7 @@ describe("troupe ask", () => {
   });
 
   inFull(() => {
-    test("a reader that has seen enough does not make the command fail", async () => {
+    test("a reader that closes the pipe does not make the command fail", async () => {
       const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "50" });
       await process.line(() => true);
       process.closeOutput();
@@ -101,7 +101,7 @@ describe("troupe ask", () => {
   });
 });
 
-/** Calls that were begun twice under one attempt, and steps that were answered twice. */
+/** Calls that started twice within one attempt, and steps that were answered twice. */
 function repetitions(events: readonly TroupeEvent[]): string[] {
   const seen = new Set<string>();
   return events.flatMap((event) => {
@@ -119,16 +119,16 @@ function repetitions(events: readonly TroupeEvent[]): string[] {
   });
 }
 
-/** The answer of the lead, as its last event tells it. */
+/** The lead's answer, from its last event. */
 function answerIn(events: readonly TroupeEvent[]): string | undefined {
   const end = events.find((event) => event.type === "turn.completed" && event.parentAgentId === null);
   return end?.type === "turn.completed" ? end.text : undefined;
 }
 
-describe("a process that is killed", () => {
+describe("a killed process", () => {
   const points = ["model.effect:1", "model.effect:4", "tool.effect:2", "commit.after:9", "commit.before:12"];
   test.each(rows(points, ["tool.effect:2"]))(
-    "at %s is carried on by --resume, without flags and without doing anything twice",
+    "at %s is continued by --resume, without flags and without doing anything twice",
     async (fault) => {
       const killed = await runCli(folder.path, ask, { TROUPE_FAULT: fault });
       expect(killed.code).toBe("SIGKILL");
@@ -145,7 +145,7 @@ describe("a process that is killed", () => {
 });
 
 describe("Ctrl-C", () => {
-  test("pauses at a safe point; --resume carries on", async () => {
+  test("pauses at a safe point, and --resume continues", async () => {
     const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "30" });
     await process.line((line) => line.includes('"type":"text.delta"'));
     process.signal("SIGINT");
@@ -153,7 +153,7 @@ describe("Ctrl-C", () => {
     expect(code, stderr).toBe(130);
     expect(stderr).toMatch(/Paused\. Resume with: node .*main\.ts ask --resume\n/);
     const paused = eventsIn(stdout);
-    // The calls under way came to their end: nothing is paid for that is thrown away.
+    // The calls in flight completed: no paid work is lost.
     expect(paused.filter((event) => event.type === "turn.failed" || event.type === "step.restarted")).toEqual([]);
     expect((await runCli(folder.path, ["list"])).stdout).toMatch(/unfinished, paused/);
 
@@ -164,10 +164,10 @@ describe("Ctrl-C", () => {
   });
 
   inFull(() => {
-    test("twice leaves at once, still resumable", async () => {
+    test("twice exits immediately, and can still be resumed", async () => {
       const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "5" });
       await process.line((line) => line.includes('"type":"text.delta"'));
-      // Words come every 200 ms and more: as long as they do, the process is still there.
+      // Words arrive every 200 ms or more: while they do, the process is still alive.
       process.onOutput(() => process.signal("SIGINT"));
       const { code, stderr } = await process.ended;
       expect(code, stderr).toBe(130);

@@ -1,9 +1,9 @@
-// Limits on the command line: named when they stop a turn, a way on, and who may spend what.
+// Limits on the command line: named when they stop a turn, with the way to continue, and the overview of accounts.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { first, inFull, rows } from "../support/full.ts";
 import { allotment, answer, question, runCli, workFolder } from "./cli-process.ts";
 
-/** Asks for the tool until it has three results; every call costs 15 tokens. */
+/** Calls the tool until it has three results; every call costs 15 tokens. */
 const files = {
   "walker.mjs": `import { defineAgent, defineTool } from "troupe";
 const step = defineTool({
@@ -41,7 +41,7 @@ const cli = (...words: string[]) => runCli(folder.path, words);
 
 describe("a budget on the command line", () => {
   inFull(() => {
-    test("stops the turn, names the limit, and says how to go on; a new budget does", async () => {
+    test("stops the turn, names the limit, and prints how to continue; a new budget continues it", async () => {
       const stopped = await cli("run", "walker.mjs", "Walk", "--agent-id", "walk-1", "--max-steps", "2");
       expect(stopped.code).toBe(3);
       expect(stopped.stdout).toContain("Stopped: steps_limit, walker, this turn: 2 of 2 steps.");
@@ -84,7 +84,7 @@ describe("a budget on the command line", () => {
   });
 
   inFull(() => {
-    test("is for one agent", async () => {
+    test("requires a single agent", async () => {
       const { code, stderr } = await cli("resume", "--max-steps", "2");
       expect(code).toBe(2);
       expect(stderr).toContain("a budget applies to one turn: name the agent");
@@ -96,7 +96,7 @@ inFull(() => {
   describe("the limits of a question", () => {
     const ask = ["ask", "--files", "notes", "--question", question, "--store", "asked.db"];
 
-    test("are those of `run`: they stop it, and --resume goes on with new ones", async () => {
+    test("are those of `run`: they stop it, and --resume continues with new ones", async () => {
       const stopped = await cli(...ask, "--max-steps", "1");
       expect(stopped.code, stopped.stderr).toBe(3);
       expect(stopped.stdout).toMatch(/^Stopped: steps_limit, lead, this turn: 1 of 1 steps\.$/m);
@@ -113,7 +113,7 @@ inFull(() => {
 
 inFull(() => {
   describe("costs", () => {
-    test("are told by the public prices though no limit on cost binds, now and later", async () => {
+    test("are computed from the public prices even if no cost limit applies, now and later", async () => {
       const store = ["--store", "priced.db"];
       const run = await cli("run", "walker.mjs", "Walk", "--agent", "priced", "--quiet", ...store);
       expect(run.stdout).toBe("there after 3 steps\n");
@@ -125,7 +125,7 @@ inFull(() => {
 
 inFull(() => {
   describe("show --budget", () => {
-    test("shows the accounts of the agent that is named, or of the newest; as JSON too", async () => {
+    test("shows the accounts of the named agent, or of the newest; as JSON too", async () => {
       const store = ["--store", "shown.db"];
       await cli("run", "walker.mjs", "Walk", "--agent-id", "walk-3", "--max-tokens", "500", ...store);
       const shown = await cli("show", "--budget", ...store);
@@ -157,7 +157,7 @@ inFull(() => {
       });
     });
 
-    test("fits the width it is given", async () => {
+    test("fits the given width", async () => {
       const shown = await runCli(folder.path, ["show", "--budget", "--store", "shown.db"], { COLUMNS: "30" });
       expect(Math.max(...shown.stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(30);
       expect(shown.stdout).toContain("  tokens 60/500");

@@ -1,4 +1,4 @@
-// A conversation over a pipe: each line a message, a command, or the reply to what was asked.
+// A conversation over a pipe: each line is a message, a command, or the reply to a request.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { first, inFull, rows } from "../support/full.ts";
 import { askingAgents, paidIn } from "./asking-agents.ts";
@@ -17,7 +17,7 @@ function talk(...lines: readonly string[]) {
 }
 
 describe("troupe chat", () => {
-  test("talks over many turns, asks for approvals and answers in place, and ends when the input does", async () => {
+  test("talks over many turns, asks for approvals and answers inline, and ends with its input", async () => {
     const { code, stdout, stderr } = await talk(
       "Hello",
       "pay Ann 5, ask Which day?",
@@ -39,7 +39,7 @@ describe("troupe chat", () => {
   });
 
   inFull(() => {
-    test("carries a conversation on by its id, and shows in short what was said", async () => {
+    test("continues a conversation by its id, and shows a short history", async () => {
       await talk("Hello");
       const { stdout } = await talk("Again", "/tree", "/budget");
       expect(stdout).toMatch(/^you: Hello\nagent: message 1\n> Again\nmessage 2\n/m);
@@ -48,7 +48,7 @@ describe("troupe chat", () => {
       expect((await runCli(folder.path, ["list"])).stdout).toMatch(/till +chief +finished +2 +0 .*\(chat\)/);
     });
 
-    test("leaves nothing behind when nothing was said", async () => {
+    test("leaves nothing behind if no message was sent", async () => {
       const { code, stdout } = await talk(
         "/help",
         "/tree",
@@ -67,7 +67,7 @@ describe("troupe chat", () => {
       expect((await runCli(folder.path, ["list"])).stdout).toBe("There are no agents in ./.troupe/ask.db.\n");
     });
 
-    test("that ends while something is asked leaves with 4; the next one asks again", async () => {
+    test("that ends during a request exits with 4, and the next chat asks again", async () => {
       const first = await talk("pay Ann 5");
       expect(first.code).toBe(4);
       expect(first.stdout).toMatch(/main\.ts approve till#1:1:0:1\n/);
@@ -78,7 +78,7 @@ describe("troupe chat", () => {
       expect(paidIn(folder.path)).toEqual(["Cy 1"]);
     });
 
-    test("/pause holds the turn over the end of the process, /resume goes on, /abort ends it", async () => {
+    test("/pause holds the turn beyond the end of the process, /resume continues it, /abort ends it", async () => {
       const paused = await talk("pay Ann 5", "/pause", "l", "/exit");
       expect(paused.code).toBe(130);
       const resumed = await talk("/resume", "y", "pay Bo 6", "/abort", "Hello");
@@ -93,7 +93,7 @@ describe("troupe chat", () => {
     });
   });
 
-  test("Ctrl-C aborts the open turn, and a message makes the next one the first again; twice leaves", async () => {
+  test("Ctrl-C aborts the open turn; after a message it counts as the first again; twice exits", async () => {
     const talking = startCli(folder.path, chat, {}, true);
     talking.type("ask Which day?");
     await talking.line((line) => line.includes("chief till asks"));

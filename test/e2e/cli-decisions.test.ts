@@ -21,7 +21,7 @@ async function openRequests(): Promise<AgentRequest[]> {
   return lines.map((line) => JSON.parse(line) as AgentRequest);
 }
 
-/** Of three requests that are open one has to be named, and what it is not cannot be done with it. */
+/** Of three open requests one has to be named, and a decision must fit its kind. */
 async function expectRefusals(): Promise<void> {
   const several = await cli("answer", "Friday");
   expect(several.code).toBe(2);
@@ -34,7 +34,7 @@ async function expectRefusals(): Promise<void> {
 const run = ["run", "till.mjs", "pay Ann 5", "--agent-id", "till"];
 
 describe("other decisions", () => {
-  test("reject: the model is told why, and nothing is paid", async () => {
+  test("reject: the model gets the reason, and nothing is paid", async () => {
     await cli(...run);
     const { code, stdout } = await cli("reject", "--reason", "too much", "--quiet");
     expect({ code, stdout }).toEqual({ code: 0, stdout: "Rejected by user: too much\n" });
@@ -42,7 +42,7 @@ describe("other decisions", () => {
   });
 
   inFull(() => {
-    test("--edit: arguments that do not fit decide nothing, others take the place of the model's", async () => {
+    test("--edit: invalid arguments decide nothing, valid ones replace the model's", async () => {
       await cli(...run);
       for (const [edit, message] of [
         ['{"to":5}', "must have required property 'amount'"],
@@ -61,7 +61,7 @@ describe("other decisions", () => {
     });
   });
 
-  test("answer: a question, and a call that its caller carries out; each goes on as far as it can", async () => {
+  test("answer: a question, and a call that its caller executes; each continues as far as it can", async () => {
     const asked = await cli("run", "till.mjs", "ask Which day?, scan 3, scan 4", "--agent-id", "till");
     expect(asked.code).toBe(4);
     if (isFull) await expectRefusals();
@@ -73,7 +73,7 @@ describe("other decisions", () => {
   });
 
   inFull(() => {
-    test("a subagent's request names its path; the job goes on with the others still open", async () => {
+    test("a subagent's request shows its path, and the job continues with the others still open", async () => {
       const asked = await cli("run", "till.mjs", "clerk pay Ann 5, ask Which day?", "--agent-id", "till");
       expect(asked.code).toBe(4);
       expect((await cli("requests")).stdout).toMatch(/chief till › clerk ~[0-9a-f]{6} +pay/);
@@ -84,7 +84,7 @@ describe("other decisions", () => {
       expect((await cli("answer", "Friday", "--quiet")).stdout).toBe("paid 5 to Ann; Friday\n");
     });
 
-    test("resume carries on all that wait, one after the other", async () => {
+    test("resume continues all waiting agents, one after the other", async () => {
       await cli(...run);
       await cli("run", "till.mjs", "pay Bo 6", "--agent-id", "other");
       const resumed = await cli("resume");
@@ -97,7 +97,7 @@ describe("other decisions", () => {
 
 describe("nothing to decide", () => {
   inFull(() => {
-    test("is said plainly", async () => {
+    test("is reported plainly", async () => {
       await cli("run", "till.mjs", "Hello", "--agent-id", "till");
       expect(await cli("requests")).toMatchObject({
         code: 0,
@@ -116,7 +116,7 @@ describe("nothing to decide", () => {
   });
 
   test.each(rows([["requests"], ["approve"], ["reject", "x"], ["answer", "x"]], first))(
-    "%s says that there is no store, and makes no file",
+    "%s reports a missing store, and creates no file",
     async (...words) => {
       const { code, stderr } = await cli(...words, "--store", "none/jobs.db");
       expect(code).toBe(2);

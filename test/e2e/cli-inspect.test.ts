@@ -27,7 +27,7 @@ beforeAll(async () => {
   await troupe(["export", "desk", "--store", store, "--json", join(folder, "run.json")]);
 });
 
-/** The page of a command, until the test ends; Ctrl-C ends the command with 0. */
+/** The page of a command until the test ends; Ctrl-C ends the command with 0. */
 async function inspected(words: readonly string[]) {
   const command = startCli(folder, ["inspect", ...words]);
   onTestFinished(async () => {
@@ -71,7 +71,7 @@ describe("export", () => {
     expect(JSON.parse(json ?? "")).toMatchObject({ format: "troupe.run/1", runId: "desk", namesOnly: false });
     expect(JSON.parse(trace ?? "")).toHaveProperty("traceEvents");
     expect(html).toContain("default-src 'none'; script-src 'sha256-");
-    // The script sets addresses of links; no element names a file.
+    // The script sets addresses of links; no element loads a file.
     expect(html?.replace(/<script type="module">[\s\S]*<\/script>/, "")).not.toMatch(/(?:src|href)=/);
   });
 
@@ -80,7 +80,7 @@ describe("export", () => {
     expect(readFileSync(place("names.json"), "utf8")).not.toContain(canary);
   });
 
-  test("writes over a file with --force alone", async () => {
+  test("overwrites a file with --force only", async () => {
     writeFileSync(place("mine.html"), "mine");
     const { code, notes } = await exporting("--html", place("mine.html"));
     expect({ code, notes }).toEqual({ code: 2, notes: [expect.stringMatching(/mine\.html exists; .*--force/)] });
@@ -89,7 +89,7 @@ describe("export", () => {
     expect(readFileSync(place("mine.html"), "utf8")).toContain("<!doctype html>");
   });
 
-  test("says how the page is built where it is not", async () => {
+  test("prints how to build the page if it is missing", async () => {
     const { readFile } = promises;
     onTestFinished(() => {
       promises.readFile = readFile;
@@ -105,23 +105,23 @@ describe("export", () => {
   });
 });
 
-describe("what cannot be shown or written is one line and exit code 2, and leaves no file", () => {
+describe("an input that cannot be shown or written is one line and exit code 2, and leaves no file", () => {
   test.each([
-    ["no file to write", ["export", "desk", "--store", store], /give the file to write/],
+    ["no output file", ["export", "desk", "--store", store], /give the file to write/],
     ["an unknown run", ["export", "nobody", "--store", store, "--html", join(folder, "no.html")], /nobody/],
     ["a folder", ["export", "desk", "--store", store, "--json", folder], /is a folder/],
-    ["a folder that is not there", ["export", "desk", "--store", store, "--html", join(folder, "a/b.html")], /ENOENT/],
+    ["a missing folder", ["export", "desk", "--store", store, "--html", join(folder, "a/b.html")], /ENOENT/],
     ["one file twice", ["export", "desk", "--store", store, "--json", "x", "--html", "x"], /the same file/],
     ["an unknown agent", ["inspect", "nobody", "--store", store], /nobody/],
-    ["a file that is not there", ["inspect", join(folder, "none.json")], /none\.json cannot be read/],
+    ["a missing file", ["inspect", join(folder, "none.json")], /none\.json cannot be read/],
     [
-      "a file of something else",
+      "a file with other content",
       ["inspect", join(repositoryRoot, "package.json")],
       /expected a file of the format troupe\.run\/1/,
     ],
-    ["a port that is none", ["inspect", "--port", "70000"], /70000/],
-    ["an option that is not there", ["inspect", "--colour"], /--colour/],
-    ["a store that is not there", ["inspect", "--store", join(folder, "none.db")], /none\.db/],
+    ["an invalid port", ["inspect", "--port", "70000"], /70000/],
+    ["an unknown option", ["inspect", "--colour"], /--colour/],
+    ["a missing store", ["inspect", "--store", join(folder, "none.db")], /none\.db/],
   ])("%s", async (_what, words, message) => {
     const before = readdirSync(folder);
     const { code, out, notes } = await troupe(words);
@@ -135,7 +135,7 @@ import { scriptedModel } from ${JSON.stringify(join(repositoryRoot, "src/testing
 export const agent = defineAgent({ name: "greeter", model: scriptedModel("Good day.") });
 `;
 
-test("--stately serves the page of Stately's inspector too, at the run, and the page of this server beside it", async () => {
+test("--stately also serves the page of Stately's inspector, at the run, next to the page of this server", async () => {
   const file = join(folder, "stately-agent.ts");
   writeFileSync(file, greeter);
   const words = ["run", file, "Hello.", "--agent-id", "hello", "--stately", "--store", join(folder, "stately.db")];

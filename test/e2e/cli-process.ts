@@ -17,23 +17,23 @@ export interface Ended {
 export interface CliProcess {
   readonly pid: number;
   readonly ended: Promise<Ended>;
-  /** Resolves with the first line of stdout, past or coming, for which the test holds; rejects when there is none. */
+  /** Resolves with the first line of stdout, past or future, for which the test holds; rejects if there is none. */
   line(test: (line: string) => boolean): Promise<string>;
   /** Called for every chunk of stdout. */
   onOutput(listener: () => void): void;
   signal(signal: NodeJS.Signals): void;
-  /** Lines on stdin, where it was opened. */
+  /** Writes lines to stdin, if it was opened. */
   type(...lines: readonly string[]): void;
-  /** As Ctrl-D does. */
+  /** Closes stdin, as Ctrl-D does. */
   endInput(): void;
-  /** What came on stderr up to now. */
+  /** The output on stderr so far. */
   errorsSoFar(): string;
-  /** As a reader does that has seen enough. */
+  /** Closes stdout, as a reader that has seen enough. */
   closeOutput(): void;
 }
 
 /**
- * Starts the command as a person does in a clone, without a key and without a terminal, in a folder of its own. With
+ * Starts the command as in a clone, without a key and without a terminal, in a temporary folder. With
  * `hasInput` its stdin is a pipe that stays open.
  */
 export function startCli(
@@ -47,13 +47,13 @@ export function startCli(
     env: commandEnvironment({ OPENAI_API_KEY: "", OPENAI_BASE_URL: "", npm_lifecycle_event: "", ...environment }),
     stdio: [hasInput ? "pipe" : "ignore", "pipe", "pipe"],
   });
-  // What is typed to a process that has just ended is lost.
+  // Input to a process that has just ended is lost.
   child.stdin?.on("error", () => {});
   let stdout = "";
   let stderr = "";
   const listeners = new Set<() => void>();
   const { stdout: out, stderr: errors } = child;
-  if (out === null || errors === null) throw new Error("the command was started without its outputs");
+  if (out === null || errors === null) throw new Error("the command was started without pipes for its outputs");
   out.setEncoding("utf8").on("data", (text: string) => {
     stdout += text;
     for (const listener of listeners) listener();
@@ -107,7 +107,7 @@ export function runCliWith(directory: string, lines: readonly string[], words: r
   return started.ended;
 }
 
-/** The events of `--json`; throws when a line is none. */
+/** The events of `--json`; throws if a line is not JSON. */
 export function eventsIn(stdout: string): TroupeEvent[] {
   return stdout
     .trimEnd()
@@ -130,7 +130,7 @@ export function workFolder(files: Readonly<Record<string, string>>): { readonly 
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Four documents about one thing, so that several readers are sent out. */
+/** Four documents about one topic, so that several readers are started. */
 export const allotment = {
   "notes/water.md": `# Water
 

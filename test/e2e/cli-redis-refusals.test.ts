@@ -1,4 +1,4 @@
-// What a person is told when Redis cannot be used, and that no password is shown.
+// The errors when Redis cannot be used, without any password.
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { troupe } from "../cli/support/in-process.ts";
@@ -41,8 +41,8 @@ const working = [
 ];
 
 inFull(() => {
-  describe("a Redis that is not there", () => {
-    test("is named in one line, within its time, by commands that look and those that work", async () => {
+  describe("a Redis that cannot be reached", () => {
+    test("is named in one line, within the timeout, by commands that read and those that work", async () => {
       const url = `redis://app:hunter2@127.0.0.1:${await freePort()}`;
       const ended = await Promise.all(
         [...looking.slice(0, 2), ...working.slice(0, 2)].map((words) => cli([...words, "--redis", url])),
@@ -55,7 +55,7 @@ inFull(() => {
       }
     });
 
-    test("needs ioredis, and says how to install it", async () => {
+    test("needs ioredis, and prints how to install it", async () => {
       const environment = { NODE_OPTIONS: `--import=${join(folder.path, "no-ioredis.mjs")}` };
       expect(await cli(["list", "--redis", "redis://127.0.0.1:1"], environment)).toEqual({
         code: 1,
@@ -66,7 +66,7 @@ inFull(() => {
   });
 });
 
-test.each(rows([...looking, ...working], every(2)))("%s %s takes a file or Redis, not both", async (...words) => {
+test.each(rows([...looking, ...working], every(2)))("%s %s accepts a file or Redis, not both", async (...words) => {
   expect(await troupe([...words, "--store", "jobs.db", "--redis", "redis://app:hunter2@127.0.0.1:1"])).toEqual({
     code: 2,
     out: [],
@@ -74,9 +74,9 @@ test.each(rows([...looking, ...working], every(2)))("%s %s takes a file or Redis
   });
 });
 
-describe.skipIf(!redisProgram)("a Redis that is there", () => {
+describe.skipIf(!redisProgram)("a Redis that is running", () => {
   inFull(() => {
-    test("and throws data away is refused", async () => {
+    test("and evicts keys is refused", async () => {
       const server = await RedisServer.start({ settings: ["--maxmemory-policy", "allkeys-lru"] });
       try {
         const { code, stdout, stderr } = await cli(["list", "--redis", server.url]);
@@ -90,7 +90,7 @@ describe.skipIf(!redisProgram)("a Redis that is there", () => {
     });
   });
 
-  test("and keeps no log is warned of once, beside the answer", async () => {
+  test("and keeps no log causes one warning, next to the answer", async () => {
     const server = await RedisServer.start({ isLogged: false });
     try {
       const { code, stdout, stderr } = await cli(["list", "--redis", server.url, "--json"]);
@@ -102,7 +102,7 @@ describe.skipIf(!redisProgram)("a Redis that is there", () => {
   });
 
   inFull(() => {
-    test("and wants a password is told it by the address or the variable; no other server is", async () => {
+    test("and requires a password gets it from the URL or the variable, and no other server does", async () => {
       const server = await RedisServer.start({ password: "hunter2" });
       try {
         const address = `127.0.0.1:${server.port}`;

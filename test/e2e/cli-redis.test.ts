@@ -1,4 +1,4 @@
-// Jobs that are kept in Redis: started by one process, decided, carried on and looked at by others.
+// Jobs in Redis: started by one process; decided, continued and read by others.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { inFull } from "../support/full.ts";
 import { RedisCluster } from "../support/redis-cluster.ts";
@@ -28,7 +28,7 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
     startCli(folder.path, [...words, ...store], environment, hasInput);
   const cli = (...words: readonly string[]) => start(words).ended;
 
-  test("a job that waits is decided by the commands that it prints, and done once", async () => {
+  test("a waiting job is decided by the commands that it prints, and done once", async () => {
     const asked = await cli(...run);
     expect(asked.code, asked.stderr).toBe(4);
     expect(asked.stdout).toContain(`main.ts approve ${payment} ${store.join(" ")}\n`);
@@ -43,13 +43,13 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
       /^Requests:\nREQUEST[^\n]*STATE\ntill#1:1:0:1 .*approved by anna$/m,
     );
     expect((await cli("list")).stdout).toMatch(/^till +chief +finished +1 /m);
-    // Another prefix is another place.
+    // Another prefix is another store.
     const elsewhere = await runCli(folder.path, ["list", ...store.slice(0, 2), "--prefix", ownPrefix()]);
     expect(elsewhere.stdout).toMatch(/^There are no agents in redis:\/\/127\.0\.0\.1:\d+ \(prefix test-.*\)\.\n$/);
   });
 
   inFull(() => {
-    test("the process that runs a job is told of a decision by another one, and carries on itself", async () => {
+    test("the process that runs a job receives a decision of another one, and continues the job itself", async () => {
       const chat = start(["chat", "till.mjs", "--agent-id", "till"], {}, true);
       chat.type("pay Ann 5");
       await chat.line((line) => line.includes("asks for approval of pay"));
@@ -61,7 +61,7 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
       expect(paidIn(folder.path)).toEqual(["Ann 5"]);
     });
 
-    test("of two who approve at the same time one wins, and the other is told who", async () => {
+    test("of two concurrent approvals one wins, and the other is told whose", async () => {
       await cli(...run);
       const both = await Promise.all([
         cli("approve", payment, "--no-run", "--by", "anna"),
@@ -76,7 +76,7 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
     });
 
     test.each(["request.opened:1", "commit.after:2", "commit.after:3"])(
-      "a job that is killed at %s is resumed at once, and pays once",
+      "a job that is killed at %s can be resumed immediately, and pays once",
       async (fault) => {
         expect((await start(run, { TROUPE_FAULT: fault }).ended).code).toBe("SIGKILL");
         expect((await cli("resume", "--quiet")).code).toBe(4);
@@ -85,7 +85,7 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
       },
     );
 
-    test("a question whose process is killed while it is answered is carried on by another", async () => {
+    test("a question whose process is killed during its answer is continued by another", async () => {
       const ask = start(["ask", "--files", "notes", "--question", question], { TROUPE_OFFLINE_SPEED: "20" });
       await ask.line((line) => line.includes("step 1"));
       ask.signal("SIGKILL");
@@ -95,7 +95,7 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
       expect(resumed.stdout).toMatch(answer);
     });
 
-    test("a Redis that is killed and comes back is waited for: the job ends as it would have", async () => {
+    test("a job waits for a Redis that is killed and restarted, and ends as usual", async () => {
       const own = await RedisServer.start();
       try {
         const words = ["ask", "--files", "notes", "--question", question, "--redis", own.url];
@@ -115,7 +115,7 @@ describe.skipIf(!redisProgram)("on one Redis", () => {
 
 inFull(() => {
   describe.skipIf(!redisProgram)("on a cluster", () => {
-    test("several nodes name it; one of them alone is told to be too few", async () => {
+    test("several nodes select it; one of them alone is refused", async () => {
       const folder = workFolder(askingAgents);
       const cluster = await RedisCluster.start();
       try {

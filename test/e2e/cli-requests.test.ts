@@ -1,4 +1,4 @@
-// Requests to people from the command line: asked by one process, decided by another, done once.
+// Requests to people on the command line: opened by one process, decided by another, done once.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -27,7 +27,7 @@ const run = ["run", "till.mjs", "pay Ann 5", "--agent-id", "till"];
 const payment = "till#1:1:0:1";
 
 describe("a job that waits for an approval", () => {
-  test("leaves with 4 and says how to answer; the process that approves carries it on, and it is done once", async () => {
+  test("exits with 4 and prints how to answer; the approving process continues it, and it is done once", async () => {
     const asked = await cli(...run);
     expect(asked.code, asked.stderr).toBe(4);
     expect(asked.stdout).toContain(
@@ -59,7 +59,7 @@ describe("a job that waits for an approval", () => {
   });
 
   inFull(() => {
-    test.each([["--json"], ["--quiet"]])("with %s tells what it waits for on the other stream", async (option) => {
+    test.each([["--json"], ["--quiet"]])("with %s prints its open requests on stderr", async (option) => {
       const { code, stdout, stderr } = await cli(...run, option);
       expect(code).toBe(4);
       expect(stderr).toContain(`asks for approval of pay (${payment})`);
@@ -79,7 +79,7 @@ describe("a job that waits for an approval", () => {
       },
     );
 
-    test("a process that approves and is killed before the tool runs has decided all the same", async () => {
+    test("a process that approves and is killed before the tool runs has still decided", async () => {
       await cli(...run);
       const killed = await runCli(folder.path, ["approve"], { TROUPE_FAULT: "tool.intent:1" });
       expect(killed.code).toBe("SIGKILL");
@@ -93,7 +93,7 @@ describe("a job that waits for an approval", () => {
 
 inFull(() => {
   describe("a process that is killed while it waits", () => {
-    test("is not needed any more: the request is approved elsewhere, and the job ends there", async () => {
+    test("is no longer needed: the request is approved elsewhere, and the job ends there", async () => {
       const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
       chat.type("pay Ann 5");
       await chat.line((line) => line.includes("asks for approval of pay"));
@@ -106,7 +106,7 @@ inFull(() => {
       expect(paidIn(folder.path)).toEqual(["Ann 5"]);
     });
 
-    test("is told of the decision as long as it lives, and carries on itself", async () => {
+    test("receives the decision while it is alive, and continues the job itself", async () => {
       const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
       chat.type("pay Ann 5");
       await chat.line((line) => line.includes("asks for approval of pay"));
@@ -125,7 +125,7 @@ inFull(() => {
 
 inFull(() => {
   describe("a request is decided once", () => {
-    test("of two who approve at the same time one wins, and the other is told who", async () => {
+    test("of two concurrent approvals one wins, and the other is told whose", async () => {
       await cli(...run);
       const both = await Promise.all(["anna", "bo"].map((by) => cli("approve", payment, "--no-run", "--by", by)));
       expect(new Set(both.map(({ code }) => code))).toEqual(new Set([0, 2]));
@@ -143,7 +143,7 @@ inFull(() => {
       expect((await cli("resume", "--quiet")).stdout).toBe("paid 5 to Ann\n");
     });
 
-    test("--no-run records it without the agent file; without it, that file is asked for first", async () => {
+    test("--no-run stores it without the agent file, which is otherwise required first", async () => {
       await cli(...run);
       rmSync(join(folder.path, "till.mjs"));
       const refused = await cli("approve");

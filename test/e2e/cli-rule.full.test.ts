@@ -1,4 +1,4 @@
-// A rule on who may decide (`mayDecide`) binds the command line too.
+// A rule on who may decide (`mayDecide`) applies to the command line too.
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createRuntime } from "../../src/index.ts";
@@ -23,7 +23,7 @@ afterEach(() => folder.remove());
 const cli = (...words: readonly string[]) => runCli(folder.path, words);
 
 describe("an agent file with a rule", () => {
-  test("is asked by every command that decides, also where the decision is only recorded", async () => {
+  test("is applied by every command that decides, also if the decision is only stored", async () => {
     await cli("run", "guarded.mjs", "pay Ann 5", "--agent-id", "till");
     const refused = [["approve"], ["approve", "--no-run"], ["approve", "--edit", '{"to":"Bo","amount":1}']];
     const told = {
@@ -38,7 +38,7 @@ describe("an agent file with a rule", () => {
     expect(approved).toMatchObject({ code: 0, stdout: "paid 5 to Ann\n" });
   });
 
-  test("may be given for a request without one; every user may refuse", async () => {
+  test("may be given for a request without one, and every user may reject", async () => {
     await cli("run", "till.mjs", "pay Ann 5", "--agent-id", "till");
     const approved = await cli("approve", "--by", "bo", "--agents", "guarded.mjs", "--no-run");
     expect(approved.stderr).toContain("bo may not decide");
@@ -66,7 +66,7 @@ describe("a request whose program has a rule", () => {
   });
   const store = ["--store", "jobs.db"];
 
-  test("is not decided without it: the command says where the rule can come from", async () => {
+  test("is not decided without it: the error names where the rule can come from", async () => {
     for (const verb of ["approve", "reject"]) {
       const { code, stdout, stderr } = await cli(verb, requestId, "--no-run", "--by", "ada", ...store);
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -77,7 +77,7 @@ describe("a request whose program has a rule", () => {
     expect((await cli("requests", ...store)).stdout).toContain(requestId);
   });
 
-  test("is decided with it, by whom it lets", async () => {
+  test("is decided with it, by the users it allows", async () => {
     const words = ["approve", requestId, "--no-run", "--agents", "guarded.mjs", ...store];
     expect((await cli(...words, "--by", "bo")).stderr).toContain("bo may not decide");
     expect(await cli(...words, "--by", "ada")).toMatchObject({ code: 0, stderr: "" });

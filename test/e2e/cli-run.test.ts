@@ -1,9 +1,9 @@
-// Agents of a file of one's own, and what is said of wrong command lines.
+// Agents of a user's file, and the errors of wrong command lines.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { first, inFull, rows } from "../support/full.ts";
 import { runCli, workFolder } from "./cli-process.ts";
 
-/** Answers with the number of messages it was given, so that a conversation can be seen to go on. */
+/** Answers with the number of messages in its prompt, so that a continued conversation is visible. */
 const counting = `{
   name: "counting",
   provider: "test",
@@ -64,7 +64,7 @@ describe("troupe run", () => {
   });
 
   inFull(() => {
-    test("a job that was killed is resumed from the file it came from", async () => {
+    test("a killed job is resumed from the file it came from", async () => {
       const store = ["--store", "killed.db"];
       const killed = await runCli(folder.path, ["run", "agent.mjs", "Hello", ...store], {
         TROUPE_FAULT: "model.effect:1",
@@ -86,7 +86,7 @@ describe("troupe run", () => {
     expect(await runCli(folder.path, words)).toMatchObject({ code: 0 });
   });
 
-  test("Ctrl-C twice leaves at once, and the turn is carried on later", async () => {
+  test("Ctrl-C twice exits immediately, and the turn can be resumed later", async () => {
     const words = ["run", "interrupted.mjs", "Hello", "--agent-id", "desk-9"];
     const left = await runCli(folder.path, words, { PRESSED: "SIGINT,SIGINT" });
     expect(left.code).toBe(130);
@@ -94,14 +94,14 @@ describe("troupe run", () => {
     expect(await runCli(folder.path, ["resume", "desk-9", "--quiet"])).toMatchObject({ code: 0 });
   });
 
-  test("a budget that is reached gives 3, and names the account", async () => {
+  test("a reached budget exits with 3, and names the account", async () => {
     const { code, stderr, stdout } = await runCli(folder.path, ["run", "spent.ts", "Hello", "--quiet"]);
     expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
     expect(stderr).toMatch(/token_limit, spent, this turn: 0 of 0 tokens/);
   });
 
   inFull(() => {
-    test("a failure gives 1, and says what failed", async () => {
+    test("a failure exits with 1, and names what failed", async () => {
       const { code, stderr } = await runCli(folder.path, ["run", "failing.mjs", "Hello", "--quiet"]);
       expect(code).toBe(1);
       expect(stderr).toContain("the wire is cut");
@@ -151,7 +151,7 @@ describe("wrong command lines", () => {
     expect(stderr.trim().split("\n")).toHaveLength(1);
   });
 
-  test("no command at all shows the help, as wrong usage", async () => {
+  test("without a command it prints the help, as a usage error", async () => {
     const { code, stderr } = await runCli(folder.path, []);
     expect(code).toBe(2);
     expect(stderr).toContain("Usage: troupe");

@@ -1,5 +1,5 @@
-// A server that the command starts: what it prints works when it is pasted, it leaves on SIGTERM, and after a kill -9 a stream
-// goes on at the next server after its last id.
+// A server started by the command: its printed command works when pasted, it exits on SIGTERM, and after a kill -9 a stream
+// continues at the next server after its last id.
 import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -82,7 +82,7 @@ test("the printed line works when it is pasted, and SIGTERM ends the server", { 
   expect(said).toMatch(/^Leaving on SIGTERM: .*\nLeft; nothing was cut off\.$/m);
 });
 
-test("kill -9 in mid-stream: the next server goes on after the last id, with no gap and no double", {
+test("kill -9 in mid-stream: the next server continues after the last id, without gaps or duplicates", {
   timeout,
 }, async () => {
   const path = folderWith(askingAgents);
@@ -98,7 +98,7 @@ test("kill -9 in mid-stream: the next server goes on after the last id, with no 
   const lastId = seen.findLast(({ id }) => id !== undefined)?.id ?? "";
   const { items } = (await (await two.ask(`/api/requests?root=${agentId}`)).json()) as { items: Asked[] };
   const [request] = items;
-  if (request === undefined) throw new Error("nothing is asked after the restart");
+  if (request === undefined) throw new Error("no request is opened after the restart");
   const rest = two.ask(`/api/trees/${agentId}/events`, undefined, { "last-event-id": lastId });
   const approved = await two.ask(`/api/requests/${encodeURIComponent(request.requestId)}`, {
     verdict: "approved",
@@ -113,7 +113,7 @@ test("kill -9 in mid-stream: the next server goes on after the last id, with no 
   expect((await two.process.ended).code).toBe(0);
 });
 
-/** Says the beginning of its answer, and the rest once there is a file `go.txt`. */
+/** Sends the beginning of its answer, and the rest once a file `go.txt` exists. */
 const slowSpeaker = {
   "speaker.mjs": `import { existsSync, watch } from "node:fs";
 import { defineAgent } from "troupe";
@@ -148,7 +148,7 @@ export const agent = defineAgent({ name: "chief", model });
 `,
 };
 
-test("a reader who comes in the middle of an answer sees it as it is written, after a POST and after a kill -9", {
+test("a reader that connects in the middle of an answer receives it as it is written, after a POST and after a kill -9", {
   timeout,
 }, async () => {
   const path = folderWith(slowSpeaker);
@@ -182,11 +182,11 @@ test("a reader who comes in the middle of an answer sees it as it is written, af
   expect((await two.process.ended).code).toBe(0);
 });
 
-/** The agent of a YAML file, with its plugins beside it. */
+/** The agent of a YAML file, with its plugins next to it. */
 const tealAgent = join(repositoryRoot, "examples", "teal", "agent.yaml");
 const addition = { items: [{ content: "Add 5 + 3" }] };
 
-test("--cors, --hosts and --log do what they say", { timeout }, async () => {
+test("--cors, --hosts and --log take effect", { timeout }, async () => {
   const app = "https://app.example.com";
   const named = ["--cors", app, "--hosts", "api.example.com", "--hosts", "api.example.org:8443"];
   const { process, url, ask } = await served(folderWith({}), ["serve", tealAgent, "--port", "0", "--log", ...named]);
@@ -209,7 +209,7 @@ test("--cors, --hosts and --log do what they say", { timeout }, async () => {
   expect(stderr).not.toContain(token);
 });
 
-/** The status of `/healthz` under a name, which `fetch` does not let one choose. */
+/** The status of `/healthz` under a host name, which `fetch` cannot set. */
 async function statusAt(url: string, host: string): Promise<number | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
   request(`${url}/healthz`, { headers: { host } }, (response) => {
@@ -221,7 +221,7 @@ async function statusAt(url: string, host: string): Promise<number | undefined> 
   return await promise;
 }
 
-test("run and chat take the agent of a YAML file", { timeout }, async () => {
+test("run and chat accept the agent of a YAML file", { timeout }, async () => {
   const path = folderWith({});
   const ran = await runCli(path, ["run", tealAgent, "Add 5 + 3", "--quiet"]);
   expect({ code: ran.code, stderr: ran.stderr }).toEqual({ code: 0, stderr: "" });
@@ -250,7 +250,7 @@ describe.skipIf(!redisProgram)("with work on workers", { timeout }, () => {
     }
   }
 
-  test("serve hands turns of a YAML agent to a worker that knows its file", () =>
+  test("serve passes turns of a YAML agent to a worker that loads the same file", () =>
     atPlace({}, async (place) => {
       const { process: worker } = await place.worker(["--agents", tealAgent]);
       const words = ["serve", tealAgent, "--port", "0", "--on", "workers"];
@@ -264,7 +264,7 @@ describe.skipIf(!redisProgram)("with work on workers", { timeout }, () => {
       expect((await worker.ended).stdout).toMatch(/1 turn ended/);
     }));
 
-  test("ask --serve hands questions to a worker that has its team", () =>
+  test("ask --serve passes questions to a worker that has its team", () =>
     atPlace(allotment, async (place) => {
       const team = ["--files", "notes", "--model", "offline"];
       const { process: worker } = await place.worker(["--ask", ...team]);

@@ -1,4 +1,4 @@
-// Commands that look at a store, or reach into it, while another process works on it.
+// Commands that read or change a store while another process works on it.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ afterEach(() => folder.remove());
 const ask = ["ask", "--files", "notes", "--question", question, "--json"];
 
 describe("while a job runs in another process", () => {
-  test("list, show and abort see it; the abort is heard", async () => {
+  test("list, show and abort see it, and the abort takes effect", async () => {
     const job = startCli(folder.path, ask, { TROUPE_OFFLINE_SPEED: "2" });
     const line = await job.line((text) => text.includes('"type":"text.delta"'));
     const rootAgentId = eventOf(line)?.rootAgentId ?? "";
@@ -52,7 +52,7 @@ inFull(() => {
       expect(resumed.stderr).toContain("user_requested");
     });
 
-    test("resume without an id says when nothing is unfinished", async () => {
+    test("resume without an id reports that nothing is unfinished", async () => {
       await runCli(folder.path, ask);
       const { code, stderr, stdout } = await runCli(folder.path, ["resume"]);
       expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
@@ -70,9 +70,9 @@ inFull(() => {
   });
 });
 
-describe("a store that is not there", () => {
+describe("a missing store", () => {
   test.each(rows([["list"], ["show", "x"], ["abort", "x"], ["resume"], ["resume", "x"], ["ask", "--resume"]], first))(
-    "%s %s says so and makes no file",
+    "is reported by %s %s, which creates no file",
     async (...words) => {
       const { code, stdout, stderr } = await runCli(folder.path, [...words, "--store", "none/jobs.db"]);
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -81,7 +81,7 @@ describe("a store that is not there", () => {
     },
   );
 
-  test("a file that is not a database is refused and left as it is", async () => {
+  test("a file that is not a database is refused and left unchanged", async () => {
     const { code, stderr } = await runCli(folder.path, ["list", "--store", "notes/fees.md"]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^troupe: corrupt_record: .*\n$/);

@@ -1,5 +1,5 @@
-// Turns that are handed over to workers: the command line as a client, worker processes, and what becomes of a turn whose worker
-// is killed or told to leave.
+// Turns on workers: the command line as a client, worker processes, and turns whose worker
+// is killed or stopped.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { inFull } from "../support/full.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => server?.stop());
 
 async function atPlace(play: (place: WorkPlace) => Promise<void>): Promise<void> {
-  if (!server) throw new Error("there is no redis-server here; the test should have been skipped");
+  if (!server) throw new Error("redis-server is not available; the test should have been skipped");
   const place = new WorkPlace(server, { ...workingAgents, ...askingAgents, ...allotment });
   try {
     await play(place);
@@ -30,9 +30,9 @@ async function atPlace(play: (place: WorkPlace) => Promise<void>): Promise<void>
 }
 
 inFull(() => {
-  // A worker that was killed is missed after 15 s only: side by side, the tests wait for that once.
+  // A killed worker is detected after 15 s only: run concurrently, the tests wait for that once.
   describe.skipIf(!redisProgram).concurrent("workers on one Redis that come and go", { timeout }, () => {
-    test("of three one is killed while it works: the answer is the same", () =>
+    test("of three workers one is killed while it works, and the answer is the same", () =>
       atPlace(async (place) => {
         await Promise.all([1, 2, 3].map(() => place.worker(office, { STAMP_MS: "1500" })));
         const client = place.start([...run, "--quiet"]);
@@ -58,7 +58,7 @@ inFull(() => {
         expect(stdout).toMatch(answer);
       }));
 
-    test("what a turn on them asks is decided from anywhere, and they carry it on", () =>
+    test("a request of their turn is decided from anywhere, and they continue the turn", () =>
       atPlace(async (place) => {
         const { process } = await place.worker(["--agents", "till.mjs"]);
         const asked = await place.start(["run", "till.mjs", "pay Ann 5", "--agent-id", "till"]).ended;
@@ -81,7 +81,7 @@ inFull(() => {
         expect((await process.ended).code).toBe(0);
       }));
 
-    test("a turn waits for a worker where it is told to, and goes on without its client", () =>
+    test("a turn waits for a worker if requested, and continues without its client", () =>
       atPlace(async (place) => {
         const client = place.start([...run, "--agent-id", "office", "--on", "workers"]);
         await client.line((line) => line.startsWith("No worker is running yet. To start one for these agents: "));
@@ -100,7 +100,7 @@ inFull(() => {
 });
 
 describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
-  test("a turn runs on them and not in the client, which shows it all the same", () =>
+  test("a turn runs on them and not in the client, which still shows it", () =>
     atPlace(async (place) => {
       const { line, process } = await place.worker(office);
       expect(line).toBe(
@@ -135,7 +135,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
     }));
 
   inFull(() => {
-    test("one that is told to leave in the middle of a turn ends within its time, and another has the answer", () =>
+    test("a worker that is stopped in the middle of a turn exits within its timeout, and another one has the answer", () =>
       atPlace(async (place) => {
         const options = [...office, "--drain-seconds", "10"];
         await Promise.all([1, 2].map(() => place.worker(options, { STAMP_MS: "1500" })));
@@ -152,7 +152,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
         expect(done.at(-1)?.pid).not.toBe(leaving.pid);
       }));
 
-    test("Ctrl-C in the client pauses a turn on them, and resume goes on with it there", () =>
+    test("Ctrl-C in the client pauses a turn on them, and resume continues it there", () =>
       atPlace(async (place) => {
         const { process } = await place.worker(office, { STAMP_MS: "1500" });
         const client = place.start([...run, "--agent-id", "office"]);
@@ -167,7 +167,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
         expect(new Set(stampsIn(place.path).map(({ pid }) => pid))).toEqual(new Set([process.pid]));
       }));
 
-    test("tells how it is: figures, health, and that it leaves", () =>
+    test("a worker reports metrics, health, and that it is leaving", () =>
       atPlace(async (place) => {
         const { line, process } = await place.worker([...office, "--queues", "stamps=2@20/s", "--metrics-port", "0"], {
           STAMP_MS: "3000",
@@ -193,7 +193,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
   });
 
   inFull(() => {
-    test("without workers the turn runs in its own process, and it says so", () =>
+    test("without workers the turn runs in its own process, which is printed", () =>
       atPlace(async (place) => {
         const { code, stdout, stderr } = await place.start(run).ended;
         expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

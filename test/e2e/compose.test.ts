@@ -1,4 +1,4 @@
-// What the compose file starts, without Docker: its commands, as processes on one Redis.
+// The processes of the compose file, without Docker, on one Redis.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -27,7 +27,7 @@ const { services } = composeSchema.parse(parse(read("compose.yaml"), { merge: tr
 const token = "a-token-of-the-test-alone";
 
 describe("the compose file", () => {
-  test("starts two nodes and two workers on one Redis, and gives them longer to leave than they take", () => {
+  test("starts two nodes and two workers on one Redis, and allows them more time to exit than they take", () => {
     const { redis, node, worker } = services;
     for (const { deploy, environment, stop_grace_period: grace } of [node, worker]) {
       expect(deploy).toEqual({ replicas: 2 });
@@ -63,7 +63,7 @@ afterEach(async () => {
 
 inFull(() => {
   describe.skipIf(!redisProgram)("its nodes and workers", { timeout: 120_000 }, () => {
-    test("answer for each other, and leave on SIGTERM", async () => {
+    test("answer for each other, and exit on SIGTERM", async () => {
       server = await RedisServer.start();
       const environment = { TROUPE_REDIS: server.url, TROUPE_SERVE_TOKEN: token, TROUPE_OFFLINE_SPEED: "15" };
       const start = (words: readonly string[]): CliProcess => {
@@ -134,7 +134,7 @@ async function post(url: string, body: unknown, more?: Headers) {
   return (await response.json()) as { readonly agentId: string; readonly turnId: string };
 }
 
-/** The turns of an agent, as soon as there are so many. */
+/** The turns of an agent, once there are this many. */
 async function untilTurns(url: string, agentId: string, least: number): Promise<readonly unknown[]> {
   return await vi.waitUntil(
     async () => {

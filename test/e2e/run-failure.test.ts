@@ -1,4 +1,4 @@
-// A program of one run() ends with exit code 1 and the reason when its turn fails.
+// A program with one run() ends with exit code 1 and the reason when its turn fails.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";

@@ -1,4 +1,4 @@
-// What docs/serving.md has a reader type into two terminals: a server that is killed in mid-stream, and a stream that goes on.
+// The commands of docs/serving.md in two terminals: a server is killed in mid-stream, and the stream continues.
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
 });
 
-/** The commands of the page on a port that is free here. */
+/** The commands of the page on a free port. */
 async function commands(): Promise<readonly [server: string, ask: string, goOn: string]> {
   const [, text = ""] = section.exec(readFileSync(join(repositoryRoot, page), "utf8")) ?? [];
   const port = await freePort();
@@ -49,7 +49,7 @@ async function serve(folder: string, typed: string): Promise<CliProcess> {
   return server;
 }
 
-/** The second one: a shell that is typed into. */
+/** The second one: a shell with typed input. */
 function shell(folder: string) {
   const child = spawn("bash", [], { cwd: folder, env: commandEnvironment({}), stdio: ["pipe", "pipe", "pipe"] });
   let output = "";
@@ -67,7 +67,7 @@ function shell(folder: string) {
   };
 }
 
-test("the walk through two terminals ends as the page says", { timeout: 120_000 }, async () => {
+test("the commands in two terminals end as the page describes", { timeout: 120_000 }, async () => {
   const folder = workFolder({});
   ends.push(() => folder.remove());
   const [server, ask, goOn] = await commands();

@@ -1,4 +1,4 @@
-// Processes that work, watched by the process of `troupe inspect`, whose reader this process is.
+// Processes that work, watched by `troupe inspect`, whose feed this process reads.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -18,7 +18,7 @@ interface Served {
   readonly tokens: { readonly watch: string; readonly act: undefined };
 }
 
-/** The address that `troupe inspect --read-only` prints. */
+/** The URL that `troupe inspect --read-only` prints. */
 async function servedBy(process: CliProcess): Promise<Served> {
   const line = await process.line((text) => text.startsWith("Inspect "));
   const { origin, hash } = new URL(line.slice(line.indexOf("http")));
@@ -36,7 +36,7 @@ function endsRun(message: FeedMessage): boolean {
   return ofRoot.some(({ entries }) => entries.some(({ type }) => type === "turn.ended"));
 }
 
-/** All rows that are stored came, each once, in their order. Some may be stored after the end of the turn. */
+/** All stored rows arrived, each once, in order. Some may be stored after the end of the turn. */
 async function expectAll(connection: Connection, stores: Stores, run: string): Promise<void> {
   const stored = (await stores.readTree("default", run, 0, 100_000)).map(({ cursor }) => cursor);
   const came = (): number[] => connection.rows.map(({ cursor }) => cursor);
@@ -92,13 +92,15 @@ describe.skipIf(!redisProgram)("three workers on one Redis", () => {
   });
   afterAll(() => server?.stop());
 
-  test("are watched by a process that runs nothing: all rows, and the text as it is written", { timeout }, async () => {
-    if (!server) throw new Error("there is no redis-server here; the test should have been skipped");
+  test("are watched by a process that runs no agents: all rows, and the text as it is written", {
+    timeout,
+  }, async () => {
+    if (!server) throw new Error("redis-server is not available; the test should have been skipped");
     const place = new WorkPlace(server, allotment);
     try {
       const team = ["--ask", "--files", "notes", "--model", "offline"];
       const workers = await Promise.all([1, 2, 3].map(() => place.worker(team, { TROUPE_OFFLINE_SPEED: "20" })));
-      // It is there before the runs begin: on a busy machine they might be over before it has started.
+      // It starts before the runs: on a busy machine they might otherwise be over before it has started.
       const served = await servedBy(place.start(["inspect", "--read-only"]));
       const words = ["ask", "--files", "notes", "--question", question, "--model", "offline", "--json"];
       const clients = [1, 2].map(() => place.start(words));
@@ -113,7 +115,7 @@ describe.skipIf(!redisProgram)("three workers on one Redis", () => {
       let isOver = false;
       const ends = connections.map((connection) => connection.until(endsRun));
       const over = Promise.all(ends).finally(() => (isOver = true));
-      // At a single moment all agents of the run may wait, and have no owner.
+      // At times all agents of the run may wait, and have no owner.
       const owned = new Set<string>();
       while (!isOver) {
         const { items } = await get<{ items: { agentId: string }[] }>(asked, `/api/runs/${runs[0]}/owners`);

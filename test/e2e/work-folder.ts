@@ -4,7 +4,7 @@ import { ownPrefix } from "../support/redis-stores.ts";
 import { type CliProcess, startCli, workFolder } from "./cli-process.ts";
 import { stampsIn } from "./working-agents.ts";
 
-/** A folder and an empty place on a Redis, with the processes that a test starts there. */
+/** A folder and an empty prefix on a Redis, with the processes that a test starts there. */
 export class WorkPlace {
   readonly url: string;
   readonly prefix = ownPrefix();
@@ -26,7 +26,7 @@ export class WorkPlace {
     return process;
   }
 
-  /** A worker that has said that it is ready. */
+  /** A worker that has reported that it is ready. */
   async worker(words: readonly string[], environment: Readonly<Record<string, string>> = {}) {
     const process = this.start(["worker", ...words], environment);
     return { process, line: await process.line((line) => line.startsWith("Worker ")) };

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * A chief who sends a clerk to each of the places that the message names; each has his paper stamped, which is a slow tool on
- * a queue. What is stamped where is a line of `stamps.txt`: the process, the place, `begun` or `done`.
+ * A chief who sends a clerk to each of the places in the message; each has his paper stamped, by a slow tool on
+ * a queue. Each stamp is a line of `stamps.txt`: the process, the place, `begun` or `done`.
  */
 export const workingAgents = {
   "office.mjs": `import { appendFileSync } from "node:fs";
@@ -59,7 +59,7 @@ export interface Stamp {
   readonly what: "begun" | "done";
 }
 
-/** What was stamped, in order. */
+/** The stamps, in order. */
 export function stampsIn(folder: string): Stamp[] {
   const path = join(folder, "stamps.txt");
   if (!existsSync(path)) return [];

@@ -16,7 +16,7 @@ import { look } from "../machines/scenario-tools.ts";
 
 const maybe = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined, freq: 2 });
 
-/** Any limits, tight enough to be met. */
+/** Random limits, low enough to be reached. */
 const budget = fc.record({
   maxSteps: maybe(fc.integer({ min: 1, max: 8 })),
   maxTreeSteps: maybe(fc.integer({ min: 1, max: 20 })),
@@ -35,12 +35,12 @@ const plan = fc.record({
   child: budget,
   mode: fc.constantFrom("await" as const, "background" as const),
   onEnd: fc.constantFrom("keep" as const, "wake" as const),
-  /** For each turn, the children of each of its rounds. */
+  /** For each turn, the number of children of each round. */
   turns: fc.array(fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 3 }), {
     minLength: 1,
     maxLength: 3,
   }),
-  /** Tool rounds of a child, and how long its model takes. */
+  /** The tool rounds of a child, and the delays of its model. */
   childRounds: fc.integer({ min: 0, max: 2 }),
   delays: fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 1, maxLength: 5 }),
   usage: fc.record({ inputTokens: fc.integer({ min: 1, max: 400 }), outputTokens: fc.integer({ min: 1, max: 300 }) }),
@@ -76,7 +76,7 @@ function leadOf({ turn, child, mode, onEnd, turns, childRounds, delays, usage }:
   return defineAgent({ name: "lead", price, tools: [look, spawn], budget: turn, maxOutputTokens: 400, model });
 }
 
-/** Plays a team, and looks at its stored accounts after each of its rows. */
+/** Runs a team, and compares its stored accounts after each of its rows. */
 async function played(stage: Stage, random: Plan, agentId: string): Promise<readonly TreeHead[]> {
   const runtime = await stage.open({ agents: [leadOf(random)] });
   const stores = stage.look();
@@ -120,11 +120,11 @@ interface Seen {
   inFlight: number;
   refusals: number;
   background: number;
-  /** The largest difference in working time, in milliseconds. */
+  /** The largest allowed difference in working time, in milliseconds. */
   time: number;
 }
 
-/** The fold after each row beside the stored accounts of that moment. */
+/** The fold after each row next to the stored accounts at that time. */
 function compare(rows: readonly JournalRow[], heads: readonly TreeHead[], seen: Seen): void {
   const fold = new AccountFold();
   const [first] = heads;
@@ -155,17 +155,17 @@ function compare(rows: readonly JournalRow[], heads: readonly TreeHead[], seen: 
   seen.refusals += fold.refusalCount;
 }
 
-/** Cases of one test: even a busy machine plays them within its time. */
+/** Few cases per test, so that even a busy machine completes them within the timeout. */
 const casesOfPart = 15;
 const cases = randomCases(300, 60);
 const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) => part);
 
 describeRuntimes(
-  "accounts at any moment",
+  "accounts at any row",
   (stage) => {
     const seen: Seen = { compared: 0, inFlight: 0, refusals: 0, background: 0, time: 0 };
 
-    it.each(parts)("are the stored ones of that moment, under all limits: part %i", async (part) => {
+    it.each(parts)("equal the stored ones at that row, under all limits: part %i", async (part) => {
       let number = 0;
       const property = fc.asyncProperty(plan, async (random) => {
         const agentId = `team-${number}`;
@@ -179,16 +179,16 @@ describeRuntimes(
       expect(seen.compared).toBeGreaterThan(before);
     });
 
-    it("the cases were no idle ones", () => {
+    it("the cases contained some work", () => {
       expect(seen.compared).toBeGreaterThan(5 * cases);
       expect(seen.inFlight).toBeGreaterThan(cases);
       expect(seen.refusals).toBeGreaterThan(cases / 4);
       expect(seen.background).toBeGreaterThan(0);
-      // Time passes in steps of 50 ms here, and no process dies.
+      // The clock advances in steps of 50 ms here, and no process dies.
       expect(seen.time).toBeLessThan(500);
     });
 
-    it("a clone goes its own way", async () => {
+    it("a clone is independent of its original", async () => {
       const [random] = fc.sample(plan, { numRuns: 1, seed: 7 });
       if (!random) return;
       await played(stage(), random, "cloned");

@@ -12,7 +12,7 @@ import { emptyTally } from "../support/random-world.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { rowsOf } from "../support/stored-programs.ts";
 
-/** What a stored account and one of the fold must have in common. */
+/** The fields that a stored account and one of the fold must have in common. */
 function exactOf({ id, agentId, turnId, parentId, limits, used, reserved, unconfirmed }: Account | AccountAt) {
   const { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros } = used;
   const amounts = { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros };
@@ -30,7 +30,7 @@ async function foldOf(stores: Stores, rootAgentId: string): Promise<AccountFold>
   return fold;
 }
 
-/** At the head the fold is what is stored, whether or not the tree is at rest. Returns how many accounts there were. */
+/** At the newest row the fold equals the stored accounts, whether or not the tree is at rest. Returns the number of accounts. */
 async function expectStored(stores: Stores, rootAgentId: string): Promise<number> {
   const stored = await stores.accounts("default", rootAgentId);
   const fold = await foldOf(stores, rootAgentId);
@@ -50,7 +50,7 @@ describeRuntimes("accounts of stored programs", (stage) => {
   });
 });
 
-/** Cases of one test: even a busy machine plays them within its time. */
+/** Few cases per test, so that even a busy machine completes them within the timeout. */
 const casesOfPart = 15;
 const cases = randomCases(300, 20);
 const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) => part);
@@ -58,7 +58,7 @@ const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) =
 describeRuntimes(
   "accounts of random programs",
   (stage) => {
-    it.each(parts)("at the head the fold is what is stored: part %i", async (part) => {
+    it.each(parts)("at the newest row the fold equals the stored accounts: part %i", async (part) => {
       const stores = stage().look();
       let number = 0;
       let accounts = 0;

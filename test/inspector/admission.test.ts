@@ -29,20 +29,20 @@ function portOf(server: InspectorServer): string {
 
 describe("S5: the inspector refuses a client that", () => {
   const strangers: readonly (readonly [string, (port: string) => Record<string, string>])[] = [
-    ["comes under a foreign name", () => ({ host: "evil.example" })],
-    ["comes under a foreign name with the right port", (port) => ({ host: `evil.example:${port}` })],
-    ["names another port", () => ({ host: "127.0.0.1:1" })],
-    ["names no port", () => ({ host: "127.0.0.1" })],
-    ["names another address of this machine", (port) => ({ host: `0.0.0.0:${port}` })],
+    ["uses a foreign host name", () => ({ host: "evil.example" })],
+    ["uses a foreign host name with the right port", (port) => ({ host: `evil.example:${port}` })],
+    ["uses another port", () => ({ host: "127.0.0.1:1" })],
+    ["uses no port", () => ({ host: "127.0.0.1" })],
+    ["uses another address of this machine", (port) => ({ host: `0.0.0.0:${port}` })],
     ["comes from a foreign page", () => ({ origin: "https://evil.example" })],
     ["comes from a page of this machine on another port", () => ({ origin: "http://127.0.0.1:1" })],
     ["comes from a page without an origin", () => ({ origin: "null" })],
-    ["comes from Stately's page when that was not asked for", () => ({ origin: "https://stately.ai" })],
-    ["comes from a page that looks like Stately's", () => ({ origin: "https://stately.ai.evil.example" })],
-    ["comes from Stately's page without encryption", () => ({ origin: "http://stately.ai" })],
+    ["comes from Stately's page without the option", () => ({ origin: "https://stately.ai" })],
+    ["comes from a page with a similar name", () => ({ origin: "https://stately.ai.evil.example" })],
+    ["comes from Stately's page over HTTP", () => ({ origin: "http://stately.ai" })],
   ];
 
-  it.each(strangers)("%s: 403 and not a byte", async (_title, headersFor) => {
+  it.each(strangers)("%s: 403 without a body", async (_title, headersFor) => {
     const headers = headersFor(portOf(closed));
     const page = closed.socketUrl.replace("ws:", "http:");
     for (const answer of [await visit(page, headers), await knock(closed.socketUrl, headers)]) {
@@ -57,7 +57,7 @@ describe("S5: the inspector refuses a client that", () => {
     ["has an empty token", "?token="],
     ["has a wrong token", `?token=${"A".repeat(32)}`],
     ["has a broken token", "?token=%ff%00"],
-  ])("%s: 403 and not a byte", async (_title, query) => {
+  ])("%s: 403 without a body", async (_title, query) => {
     for (const server of [closed, open]) {
       const page = await visit(server.socketUrl.replace("ws:", "http:").replace(/\?.*/, query));
       const socket = await knock(server.socketUrl.replace(/\?.*/, query));
@@ -66,7 +66,7 @@ describe("S5: the inspector refuses a client that", () => {
   });
 });
 
-it("S5: a page of its own and a program with the token are let in", async () => {
+it("S5: its own page and a program with the token are accepted", async () => {
   const port = portOf(closed);
   for (const origin of [`http://127.0.0.1:${port}`, `http://localhost:${port}`]) {
     expect((await knock(closed.socketUrl, { origin })).status).toBe(101);
@@ -75,7 +75,7 @@ it("S5: a page of its own and a program with the token are let in", async () => 
   expect((await visit(closed.url, { host: `localhost:${port}` })).status).toBe(200);
 });
 
-it("S5: Stately's page is let in when asked for, with the token, and no other page with it", async () => {
+it("S5: with the option, Stately's page is accepted with the token, and no other page is", async () => {
   expect((await knock(open.socketUrl, { origin: "https://stately.ai" })).status).toBe(101);
   expect((await knock(open.socketUrl, { origin: "https://evil.example" })).status).toBe(403);
   expect(closed.statelyUrl).toBeUndefined();

@@ -9,7 +9,7 @@ interface Use {
   readonly tokens?: number;
   readonly reserved?: number;
   readonly steps?: number;
-  /** Since when it works; `null` if it does not. */
+  /** The start of its current work; `null` if it is idle. */
   readonly activeSince?: number | null;
   readonly activeMs?: number;
   readonly closedAt?: number | null;
@@ -36,12 +36,12 @@ function named(use: BindingLimit | undefined): string | undefined {
   return use && `${use.limit} of ${use.account.id}`;
 }
 
-describe("the limits that bound an agent", () => {
-  test("are its own and those above it, of which the fullest binds, with what is reserved", () => {
+describe("the limits that apply to an agent", () => {
+  test("are its own and those of its ancestors with their reservations; the fullest one binds", () => {
     const turn = account("reader", "turn", { maxSteps: 10, maxTokens: 1_000 }, { tokens: 100, steps: 2 });
     const lead = account("lead", "lead", { maxTokens: 2_000, maxSteps: 4 }, { tokens: 300, reserved: 700, steps: 4 });
     const { own, tree, binding } = agentBudget([turn, lead], "reader", openedAt);
-    // That the lead has no step left does not concern its reader.
+    // The lead has no step left, which does not concern its reader.
     expect([named(own), named(tree), named(binding)]).toEqual([
       "maxSteps of turn",
       "maxTokens of lead",
@@ -50,7 +50,7 @@ describe("the limits that bound an agent", () => {
     expect(tree).toMatchObject({ used: 300, reserved: 700, max: 2_000 });
   });
 
-  test("of an agent without one above it are told apart by whom they count", () => {
+  test("of an agent without ancestors are distinguished by the agent whose usage counts", () => {
     const turn = account("lead", "turn", { maxSteps: 4, maxTokens: 2_000 }, { tokens: 1_900, steps: 3 });
     const { own, tree, binding } = agentBudget([turn], "lead", openedAt);
     expect([named(own), named(tree), named(binding)]).toEqual([
@@ -60,7 +60,7 @@ describe("the limits that bound an agent", () => {
     ]);
   });
 
-  test("on time count with the clock, a deadline from the opening of its account", () => {
+  test("on time change with the clock, a deadline from the opening of its account", () => {
     const limits = { maxActiveMs: 10_000, deadlineAt: openedAt + 20_000 };
     const turn = account("lead", "turn", limits, { activeSince: openedAt });
     expect(agentBudget([turn], "lead", openedAt + 4_000).binding).toMatchObject({ limit: "maxActiveMs", used: 4_000 });
@@ -71,7 +71,7 @@ describe("the limits that bound an agent", () => {
     expect(agentBudget([closed], "lead", openedAt + 15_000).binding).toMatchObject({ limit: "maxActiveMs" });
   });
 
-  test("are none where no account has a limit", () => {
+  test("are empty if no account has a limit", () => {
     const free = agentBudget([account("lead", "turn", {})], "lead", openedAt);
     expect(free).toEqual({ own: undefined, tree: undefined, binding: undefined });
   });
@@ -86,8 +86,8 @@ describe("a forecast", () => {
     return binding && forecastOf(binding, time);
   }
 
-  test("goes by what was used per working time, and not by the time that passed", () => {
-    // 250 tokens in 5 s of work: the other 750 take 15 s more.
+  test("is computed from the usage per working time, not per elapsed time", () => {
+    // 250 tokens in 5 s of work: the other 750 take another 15 s.
     const time = openedAt + 100_000;
     const use = { tokens: 250, activeMs: 3_000, activeSince: time - 2_000 };
     expect(forecast(use, time)).toEqual({ at: time + 15_000, isEstimate: true });
@@ -99,11 +99,11 @@ describe("a forecast", () => {
     ["no agent works", { tokens: 250, activeMs: 3_000 }],
     ["its account is closed", { tokens: 250, activeMs: 3_000, activeSince: openedAt, closedAt: openedAt + 1 }],
     ["the limit is reached", { tokens: 1_000, activeMs: 3_000, activeSince: openedAt }],
-  ])("is none where %s", (_why, use) => {
+  ])("is missing if %s", (_why, use) => {
     expect(forecast(use, openedAt + 5_000)).toBeUndefined();
   });
 
-  test("of a limit on time is exact, not an estimate", () => {
+  test("of a time limit is exact, not an estimate", () => {
     const time = openedAt + 4_000;
     const at = openedAt + 10_000;
     expect(forecast({ activeSince: openedAt }, time, { maxActiveMs: 10_000 })).toEqual({ at, isEstimate: false });

@@ -11,7 +11,7 @@ const charts = JSON.parse(readFileSync(chartsFile, "utf8")) as Charts;
 
 test("the charts of the page are those of the machines", async () => {
   const isSame = readFileSync(chartsFile, "utf8") === (await chartsText());
-  expect(isSame, "src/inspector/ui/charts.json is not what the machines give: run npm run build:charts").toBe(true);
+  expect(isSame, "src/inspector/ui/charts.json differs from the machines; run npm run build:charts").toBe(true);
 });
 
 describe.each(["agent", "turn", "toolCall"] as const)("%s", (name) => {
@@ -19,13 +19,13 @@ describe.each(["agent", "turn", "toolCall"] as const)("%s", (name) => {
     .map(({ path }) => path.join("."))
     .filter((path) => path !== "");
 
-  it("has a sentence for each state, and for no other", () => {
+  it("has a sentence for each state and for no other", () => {
     expect(Object.keys(stateSentences[name]).sort()).toEqual(paths.toSorted());
     for (const sentence of Object.values(stateSentences[name])) expect(sentence).toMatch(/^[A-Z][^.]{15,110}\.$/);
     expect(paths).toEqual(expect.arrayContaining([...lastStates[name]]));
   });
 
-  it("shows each state, and each transition by a line, by the boxes of its states, or as one from any state", () => {
+  it("shows each state, and each transition as a line, by nested boxes, or as one from any state", () => {
     const { states, transitions, layouts } = charts[name];
     expect(states.map(({ path }) => path)).toEqual(paths);
     const notesOf = (path: string): string => states.find((state) => state.path === path)?.notes.join(" ") ?? "";
@@ -41,7 +41,7 @@ describe.each(["agent", "turn", "toolCall"] as const)("%s", (name) => {
     }
   });
 
-  it("has a layout for wide boxes, one for high ones, and one to be read from near, which alone has labels", () => {
+  it("has a wide layout, a high one, and one for close reading, which alone has labels", () => {
     const { layouts } = charts[name];
     expect(layouts.map(({ isNear, labels }) => [isNear, labels.length > 0])).toEqual([
       [false, false],
@@ -69,7 +69,7 @@ describe.each(drawings)("the drawing of $what", ({ chart: { states, transitions 
       : [{ owner: path, box: layout.boxes[index] ?? none }],
   );
 
-  it("has no states and labels that lie on each other, or outside of it", () => {
+  it("has no overlapping states or labels, and none outside its frame", () => {
     const boxes = [...leaves, ...labels];
     const faults = boxes.flatMap((one, index) =>
       boxes.slice(index + 1).flatMap((other) => (overlap(one.box, other.box) ? [`${one.owner}, ${other.owner}`] : [])),
@@ -81,7 +81,7 @@ describe.each(drawings)("the drawing of $what", ({ chart: { states, transitions 
     expect(outside).toEqual([]);
   });
 
-  it("leads no line through the label of another one, and none through a state", () => {
+  it("has no line through a state or another line's label", () => {
     const lines = transitions.flatMap(({ from, to }, index) =>
       segmentsOf(layout.lines[index] ?? []).map((box) => ({ owner: `${from} > ${to}`, box, ends: [from, to] })),
     );
@@ -101,7 +101,7 @@ function overlap(one: ChartBox, other: ChartBox): boolean {
   return x < otherX + otherWidth && otherX < x + width && y < otherY + otherHeight && otherY < y + height;
 }
 
-/** The straight parts of a line, as boxes of one pixel. */
+/** The straight segments of a line, as boxes one pixel wide. */
 function segmentsOf(line: readonly number[]): readonly ChartBox[] {
   const points = pointsOf(line);
   return points.slice(1).map(([x, y], index) => {
@@ -110,7 +110,7 @@ function segmentsOf(line: readonly number[]): readonly ChartBox[] {
   });
 }
 
-test("a label names entries and the guard that they share, and counts what is too much", () => {
+test("a label contains entries and their common guard, and counts omitted ones", () => {
   expect(labelLines([["a.b", ""]])).toEqual(["a.b"]);
   expect(labelLines([["", "isOver"]])).toEqual(["[isOver]"]);
   expect(
@@ -128,7 +128,7 @@ test("a label names entries and the guard that they share, and counts what is to
   expect(labelLines(Array.from({ length: 5 }, () => ["a.b", ""] as const))).toEqual(["5 events"]);
 });
 
-test("a line leads along its width and its height in turn, with round corners, smaller ones where it is short", () => {
+test("a line alternates between horizontal and vertical segments with round corners, which are smaller on short segments", () => {
   expect(pathOf([0, 0, 100, 4])).toBe("M0,0L94,0Q100,0 100,2L100,4");
   expect(pointsOf([0, 0, 0, 50, 20])).toEqual([
     [0, 0],

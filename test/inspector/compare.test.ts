@@ -8,12 +8,12 @@ interface Step {
   readonly step?: number;
   readonly promptHash?: string;
   readonly tools?: readonly string[];
-  /** What each of the tools was given, and what it gave; default: the same everywhere. */
+  /** The arguments and result of each tool call; default: the same in both runs. */
   readonly given?: string;
   readonly gave?: string;
-  /** Of messages, tools and parameters. Default: the same everywhere. */
+  /** Hashes of messages, tools and parameters; default: the same in both runs. */
   readonly prompt?: string;
-  /** How its turn ended; default: it is open. */
+  /** The outcome of its turn; default: the turn is open. */
   readonly ended?: string;
   readonly tokens?: number;
   readonly answer?: string;
@@ -91,7 +91,7 @@ function compared(text: string): ComparedText {
 const fieldsOf = (compared: ReturnType<typeof compareRuns>) =>
   compared.map(({ name, steps }) => [name, steps.map(({ differs }) => differs)]);
 
-test("two runs that did the same have no difference", () => {
+test("two runs with the same steps have no difference", () => {
   const steps = [{ tools: ["look", "write"] }, { step: 2, promptHash: "q", answer: "done" }];
   const compared = compareRuns(
     runOf("a", steps),
@@ -100,7 +100,7 @@ test("two runs that did the same have no difference", () => {
   expect(compared).toMatchObject([{ name: "lead", differences: 0, steps: [{ isSame: true }, { isSame: true }] }]);
 });
 
-test("each field that differs is named, and a text that is not known is not compared", () => {
+test("each field that differs is named, and an unknown text is not compared", () => {
   const one = runOf("a", [{ promptHash: "p", tools: ["look"], tokens: 10, answer: "yes" }]);
   const other = runOf("b", [{ promptHash: "q", tools: ["read"], tokens: 11, answer: "no" }]);
   expect(fieldsOf(compareRuns(one, other))).toEqual([
@@ -114,14 +114,14 @@ test("each field that differs is named, and a text that is not known is not comp
 test.each<readonly [string, Step, readonly string[]]>([
   ["arguments", { given: '{"euros":120}' }, ["arguments"]],
   ["results", { gave: "120 paid" }, ["results"]],
-  ["prompts behind a call", { prompt: "Q" }, ["prompt"]],
-])("runs whose %s differ did not do the same, though names and figures agree", (_what, change, fields) => {
+  ["prompts of a call", { prompt: "Q" }, ["prompt"]],
+])("runs with different %s differ, even if names and amounts are equal", (_what, change, fields) => {
   const step: Step = { tools: ["pay", "note"] };
   const [lead] = compareRuns(runOf("a", [step]), runOf("b", [{ ...step, ...change }]));
   expect(lead).toMatchObject({ differences: 1, steps: [{ differs: fields, isSame: false, isRead: true }] });
 });
 
-test("an agent whose turn ended otherwise did not do the same", () => {
+test("an agent whose turn ended differently differs", () => {
   const [lead] = compareRuns(runOf("a", [{ ended: "completed" }]), runOf("b", [{ ended: "user_requested" }]));
   expect(lead).toMatchObject({
     differences: 1,
@@ -130,7 +130,7 @@ test("an agent whose turn ended otherwise did not do the same", () => {
   });
 });
 
-test("agents that differ come first; a step and an agent that one run lacks are differences", () => {
+test("agents that differ come first; a step or agent that one run lacks is a difference", () => {
   const one = runOf(
     "a",
     [{}, { agent: "~0" }, { agent: "~1" }, { agent: "~1", step: 2 }],

@@ -28,12 +28,12 @@ const CALLS_AT_A_TIME = 50;
 interface Till {
   readonly runtime: Runtime;
   readonly stores: Stores;
-  /** How often the tool ran, by what it was to pay for. */
+  /** How often the tool ran, by the bill it paid. */
   readonly paid: Map<string, number>;
   readonly result: Promise<string>;
 }
 
-/** A clerk who pays so many bills, each after an approval. */
+/** A clerk who pays this many bills, each after an approval. */
 async function tillOn(stores: Stores, bills: number, options: Partial<RuntimeOptions> = {}): Promise<Till> {
   const paid = new Map<string, number>();
   const pay = defineTool({
@@ -76,7 +76,7 @@ async function served(feed: Feed): Promise<FeedServer> {
   return server;
 }
 
-/** Two pages: one of the process that runs the agents, one of another that knows their stores alone. */
+/** Two pages: one of the process that runs the agents, one of another process with the same stores. */
 async function twoPages(place: Place, { runtime, stores }: Till): Promise<readonly [FeedServer, FeedServer]> {
   const { tenant } = runtime;
   const inside = new Feed();
@@ -99,7 +99,7 @@ async function openRequests(server: FeedServer): Promise<readonly AgentRequest[]
 describe.each(placeNames)("decisions over HTTP, %s", (name) => {
   const newPlace = placesOf(name);
 
-  it("S15: of two pages that decide at once one wins, the other is told who; nothing runs twice", async () => {
+  it("S15: of two pages that decide at once one wins, the other receives the winner's decision, and nothing runs twice", async () => {
     const bills = name === "memory" ? amount(1_000, 20) : amount(200, 10);
     const place = newPlace();
     const till = await tillOn(place.open(), bills);
@@ -134,7 +134,7 @@ describe.each(placeNames)("decisions over HTTP, %s", (name) => {
     expect(await till.result).toBe("done");
     expect([...till.paid.keys()].toSorted()).toEqual([...approved].toSorted());
     expect([...till.paid.values()].every((times) => times === 1)).toBe(true);
-    // Over a slow store the way is longer from the page that looks at the request twice.
+    // Over a slow store the page that reads the request twice has more latency.
     expect(Math.min(...wins)).toBeGreaterThanOrEqual(name === "memory" ? 1 : 0);
   });
 });
@@ -144,7 +144,7 @@ const mayDecide: RuntimeOptions["mayDecide"] = ({ by }) => by === "cleo";
 describe("a decision", () => {
   const newPlace = placesOf("memory");
 
-  it("about other arguments than those that are asked about is refused with the request as it is", async () => {
+  it("about arguments other than the requested ones is refused and returns the request", async () => {
     const place = newPlace();
     const till = await tillOn(place.open(), 1);
     const pages = await twoPages(place, till);
@@ -165,7 +165,7 @@ describe("a decision", () => {
     expect(till.paid.size).toBe(0);
   });
 
-  it("with arguments that do not fit names each field; one that fits is used", async () => {
+  it("with invalid arguments names each field, and valid arguments are used", async () => {
     const place = newPlace();
     const till = await tillOn(place.open(), 1);
     const [page] = await twoPages(place, till);
@@ -190,7 +190,7 @@ describe("a decision", () => {
     expect([...till.paid]).toEqual([["other", 1]]);
   });
 
-  it("on a guarded request needs the rule, and the rule has the last word", async () => {
+  it("on a guarded request needs the rule, which has the final say", async () => {
     const place = newPlace();
     const till = await tillOn(place.open(), 1, { mayDecide });
     const pages = await twoPages(place, till);
@@ -216,7 +216,7 @@ describe("a decision", () => {
     expect(till.paid.size).toBe(1);
   });
 
-  it("on nothing is not found, and without the act token nothing is done", async () => {
+  it("on a missing request is not found, and without the act token nothing is done", async () => {
     const place = newPlace();
     const till = await tillOn(place.open(), 1);
     const [page, other] = await twoPages(place, till);
@@ -245,7 +245,7 @@ describe("a decision", () => {
   });
 });
 
-it("twenty clicks under one key are one turn, under two keys two", async () => {
+it("twenty clicks with one key are one turn, with two keys two", async () => {
   const stores = placesOf("memory")().open();
   const { runtime } = await tillOn(stores, 0);
   const feed = new Feed();

@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
 });
 
-/** What is wrong with the live text of one connection: it begins with a snapshot, and no piece is missing or given twice. */
+/** The faults of the live text of one connection: it must begin with a snapshot, and contain every piece once. */
 function textFaults({ messages }: Connection): string[] {
   const faults: string[] = [];
   const lengths = new Map<string, number>();
@@ -54,11 +54,11 @@ interface Cuts {
   readonly rows: readonly FeedRow[];
   readonly cuts: number;
   readonly faults: readonly string[];
-  /** Live events that came. */
+  /** Received live events. */
   readonly live: number;
 }
 
-/** A page whose connection is cut at random moments, in the middle of a message too, until the last turn is over. */
+/** A page whose connection is cut at random times, also in the middle of a message, until the last turn is over. */
 async function pageWithCuts(server: FeedServer, random: SeededRandom): Promise<Cuts> {
   const rows: FeedRow[] = [];
   const faults: string[] = [];
@@ -100,7 +100,7 @@ async function teamOn(stores: Stores): Promise<{ runtime: Runtime; work: () => P
 describe.each(placeNames)("real sockets over %s", (name) => {
   const newPlace = placesOf(name);
 
-  it("that are cut at random moments under load: no gap, nothing twice, no piece of a text lost", async () => {
+  it("that are cut at random under load deliver every row once and every piece of a text", async () => {
     const place = newPlace();
     const stores = place.open();
     const { runtime, work } = await teamOn(stores);
@@ -127,11 +127,11 @@ describe.each(placeNames)("real sockets over %s", (name) => {
     expect(seen.reduce((sum, { cuts }) => sum + cuts, 0)).toBeGreaterThan(3 * CLIENTS);
     const live = seen.map((one) => one.live);
     expect(live[0]).toBeGreaterThan(0);
-    // SQLite carries no text between processes.
+    // SQLite transports no text between processes.
     expect(name === "sqlite" ? [live[1], live[3]] : [0, 0]).toEqual([0, 0]);
   });
 
-  it("a client that grants no credit gets nothing, and does not hold up other clients", async () => {
+  it("a client that grants no credit receives nothing and does not delay other clients", async () => {
     const stores = newPlace().open();
     const { runtime, work } = await teamOn(stores);
     const feed = new Feed();
@@ -157,10 +157,10 @@ describe.each(placeNames)("real sockets over %s", (name) => {
   });
 });
 
-describe.each(placeNames.filter((name) => name !== "sqlite"))("text as it is written, %s", (name) => {
+describe.each(placeNames.filter((name) => name !== "sqlite"))("streamed text, %s", (name) => {
   const newPlace = placesOf(name);
 
-  it("a client that comes late gets all of it, then the pieces, from another process too", async () => {
+  it("a client that connects late receives all of it, then the pieces, also from another process", async () => {
     const place = newPlace();
     const stores = place.open();
     const said = Promise.withResolvers<void>();
@@ -187,7 +187,7 @@ describe.each(placeNames.filter((name) => name !== "sqlite"))("text as it is wri
       return server;
     };
     const [one, other] = [await serve(), await serve()];
-    // A model streams its answer only if a client listens when the call begins.
+    // A model streams its answer only if a client is listening when the call begins.
     const early = await connect(one, { run: "desk" });
     await early.until(isCaughtUp);
     if (reading !== stores) await asked.promise;

@@ -13,7 +13,7 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { Heard } from "./heard.ts";
 
-/** One place that several processes may open. */
+/** A storage that several processes may open. */
 export interface Place {
   open(): Stores;
 }
@@ -21,7 +21,7 @@ export interface Place {
 export type PlaceName = "memory" | "sqlite" | "redis";
 export const placeNames: readonly PlaceName[] = redisProgram ? ["memory", "sqlite", "redis"] : ["memory", "sqlite"];
 
-/** Gives each test of a suite a place of its own. */
+/** Creates a new storage for each test of a suite. */
 export function placesOf(name: PlaceName): () => Place {
   let server: RedisServer | undefined;
   const folder = mkdtempSync(join(tmpdir(), "troupe-feed-"));
@@ -45,7 +45,7 @@ export function placesOf(name: PlaceName): () => Place {
   };
 }
 
-/** A lead that looks once a step, so often, then asks a subagent and answers. */
+/** A lead that calls a tool in each of the given number of steps, then asks a subagent and answers. */
 export function busyTeam(steps: number): AgentDefinition {
   const look = defineTool({
     name: "look",
@@ -73,7 +73,7 @@ export interface Reader {
   readonly rows: FeedRow[];
   readonly watch: RunWatch;
   batches(): number;
-  /** Resolves when a message, past or coming, passes. */
+  /** Resolves when a past or future message matches. */
   until(passes: (message: FeedMessage) => boolean): Promise<FeedMessage>;
 }
 
@@ -101,7 +101,7 @@ export async function readerOf(
   };
 }
 
-/** The same stores, of which each call is told before it is made. `stores` may give others later. */
+/** The same stores, with a callback before each call. `stores` may return others later. */
 export function overheard(stores: () => Stores, tell: (name: string, asked: readonly unknown[]) => void): Stores {
   return new Proxy(stores(), {
     get(_target, name) {

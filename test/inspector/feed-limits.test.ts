@@ -17,7 +17,7 @@ const collect = runInNewContext("gc") as () => void;
 
 const ROUNDS = 5;
 
-/** What stays in use: the least of several looks, because buffers are given back some time after they were collected. */
+/** The memory in use: the lowest of several measurements, because buffers are released some time after their collection. */
 async function bytesInUse(): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -42,7 +42,7 @@ async function clientOf({ origin, tokens }: FeedServer): Promise<Client> {
   return await promise;
 }
 
-/** All rows of a run over a socket. */
+/** Reads all rows of a run over a socket. */
 async function readAll({ socket }: Client, run: string): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   let entries = 0;
@@ -76,7 +76,7 @@ it("an event takes at most 200 bytes on the wire", async () => {
   await runtime.shutdown();
 });
 
-it("eight clients that never read cost less than 2 MB each, and the others get everything", async () => {
+it("eight clients that never read cost less than 2 MB each, and the others receive everything", async () => {
   const rows = amount(40_000, 15_000);
   const feed = new Feed();
   feed.add(await importRun(largeRun(rows)));
@@ -99,7 +99,7 @@ it("eight clients that never read cost less than 2 MB each, and the others get e
   await server.close();
 }, 300_000);
 
-/** A run of one agent with so many rows, whose texts no compression makes small. */
+/** A run of one agent with this many rows, whose texts do not compress. */
 function largeRun(count: number): string {
   let state = 7;
   const noise = (): string => {

@@ -19,7 +19,7 @@ import { isCaughtUp, readerOf } from "./feed-fixtures.ts";
 
 const CURSORS_OF_A_PROGRAM = 8;
 
-/** The state of an agent as the page shows it, in the words of its machines. */
+/** The state of an agent as the page shows it, by the state names of its machines. */
 function shownOf({ phase, turnId, running, requests }: AgentMoment) {
   const isAtRest = phase === "ready" || phase === "done" || phase === "stopped";
   const isFixed =
@@ -60,7 +60,7 @@ function expectAgents(moments: RunMoments, log: RunLog, rows: readonly JournalRo
   const past = rows.filter((row) => row.cursor <= cursor);
   for (const agentId of new Set(past.map((row) => row.agentId))) {
     const moment = agents[log.indexOfAgent(agentId)];
-    if (!moment) throw new Error(`the page does not know ${agentId} at ${cursor}`);
+    if (!moment) throw new Error(`the page does not contain ${agentId} at ${cursor}`);
     const own = past.filter((row) => row.agentId === agentId);
     expect({ agentId, cursor, ...shownOf(moment) }).toEqual({ agentId, cursor, ...foldedOf(agentId, own) });
   }
@@ -73,7 +73,7 @@ interface Found {
   readonly gaps: Set<string>;
 }
 
-/** Reads a run through the feed, as a page does, and compares what it shows with what is stored. */
+/** Reads a run through the feed, as a page does, and compares its state with the stored one. */
 async function look(stores: Stores, runId: string, random: SeededRandom, found: Found): Promise<void> {
   const feed = new Feed();
   feed.add({ stores, tenant: "default" });
@@ -92,7 +92,7 @@ async function look(stores: Stores, runId: string, random: SeededRandom, found: 
   const whole = new AccountFold();
   whole.learn(stored.accounts.filter(({ id }) => id.startsWith("agent:")));
   const picked = Array.from({ length: CURSORS_OF_A_PROGRAM }, () => random.pick(rows).cursor);
-  // Back and forth, as a scrubber goes.
+  // Back and forth, as a scrubber moves.
   for (const cursor of [...picked, log.head]) {
     found.cursors += 1;
     expectAgents(moments, log, rows, cursor);
@@ -130,17 +130,17 @@ function amountsOf({ id, used, reserved, unconfirmed }: Amounted) {
   return { id, steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, reserved, unconfirmed };
 }
 
-/** Cases of one test: even a busy machine plays them within its time. */
+/** Few cases per test, so that even a busy machine completes them within the timeout. */
 const casesOfPart = 10;
 const cases = randomCases(100, 30);
 const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) => part);
 
 describeRuntimes(
-  "what a page folds from the feed",
+  "the page's fold of the feed",
   (stage) => {
     const found: Found = { cursors: 0, exact: 0, gaps: new Set() };
 
-    it.each(parts)("is at random moments of random programs what is stored: part %i", async (part) => {
+    it.each(parts)("equals the stored state at random times of random programs: part %i", async (part) => {
       const stores = stage().look();
       const seed = Number(process.env["TROUPE_SEED"] ?? 20_261_123) + part;
       const random = seededRandom(seed);
@@ -154,7 +154,7 @@ describeRuntimes(
       await fc.assert(property, { numRuns: casesOfPart, seed, endOnFailure: true });
     });
 
-    it("the cases were no idle ones", () => {
+    it("the cases contained some work", () => {
       expect(found.cursors).toBeGreaterThan(200);
       expect(found.exact).toBeGreaterThan(2 * cases);
       const reasons = /^(the conversation was cleared after this call|the history compiler "broken)/;

@@ -11,7 +11,7 @@ import { visit } from "./visitors.ts";
 
 const canary = (place: string): string => `canary-${place}-7f3a`;
 
-/** A payer that has said and done everything that may hold contents; everything that a feed gives of it, as text. */
+/** A payer with every kind of content in its run, and everything that a feed returns of it, as text. */
 async function everythingSeen(namesOnly: boolean): Promise<{ rows: string; answers: string; texts: string }> {
   const pay = defineTool({
     name: "pay",
@@ -132,7 +132,7 @@ function canariesIn(text: string): string[] {
   return [...new Set(text.match(/canary-[a-z-]+/g) ?? [])].toSorted();
 }
 
-it("S13: with names only, no content leaves the feed by any way", async () => {
+it("S13: with names only, no path of the feed returns contents", async () => {
   const { rows, texts, answers } = await everythingSeen(true);
   expect(rows).toContain('"name":"pay"');
   expect(canariesIn(rows)).toEqual([]);
@@ -142,7 +142,7 @@ it("S13: with names only, no content leaves the feed by any way", async () => {
   expect(answers).not.toContain("a-key");
 });
 
-it("S13: rows hold no contents, answers do, and credentials are nowhere", async () => {
+it("S13: rows have no contents, answers do, and credentials are nowhere", async () => {
   const { rows, answers } = await everythingSeen(false);
   const inRows = canariesIn(rows);
   for (const hidden of ["prompt", "argument", "result", "answer", "instructions", "hook", "child-prompt"]) {

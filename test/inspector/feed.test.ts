@@ -45,7 +45,7 @@ function cursorsOf(rows: readonly FeedRow[]): number[] {
 describe.each(placeNames)("the feed over %s", (name) => {
   const newPlace = placesOf(name);
 
-  it("gives all rows in their order, each agent before its first row, batch by batch under credit", async () => {
+  it("returns all rows in order, each agent before its first row, batch by batch under credit", async () => {
     const place = newPlace();
     const stores = place.open();
     const runtime = await runtimeOn(stores, 180);
@@ -71,7 +71,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
     expect(known.size).toBe(2);
   });
 
-  it("a reader that is cut off again and again misses nothing and gets nothing twice", async () => {
+  it("a reader that is cut off repeatedly receives every row exactly once", async () => {
     const place = newPlace();
     const stores = place.open();
     const runtime = await runtimeOn(stores, 60);
@@ -84,7 +84,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
       await reader.until(({ type }) => type === "rows");
       reader.watch.end();
       rows.push(...reader.rows);
-      // Memory answers within the same task, in which the turn could not go on.
+      // Memory answers within the same task, so the turn cannot go on in between.
       await setImmediate();
       if (rows.some(({ entries }) => entries.some((entry) => entry.type === "turn.ended" && entry.turnId === "desk#1")))
         break;
@@ -97,7 +97,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
     expect(cursorsOf(rows)).toEqual(stored.map(({ cursor }) => cursor));
   });
 
-  it("a reader in another process gets what is written, and the text", async () => {
+  it("a reader in another process receives the rows, and the text", async () => {
     const place = newPlace();
     const writing = place.open();
     const runtime = await runtimeOn(writing, 2);
@@ -112,11 +112,11 @@ describe.each(placeNames)("the feed over %s", (name) => {
     await reader.until((message) => message.type === "rows" && message.rows.some(endsTurn));
     expect(reader.rows.some(endsTurn)).toBe(true);
     const texts = reader.messages.flatMap((message) => (message.type === "live" ? [message.event] : []));
-    // SQLite carries no text between processes.
+    // SQLite transports no text between processes.
     expect(name === "sqlite" ? texts : []).toEqual([]);
   });
 
-  it("what several readers get at one place is read once", async () => {
+  it("rows that several readers follow from one cursor are read once", async () => {
     const stores = newPlace().open();
     const runtime = await runtimeOn(stores, 120);
     await finished(runtime);
@@ -180,7 +180,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
     expect(given.owners.map(({ agentId }) => agentId)).toContain("desk");
   });
 
-  it("messages and machines at an earlier cursor are those of that moment", async () => {
+  it("messages and machines at an earlier cursor are those of that time", async () => {
     const stores = newPlace().open();
     await finished(await runtimeOn(stores, 3));
     const feed = feedOver(stores);
@@ -197,7 +197,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
     expect([...older.items, ...page.items]).toEqual(all.items);
   });
 
-  it("search finds texts of entries and messages, goes on, and stops when no client waits", async () => {
+  it("search finds texts of entries and messages, continues by page, and stops when no client waits", async () => {
     const stores = newPlace().open();
     await finished(await runtimeOn(stores, 60));
     const feed = feedOver(stores);
@@ -214,7 +214,7 @@ describe.each(placeNames)("the feed over %s", (name) => {
     expect(gone).toEqual({ hits: [], next: 0 });
   });
 
-  it("a run that is exported and read back gives the same rows and answers", async () => {
+  it("a run that is exported and read back returns the same rows and answers", async () => {
     const stores = newPlace().open();
     await finished(await runtimeOn(stores, 3));
     const feed = feedOver(stores);
@@ -258,13 +258,13 @@ describe.each(placeNames)("the feed over %s", (name) => {
   });
 });
 
-it("importRun refuses a text that is not an exported run, and names its first mistake", async () => {
+it("importRun refuses a text that is not an exported run, and names its first error", async () => {
   for (const text of ["", "{}", "[".repeat(100_000), JSON.stringify({ format: "troupe.run/1", runId: "x" })]) {
     await expect(importRun(text)).rejects.toThrow("expected a file of the format troupe.run/1");
   }
 });
 
-it("the schema of entries takes what the journal has, without its epoch", () => {
+it("the schema of entries accepts the journal's entries, without their epoch", () => {
   const entry = { type: "warning", seq: 1, at: 1, code: "note", message: "m" };
   expect(feedEntrySchema.parse(entry)).toEqual(entry);
   expect(feedEntrySchema.safeParse({ ...entry, seq: 0 }).success).toBe(false);

@@ -14,13 +14,13 @@ function pathOf(value: unknown): string {
   return `${name}.${pathOf(below)}`;
 }
 
-/** A cause without a type takes no entry, and `model.*` takes each whose name begins so. */
+/** A cause without a type matches no entry, and `model.*` matches each entry type with that prefix. */
 function covers(type: string, entry: string): boolean {
   return type === entry || type === "" || (type.endsWith(".*") && entry.startsWith(type.slice(0, -1)));
 }
 
 describeRuntimes("the guard of a transition", (stage) => {
-  test.each(rows(scenarios, every(9)))("is one that the chart has there: $name", async ({ run }) => {
+  test.each(rows(scenarios, every(9)))("exists in its chart: $name", async ({ run }) => {
     const runtime = await run(stage(), {});
     const named = new Set<string>();
     for (const { agentId } of await runtime.list()) {
@@ -35,7 +35,7 @@ describeRuntimes("the guard of a transition", (stage) => {
         if (guard !== null) named.add(guard);
       }
     }
-    // How each of these turns ends is chosen by a guard.
+    // A guard chooses the end of each of these turns.
     expect(named.size).toBeGreaterThan(0);
   });
 });

@@ -1,4 +1,4 @@
-/** What a reader has heard so far, to wait for more of it. */
+/** The messages that a reader has received so far, and waiting for more of them. */
 export class Heard<Message> {
   readonly all: Message[] = [];
   readonly #waiting = new Set<() => void>();
@@ -9,13 +9,13 @@ export class Heard<Message> {
     for (const look of this.#waiting) look();
   }
 
-  /** Nothing more comes: who still waits is told so. */
+  /** Nothing more comes: pending waits reject. */
   end(): void {
     this.#hasEnded = true;
     for (const look of this.#waiting) look();
   }
 
-  /** Resolves with the first message, past or coming, that passes. */
+  /** Resolves with the first past or future message that matches. */
   until(passes: (message: Message) => boolean): Promise<Message> {
     const { promise, resolve, reject } = Promise.withResolvers<Message>();
     let seen = 0;
@@ -27,7 +27,7 @@ export class Heard<Message> {
         this.#waiting.delete(look);
         return resolve(message);
       }
-      if (this.#hasEnded) reject(new Error("the connection ended before it came"));
+      if (this.#hasEnded) reject(new Error("the connection ended before the message came"));
     };
     this.#waiting.add(look);
     look();

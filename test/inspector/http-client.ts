@@ -9,7 +9,7 @@ export interface Posted {
   readonly answer: unknown;
 }
 
-/** Acts over HTTP with a token. */
+/** Sends commands over HTTP with a token. */
 export async function post(
   { origin, tokens }: FeedServer,
   path: string,
@@ -38,7 +38,7 @@ export interface Connection {
   readonly socket: WebSocket;
   readonly messages: FeedMessage[];
   readonly rows: FeedRow[];
-  /** Resolves with the first message, past or coming, that passes; rejects when the connection ends before. */
+  /** Resolves with the first past or future message that matches; rejects when the connection ends before. */
   until(passes: (message: FeedMessage) => boolean): Promise<FeedMessage>;
   readonly closed: Promise<void>;
 }

@@ -8,12 +8,12 @@ import {
 import { createFakeClock } from "../../src/testing/index.ts";
 import { watched } from "./team.ts";
 
-/** Watches the machines alone, without a server. */
+/** Watches the machines only, without a server. */
 function framed(inspector: Inspector): Pick<StartedInspector, "watch"> {
   return { watch: (runtime) => runtime.inspect(inspector.onInspect) };
 }
 
-/** What a client that has followed from the start holds at the end: actors by id, with their newest state. */
+/** The state of a client that has followed from the start: actors by id, with their states. */
 function seenBy(frames: readonly InspectionFrame[]) {
   const actors = new Map<string, { parentId: string | undefined; rootId: string; states: string[] }>();
   for (const frame of frames) {
@@ -28,7 +28,7 @@ function seenBy(frames: readonly InspectionFrame[]) {
 }
 
 it.each([false, true])(
-  "M7: actors have the ids of what they stand for, restored after every commit: %s",
+  "M7: actors have the ids of their agents, turns and calls, restored after every commit: %s",
   async (restored) => {
     const inspector = createInspector();
     const frames: InspectionFrame[] = [];
@@ -46,12 +46,12 @@ it.each([false, true])(
     expect(actors.get("desk#1")?.states).toContain('{"thinking":"calling"}');
     expect(actors.get("desk")?.states).toContain('"ready"');
     expect(actors.get("desk#1:1:0")?.states).toContain('"settled"');
-    // No id of XState's own counter is left anywhere.
+    // No id of XState's own counter is left.
     expect([...actors.keys()].filter((id) => /^x:\d+$/.test(id))).toEqual([]);
   },
 );
 
-it("frames carry a time, an id of their own and the version of the protocol", async () => {
+it("frames contain a time, their own id and the version of the protocol", async () => {
   const clock = createFakeClock();
   const inspector = createInspector({ now: () => clock.now() });
   const frames: InspectionFrame[] = [];
@@ -68,7 +68,7 @@ it("frames carry a time, an id of their own and the version of the protocol", as
   expect(chart).not.toHaveProperty("context");
 });
 
-it("a client that comes late gets each actor that is there, parents first, in its present state", async () => {
+it("a client that connects late receives each existing actor, parents first, in its current state", async () => {
   const inspector = createInspector();
   const { runtime, ask } = await watched(framed(inspector));
   await ask();
@@ -85,7 +85,7 @@ it("a client that comes late gets each actor that is there, parents first, in it
   expect(inspector.frames().find(({ sessionId }) => sessionId === "desk")?.snapshot.status).toBe("stopped");
 });
 
-it("what is kept of ended actors is bounded", async () => {
+it("the memory of ended actors is bounded", async () => {
   const inspector = createInspector({ keptEnded: 3 });
   const { runtime, ask } = await watched(framed(inspector));
   for (let turn = 0; turn < 5; turn += 1) await ask();

@@ -16,7 +16,7 @@ async function worked(stores: Stores, { turns, steps = 3 }: { turns: number; ste
   await runtime.shutdown();
 }
 
-/** The same stores, with the numbers of the entries from which journals were read, and the messages that were. */
+/** The same stores, which record the start of each journal read and the ids of each message read. */
 function counted(stores: () => Stores) {
   const reads: number[] = [];
   const messages: unknown[] = [];
@@ -31,7 +31,7 @@ function counted(stores: () => Stores) {
 describe.each(placeNames)("journals of a feed over %s", (name) => {
   const newPlace = placesOf(name);
 
-  it("are read once, and then only what came since", async () => {
+  it("are read once, and then only the newer entries", async () => {
     const place = newPlace();
     const written = place.open();
     await worked(place.open(), { turns: 1 });
@@ -56,7 +56,7 @@ describe.each(placeNames)("journals of a feed over %s", (name) => {
     if (name !== "memory") await written.close();
   });
 
-  it("a page of messages reads the messages of that page alone", async () => {
+  it("a page of messages reads only the messages of that page", async () => {
     const place = newPlace();
     const written = place.open();
     await worked(place.open(), { turns: 2 });
@@ -73,7 +73,7 @@ describe.each(placeNames)("journals of a feed over %s", (name) => {
 });
 
 describe("journals", () => {
-  it("that two questions continue at once have each row once", async () => {
+  it("that two concurrent calls continue contain each row once", async () => {
     const stores = memoryStores();
     await worked(stores, { turns: 1 });
     const journals = new Journals();
@@ -87,7 +87,7 @@ describe("journals", () => {
     expect(first.transitions).toEqual(transitionsOf("desk", one.rows));
   });
 
-  it("of stores that went back and on another way are read anew", async () => {
+  it("of stores with a different history are read again", async () => {
     const [one, other] = [memoryStores(), memoryStores()];
     await worked(one, { turns: 2 });
     await worked(other, { turns: 1, steps: 5 });
@@ -101,7 +101,7 @@ describe("journals", () => {
     expect(reads.at(-1)).toBe(1);
   });
 
-  it("of agents that were not asked about for long are forgotten", async () => {
+  it("of agents that were not read for long are dropped", async () => {
     const written = memoryStores();
     const runtime = await createRuntime({ agents: [busyTeam(1)], stores: written });
     const ids = Array.from({ length: 34 }, (_, index) => `desk-${index}`);

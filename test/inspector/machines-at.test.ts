@@ -40,7 +40,7 @@ function replayedStates({ agent, turn, calls }: AgentMachinesAt, open: readonly 
 }
 
 describeRuntimes("machines at any entry", (stage) => {
-  test.each(rows(scenarios, every(11)))("are what the live ones were: $name", async ({ run }) => {
+  test.each(rows(scenarios, every(11)))("equal the states of the live ones: $name", async ({ run }) => {
     const live = new LiveViews();
     const runtime = await run(stage(), { onInspect: live.onInspect });
     let compared = 0;
@@ -77,7 +77,7 @@ function statesOf({ agent, turn, calls, last }: AgentMachinesAt): MachineStates 
   };
 }
 
-/** Each machine was in one outermost state at each moment, and entered one by each transition. */
+/** Each machine was in one outermost state at each time, and entered one by each transition. */
 function expectTimes(agentId: string, journal: readonly JournalRow[]): void {
   const entries = journal.flatMap((row) => row.entries);
   const [first, last] = [entries[0], entries.at(-1)];
@@ -96,7 +96,7 @@ function expectTimes(agentId: string, journal: readonly JournalRow[]): void {
   expect(turn.last?.entry).toBe("turn.ended");
 }
 
-test("an agent without entries is in its first state", () => {
+test("an agent without entries is in its initial state", () => {
   expect(machinesAt("desk", [])).toMatchObject({
     seq: 0,
     agent: { path: ["created"], last: null },

@@ -6,7 +6,7 @@ import { inspectorRoutes } from "../../src/inspector/index.ts";
 import { busyTeam } from "./feed-fixtures.ts";
 import { knock, visit } from "./visitors.ts";
 
-/** A server of a user's own, with the inspector below a path. */
+/** A custom server with the inspector mounted below a path. */
 async function mounted() {
   const runtime = await createRuntime({ agents: [busyTeam(1)] });
   onTestFinished(() => runtime.shutdown());
@@ -30,7 +30,7 @@ async function mounted() {
   return { host, origin: `http://${host}`, act: routes.tokens.act ?? "" };
 }
 
-it("a mounted inspector answers under its names alone, and to pages of the name under which it was asked", async () => {
+it("a mounted inspector answers only under its host names, and only to pages of the requested host", async () => {
   const { host, origin, act } = await mounted();
   const ask = async (headers: Record<string, string>) => {
     const bearer = { authorization: `Bearer ${act}` };
@@ -62,12 +62,12 @@ it("a mounted inspector answers under its names alone, and to pages of the name 
   for (const headers of [{}, { origin }, { host: "DESK.internal:8443", origin: "https://desk.internal:8443" }]) {
     const [read, paused, socket] = await ask(headers);
     expect([headers, read?.[0], socket?.[0]]).toEqual([headers, 200, 101]);
-    // An empty body is invalid JSON; a client that gets this answer was let in and may act.
+    // An empty body is invalid JSON; a client that receives this answer was admitted and may act.
     expect(paused?.[0]).toBe(400);
   }
 });
 
-it("the page of a mounted inspector needs a right name too, and the rest of the server is not touched", async () => {
+it("the page of a mounted inspector also needs a valid host name, and the rest of the server is not affected", async () => {
   const { host, origin } = await mounted();
   for (const path of ["/inspector/", "/inspector/assets/app.js"]) {
     expect([path, (await visit(origin + path)).status]).toEqual([path, 200]);

@@ -16,7 +16,7 @@ interface Found {
   readonly faults: string[];
 }
 
-/** Rebuilds all prompts of a tree. A gap is a fault unless the program is a reason for it. */
+/** Rebuilds all prompts of a tree. A gap is a fault unless the program explains it. */
 async function look(stores: Stores, rootAgentId: string, allowed: readonly PromptGap[], found: Found): Promise<void> {
   for (const agent of await agentsOf(stores, rootAgentId)) {
     const stored = await conversationOf(stores, agent);
@@ -43,7 +43,7 @@ describeRuntimes("prompts of stored programs", (stage) => {
   });
 });
 
-/** Cases of one test: even a busy machine plays them within its time. */
+/** Few cases per test, so that even a busy machine completes them within the timeout. */
 const casesOfPart = 15;
 const cases = randomCases(300, 20);
 const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) => part);
@@ -53,7 +53,7 @@ describeRuntimes(
   (stage) => {
     const found: Found = { exact: 0, gaps: {}, faults: [] };
 
-    it.each(parts)("each is rebuilt as it was sent, or it is said why not: part %i", async (part) => {
+    it.each(parts)("are rebuilt as they were sent, or with the reason why not: part %i", async (part) => {
       const stores = stage().look();
       let number = 0;
       const property = fc.asyncProperty(turnPlan, async (plan) => {
@@ -72,7 +72,7 @@ describeRuntimes(
       await fc.assert(property, { numRuns: casesOfPart, seed });
     });
 
-    it("the cases were no idle ones", () => {
+    it("the cases contained some work", () => {
       expect(found.exact).toBeGreaterThan(3 * cases);
       expect(found.gaps.custom_compiler ?? 0).toBeGreaterThan(0);
       expect(found.gaps.cleared_messages ?? 0).toBeGreaterThan(0);

@@ -30,7 +30,7 @@ const look = defineTool({
 const working: ModelScript = ({ messages, tools }) =>
   messages.at(-1)?.role === "tool" || !tools ? "done" : calling("look");
 
-describeRuntimes("a prompt as it was sent", (stage) => {
+describeRuntimes("a rebuilt prompt", (stage) => {
   async function played(
     options: Partial<AgentOptions>,
     { prompts = ["one", "two"], script = working, before }: PlayOptions = {},
@@ -52,7 +52,7 @@ describeRuntimes("a prompt as it was sent", (stage) => {
       "parameters",
       { temperature: 0.3, maxOutputTokens: 300, responseFormat: { type: "json" }, budget: { maxTokens: 50_000 } },
     ],
-    ["a bound that a limit has set", { budget: { maxTokens: 9_000 } }],
+    ["an output bound set by a limit", { budget: { maxTokens: 9_000 } }],
     [
       "the schema of the answer, and its repair",
       { tools: [], output: z.object({ n: z.number() }) },
@@ -74,7 +74,7 @@ describeRuntimes("a prompt as it was sent", (stage) => {
       },
     ],
     [
-      "an excerpt, after which there is a tool more",
+      "an excerpt, after which one more tool is available",
       {},
       {
         script: ({ messages }) =>
@@ -111,7 +111,7 @@ describeRuntimes("a prompt as it was sent", (stage) => {
   ];
 
   const named = cases.map(([name, options, play]) => ({ name, options, play }));
-  it.each(named)("is rebuilt whole: $name", async ({ options, play }) => {
+  it.each(named)("is complete: $name", async ({ options, play }) => {
     const { model, stored } = await played(options, play);
     const prompts = new SentPrompts(stored);
     const rebuilt = prompts.calls.map(({ seq }) => prompts.prompt(seq));
@@ -121,7 +121,7 @@ describeRuntimes("a prompt as it was sent", (stage) => {
     );
   });
 
-  it("is rebuilt for children, with the tools that they were granted", async () => {
+  it("is complete for children, with their granted tools", async () => {
     const childModel = scriptedModel("read");
     const child = defineAgent({ name: "reader", tools: [look, subagent(leaf())], model: childModel });
     const tool = subagent(child, { policy: { allowedTools: ["look"] } });
@@ -142,7 +142,7 @@ describeRuntimes("a prompt as it was sent", (stage) => {
     expect(JSON.parse(JSON.stringify(prompt?.request))).toEqual(JSON.parse(JSON.stringify(childModel.calls[0])));
   });
 
-  it("says so when the definition is not stored, and shows the messages", async () => {
+  it("names a missing definition, and contains the messages", async () => {
     const { stored } = await played({ instructions: "Answer." });
     const prompts = new SentPrompts({ ...stored, definitions: new Map() });
     const prompt = prompts.prompt(prompts.calls[0]?.seq ?? 0);
@@ -150,7 +150,7 @@ describeRuntimes("a prompt as it was sent", (stage) => {
     expect(prompt?.request.messages.map(({ content }) => content)).toEqual(["one"]);
   });
 
-  it("says so when code of the user chose the messages, unless it chose all", async () => {
+  it("reports that custom code chose the messages, unless it kept all", async () => {
     const few = new SentPrompts((await played({ tools: [], history: choosing("few", -1) }, { script: "ok" })).stored);
     expect(few.calls.map(({ seq }) => few.prompt(seq)?.check)).toMatchObject([
       { isExact: true },
@@ -158,7 +158,7 @@ describeRuntimes("a prompt as it was sent", (stage) => {
     ]);
   });
 
-  it("says so when the conversation was cleared since", async () => {
+  it("reports that the conversation was cleared since", async () => {
     const { agent, stored } = await played({});
     await agent.clear();
     await agent.executeTurn("three").result;
@@ -169,7 +169,7 @@ describeRuntimes("a prompt as it was sent", (stage) => {
     expect(stored.entries.length).toBeGreaterThan(0);
   });
 
-  it("is that of the definition under which the turn went on", async () => {
+  it("has the definition with which the turn continued", async () => {
     const gate = createGate<string>();
     const told: Partial<AgentOptions> = { tools: [], instructions: "Before." };
     const waiting = scriptedModel((_request, { signal }) => gate.pass(signal));
@@ -212,7 +212,7 @@ async function storedOf(stores: Parameters<typeof agentsOf>[0], agentId: string)
   return conversationOf(stores, agent);
 }
 
-/** A compiler of a user's own. */
+/** A custom compiler. */
 function choosing(name: string, from: number): HistoryCompiler {
   return { name, internalTools: false, compile: ({ history }) => history.slice(from) };
 }

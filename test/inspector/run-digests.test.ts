@@ -5,7 +5,7 @@ import { createRedactor } from "../../src/telemetry/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { watchedTeam } from "./team.ts";
 
-test("a run in a list is read whole only when it has got rows since (1)", async () => {
+test("a run in a list is read again only if it has new rows (1)", async () => {
   const stores = memoryStores();
   let reads = 0;
   const counted = {
@@ -30,7 +30,7 @@ test("a run in a list is read whole only when it has got rows since (1)", async 
   expect(reads).toBe(before);
 });
 
-test("a secret that crosses the cut of a task is taken out whole", async () => {
+test("a secret that crosses the cut of a task is removed completely", async () => {
   const secret = "sk-9f3a-a-secret-that-is-long-enough";
   const runtime = await createRuntime({ agents: [watchedTeam()] });
   onTestFinished(() => runtime.shutdown());
@@ -55,7 +55,7 @@ test("with names only the task of a run is hidden", async () => {
   expect((await feed.runs({})).items).toMatchObject([{ runId: "desk", task: "", agents: 2 }]);
 });
 
-test("a list of runs is filtered by what they have spent, and by when they began", async () => {
+test("a list of runs is filtered by their spending and by their start", async () => {
   const runtime = await createRuntime({
     agents: [watchedTeam(), defineAgent({ name: "clerk", model: scriptedModel("Noted.", { name: "small-1" }) })],
   });

@@ -23,7 +23,7 @@ const allAgents: TreeOptions = {
   timeOf: () => Number.MAX_SAFE_INTEGER,
 };
 
-/** A lead with so many readers, each of which calls tools of which one fails, under budgets. */
+/** A lead with this many readers, each of which calls tools of which one fails, under budgets. */
 async function recordedRun(readers: number) {
   const stores = memoryStores();
   const price = { inputPerMillion: 1, outputPerMillion: 2 };
@@ -33,7 +33,7 @@ async function recordedRun(readers: number) {
     parameters: z.object({ at: z.string() }),
     effect: "none",
     execute: ({ at }) => {
-      if (at === "nowhere") throw new Error("there is nothing");
+      if (at === "nowhere") throw new Error("the run is missing");
       return "seen";
     },
   });
@@ -95,7 +95,7 @@ function logOf({ agents, rows }: { agents: readonly RunAgentRecord[]; rows: read
 }
 
 describe("the log", () => {
-  test("takes each row once, also if rows come again", () => {
+  test("adds each row once, also if rows come again", () => {
     const log = logOf(small);
     const { length } = log;
     log.append(small.rows);
@@ -137,7 +137,7 @@ describe("a moment", () => {
   test.each([
     ["small", small],
     ["large", large],
-  ] as const)("at the head of the %s run has the stored accounts", (_name, run) => {
+  ] as const)("of the newest row of the %s run has the stored accounts", (_name, run) => {
     const log = logOf(run);
     const moments = new RunMoments(log);
     const { accounts } = moments.at(log.length);
@@ -155,7 +155,7 @@ describe("a moment", () => {
     }
   });
 
-  test("says what each agent does", () => {
+  test("contains the activity of each agent", () => {
     const log = logOf(small);
     const moments = new RunMoments(log);
     const phases = new Set<string>();
@@ -169,7 +169,7 @@ describe("a moment", () => {
 });
 
 describe("the tree", () => {
-  test("shows agents below their parents, closed ones without what is below", () => {
+  test("shows agents below their parents, collapsed ones without descendants", () => {
     const log = logOf(small);
     const moment = new RunMoments(log).at(log.length);
     const rows = treeRows(log, moment, allAgents);
@@ -178,7 +178,7 @@ describe("the tree", () => {
     expect(treeRows(log, moment, { ...allAgents, closed: new Set(["desk"]) })).toHaveLength(1);
   });
 
-  test("shows agents that fit with those above them, which do not", () => {
+  test("shows matching agents with their ancestors, which do not match", () => {
     const log = logOf(small);
     const moment = new RunMoments(log).at(log.length);
     const fitting = (options: Partial<TreeOptions>): (readonly [string, boolean])[] =>
@@ -193,7 +193,7 @@ describe("the tree", () => {
     ]);
   });
 
-  test("orders siblings by their size, and shows all agents of the run at each of its moments", () => {
+  test("orders siblings by their size, and shows all agents of the run at any cursor", () => {
     const log = logOf(large);
     const moments = new RunMoments(log);
     for (let count = 0; count <= log.length; count += 997) {
@@ -209,7 +209,7 @@ describe("the tree", () => {
   });
 });
 
-test("a limit that is reached is full, what is reserved counts", () => {
+test("a reached limit is full, and reservations count", () => {
   const log = logOf(small);
   const moments = new RunMoments(log);
   let mostReserved = 0;
@@ -237,7 +237,7 @@ function modelSpan(start: number, end: number): Span {
 }
 
 describe("the timeline", () => {
-  test("has a span for each model call and tool, none of them left open, lanes for what ran at once", () => {
+  test("has an ended span for each model call and tool, and lanes for concurrent ones", () => {
     const log = logOf(small);
     const timeline = new Timeline(log);
     expect(timeline.update()).toBe(true);
@@ -252,7 +252,7 @@ describe("the timeline", () => {
     expect(timeline.lanesOf(1)).toBe(2);
   });
 
-  test("folds idle time, and finds the way back from each place", () => {
+  test("folds idle time, and maps each position back to its time", () => {
     const axis = new TimeAxis([modelSpan(0, 100), modelSpan(60_000, 60_400)], { start: 0, end: 60_400 });
     expect(axis.gaps).toHaveLength(1);
     expect(axis.length).toBeLessThan(2_000);
@@ -294,7 +294,7 @@ test("an axis of tokens has the calls of each agent one after the other, each as
   ]);
 });
 
-/** Whether the row of an entry has the word `look` in it. */
+/** Whether the row of an entry contains the word `look`. */
 function showsLook(entry: RunEntry): boolean {
   const { name, detail } = eventText(entry);
   return /\blook\b/.test(`${name} ${detail}`);
@@ -312,18 +312,18 @@ describe("events", () => {
     const ofLead = filteredEvents(log, { ...all, agents: new Set([0]) }) ?? [];
     expect([...ofLead].every((place) => log.agentOf(place) === 0)).toBe(true);
     const models = filteredEvents(log, { ...all, text: "reader responded" }) ?? [];
-    // Of the twelve readers, and of the lead, which asks for them.
+    // Of the twelve readers, and of the lead, which calls them.
     expect([...models].map((place) => log.entries[place]?.type)).toEqual(
       Array.from({ length: 13 }, () => "model.responded"),
     );
   });
 
-  test("have a place among those that pass", () => {
+  test("have an index among the filtered ones", () => {
     const places = Uint32Array.of(2, 5, 9);
     expect([0, 2, 3, 5, 9, 10].map((place) => countBelow(places, place))).toEqual([0, 0, 1, 1, 2, 3]);
   });
 
-  test("have words, each of them", () => {
+  test("all have a text", () => {
     const log = logOf(small);
     for (const entry of log.entries) expect(eventText(entry).title).not.toBe("");
   });

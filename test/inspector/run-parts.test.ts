@@ -23,7 +23,7 @@ const record = {
   createdAt: 0,
 };
 
-/** So many rows of two entries: a tool that starts and ends. */
+/** The given number of rows with two entries: a tool that starts and ends. */
 function rowsOf(count: number): RunRow[] {
   return Array.from({ length: count }, (_, index) => {
     const at = 1_000 + index * 10;
@@ -41,7 +41,7 @@ function rowsOf(count: number): RunRow[] {
   });
 }
 
-test("an entry that comes is folded once, wherever one looks meanwhile", () => {
+test("an arriving entry is folded once, whichever view is open meanwhile", () => {
   const log = new RunLog();
   log.addAgents([record]);
   const moments = new RunMoments(log);
@@ -60,7 +60,7 @@ test("an entry that comes is folded once, wherever one looks meanwhile", () => {
   expect(moments.folded - before).toBe(20);
 });
 
-test("the filter and the busy time go on where they were", () => {
+test("the filter and the busy time continue from their last entry", () => {
   const log = new RunLog();
   log.addAgents([record]);
   const filter = { text: "read", agents: null, groups: new Set<never>() };
@@ -75,7 +75,7 @@ test("the filter and the busy time go on where they were", () => {
   expect(timeline.busy).toHaveLength(1_500);
 });
 
-test("the entries before a place can be dropped; the others keep their places and states", () => {
+test("the entries before an index can be dropped; the others keep their indexes and states", () => {
   const log = new RunLog();
   log.addAgents([record]);
   log.append(rowsOf(3_000));
@@ -126,7 +126,7 @@ async function sessionOf(client: object, size: object): Promise<Session> {
   return new RunSession(client, "desk", { aheadMs: null, size });
 }
 
-/** Sends all rows after a cursor, in parts, as fast as they are taken. */
+/** Sends all rows after a cursor, in parts, as fast as they are accepted. */
 function clientOf(rows: readonly RunRow[]) {
   return {
     requests: async () => [],
@@ -148,7 +148,7 @@ function clientOf(rows: readonly RunRow[]) {
   };
 }
 
-test("of a run that is too large the newest entries are held, and each other part can be shown", async () => {
+test("of a run that is too large the newest entries are loaded, and every other part can be shown", async () => {
   const client = clientOf(rowsOf(50_000));
   let session = await sessionOf(client, { most: 25_000, droppedAtOnce: 5_000 });
   onTestFinished(() => session.end());
@@ -182,7 +182,7 @@ async function readWhole({ isCaughtUp }: Session): Promise<void> {
   await vi.waitFor(() => expect(isCaughtUp.value).toBe(true), { timeout: 20_000 });
 }
 
-/** A tool that runs from the second row to the last but one, beside short ones, and a wait for two subagents, one of which ends. */
+/** A tool that runs from the second row to the last but one, with short ones and a wait for two subagents, one of which ends. */
 function rowsWithLongCall(count: number): RunRow[] {
   const rows = rowsOf(count);
   const long = { callId: "desk:1:0:1", name: "crawl", attempt: 1 };
@@ -204,7 +204,7 @@ function rowsWithLongCall(count: number): RunRow[] {
   return rows;
 }
 
-test("what was open when an earlier or later part of the run begins is drawn there", async () => {
+test("spans that are open at the start of a loaded part are drawn in it", async () => {
   const rows = rowsWithLongCall(50_000);
   const log = new RunLog();
   log.addAgents([record]);
@@ -223,13 +223,13 @@ test("what was open when an earlier or later part of the run begins is drawn the
     const found = session.timeline.spansOf(0).filter(({ label }) => label === "crawl" || label.startsWith("waits"));
     const isEnd = session.length.value === log.length;
     expect(found).toEqual(long.map((span) => (isEnd ? span : { ...span, end: Number.POSITIVE_INFINITY, last: -1 })));
-    // From the second row on something works all the time.
+    // From the second row on some tool always works.
     const { start } = session.timeline.busy.at(-1) ?? {};
     expect(start).toBe(session.first.value === 0 ? 1_010 : log.timeOf(session.first.value));
   }
 });
 
-test("a thousand turns that end while one looks are no thousand readings of the requests", async () => {
+test("a thousand turns that end while the page is open do not cause a thousand reads of the requests", async () => {
   const listening = Promise.withResolvers<{ message(message: object): unknown }>();
   let asked = 0;
   const session = await sessionOf(
@@ -252,9 +252,9 @@ test("a thousand turns that end while one looks are no thousand readings of the 
     const entries = [{ type: "turn.ended", seq: cursor + 1, at: 2_000, turnId: "desk:1", outcome: "completed" }];
     listener.message({ type: "rows", rows: [{ cursor, agentId: "desk", entries }], isCaughtUp: true });
   }
-  // One that was begun before all had ended does not count.
+  // A read that began before all turns had ended does not count.
   await vi.waitFor(() => expect(session.length.value).toBe(1_002), { timeout: 20_000 });
   await vi.waitFor(() => expect(session.requests.value.length).toBeGreaterThan(1), { timeout: 20_000 });
-  // One at once, one behind the last turn, and four for each second that it took.
+  // One immediately, one after the last turn, and four per second of elapsed time.
   expect(asked).toBeLessThanOrEqual(3 + Math.ceil((performance.now() - begun) / 250));
 });

@@ -20,7 +20,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 const price = { inputPerMillion: 2, outputPerMillion: 10, cachedInputPerMillion: 1 };
 const usage = { inputTokens: 1_000, outputTokens: 100, cachedInputTokens: 400, reasoningTokens: 20 };
 
-/** The folds of a run as it is stored now. */
+/** The folds of a run in its stored state. */
 async function stored({ stores, tenant }: Runtime, runId = "desk"): Promise<SummarySource> {
   const feed = new Feed();
   feed.add({ stores, tenant });
@@ -52,7 +52,7 @@ const pay = defineTool({
   execute: () => "paid",
 });
 
-/** A lead whose reader is the dearer one. */
+/** A lead whose reader costs more. */
 function team(): AgentDefinition {
   const reader = defineAgent({
     name: "reader",
@@ -71,7 +71,7 @@ function team(): AgentDefinition {
 }
 
 describe("the summary of a run", () => {
-  test("says how it ended, who spent it and what was slow, each with its place", async () => {
+  test("contains the outcome, the spending and the slow parts, each with its location", async () => {
     const source = await stored(await played(team()));
     const { answers, sentences, byModel, byAgent, isOpen } = runSummary({ ...source, task: "Close the month." });
     expect(isOpen).toBe(false);
@@ -107,7 +107,7 @@ describe("the summary of a run", () => {
     expect(new Map(uses)).toEqual(new Map(byAgent.map(({ name, use }) => [name, use])));
   });
 
-  test("names the limit, the account and the figures that stopped it", async () => {
+  test("names the limit, the account and the amounts that stopped it", async () => {
     const runtime = await played(
       defineAgent({
         name: "lead",
@@ -125,7 +125,7 @@ describe("the summary of a run", () => {
     expect(why?.facts[0]?.place).toMatchObject({ view: "budgets", agent: "desk" });
   });
 
-  test("names the error of a run that failed, and what failed last", async () => {
+  test("names the error of a failed run, and what failed last", async () => {
     const runtime = await played(
       defineAgent({
         name: "lead",
@@ -142,7 +142,7 @@ describe("the summary of a run", () => {
     expect(sentences.join(" ")).toMatch(/1 agent, \d model calls? failed/);
   });
 
-  test("of a run that goes on says what it waits for, and how its earlier moments were", async () => {
+  test("of a run in progress names what it waits for, also at its earlier rows", async () => {
     const runtime = await createRuntime({
       agents: [
         defineAgent({
@@ -188,7 +188,7 @@ describe("the summary of a run", () => {
     expect(runSummary(past).sentences).toEqual(sentences);
   });
 
-  test("of a run whose process has died says so, and until when it lived", async () => {
+  test("of a run whose process has died names the process and its last heartbeat", async () => {
     const answer = Promise.withResolvers<void>();
     const runtime = await createRuntime({
       agents: [defineAgent({ name: "clerk", model: scriptedModel({ text: "Seen.", delayUntil: answer.promise }) })],

@@ -7,7 +7,7 @@ import { listenTo, visit } from "./visitors.ts";
 
 const canary = (place: string): string => `canary-${place}-7f3a`;
 
-it("S13: neither secrets nor contents are in any frame or page", async () => {
+it("S13: no frame or page contains secrets or contents", async () => {
   const pay = defineTool({
     name: "pay",
     description: "Pays.",

@@ -22,7 +22,7 @@ function kept<Server extends InspectorServer>(server: Server): Server {
   return server;
 }
 
-it("a raw client that comes late gets what is there, then what happens", async () => {
+it("a raw client that connects late receives the current state, then the changes", async () => {
   const inspector = kept(await startInspector());
   const { runtime, ask } = await watched(inspector);
   await ask();
@@ -38,7 +38,7 @@ it("a raw client that comes late gets what is there, then what happens", async (
   await runtime.shutdown();
 });
 
-it("listens on the loopback interface alone, with a new token each time", async () => {
+it("listens on the loopback interface only, with a new token each time", async () => {
   const first = kept(await startInspector());
   const second = kept(await startInspector());
   const [one, two] = [new URL(first.url), new URL(second.url)];
@@ -51,14 +51,14 @@ it("listens on the loopback interface alone, with a new token each time", async 
   expect(one.port).not.toBe(two.port);
 });
 
-it("a port that is taken or none is a clear error", async () => {
+it("a used or invalid port is a clear error", async () => {
   const first = kept(await startInspector());
   const port = Number(new URL(first.url).port);
   await expect(startInspector({ port })).rejects.toThrow(`the inspector's port ${port} is taken`);
   await expect(startInspector({ port: 70_000 })).rejects.toThrow(InvalidInputError);
 });
 
-it("F29: a client that never reads is dropped, and the others get everything", async () => {
+it("F29: a client that never reads is disconnected, and the others receive everything", async () => {
   const listeners = new Set<FrameListener>();
   const publish: FrameListener = (frame) => listeners.forEach((listener) => listener(frame));
   const source: Inspector = {
@@ -89,13 +89,13 @@ it("F29: a client that never reads is dropped, and the others get everything", a
   const filler = "x".repeat(50_000);
   for (let count = 0; count < 400; count += 1) {
     publish(frameOf(`${count}`, filler));
-    // The reader keeps up with each.
+    // The other reader keeps up.
     await reader.until((text) => text.includes(`"sessionId":"${count}"`));
   }
   expect(reader.texts).toHaveLength(400);
   deaf.resume();
   await dropped.promise;
-  // 20 MB were published: had they been kept for it, it would have read them all.
+  // 20 MB were published: if they had been buffered for it, it would have read all of them.
   expect(deaf.bytesRead).toBeLessThan(15_000_000);
   reader.close();
 });
@@ -105,7 +105,7 @@ function frameOf(sessionId: string, filler: string): InspectionFrame {
   return { type: "@xstate.event", ...base, event: { type: filler }, sourceId: undefined, provisional: true };
 }
 
-it("what a client sends is ignored, and too much of it ends the connection", async () => {
+it("messages of a client are ignored, and too much data ends the connection", async () => {
   const inspector = kept(await startInspector());
   const { runtime } = await watched(inspector);
   const client = await listenTo(inspector.socketUrl);
@@ -116,7 +116,7 @@ it("what a client sends is ignored, and too much of it ends the connection", asy
   await runtime.shutdown();
 });
 
-it("has no other paths, and only shows", async () => {
+it("has no other paths, and is read-only", async () => {
   const inspector = kept(await startInspector());
   expect((await visit(inspector.url, {}, "POST")).status).toBe(405);
   expect((await visit(`${inspector.origin}/nothing`)).status).toBe(404);

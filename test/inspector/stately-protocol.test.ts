@@ -4,7 +4,7 @@ import { type AnyStateMachine, createMachine } from "xstate";
 import { createInspector, type InspectionFrame } from "../../src/inspector/index.ts";
 import { watched } from "./team.ts";
 
-/** The frames of a turn with a tool and a subagent, as they leave a socket. */
+/** The frames of a turn with a tool and a subagent, as sent over a socket. */
 async function framesOfTurn(): Promise<readonly InspectionFrame[]> {
   const inspector = createInspector();
   const frames: InspectionFrame[] = [];
@@ -15,7 +15,7 @@ async function framesOfTurn(): Promise<readonly InspectionFrame[]> {
   return frames;
 }
 
-it("the receiver of @statelyai/inspect takes every frame", async () => {
+it("the receiver of @statelyai/inspect accepts every frame", async () => {
   const frames = await framesOfTurn();
   const listeners: ((message: { readonly data: unknown }) => void)[] = [];
   const page = {
@@ -31,8 +31,8 @@ it("the receiver of @statelyai/inspect takes every frame", async () => {
   expect(received).toEqual(frames);
 });
 
-it("every actor comes before what is about it, with a chart that has its states", async () => {
-  // Typed: a frame that lacks a field of the protocol does not compile.
+it("every actor is sent before its events, with a chart that contains its states", async () => {
+  // The type check covers missing fields of the protocol.
   const frames: readonly StatelyInspectionEvent[] = (await framesOfTurn()) as readonly (InspectionFrame &
     StatelyInspectionEvent)[];
   const charts = new Map<string, AnyStateMachine>();
@@ -56,7 +56,7 @@ it("every actor comes before what is about it, with a chart that has its states"
   expect(charts.size).toBeGreaterThanOrEqual(5);
 });
 
-it("an event names the actor whose effect wrote it, and none where it comes from outside", async () => {
+it("an event names the actor whose effect wrote it, and none if it comes from outside", async () => {
   const frames = await framesOfTurn();
   const sources = new Map<string, Set<string | undefined>>();
   for (const frame of frames) {

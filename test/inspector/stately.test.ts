@@ -17,7 +17,7 @@ function treeOf(rootId?: string) {
   return { frames, ids: () => sent.map(({ sessionId }) => sessionId) };
 }
 
-it("without a client, an event looks at no child and builds no frame", () => {
+it("without a client, an event reads no child and builds no frame", () => {
   const inspector = createInspector();
   let looks = 0;
   const ref = { id: "desk", logic: { config: { id: "agent" } }, src: "agent" };
@@ -45,7 +45,7 @@ it("without a client, an event looks at no child and builds no frame", () => {
   expect(inspector.frames()).toMatchObject([{ sessionId: "desk", snapshot: { value: "busy" } }]);
 });
 
-it("a client gets one tree: the one it names, else the newest, else the first that comes", () => {
+it("a client receives one tree: the one it names, otherwise the newest, otherwise the first to come", () => {
   const all = [actor("desk"), actor("shop", { rootId: "shop" }), actor("desk#1", { parentId: "desk" })];
   const named = treeOf("desk");
   named.frames.begin(all);
@@ -61,7 +61,7 @@ it("a client gets one tree: the one it names, else the newest, else the first th
   expect(first.frames.wants({ sessionId: "shop", rootId: "shop" })).toBe(false);
 });
 
-it("a client gets at most 200 actors: the live ones first, each below its parent, and nothing about the others", () => {
+it("a client receives at most 200 actors: the live ones first, each below its parent, and no events of others", () => {
   const { frames, ids } = treeOf();
   const ended = Array.from({ length: 150 }, (_, index) =>
     actor(`desk#${index}`, { parentId: "desk", snapshot: { status: "done" } }),
@@ -78,7 +78,7 @@ it("a client gets at most 200 actors: the live ones first, each below its parent
   expect(frames.wants({ sessionId: "desk~3#1", rootId: "desk" })).toBe(true);
 });
 
-it("a stored run is replayed from its journal, names alone, and what is live goes on from there", async () => {
+it("a stored run is replayed from its journal, names only, and live events follow", async () => {
   const stores = memoryStores();
   const before = await createRuntime({ agents: [watchedTeam()], stores });
   const agent = await before.agent("lead", { agentId: "desk" });
@@ -105,7 +105,7 @@ it("a stored run is replayed from its journal, names alone, and what is live goe
   await client.until((text) => text.includes('"desk#2"') && text.includes('"turn.ended"'));
 });
 
-it("another tree of the process does not reach a client that named its own", async () => {
+it("another tree of the process is not sent to a client that named its tree", async () => {
   const inspector = await startInspector();
   onTestFinished(() => inspector.close());
   const { runtime, ask } = await watched(inspector);

@@ -33,13 +33,13 @@ interface Recorded {
 }
 
 interface Life {
-  /** Of the agent's whole life. */
+  /** Of the agent's lifetime. */
   readonly budget: Budget;
   /** For its second turn. */
   readonly changed: Budget;
 }
 
-/** The journal of a turn of `desk`, as a page reads it; or of two, where its life has a budget. */
+/** The journal of one turn of `desk` as a page reads it; of two turns if its lifetime has a budget. */
 async function recorded(definition: AgentDefinition, life?: Life, afterTurn?: () => void): Promise<Recorded> {
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: [definition], stores });
@@ -81,7 +81,7 @@ function suppose({ log, moments }: Recorded, limit: LimitName, max: number, acco
   return supposition.run;
 }
 
-/** Where a run that was really made was first refused by a limit of that kind. */
+/** The entry where a real run was first refused by a limit of that kind. */
 function refusalOf({
   log,
 }: Recorded): { agentId: string | undefined; entry: RunEntryOf<"intent.refused"> } | undefined {
@@ -93,7 +93,7 @@ function refusalOf({
   return undefined;
 }
 
-/** A lead that sends out one reader after the other, each of which looks once, and then answers. */
+/** A lead that starts one reader after the other, each of which calls a tool once and then answers. */
 function oneByOne(budget: Budget): AgentDefinition {
   const reader = defineAgent({
     name: "reader",
@@ -118,7 +118,7 @@ function oneByOne(budget: Budget): AgentDefinition {
   });
 }
 
-/** A lead that sends out four readers at once; all of them have reserved before the first answers. */
+/** A lead that starts four readers concurrently; all of them have reserved before the first answers. */
 function allAtOnce(budget: Budget): AgentDefinition {
   const all = Promise.withResolvers<void>();
   let asked = 0;
@@ -165,7 +165,7 @@ describe("a supposed limit", () => {
     ["maxToolCalls", 2, { maxToolCalls: 2 }],
     ["maxTreeToolCalls", 3, { maxTreeToolCalls: 3 }],
     ["maxTreeToolCalls", 0, { maxTreeToolCalls: 0 }],
-  ] as const)("%s of %i ends the run where it ends when it is really set", async (limit, max, set) => {
+  ] as const)("%s of %i ends the run at the same entry as the real limit", async (limit, max, set) => {
     const run = await recorded(oneByOne(plenty));
     const { end, turnsOff } = suppose(run, limit, max);
     const real = refusalOf(await recorded(oneByOne({ ...plenty, ...set })));
@@ -182,7 +182,7 @@ describe("a supposed limit", () => {
     expect(entry?.type).toBe(real?.entry.intent);
   });
 
-  test("that is high enough ends nothing, and tells the most that was used and reserved at once", async () => {
+  test("that is high enough ends nothing, and reports the most that was used and reserved at once", async () => {
     const run = await recorded(oneByOne(plenty));
     const { most } = suppose(run, "maxTokens", 100_000);
     expect(suppose(run, "maxTokens", most)).toEqual({ end: null, turnsOff: null, most });
@@ -191,7 +191,7 @@ describe("a supposed limit", () => {
     expect(most).toBeGreaterThanOrEqual(used);
   });
 
-  test("bounds what a subagent spends on its own account", async () => {
+  test("applies to the spending of a subagent", async () => {
     const run = await recorded(oneByOne(plenty));
     const reader = run.log.agents.find(({ name }) => name === "reader")?.agentId ?? "";
     const { end } = suppose(run, "maxSteps", 1, `turn:${reader}#1`);
@@ -199,7 +199,7 @@ describe("a supposed limit", () => {
     expect(end?.accountId).toBe(`turn:${reader}#1`);
   });
 
-  test("for which calls at the same time would have waited says from where on the end is an estimate", async () => {
+  test("under which concurrent calls would have waited reports from where on the end is an estimate", async () => {
     const run = await recorded(allAtOnce(plenty));
     const asked = places(run, "model.requested").slice(1, 5);
     const { used } = run.moments.at(run.log.length).accounts.account("turn:desk#1") ?? {};
@@ -209,17 +209,17 @@ describe("a supposed limit", () => {
     expect(asked.map((place) => place + 1)).toContain(turnsOff?.count);
   });
 
-  test("counts what calls have used, and not what had been estimated for them, once they are over", async () => {
+  test("counts the usage of ended calls, not their estimates", async () => {
     const run = await recorded(allAtOnce(plenty));
     const { most } = suppose(run, "maxTokens", 100_000);
     const { used } = run.moments.at(run.log.length).accounts.account("turn:desk#1") ?? {};
     const tokens = used?.tokens ?? 0;
-    // Four reservations at once are more than six calls have used.
+    // Four concurrent reservations exceed the usage of six calls.
     expect(most).toBeGreaterThan(tokens);
     expect(suppose(run, "maxTokens", tokens).end).toMatchObject({ kind: "refused", agentId: "desk", step: 2 });
   });
 
-  test("that leaves a call less output than its answer had says so", async () => {
+  test("that leaves a call less output than its answer had reports this", async () => {
     const long = { inputTokens: 100, outputTokens: 290 };
     const writer = defineAgent({
       name: "lead",
@@ -235,7 +235,7 @@ describe("a supposed limit", () => {
     expect({ end, why: turnsOff?.why }).toEqual({ end: null, why: "shorter" });
   });
 
-  test("that is higher than the real one, by which the run was refused, is not told further", async () => {
+  test("that is higher than the real limit, which refused the run, is followed no further", async () => {
     const run = await recorded(oneByOne({ ...plenty, maxTokens: 900 }));
     const real = refusalOf(run);
     const { end } = suppose(run, "maxTokens", 5_000);
@@ -245,7 +245,7 @@ describe("a supposed limit", () => {
     expect(suppose(run, "maxTokens", 300).end?.count).toBeLessThan(end?.count ?? 0);
   });
 
-  test("that leaves one last call ends the run with it, where a final answer is asked for", async () => {
+  test("that leaves one last call ends the run with it, if a final answer is requested", async () => {
     const run = await recorded(oneByOne({ ...plenty, finalAnswer: true }));
     expect(suppose(run, "maxSteps", 2).end).toMatchObject({ kind: "last", agentId: "desk", step: 2 });
     const real = await recorded(oneByOne({ ...plenty, maxSteps: 2, finalAnswer: true }));
@@ -253,7 +253,7 @@ describe("a supposed limit", () => {
     expect(suppose(real, "maxSteps", 5).end).toMatchObject({ kind: "unknown", agentId: "desk", step: 2 });
   });
 
-  test("of an agent's life goes on over its turns, and lasts when its budget is changed", async () => {
+  test("of an agent's lifetime continues over its turns, and remains when its budget is changed", async () => {
     const run = await recorded(oneByOne({ maxSteps: 20 }), {
       budget: { maxTreeSteps: 50 },
       changed: { maxTreeSteps: 60 },
@@ -263,7 +263,7 @@ describe("a supposed limit", () => {
     expect(run.moments.at(end?.count ?? 0).agents[0]?.turn).toBe(2);
   });
 
-  test("of a turn goes on for the children that it leaves in the background", async () => {
+  test("of a turn also covers its background children", async () => {
     const ended = Promise.withResolvers<void>();
     const reader = defineAgent({
       name: "reader",
@@ -293,14 +293,14 @@ describe("a supposed limit", () => {
     expect(suppose(run, "maxTokens", 100_000).end).toBeNull();
   });
 
-  test("is folded on as entries come", async () => {
+  test("is folded further as entries come", async () => {
     const { log, moments } = await recorded(oneByOne(plenty));
     const supposed = { accountId: "turn:desk#1", limit: "maxTokens", max: 900 } as const;
     const supposition = new Supposition(log, moments.stateAt(0).accounts, supposed);
     for (let count = 0; count < log.length; count += 3) while (supposition.foldOn(count, 2)) continue;
     supposition.foldOn(log.length);
     expect(supposition.run).toEqual(suppose({ log, moments }, "maxTokens", 900));
-    // The fold of the run itself is another one.
+    // The fold of the run itself is a separate one.
     expect(moments.at(log.length).accounts.account("turn:desk#1")?.limits.maxTokens).toBe(100_000);
   });
 });
@@ -348,7 +348,7 @@ describe("a supposed limit on time", () => {
     expect(end).toMatchObject({ kind: "time", agentId: "desk", turnId, max, ...found });
   });
 
-  test("that is higher than the real one, which cut the work off, is not told further", () => {
+  test("that is higher than the real limit, which interrupted the work, is followed no further", () => {
     const run = timed({ maxActiveMs: 12_000 });
     const signal = { reason: "time_limit", accountId, limit: "maxActiveMs", used: 12_000, max: 12_000 };
     const due = { type: "timer.due", turnId, timerId: "t", signal, at: at + 12_000 };
@@ -363,7 +363,7 @@ describe("a supposed limit on time", () => {
     expect(suppose(run, "maxActiveMs", 6_000).end).toMatchObject({ kind: "time", time: at + 6_000, count: 3 });
   });
 
-  test("as a deadline ends it at that moment", () => {
+  test("as a deadline ends the work at that time", () => {
     const { end } = suppose(timed({ deadlineAt: at + 60_000 }), "deadlineAt", at + 7_500);
     expect(end).toMatchObject({ kind: "time", time: at + 7_500, count: 4, step: 2 });
     expect(suppose(timed({ deadlineAt: at + 60_000 }), "deadlineAt", at + 20_000).end).toBeNull();

@@ -36,7 +36,7 @@ export function watchedTeam(): AgentDefinition {
   });
 }
 
-/** A runtime that the inspector watches and whose lead, `desk`, is started. */
+/** A runtime that the inspector watches, with its lead `desk` started. */
 export async function watched(
   inspector: Pick<StartedInspector, "watch">,
   options: { readonly restoreAfterCommit?: boolean } = {},

@@ -8,7 +8,7 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** A request with any headers, those that a browser would not let a page choose included. */
+/** A request with any headers, including those that a browser sets itself. */
 export async function visit(url: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const sent = request(url, { headers, method, agent: false }, (response) => {
@@ -24,7 +24,7 @@ export async function visit(url: string, headers: Record<string, string> = {}, m
   return await promise;
 }
 
-/** Tries to open a socket; returns what the server says, and the body of a refusal. */
+/** Tries to open a socket; returns the server's status, and the body of a refusal. */
 export async function knock(url: string, headers: Record<string, string> = {}): Promise<Answer> {
   const { "sec-websocket-protocol": protocols, ...others } = headers;
   const socket = new WebSocket(url, protocols?.split(", ") ?? [], { headers: others });
@@ -50,7 +50,7 @@ export async function knock(url: string, headers: Record<string, string> = {}): 
 
 export interface Listener {
   readonly texts: readonly string[];
-  /** Resolves with the first message, past or coming, that passes. */
+  /** Resolves with the first past or future message that matches. */
   until(passes: (text: string) => boolean): Promise<string>;
   readonly closed: Promise<void>;
   say(text: string): void;

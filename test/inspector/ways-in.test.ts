@@ -71,7 +71,7 @@ async function fetched(path: string, method: string, headers: Record<string, str
   return [answer.status, answer.body] as const;
 }
 
-it("who may act gets the token for a view-only link, who may watch gets no other", async () => {
+it("a client with the act token gets the token for a view-only link, one with the view token gets none", async () => {
   const [, forActing] = await fetched("/api/info", "GET", bearer(server.tokens.act));
   const [, forWatching] = await fetched("/api/info", "GET", bearer(server.tokens.watch));
   expect(JSON.parse(forActing)).toMatchObject({ scope: "act", watchToken: server.tokens.watch });
@@ -81,14 +81,17 @@ it("who may act gets the token for a view-only link, who may watch gets no other
 
 describe("S5: every address", () => {
   const strangers: readonly (readonly [string, (port: string) => Record<string, string>])[] = [
-    ["under a foreign name", () => ({ host: "evil.example" })],
-    ["under a foreign name that resolves to this machine", () => ({ host: `evil.example:${port}` })],
-    ["under the name of another port", () => ({ host: "127.0.0.1:1" })],
+    ["under a foreign host name", () => ({ host: "evil.example" })],
+    ["under a foreign host name that resolves to this machine", () => ({ host: `evil.example:${port}` })],
+    ["under a host name with another port", () => ({ host: "127.0.0.1:1" })],
     ["under another address of this machine", () => ({ host: `0.0.0.0:${port}` })],
     ["from a foreign page", () => ({ origin: "https://evil.example" })],
     ["from a page of another port", () => ({ origin: "http://127.0.0.1:1" })],
     ["from a page without an origin", () => ({ origin: "null" })],
-    ["from our other name", () => ({ host: `localhost:${port}`, origin: `http://127.0.0.1:${port}` })],
+    [
+      "from another host name of this server",
+      () => ({ host: `localhost:${port}`, origin: `http://127.0.0.1:${port}` }),
+    ],
   ];
 
   it.each(strangers)("%s: 403 without a body, with either token", async (_title, headersOf) => {
@@ -106,7 +109,7 @@ describe("S5: every address", () => {
     ["no token", {}],
     ["an empty token", { authorization: "Bearer " }],
     ["a wrong token", bearer("A".repeat(32))],
-    ["a token as a password", { authorization: `Basic ${btoa("x:y")}` }],
+    ["a token as password", { authorization: `Basic ${btoa("x:y")}` }],
     ["a token in a cookie", { cookie: "token=x" }],
   ])("with %s: 401 without a body", async (_title, headers) => {
     const given = headers as Record<string, string>;
@@ -115,7 +118,7 @@ describe("S5: every address", () => {
   });
 
   it.each(["since=yesterday", "until=-1", "limit=0", "limit=201", "after=1&since=1.5"])(
-    "that ask for runs by %s are answered 400 with what is wrong",
+    "with a query of runs by %s is answered 400 with the error",
     async (query) => {
       const [status, body] = await fetched(`/api/runs?${query}`, "GET", bearer(server.tokens.watch));
       expect(status).toBe(400);
@@ -129,7 +132,7 @@ describe("S5: every address", () => {
     expect((await knock(`ws://127.0.0.1:${port}/feed?token=${watch}`)).status).toBe(401);
   });
 
-  it("that changes something takes the act token alone, and JSON alone", async () => {
+  it("for changes requires the act token, and JSON", async () => {
     for (const path of acts) {
       expect(await fetched(path, "POST", { ...bearer(server.tokens.watch), ...asJson })).toEqual([403, ""]);
       for (const type of ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain", ""]) {
@@ -141,7 +144,7 @@ describe("S5: every address", () => {
     expect(watching.tokens.act).toBeUndefined();
   });
 
-  it("is open to the own page and to programs with the token, and gives JSON", async () => {
+  it("is open to its own page and to programs with the token, and returns JSON", async () => {
     for (const host of [`127.0.0.1:${port}`, `localhost:${port}`]) {
       for (const origin of [{}, { origin: `http://${host}` }]) {
         for (const path of reads) {
@@ -158,7 +161,7 @@ describe("S5: every address", () => {
   });
 });
 
-it("the page holds no data, needs no token, and allows only itself", async () => {
+it("the page contains no data, needs no token, and allows only its own resources", async () => {
   const page = await visit(server.origin);
   expect(page.status).toBe(200);
   expect(page.body).not.toContain("desk");
@@ -191,7 +194,7 @@ async function socketOf(token: string | undefined): Promise<{ socket: WebSocket;
   return { socket, next };
 }
 
-it("the socket gives agents and rows under credit, and answers nonsense with an error", async () => {
+it("the socket sends agents and rows under credit, and answers invalid messages with an error", async () => {
   const { socket, next } = await socketOf(server.tokens.watch);
   expect(socket.protocol).toBe("troupe.feed.v1");
   for (const nonsense of ["", "[]", '{"type":"watch"}', '{"type":"credit","batches":-1}']) {
@@ -210,31 +213,31 @@ it("the socket gives agents and rows under credit, and answers nonsense with an 
 
 const repeated: readonly (readonly [string, (count: number) => string])[] = [
   [
-    "runs that do not exist",
+    "unknown runs",
     (count) => JSON.stringify({ type: "watch", run: `${"x".repeat(500)}${count}`, after: 0, credit: 1 }),
   ],
   ["nonsense", () => "nonsense"],
 ];
 
 it.each(rows(repeated, first))(
-  "a client that reads nothing and asks for %s again and again is cut off",
+  "a client that reads nothing and requests %s repeatedly is disconnected",
   async (_what, messageOf) => {
     const protocols = ["troupe.feed.v1", `bearer.${server.tokens.watch}`];
     const socket = new WebSocket(`ws://127.0.0.1:${port}/feed`, protocols, { perMessageDeflate: false });
     socket.once("upgrade", (response) => response.socket.pause());
     await new Promise<void>((resolve) => void socket.once("open", () => resolve()));
     let isCut = false;
-    // Writing to a connection that was cut fails.
+    // Writing to a closed connection fails.
     socket.on("error", () => undefined);
     socket.on("close", () => {
       isCut = true;
     });
     for (let count = 0; !isCut; count += 1) {
       socket.send(messageOf(count));
-      // The server is in this process: it has its turn too.
+      // The server is in this process, so its event loop has to turn.
       if (count % 100 === 0) await setImmediate();
     }
-    // The others are served as before.
+    // The others are still served.
     expect((await fetched("/api/runs", "GET", bearer(server.tokens.watch)))[0]).toBe(200);
   },
 );

@@ -18,7 +18,7 @@ const calls = fc.array(
 );
 
 describe("AnswerAccumulator", () => {
-  it("gives the same answer however the text and the calls were cut", () => {
+  it("returns the same answer however the text and the calls were split", () => {
     fc.assert(
       fc.property(fc.string(), calls, cuts, (text, asked, places) => {
         const accumulator = new AnswerAccumulator();
@@ -44,7 +44,7 @@ describe("AnswerAccumulator", () => {
     );
   });
 
-  it("takes any JSON without breaking in another way than by a ModelError", () => {
+  it("accepts any JSON, and fails only with a ModelError", () => {
     const field = fc.oneof(fc.jsonValue(), fc.constant([{ index: 0 }]), fc.constant([null]));
     const delta = fc.record({
       content: field,
@@ -81,7 +81,7 @@ describe("AnswerAccumulator", () => {
     expect(accumulator.answer("m").content).toBe("once");
   });
 
-  it("joins the pieces of reasoning details by type, index and id, where they have one", () => {
+  it("joins the pieces of reasoning details by type, index and id, if they have one", () => {
     const accumulator = new AnswerAccumulator();
     const detailsOf = (): unknown => accumulator.answer("m").reasoning?.["reasoning_details"];
     const add = (...reasoning_details: readonly object[]): void => accumulator.add(chunkOf({ reasoning_details }));

@@ -6,7 +6,7 @@ import { startRawServer } from "../support/raw-server.ts";
 
 afterEach(stopServers);
 
-/** A server's body: an error object, or the text itself. */
+/** A server's body: an error object or plain text. */
 type Body = string | Readonly<Record<string, unknown>>;
 
 async function refusedBy(status: number, body: Body, options: OpenaiModelOptions = {}) {
@@ -20,7 +20,7 @@ async function refusedBy(status: number, body: Body, options: OpenaiModelOptions
 const tooLong = { retryable: false, details: { kind: "context_length" } };
 const upstream = JSON.stringify({ error: { message: "prompt is too long: 210000 tokens > 200000 maximum" } });
 
-/** Texts as the servers write them. */
+/** The texts as the servers send them. */
 const overflows: readonly (readonly [server: string, status: number, body: Body])[] = [
   ["OpenAI", 400, { message: "Your input exceeds the context window of this model.", code: "context_length_exceeded" }],
   ["OpenAI, without a code", 400, { message: "Your input exceeds the context window of this model." }],
@@ -125,12 +125,12 @@ const overflows: readonly (readonly [server: string, status: number, body: Body]
 ];
 
 describe("a prompt that is too long", () => {
-  it.each(overflows)("is recognised in the words of %s", async (_server, status, body) => {
+  it.each(overflows)("is recognized by the text of %s", async (_server, status, body) => {
     expect(await refusedBy(status, body)).toMatchObject({ ...tooLong, status });
   });
 
   it.each(overflows.filter(([, , body]) => typeof body !== "string"))(
-    "is recognised in an answer that has begun: %s",
+    "is recognized after the answer has begun: %s",
     async (_server, _status, body) => {
       const server = await startRawServer((_request, response) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
@@ -140,7 +140,7 @@ describe("a prompt that is too long", () => {
     },
   );
 
-  it("is recognised by the user's own texts and patterns, at any status and inside an answer", async () => {
+  it("is recognized by the user's own texts and patterns, at any status and inside an answer", async () => {
     const tooLongMessages = ["zu lang", /overlong #\d+/g];
     for (const message of ["Der Text ist zu lang.", "overlong #12", "overlong #12"]) {
       expect(await refusedBy(503, { message })).toMatchObject({ retryable: true, details: { kind: "http" } });
@@ -191,6 +191,6 @@ it.each<readonly [server: string, status: number, body: Body, retryable: boolean
   ],
   ["a quota", 400, { message: "Your daily token limit exceeded." }, false],
   ["an id that is too long", 400, { message: "Invalid 'messages[1].tool_calls[0].id': string too long." }, false],
-])("a rate limit, or another fault, is not taken for it: %s", async (_server, status, body, retryable) => {
+])("a rate limit or another fault is not recognized as one: %s", async (_server, status, body, retryable) => {
   expect(await refusedBy(status, body)).toMatchObject({ retryable, status, details: { kind: "http" } });
 });

@@ -23,7 +23,7 @@ import {
 } from "../support/wire-server.ts";
 
 describe("connections", () => {
-  it("are as many as calls at a time, and kept", async () => {
+  it("are as many as concurrent calls, and kept", async () => {
     const waiting: Socket[] = [];
     const server = await wireServer((socket) => {
       if (waiting.push(socket) < 64) return;
@@ -36,19 +36,19 @@ describe("connections", () => {
     expect(server.connections()).toBe(64);
   });
 
-  it("that the server closed while they were free are not used", async () => {
+  it("that the server closed while they were idle are not used", async () => {
     const server = await wireServer((socket) => socket.write(goodAnswer));
     const closing = await wireServer((socket) => socket.write(goodAnswer, () => socket.end()));
     for (let call = 0; call < 3; call += 1) {
       expect((await callOf(closing)).content).toBe("hello");
       await expect.poll(() => closing.openConnections()).toBe(0);
-      // By the end of another exchange this side has seen it as well.
+      // By the end of another exchange this process has received the close too.
       await callOf(server);
     }
     expect([closing.connections(), closing.requests.length]).toEqual([3, 3]);
   });
 
-  it("that break under a request do not send it again: it may have been received", async () => {
+  it("that break during a request do not send it again: it may have been received", async () => {
     const server = await wireServer((socket, { index }) => {
       if (index === 1) socket.destroy();
       else socket.write(goodAnswer);
@@ -64,14 +64,14 @@ describe("connections", () => {
     expect(server.connections()).toBe(2);
   });
 
-  it("end after an answer that says so", async () => {
+  it("are closed after an answer with Connection: close", async () => {
     const server = await wireServer((socket) => socket.write(wireAnswer(completion("hello"), "connection: close")));
     for (let call = 0; call < 3; call += 1) expect((await callOf(server)).content).toBe("hello");
     expect(server.connections()).toBe(3);
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
-  it("of which the server says how long it keeps them are given up before", async () => {
+  it("with a keep-alive timeout from the server are closed before it expires", async () => {
     const headers = "content-type: application/json\r\nkeep-alive: timeout=";
     for (const [seconds, connections] of [
       [60, 1],
@@ -85,8 +85,8 @@ describe("connections", () => {
 
   it.each([
     ["closed", (socket: Socket) => socket.destroy()],
-    ["wrote on, unasked", (socket: Socket) => socket.write(wireAnswer(completion("forged")))],
-  ])("that the server %s, which the client has not noticed yet, are not used", async (_what, act) => {
+    ["wrote data without a request", (socket: Socket) => socket.write(wireAnswer(completion("forged")))],
+  ])("on which the server %s, which the client has not noticed yet, are not used", async (_what, act) => {
     let latest: Socket | undefined;
     const server = await wireServer((socket) => {
       latest = socket;
@@ -96,14 +96,14 @@ describe("connections", () => {
     for (let call = 0; call < 3; call += 1) {
       expect((await model.generate(request, { signal: neverAborted })).content).toBe("hello");
       if (latest !== undefined) act(latest);
-      // Nothing is read meanwhile.
+      // The event loop reads nothing meanwhile.
       const until = performance.now() + 20;
       while (performance.now() < until);
     }
     expect([server.connections(), server.requests.length]).toEqual([3, 3]);
   });
 
-  it("that bring more than the answer are not used again", async () => {
+  it("that receive more than the answer are not used again", async () => {
     const forged = wireAnswer(completion("forged"));
     const server = await wireServer((socket) => socket.write(Buffer.concat([wireAnswer(completion("hello")), forged])));
     for (let call = 0; call < 3; call += 1) expect((await callOf(server)).content).toBe("hello");
@@ -122,8 +122,8 @@ const abortedWhen = async (server: WireServer, options: OpenaiModelOptions, isTi
   return failure;
 };
 
-describe("a call that is ended early leaves no connection", () => {
-  it("while it was being made", async () => {
+describe("a call that is aborted early leaves no connection", () => {
+  it("while connecting", async () => {
     const server = await wireServer(() => undefined);
     const baseURL = `https://${server.host}/v1`;
     const failure = await abortedWhen(server, { baseURL }, () => server.openConnections() === 1);
@@ -142,13 +142,13 @@ describe("a call that is ended early leaves no connection", () => {
     );
     const failure = await abortedWhen(server, {}, () => paused !== undefined, "word ".repeat(4_000_000));
     expect(failure.mayHaveBeenSent).toBe(true);
-    // It learns of the end by reading on.
+    // The server notices the abort by reading on.
     paused?.resume();
     await expect.poll(() => server.openConnections()).toBe(0);
     expect(server.requests).toHaveLength(0);
   });
 
-  it("while the answer is waited for", async () => {
+  it("while waiting for the answer", async () => {
     const server = await wireServer(() => undefined);
     const failure = await abortedWhen(server, {}, () => server.requests.length === 1);
     expect(failure.mayHaveBeenSent).toBe(true);
@@ -164,7 +164,7 @@ describe("a call that is ended early leaves no connection", () => {
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
-  it("by a limit of time, also while the connection is being made", async () => {
+  it("by a timeout, also while connecting", async () => {
     const server = await wireServer(() => undefined);
     const silent = wireModel(server, { baseURL: `https://${server.host}/v1`, headersTimeoutMs: 30 });
     const failure = await failureOf(streamed(silent));
@@ -181,7 +181,7 @@ const keptOf = ({ line, headers, body }: WireRequest) => {
 describe("redirects", () => {
   for (const isForeign of [false, true]) {
     const where = isForeign ? "another" : "the same";
-    it.each([301, 302, 303, 307, 308])(`are followed as fetch does: %i, to ${where} server`, async (status) => {
+    it.each([301, 302, 303, 307, 308])(`are followed as by fetch: %i, to ${where} server`, async (status) => {
       const target = await wireServer((socket) => socket.write(goodAnswer));
       const origin = isForeign ? `http://${target.host}` : "";
       const server = await wireServer((socket, { line }) => {
@@ -192,13 +192,13 @@ describe("redirects", () => {
       for (const way of [{}, byClient]) expect((await callOf(server, { headers, ...way })).content).toBe("hello");
       const seen = [...target.requests, ...server.requests].filter(({ line }) => line.includes("/moved"));
       const [ours, theirs] = seen as [WireRequest, WireRequest];
-      // None of the caller's headers leaves its server.
+      // None of the caller's headers is sent to another server.
       expect(keptOf(ours)).toEqual({ ...keptOf(theirs), ...(isForeign ? { team: undefined } : {}) });
       expect(ours.headers["api-key"]).toBe(isForeign ? undefined : "secret");
     });
   }
 
-  it("that lead to another server over a second one of the same take no header of the caller's there", async () => {
+  it("within a server and then to another one do not send the caller's headers to the latter", async () => {
     const target = await wireServer((socket) => socket.write(goodAnswer));
     const server = await wireServer((socket, { line }) => {
       const next = line.includes("/second") ? `http://${target.host}/third` : "/second";
@@ -212,7 +212,7 @@ describe("redirects", () => {
     expect(server.requests[1]?.headers).toMatchObject({ "x-goog-api-key": "secret", cookie: "a=b" });
   });
 
-  it("whose body does not end are left at once, wherever they lead", async () => {
+  it("with an unfinished body are left immediately, wherever they lead", async () => {
     for (const location of ["/good", "http://["]) {
       const closed = Promise.withResolvers<void>();
       const server = await wireServer((socket, { line }) => {
@@ -232,7 +232,7 @@ describe("redirects", () => {
     }
   });
 
-  it("that go in a circle or nowhere are failures", async () => {
+  it("in a circle or without a target are failures", async () => {
     for (const location of ["/v1/chat/completions", "ftp://127.0.0.1/", "data:application/json,{}", "http://["]) {
       const server = await wireServer((socket) => socket.write(wireAnswer("", `location: ${location}`, 307)));
       expect(await failureOf(callOf(server))).toMatchObject({ mayHaveBeenSent: true, details: { kind: "connection" } });
@@ -240,7 +240,7 @@ describe("redirects", () => {
   });
 });
 
-/** Calls each model in a process of its own, which ends by itself although its connections are kept. */
+/** Calls each model in a separate process, which exits although its connections are kept. */
 async function answersInProcess(bases: readonly string[], environment: Readonly<Record<string, string>>) {
   const entry = JSON.stringify(pathToFileURL(join(repositoryRoot, "src/model/index.ts")).href);
   const program = `const { openaiModel } = await import(${entry});
@@ -256,36 +256,39 @@ for (const baseURL of ${JSON.stringify(bases)}) {
 
 describe("the environment of the process", () => {
   const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-  it.skipIf(!hasOpenssl).each(["TLSv1.3", "TLSv1.2"] as const)("says whom %s trusts", async (version) => {
-    const folder = mkdtempSync(join(tmpdir(), "troupe-tls-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
-    const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate];
-    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-    execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
-    const resumed: boolean[] = [];
-    const shown = { key: readFileSync(key), cert: readFileSync(certificate) };
-    const server = createServer({ ...shown, maxVersion: version }, ({ socket }, response) => {
-      resumed.push((socket as TLSSocket).isSessionReused());
-      response.setHeader("content-type", "application/json").setHeader("connection", "close");
-      response.end(completion("safely"));
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
-    const [named, byNumber] = [`https://localhost:${port}/v1`, `https://127.0.0.1:${port}/v1`];
-    expect(await answersInProcess([named], {})).toEqual(["DEPTH_ZERO_SELF_SIGNED_CERT"]);
-    const trusting = { NODE_EXTRA_CA_CERTS: certificate };
-    expect(await answersInProcess([named, named, byNumber], trusting)).toEqual([
-      "safely",
-      "safely",
-      "ERR_TLS_CERT_ALTNAME_INVALID",
-    ]);
-    // The second connection goes on with the session of the first.
-    expect(resumed).toEqual([false, true]);
-  });
+  it.skipIf(!hasOpenssl).each(["TLSv1.3", "TLSv1.2"] as const)(
+    "selects the trusted authorities by %s",
+    async (version) => {
+      const folder = mkdtempSync(join(tmpdir(), "troupe-tls-"));
+      onTestFinished(() => rmSync(folder, { recursive: true }));
+      const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+      const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate];
+      const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+      execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
+      const resumed: boolean[] = [];
+      const shown = { key: readFileSync(key), cert: readFileSync(certificate) };
+      const server = createServer({ ...shown, maxVersion: version }, ({ socket }, response) => {
+        resumed.push((socket as TLSSocket).isSessionReused());
+        response.setHeader("content-type", "application/json").setHeader("connection", "close");
+        response.end(completion("safely"));
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      onTestFinished(() => void server.close());
+      const { port } = server.address() as AddressInfo;
+      const [named, byNumber] = [`https://localhost:${port}/v1`, `https://127.0.0.1:${port}/v1`];
+      expect(await answersInProcess([named], {})).toEqual(["DEPTH_ZERO_SELF_SIGNED_CERT"]);
+      const trusting = { NODE_EXTRA_CA_CERTS: certificate };
+      expect(await answersInProcess([named, named, byNumber], trusting)).toEqual([
+        "safely",
+        "safely",
+        "ERR_TLS_CERT_ALTNAME_INVALID",
+      ]);
+      // The second connection resumes the session of the first.
+      expect(resumed).toEqual([false, true]);
+    },
+  );
 
-  it("names proxies, which are used when Node is told to, as by its own fetch", async () => {
+  it("configures proxies, which are used if Node is configured to, as by its own fetch", async () => {
     const asked: string[] = [];
     const near = await wireServer((socket) => socket.write(wireAnswer(completion("near"))));
     const proxy = await wireServer((socket, { line, headers }) => {

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { undiciFetch } from "../../src/model/undici-fetch.ts";
 import { wireServer } from "../support/wire-server.ts";
 
-/** Called with a connection that has asked the proxy for a tunnel. It opens none by itself. */
+/** Called with a connection that has requested a tunnel from the proxy. It opens no tunnel itself. */
 let onAsked: (socket: Socket) => void;
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
   };
 });
 
-/** A request to a server that only the proxy could reach; what it comes to: its status, or the words of its error. */
+/** A request to a server that only the proxy could reach; returns the status or the error text. */
 function requestTo(name: string) {
   const delivery: { wasSent: boolean | undefined } = { wasSent: false };
   const controller = new AbortController();
@@ -39,8 +39,8 @@ function requestTo(name: string) {
   return { delivery, controller, outcome, asked };
 }
 
-describe("a call by way of a proxy", () => {
-  it("has sent nothing while the tunnel is being made, also when it is cut", async () => {
+describe("a call through a proxy", () => {
+  it("has sent nothing while the tunnel is being opened, also if it is cut", async () => {
     const { delivery, controller, outcome, asked } = requestTo("unanswered");
     await asked;
     expect(delivery.wasSent).toBe(false);
@@ -49,14 +49,14 @@ describe("a call by way of a proxy", () => {
     expect(delivery.wasSent).toBe(false);
   });
 
-  it("has sent nothing when the proxy refuses", async () => {
+  it("has sent nothing if the proxy refuses", async () => {
     const { delivery, outcome, asked } = requestTo("refused");
     (await asked).end("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n");
     expect(await outcome).toContain("403");
     expect(delivery.wasSent).toBe(false);
   });
 
-  it("may have reached the server once the tunnel is there", async () => {
+  it("may have reached the server once the tunnel is open", async () => {
     const server = await wireServer(() => undefined);
     const { delivery, outcome, asked } = requestTo("reached");
     const socket = await asked;

@@ -21,20 +21,20 @@ afterEach(() => {
 
 const stream = chunk({ content: "grü" }) + chunk({ content: "ße €" }, "stop") + usageChunk + done;
 
-describe("what is sent", () => {
+describe("the request", () => {
   const rows: readonly (readonly [string, string, OpenaiModelOptions, Readonly<Record<string, string>>])[] = [
-    ["nothing but a key", "/v1", {}, {}],
-    ["headers of its own", "/v1", { headers: { "X-Team": "blue", "x-name": "Grüße", "user-agent": "mine" } }, {}],
+    ["only a key", "/v1", {}, {}],
+    ["additional headers", "/v1", { headers: { "X-Team": "blue", "x-name": "Grüße", "user-agent": "mine" } }, {}],
     [
-      "headers in place of the client's",
+      "headers that replace the client's",
       "/v1",
       { headers: { authorization: "Basic eA==", accept: "*/*", "content-type": "application/json; charset=utf-8" } },
       {},
     ],
-    ["an encoding that it asks for", "/v1", { headers: { "accept-encoding": "gzip" } }, {}],
-    ["an organization, and limits of time", "/v1", { organization: "org-1", requestTimeoutMs: 12_345 }, {}],
+    ["a requested encoding", "/v1", { headers: { "accept-encoding": "gzip" } }, {}],
+    ["an organization, and timeouts", "/v1", { organization: "org-1", requestTimeoutMs: 12_345 }, {}],
     [
-      "settings of the environment",
+      "settings from the environment",
       "/v1",
       {},
       { OPENAI_ORG_ID: "org-2", OPENAI_PROJECT_ID: "proj-1", OPENAI_CUSTOM_HEADERS: "x-a: 1\nx-b: 2" },
@@ -48,7 +48,7 @@ describe("what is sent", () => {
     ],
   ];
 
-  it.each(rows)("is what the client itself sends, byte for byte: %s", async (_what, path, options, environment) => {
+  it.each(rows)("equals the client's own request, byte for byte: %s", async (_what, path, options, environment) => {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     for (const isStreamed of [false, true]) {
       const server = await wireServer((socket) =>
@@ -61,14 +61,14 @@ describe("what is sent", () => {
       const [ours, theirs] = server.requests as [WireRequest, WireRequest];
       expect(ours.line).toBe(theirs.line);
       expect(ours.body).toBe(theirs.body);
-      // Headers that fetch adds by itself are not settings of the client.
+      // Headers that fetch adds itself are not settings of the client.
       const { "accept-language": _language, "sec-fetch-mode": _mode, ...headers } = theirs.headers;
       const encoding = options.headers?.["accept-encoding"] ?? "identity";
       expect(ours.headers).toEqual({ ...headers, "accept-encoding": encoding });
     }
   });
 
-  it("leaves out headers that belong to the connection", async () => {
+  it("omits headers that belong to the connection", async () => {
     const server = await wireServer((socket) => socket.write(goodAnswer));
     const headers = {
       "content-length": "1",
@@ -83,7 +83,7 @@ describe("what is sent", () => {
       expect(sent?.headers).not.toHaveProperty(name);
   });
 
-  it("passes through the client when it logs, so that its logs are complete", async () => {
+  it("goes through the client if it logs, so that its logs are complete", async () => {
     vi.stubEnv("OPENAI_LOG", "info");
     const told = vi.spyOn(console, "info").mockReturnValue();
     const server = await wireServer((socket) => socket.write(goodAnswer));
@@ -109,7 +109,7 @@ function chunked(bytes: Buffer, size: number): Buffer {
   return Buffer.concat([...parts, Buffer.from("0\r\nx-late: 1\r\n\r\n")]);
 }
 
-/** Writes the bytes in packets of this size, each after the one before it has left. */
+/** Writes the bytes in packets of this size, each after the previous one was sent. */
 function trickle(socket: Socket, bytes: Buffer, size: number, then: () => void = () => undefined): void {
   if (bytes.length === 0) then();
   else socket.write(bytes.subarray(0, size), () => setImmediate(trickle, socket, bytes.subarray(size), size, then));
@@ -178,11 +178,11 @@ describe("bodies", () => {
     },
   );
 
-  it("are shown piece by piece, also when they are packed", async () => {
+  it("are delivered piece by piece, also if they are packed", async () => {
     const server = await wireServer((socket) => {
       socket.write(`${head}content-encoding: gzip\r\nconnection: close\r\n\r\n`);
       socket.write(gzipSync(chunk({ content: "hello" })));
-      // Not ended: the listener ends the call once it has seen the first piece.
+      // Not ended: the listener aborts the call after the first piece.
     });
     const controller = new AbortController();
     const pieces: string[] = [];
@@ -209,7 +209,7 @@ describe("bodies", () => {
   });
 });
 
-describe("answers that break", () => {
+describe("broken answers", () => {
   const bodies: readonly (readonly [string, string])[] = [
     ["cut inside the head", "HTTP/1.1 200 OK\r\ncontent-"],
     [
@@ -228,14 +228,14 @@ describe("answers that break", () => {
       "shorter than the JSON in it",
       `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n${completion("x")}`,
     ],
-    ["no HTTP", "220 mail.example.org ESMTP\r\n"],
-    ["of another length than a number", "HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}"],
-    ["chunks of no length", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n"],
-    ["a head without end", `HTTP/1.1 200 OK\r\nx-long: ${"a".repeat(40_000)}\r\n\r\n{}`],
+    ["not HTTP", "220 mail.example.org ESMTP\r\n"],
+    ["a length that is not a number", "HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}"],
+    ["chunks without a length", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n"],
+    ["endless headers", `HTTP/1.1 200 OK\r\nx-long: ${"a".repeat(40_000)}\r\n\r\n{}`],
     ["an empty body", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n"],
   ];
 
-  it.each(bodies)("are told as the client's own way tells them, and sent once: %s", async (_what, bytes) => {
+  it.each(bodies)("are reported as by the client itself, and sent once: %s", async (_what, bytes) => {
     const server = await wireServer((socket) => socket.end(bytes));
     const [ours, theirs] = [await failureOf(callOf(server)), await failureOf(callOf(server, byClient))];
     const { retryable, mayHaveBeenSent, status, details } = theirs;
@@ -244,7 +244,7 @@ describe("answers that break", () => {
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
-  it("name the system's code, over every library", async () => {
+  it("contain the system's error code with every library", async () => {
     const server = await wireServer((socket, { index }) => {
       if (index === 0) socket.destroy();
       else socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"choices"');
@@ -269,7 +269,7 @@ describe("answers that break", () => {
     [304, "", "x-a: 1"],
     [307, "", "x-without: location"],
   ];
-  it.each(statuses)("as status %i say what they say through the client", async (status, body, headers) => {
+  it.each(statuses)("with status %i have the same message as from the client", async (status, body, headers) => {
     const server = await wireServer((socket) =>
       socket.write(wireAnswer(body, headers === "" ? "x-b: 1" : headers, status)),
     );

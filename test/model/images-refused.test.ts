@@ -25,7 +25,7 @@ const answerTo = (body: string): string => {
   const { messages } = JSON.parse(body) as { messages: readonly { readonly role: string }[] };
   return messages.length === 1 ? asking : completion("It is a page.");
 };
-/** A server that refuses images with these words. */
+/** A server that refuses images with this text. */
 const withoutImages = (status: number, message: string): Promise<WireServer> =>
   wireServer((socket, { body }) => {
     const refusal = JSON.stringify({ error: { message } });
@@ -50,7 +50,7 @@ it.each([
   ["llama.cpp", 500, "image input is not supported - hint: you may need to provide the mmproj"],
   ["Groq", 400, "'messages.3' : for 'role:user' messages[3].content must be a string"],
 ])(
-  "an image of a tool does not end an agent whose model takes none, in the words of %s",
+  "an image of a tool does not end the turn if the model refuses it, with the text of %s",
   async (_name, status, words) => {
     const server = await withoutImages(status, words);
     const agent = await agentAt(server);

@@ -13,7 +13,7 @@ export function conversation(
   }));
 }
 
-/** A tool as a model sees it; all parameters are required unless told. */
+/** A tool as a model sees it; all parameters are required by default. */
 export function tool(
   name: string,
   description: string,

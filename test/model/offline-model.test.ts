@@ -17,14 +17,14 @@ async function wholeAnswer(closingLine?: string): Promise<string> {
 }
 
 describe("as a language model", () => {
-  test("says that it is none, unless told not to", async () => {
+  test("says that it is not a language model, unless configured not to", async () => {
     expect(await wholeAnswer()).toBe(`My name is Ada.\n\n${defaultClosingLine}`);
     expect(defaultClosingLine).toMatch(/rule-based .*no language model.*OPENAI_API_KEY/);
     expect(await wholeAnswer("Made by rules.")).toBe("My name is Ada.\n\nMade by rules.");
     expect(await wholeAnswer("")).toBe("My name is Ada.");
   });
 
-  test("streams its answer word by word, and the pieces are the answer", async () => {
+  test("streams its answer word by word, and the pieces add up to the answer", async () => {
     const pieces: string[] = [];
     const response = await offlineModel().generate(request, {
       signal: never,
@@ -36,7 +36,7 @@ describe("as a language model", () => {
     expect(pieces.slice(0, 4)).toEqual(["My", " name", " is", " Ada."]);
   });
 
-  test("counts tokens, says that it estimates, and stays below its own bound", async () => {
+  test("counts tokens, reports that it estimates, and stays below its own bound", async () => {
     const model = offlineModel({ name: "rules" });
     const { usage, model: name, finishReason } = await model.generate(request, { signal: never });
     expect(usage.estimated).toBe(true);
@@ -46,7 +46,7 @@ describe("as a language model", () => {
     expect([name, finishReason, model.provider]).toEqual(["rules", "stop", "offline"]);
   });
 
-  test("keeps to the output bound, in answers and in calls", async () => {
+  test("respects the output bound, in answers and in calls", async () => {
     const short = await offlineModel().generate({ ...request, maxOutputTokens: 3 }, { signal: never });
     expect(short.content).toBe("My name is");
     expect(short.finishReason).toBe("length");
@@ -63,12 +63,12 @@ describe("as a language model", () => {
     expect([none.toolCalls, none.finishReason]).toEqual([[], "length"]);
   });
 
-  test("an abort before the call ends it with the signal's reason", async () => {
+  test("an abort before the call rejects it with the signal's reason", async () => {
     const reason = new Error("stopped");
     await expect(offlineModel().generate(request, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
   });
 
-  test("an abort in the middle ends the stream and tells what had been sent", async () => {
+  test("an abort in the middle ends the stream and reports the sent part", async () => {
     const controller = new AbortController();
     const pieces: string[] = [];
     const cut = offlineModel({ tokensPerSecond: 1_000 }).generate(request, {
@@ -84,7 +84,7 @@ describe("as a language model", () => {
     expect(pieces).toEqual(["My", " name", " is"]);
   });
 
-  test("gives JSON when asked for it, and refuses a schema that it cannot fill", async () => {
+  test("returns JSON on request, and refuses a schema that it cannot fill", async () => {
     const json = await offlineModel().generate({ ...request, responseFormat: { type: "json" } }, { signal: never });
     expect(JSON.parse(json.content)).toEqual({ answer: "My name is Ada." });
     const schema = { type: "json_schema" as const, name: "person", schema: { type: "object" } };
@@ -93,12 +93,12 @@ describe("as a language model", () => {
     );
   });
 
-  test("refuses a speed that is none", () => {
+  test("refuses an invalid speed", () => {
     for (const tokensPerSecond of [0, -1, Number.NaN])
       expect(() => offlineModel({ tokensPerSecond })).toThrow(/tokensPerSecond/);
   });
 
-  test("the same request always gets the same answer, and is not changed", async () => {
+  test("the same request always gets the same answer, and is not modified", async () => {
     const before = structuredClone(request);
     const answers = await Promise.all([1, 2, 3].map(() => offlineModel().generate(request, { signal: never })));
     expect(answers[1]).toEqual(answers[0]);

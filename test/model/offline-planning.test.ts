@@ -6,7 +6,7 @@ import { conversation, tool, weather } from "./offline-conversation.ts";
 
 const never = new AbortController().signal;
 
-/** What the engine answers, without its closing line. */
+/** The engine's answer, without its closing line. */
 async function answer(request: ModelRequest): Promise<string> {
   const { content } = await offlineModel().generate(request, { signal: never });
   return content.replace(defaultClosingLine, "").trim();
@@ -74,7 +74,7 @@ describe("plain tools", () => {
     expect(await calls(text, [add, weather, mail, clock, echo, total])).toEqual(expected);
   });
 
-  test("a call is made once: its result is the answer", async () => {
+  test("a call is made once, and its result is the answer", async () => {
     const text = "Please add 2 and 3";
     const call = { name: "add", arguments: '{"a":2,"b":3}' };
     expect(await answer(afterCall(text, [add], call, "5"))).toBe("add: 5");
@@ -85,13 +85,13 @@ describe("plain tools", () => {
     );
   });
 
-  test("says what is missing for a call", async () => {
+  test("names what is missing for a call", async () => {
     expect(await answer({ messages: conversation(["user", "Add 2"]), tools: [add] })).toBe(
       "To call add I need b (number).",
     );
   });
 
-  test("calls nothing when tools are forbidden", async () => {
+  test("calls nothing if tools are forbidden", async () => {
     const response = await offlineModel().generate(
       { messages: conversation(["user", "Please add 2 and 3"]), tools: [add], toolChoice: "none" },
       { signal: never },
@@ -100,7 +100,7 @@ describe("plain tools", () => {
     expect(response.finishReason).toBe("stop");
   });
 
-  test("delegates without files get the task itself, all at once", async () => {
+  test("subagents get the task itself if there are no files, in parallel", async () => {
     expect(await calls("Compare the two papers", [agentTool("critic"), agentTool("historian")])).toEqual([
       ["critic", { input: "Compare the two papers" }],
       ["historian", { input: "Compare the two papers" }],
@@ -114,7 +114,7 @@ describe("plain tools", () => {
   });
 });
 
-/** That a question cannot be answered, and what was looked for. */
+/** The answer to a question that cannot be answered, with the missing words. */
 function nothing(question: string, words: string): string {
   return `I cannot answer “${question}”: nothing in this conversation speaks of ${words}, and I know only what I am given.`;
 }
@@ -199,11 +199,11 @@ describe("conversations", () => {
     ["Who has the key? Who has the map? Anna has the key. Bela has the map.", "Anna has the key.\nBela has the map."],
     ["Who has the key?\n\n- Anna has the key\n- Bela has the map", "Anna has the key"],
     ["Who has the lamp? Anna has the key. Bela has the map.", nothing("Who has the lamp?", "lamp")],
-  ])("a message that brings its facts along: %s", async (text, expected) => {
+  ])("a message that contains its own facts: %s", async (text, expected) => {
     expect(await answer({ messages: conversation(["user", text]) })).toBe(expected);
   });
 
-  test("facts of earlier messages are weighed by what the question asks, in any order", async () => {
+  test("facts of earlier messages are ranked by the question, in any order", async () => {
     const facts = ["Bela has the map.", "Anna has the key.", "Cleo wants the key.", "The key opens the cellar."];
     for (const [index] of facts.entries()) {
       const turned = [...facts.slice(index), ...facts.slice(0, index)];
@@ -215,7 +215,7 @@ describe("conversations", () => {
     }
   });
 
-  test("does not make up what it was not told", async () => {
+  test("does not invent facts", async () => {
     const said = await answer({
       messages: conversation(
         ["user", "My name is Ada."],

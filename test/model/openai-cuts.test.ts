@@ -13,7 +13,7 @@ import { startRawServer } from "../support/raw-server.ts";
 
 afterEach(stopServers);
 
-/** Sends the head and these events, then nothing more. */
+/** Sends the headers and these events, then nothing more. */
 const stallingAfter = (events: string) =>
   startRawServer((_request, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -27,7 +27,7 @@ describe.each(ways)("over %s", (_way, over) => {
   const at: typeof modelAt = (server, options) => modelAt(server, options, over);
 
   describe("time limits", () => {
-    it("cuts a stream that stalls, counts what came, and frees the connection", async () => {
+    it("cuts a stream that stalls, counts the received part, and frees the connection", async () => {
       const server = await stallingAfter(chunk({ content: "hello world" }));
       const failure = await failureOf(streamed(at(server, { stallTimeoutMs: 60 })));
       expect(failure).toMatchObject({
@@ -40,7 +40,7 @@ describe.each(ways)("over %s", (_way, over) => {
       await expect.poll(() => server.openConnections()).toBe(0);
     });
 
-    it("lets a slow stream live as long as something comes, be it comments", async () => {
+    it("keeps a slow stream as long as data arrives, including comments", async () => {
       const server = await startRawServer((_request, response) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
         let beats = 0;
@@ -69,7 +69,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(failure.message).toContain("headersTimeoutMs");
     });
 
-    it("lets the first piece of a stream take as long as a whole answer, be it with a head or comments before it", async () => {
+    it("allows the first piece of a stream the time of a whole answer, also after headers or comments", async () => {
       for (const early of [undefined, "", ": reading\n\n", chunk({ role: "assistant", content: "" })]) {
         const server = await startRawServer((_request, response) => {
           response.setHeader("content-type", "text/event-stream");
@@ -85,7 +85,7 @@ describe.each(ways)("over %s", (_way, over) => {
       }
     });
 
-    it("lets a whole answer take longer to begin than a stream may, up to the limit of the call", async () => {
+    it("allows a whole answer more time to begin than a stream, up to the timeout of the call", async () => {
       const server = await startRawServer((_request, response) => {
         setTimeout(() => {
           response.writeHead(200, { "content-type": "application/json" });
@@ -108,7 +108,7 @@ describe.each(ways)("over %s", (_way, over) => {
   });
 
   describe("an aborted call", () => {
-    it("rejects with what had arrived, and frees the connection", async () => {
+    it("rejects with the received part, and frees the connection", async () => {
       const server = await stallingAfter(chunk({ content: "hello world" }));
       const controller = new AbortController();
       const reason = new Error("the person left");
@@ -127,14 +127,14 @@ describe.each(ways)("over %s", (_way, over) => {
       await expect.poll(() => server.openConnections()).toBe(0);
     });
 
-    it("rejects also when the last piece had come", async () => {
+    it("rejects also after the last piece had arrived", async () => {
       const server = await stallingAfter(chunk({ content: "hello" }, "stop"));
       const controller = new AbortController();
       const call = at(server).generate(request, { signal: controller.signal, onDelta: () => controller.abort() });
       expect(await failureOf(call)).toMatchObject({ retryable: false, details: { kind: "aborted" } });
     });
 
-    it("rejects although a fetch of someone else never notices, and although a stream then ends as if all were well", async () => {
+    it("rejects even if a custom fetch ignores the abort and its stream then ends normally", async () => {
       const controller = new AbortController();
       const deaf = at(await silent(), { fetch: () => new Promise<Response>(() => undefined) });
       const waiting = failureOf(deaf.generate(request, { signal: controller.signal }));

@@ -22,7 +22,7 @@ afterEach(stopServers);
 
 const errorBody = (fields: object): string => JSON.stringify({ error: { message: "No.", ...fields } });
 
-/** A server that sends these events and then what `end` does. */
+/** A server that sends these events and then does what `end` does. */
 async function streaming(events: string, end: (response: { destroy(): unknown; end(): unknown }) => void) {
   return startRawServer((_request, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -34,7 +34,7 @@ describe.each(ways)("over %s", (_way, over) => {
   const at: typeof modelAt = (server, options) => modelAt(server, options, over);
   const sending: typeof modelSending = (body, options) => modelSending(body, options, { over });
 
-  /** The connection breaks behind these events. */
+  /** The connection breaks after these events. */
   const streamingTo = async (events: string) => at(await streaming(events, (response) => response.destroy()));
 
   async function answering(status: number, body: string, headers: Record<string, string> = {}) {
@@ -46,7 +46,7 @@ describe.each(ways)("over %s", (_way, over) => {
   }
 
   describe("statuses", () => {
-    it.each([408, 409, 429, 500, 502, 503, 529])("%i is worth another attempt", async (status) => {
+    it.each([408, 409, 429, 500, 502, 503, 529])("%i is retryable", async (status) => {
       expect(await answering(status, errorBody({}))).toMatchObject({ retryable: true, status, mayHaveBeenSent: true });
     });
 
@@ -54,7 +54,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(await answering(status, errorBody({}))).toMatchObject({ retryable: false, status });
     });
 
-    it("tells how long the server asked to wait", async () => {
+    it("reports how long the server asked to wait", async () => {
       expect((await answering(429, "{}", { "retry-after": "7" })).retryAfterMs).toBe(7_000);
       expect((await answering(429, "{}", { "retry-after-ms": "1500", "retry-after": "7" })).retryAfterMs).toBe(1_500);
       const date = new Date(Date.now() + 60_000).toUTCString();
@@ -64,7 +64,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect((await answering(429, "{}")).retryAfterMs).toBeUndefined();
     });
 
-    it("knows a prompt that is too long", async () => {
+    it("recognizes a prompt that is too long", async () => {
       for (const fields of [
         { code: "context_length_exceeded" },
         { message: "prompt is too long: 210000 tokens > 200000 maximum" },
@@ -76,17 +76,17 @@ describe.each(ways)("over %s", (_way, over) => {
       }
     });
 
-    it("does not try again when the account is out of funds", async () => {
+    it("is not retryable if the account is out of funds", async () => {
       const failure = await answering(429, errorBody({ code: "insufficient_quota", type: "insufficient_quota" }));
       expect(failure).toMatchObject({ retryable: false, details: { kind: "insufficient_quota" } });
     });
 
-    it("obeys a server that says whether to try again", async () => {
+    it("follows the server's header on whether to retry", async () => {
       expect((await answering(500, "{}", { "x-should-retry": "false" })).retryable).toBe(false);
       expect((await answering(400, "{}", { "x-should-retry": "true" })).retryable).toBe(true);
     });
 
-    it("gives the server's words and request id, never the key", async () => {
+    it("contains the server's message and request id, never the key", async () => {
       const failure = await answering(401, errorBody({ message: "Incorrect API key provided: secret-key" }), {
         "x-request-id": "req-9",
       });
@@ -97,7 +97,7 @@ describe.each(ways)("over %s", (_way, over) => {
   });
 
   describe("broken answers", () => {
-    it("malformed JSON is worth another attempt, streamed or not", async () => {
+    it("malformed JSON is retryable, streamed or not", async () => {
       const whole = await sending('{"choices": [');
       expect(await failureOf(whole.generate(request, { signal: neverAborted }))).toMatchObject({
         retryable: true,
@@ -112,7 +112,7 @@ describe.each(ways)("over %s", (_way, over) => {
       });
     });
 
-    it("a stream that ends without a finish reason is a failure, unless its last event comes behind text alone", async () => {
+    it("a stream that ends without a finish reason is a failure, unless its last event follows text only", async () => {
       const answered = await streamed(await sending(chunk({ content: "hello world" }) + done));
       expect(answered.answer).toMatchObject({ content: "hello world", finishReason: "unknown" });
       const call = { index: 0, id: "a", function: { name: "f", arguments: "" } };
@@ -131,7 +131,7 @@ describe.each(ways)("over %s", (_way, over) => {
       });
     });
 
-    it("a cut connection is worth another attempt", async () => {
+    it("a cut connection is retryable", async () => {
       const cutStream = await streaming(chunk({ content: "hello world" }), (response) => response.destroy());
       expect(await failureOf(streamed(at(cutStream)))).toMatchObject({
         retryable: true,
@@ -156,7 +156,7 @@ describe.each(ways)("over %s", (_way, over) => {
       });
     });
 
-    it("the built-in fetch in place of our own makes no difference", async () => {
+    it("the built-in fetch gives the same results as our own", async () => {
       const cut = await streaming(chunk({ content: "hello world" }), (response) => response.destroy());
       const failure = await failureOf(streamed(at(cut, { fetch: globalThis.fetch })));
       expect(failure).toMatchObject({ retryable: true, partialOutputTokens: 2, details: { kind: "connection" } });
@@ -166,7 +166,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect((await streamed(good)).answer).toMatchObject({ content: "grüße", usage: { outputTokens: 3 } });
     });
 
-    it("is not paid twice when only the end after the finish reason is missing", async () => {
+    it("is not paid twice if only the end after the finish reason is missing", async () => {
       const server = await streaming(chunk({ content: "hello world" }, "stop"), (response) => response.destroy());
       const { answer } = await streamed(at(server));
       expect(answer).toMatchObject({ content: "hello world", usage: { outputTokens: 2, estimated: true } });
@@ -211,8 +211,8 @@ describe.each(ways)("over %s", (_way, over) => {
       "load",
       "MALFORMED_FUNCTION_CALL",
       "network_error",
-      "a reason of next year",
-    ])("%s breaks an answer off: what came is counted, and another attempt may help", async (reason) => {
+      "an unknown reason",
+    ])("%s breaks an answer off: the received part is counted, and a retry may help", async (reason) => {
       const calls = { tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }] };
       for (const message of [parts, calls, { content: "" }]) {
         for (const failure of [
@@ -227,7 +227,7 @@ describe.each(ways)("over %s", (_way, over) => {
       }
     });
 
-    it("one that means a full window is that of a prompt that is too long", async () => {
+    it("one for a full window counts as a prompt that is too long", async () => {
       const model = await sending(wholeAnswer("model_context_window_exceeded"));
       expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
         retryable: false,
@@ -236,7 +236,7 @@ describe.each(ways)("over %s", (_way, over) => {
       });
     });
 
-    it("none is needed in a whole answer with text, and an answer without anything is none", async () => {
+    it("a whole answer with text needs none, and an empty answer is none", async () => {
       expect((await (await sending(wholeAnswer(null))).generate(request, { signal: neverAborted })).content).toBe(
         parts.content,
       );
@@ -249,7 +249,7 @@ describe.each(ways)("over %s", (_way, over) => {
     });
   });
 
-  describe("errors inside a good answer", () => {
+  describe("errors inside a successful answer", () => {
     it("an error object with status 200 is a failure", async () => {
       const model = await sending(JSON.stringify({ error: { message: "Upstream is down", code: 502 } }));
       expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({
@@ -260,7 +260,7 @@ describe.each(ways)("over %s", (_way, over) => {
       });
     });
 
-    it("an error chunk in a stream is a failure, with what had arrived counted", async () => {
+    it("an error chunk in a stream is a failure, and the received part is counted", async () => {
       for (const broken of [
         event({ error: { message: "overloaded", type: "server_error" } }),
         `event: error\n${event({ message: "overloaded" })}`,
@@ -274,7 +274,7 @@ describe.each(ways)("over %s", (_way, over) => {
       }
     });
 
-    it("an error that will last is not worth another attempt", async () => {
+    it("a permanent error is not retryable", async () => {
       const invalid = await sending(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
       expect((await failureOf(invalid.generate(request, { signal: neverAborted }))).retryable).toBe(false);
       const tooLong = await sending(event({ error: { message: "maximum context length is 4096 tokens", code: 400 } }));
@@ -294,7 +294,7 @@ describe.each(ways)("over %s", (_way, over) => {
   });
 
   describe("a request that was never sent", () => {
-    it("a refused connection surely cost nothing", async () => {
+    it("a refused connection certainly cost nothing", async () => {
       const listener = createServer();
       await new Promise<void>((resolve) => {
         listener.listen(0, "127.0.0.1", resolve);
@@ -315,7 +315,7 @@ describe.each(ways)("over %s", (_way, over) => {
       }
     });
 
-    it("a server that speaks no TLS is not tried again", async () => {
+    it("a server without TLS is not retried", async () => {
       const server = await startRawServer(() => undefined);
       const model = at(server, { baseURL: server.origin.replace("http:", "https:") });
       expect(await failureOf(model.generate(request, { signal: neverAborted }))).toMatchObject({

@@ -12,8 +12,8 @@ const call = (client: OpenAI, options: OpenaiModelOptions = {}) =>
 const clientAt = (server: WireServer, options: ConstructorParameters<typeof OpenAI>[0] = {}) =>
   new OpenAI({ apiKey: "client-key", baseURL: `http://${server.host}/v1`, ...options });
 
-describe("a client of the user", () => {
-  it("sends with its address, query, headers, organization and fetch", async () => {
+describe("a client from the user", () => {
+  it("sends to its URL, with its query, headers, organization and fetch", async () => {
     const server = await answering();
     const asked: string[] = [];
     const client = clientAt(server, {
@@ -37,7 +37,7 @@ describe("a client of the user", () => {
     expect(JSON.parse(server.requests[1]?.body ?? "")).toMatchObject({ model: "m", stream: true });
   });
 
-  it("of Azure asks its deployment, with a fresh token for each call", async () => {
+  it("for Azure calls its deployment, with a fresh token for each call", async () => {
     const server = await answering();
     let tokens = 0;
     const client = new AzureOpenAI({
@@ -55,7 +55,7 @@ describe("a client of the user", () => {
     ]);
   });
 
-  it("of Azure sends its key in the header of Azure", async () => {
+  it("for Azure sends its key in Azure's header", async () => {
     const server = await answering();
     const client = new AzureOpenAI({
       endpoint: `http://${server.host}`,
@@ -68,13 +68,13 @@ describe("a client of the user", () => {
     expect(server.requests[0]?.headers).toMatchObject({ "api-key": "azure-key" });
   });
 
-  it("does not repeat a call by itself, even with maxRetries", async () => {
+  it("does not retry a call itself, even with maxRetries", async () => {
     const server = await wireServer((socket) => socket.write(wireAnswer("{}", "x-a: 1", 500)));
     expect(await failureOf(call(clientAt(server, { maxRetries: 5 })))).toMatchObject({ status: 500, retryable: true });
     expect(server.requests).toHaveLength(1);
   });
 
-  it("logs by its own logger, without keys", async () => {
+  it("logs with its own logger, without keys", async () => {
     const server = await answering();
     const lines: string[] = [];
     const log = (...parts: unknown[]) => void lines.push(JSON.stringify(parts));
@@ -84,7 +84,7 @@ describe("a client of the user", () => {
     expect(lines.join("\n")).not.toContain("client-key");
   });
 
-  it("whose key cannot be had has sent nothing, and is asked again", async () => {
+  it("whose key function fails has sent nothing, and the call is retryable", async () => {
     const server = await answering();
     const failure = await failureOf(call(clientAt(server, { apiKey: noKey })));
     expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: false, details: { kind: "client" } });
@@ -92,7 +92,7 @@ describe("a client of the user", () => {
     expect(server.requests).toEqual([]);
   });
 
-  it("has its own limit of time, after which the call may have been received", async () => {
+  it("has its own timeout, after which the call may have been received", async () => {
     const server = await wireServer(() => undefined);
     const failure = await failureOf(call(clientAt(server, { timeout: 200 })));
     expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: true, details: { kind: "timeout" } });
@@ -100,7 +100,7 @@ describe("a client of the user", () => {
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
-  it("has sent nothing where its server is not there", async () => {
+  it("has sent nothing if its server cannot be reached", async () => {
     const server = createServer();
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
     const { port } = server.address() as AddressInfo;
@@ -109,7 +109,7 @@ describe("a client of the user", () => {
     expect(await failureOf(call(client))).toMatchObject({ retryable: true, mayHaveBeenSent: false });
   });
 
-  it("is not known to have sent nothing, when a call is aborted", async () => {
+  it("may have sent the request if a call is aborted", async () => {
     const controller = new AbortController();
     const server = await wireServer(() => controller.abort());
     const model = openaiModel("m", { client: clientAt(server) });
@@ -118,7 +118,7 @@ describe("a client of the user", () => {
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
-  it("shows no key, also not one that a function gave", async () => {
+  it("shows no key, including one from a function", async () => {
     const key = "sk-CANARY-0123456789";
     const body = JSON.stringify({ error: { message: `Wrong key: ${key}`, code: key } });
     const server = await wireServer((socket) => socket.write(wireAnswer(body, "content-type: application/json", 401)));
@@ -126,7 +126,7 @@ describe("a client of the user", () => {
     expect(failure.message + JSON.stringify(failure.details)).not.toContain("CANARY");
   });
 
-  it("with a password in its address is refused, and the password not shown", async () => {
+  it("with a password in its URL is refused without showing the password", async () => {
     const client = new OpenAI({ apiKey: "k", baseURL: "http://me:secret@127.0.0.1:1/v1" });
     const failure = await failureOf(call(client));
     expect(failure).toMatchObject({ mayHaveBeenSent: false, details: { kind: "configuration" } });
@@ -137,17 +137,17 @@ describe("a client of the user", () => {
     [{ apiKey: "k" }, /client and apiKey: set apiKey on the client/],
     [{ baseURL: "http://a.test", headers: {} }, /client and baseURL, headers: set/],
     [{ organization: "o", fetch: globalThis.fetch }, /client and organization, fetch: set/],
-  ] as const)("is refused beside options that contradict it: %o", (options, words) => {
+  ] as const)("is refused next to options that contradict it: %o", (options, words) => {
     const client = new OpenAI({ apiKey: "k" });
     expect(() => openaiModel("m", { client, ...options })).toThrow(words);
   });
 
-  it.each([{}, "sk-1", OpenAI])("is refused where it is none: %s", (client) => {
+  it.each([{}, "sk-1", OpenAI])("is refused if it is invalid: %s", (client) => {
     expect(() => openaiModel("m", { client: client as unknown as OpenAI })).toThrow(/client.*new OpenAI\(/);
   });
 });
 
-it("a client of ours that logs everything logs no key, and a logger may write JSON", async () => {
+it("a client of ours with full logging logs no key, and a logger may write JSON", async () => {
   vi.stubEnv("OPENAI_LOG", "debug");
   const lines: string[] = [];
   for (const level of ["info", "debug"] as const) {

@@ -40,7 +40,7 @@ const expected = {
 };
 
 describe("openaiModel", () => {
-  it("gives the same answer whole and streamed", async () => {
+  it("returns the same answer whole and streamed", async () => {
     const model = await modelReplying({ ...reply, deltas: ["Hello", " there"] });
     const server = expect.stringMatching(/^127\.0\.0\.1:\d+\/v1$/) as string;
     const whole = { ...expected, adapter: { provider: "openai", model: "gpt-5-mini", server } };
@@ -53,7 +53,7 @@ describe("openaiModel", () => {
     ]);
   });
 
-  it("asks for a stream, with usage, only when someone listens", async () => {
+  it("requests a stream, with usage, only if there is a listener", async () => {
     const model = await modelReplying({ text: "x" });
     await model.generate(request, { signal: neverAborted });
     await streamed(model);
@@ -62,7 +62,7 @@ describe("openaiModel", () => {
     expect(stream?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("takes key and base URL from the environment, on first use", async () => {
+  it("reads key and base URL from the environment, at first use", async () => {
     const model = openaiModel("gpt-5-mini");
     await modelReplying({ text: "hi" });
     vi.stubEnv("OPENAI_API_KEY", "from-env");
@@ -71,7 +71,7 @@ describe("openaiModel", () => {
     expect(server?.requests[0]?.headers.authorization).toBe("Bearer from-env");
   });
 
-  it("says what to do when there is no key, and works once there is one", async () => {
+  it("names the missing key and how to set it, and works once it is set", async () => {
     const { baseURL } = await startedServer();
     const model = openaiModel("gpt-5-mini", { baseURL });
     const failure = await failureOf(model.generate(request, { signal: neverAborted }));
@@ -91,7 +91,7 @@ describe("openaiModel", () => {
     expect(server?.requests[0]?.body).toMatchObject({ top_k: 5, temperature: 0 });
   });
 
-  it("uses one connection for calls that follow each other, and never retries by itself", async () => {
+  it("uses one connection for consecutive calls, and never retries itself", async () => {
     const model = await modelReplying({ text: "x" });
     for (let call = 0; call < 5; call += 1) await model.generate(request, { signal: neverAborted });
     expect(server?.connections()).toBe(1);
@@ -112,7 +112,7 @@ describe("openaiModel", () => {
     );
   });
 
-  it("counts a prompt with a tokenizer, and bounds it at once by its bytes", async () => {
+  it("counts a prompt with a tokenizer, and bounds it immediately by its bytes", async () => {
     const long = { messages: [userMessage("hello world ".repeat(100))] };
     expect(openaiModel("m").boundPromptTokens?.(long)).toBeGreaterThan(1_200);
     const tokens = await openaiModel("m").countPromptTokens(long);
@@ -120,7 +120,7 @@ describe("openaiModel", () => {
     expect(tokens).toBeLessThan(260);
   });
 
-  it("is OpenAI's unless told whose it is", () => {
+  it("has the provider OpenAI unless another is given", () => {
     expect(openaiModel("m").provider).toBe("openai");
     expect(openaiModel("m", { provider: "groq" }).provider).toBe("groq");
     expect(() => openaiModel("m", { provider: "" })).toThrow("provider");
@@ -138,7 +138,7 @@ describe("openaiModel", () => {
     expect(() => openaiModel("m", options)).toThrow(field);
   });
 
-  it("refuses a model without a name, and a base URL that is none", async () => {
+  it("refuses a model without a name, and an invalid base URL", async () => {
     expect(() => openaiModel(" ")).toThrow(InvalidInputError);
     for (const baseURL of ["localhost:1234", "http://", "https://bad host/v1", "http://127.0.0.1:99999/v1"]) {
       const model = openaiModel("m", { apiKey: "k", baseURL });
@@ -155,7 +155,7 @@ describe("openaiModel", () => {
     { apiKey: "k", headers: { "x y": "secret" } },
     { apiKey: "k", headers: { "x-team": "secret\u2028" } },
     { apiKey: "k", organization: "secret\nx" },
-  ])("sends nothing with a key or a header that no request can carry, and does not show it: %j", async (options) => {
+  ])("sends nothing with a key or a header that no request can contain, and does not show it: %j", async (options) => {
     const { baseURL, requests } = await startedServer();
     for (const fetch of [undefined, globalThis.fetch]) {
       const model = openaiModel("m", { baseURL, fetch, ...options });

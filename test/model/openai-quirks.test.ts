@@ -37,8 +37,8 @@ describe.each(ways)("over %s", (_way, over) => {
     return answer.toolCalls.map(({ name, arguments: text }) => [name, text]);
   }
 
-  describe("tool calls of servers that differ", () => {
-    it("tells parallel calls apart that all say index 0, by their ids", async () => {
+  describe("tool calls of servers with different formats", () => {
+    it("distinguishes parallel calls that all have index 0 by their ids", async () => {
       const calls = await callsOf(
         call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
         call({ index: 0, function: { arguments: "1}" } }),
@@ -50,7 +50,7 @@ describe.each(ways)("over %s", (_way, over) => {
       ]);
     });
 
-    it("tells them apart by ids in the middle of their arguments, too", async () => {
+    it("distinguishes them by ids in the middle of their arguments, too", async () => {
       const calls = await callsOf(
         call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
         call({ index: 0, id: "b", function: { name: "search", arguments: '{"q":' } }),
@@ -63,7 +63,7 @@ describe.each(ways)("over %s", (_way, over) => {
       ]);
     });
 
-    it("puts interleaved pieces of parallel calls to the call they belong to", async () => {
+    it("assigns interleaved pieces of parallel calls to their calls", async () => {
       const calls = await callsOf(
         call({ index: 0, id: "a", function: { name: "first", arguments: "" } }),
         call({ index: 1, id: "b", function: { name: "second", arguments: "" } }),
@@ -76,7 +76,7 @@ describe.each(ways)("over %s", (_way, over) => {
       ]);
     });
 
-    it("takes calls without an index, whole or in pieces", async () => {
+    it("accepts calls without an index, whole or in pieces", async () => {
       const calls = await callsOf(
         call({ id: "a", function: { name: "first", arguments: '{"n":' } }),
         call({ function: { arguments: "1}" } }),
@@ -88,7 +88,7 @@ describe.each(ways)("over %s", (_way, over) => {
       ]);
     });
 
-    it("takes a name and id that are repeated with each piece once", async () => {
+    it("accepts a name and id that are repeated with each piece once", async () => {
       const calls = await callsOf(
         call({ index: 0, id: "a", function: { name: "search", arguments: '{"q":' } }),
         call({ index: 0, id: "a", function: { name: "search", arguments: '"x"}' } }),
@@ -96,7 +96,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(calls).toEqual([["search", '{"q":"x"}']]);
     });
 
-    it("turns arguments that come as an object into text, and blank ones into an empty object", async () => {
+    it("converts arguments sent as an object to text, and blank ones to an empty object", async () => {
       const calls = await callsOf(
         call({ index: 0, id: "a", function: { name: "first", arguments: { q: "x" } } }),
         call({ index: 1, id: "b", function: { name: "second", arguments: "" } }),
@@ -107,7 +107,7 @@ describe.each(ways)("over %s", (_way, over) => {
       ]);
     });
 
-    it("makes up the same id each time for a call without one, and different ids for different calls", async () => {
+    it("derives the same id each time for a call without one, and different ids for different calls", async () => {
       const body = whole({
         tool_calls: [{ function: { name: "f", arguments: "{}" } }, { function: { name: "f", arguments: "{}" } }],
       });
@@ -120,7 +120,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(second.toolCalls).toEqual(first.toolCalls);
     });
 
-    it("lets the calls decide, and ignores the finish reason", async () => {
+    it("uses the calls and ignores the finish reason", async () => {
       const withCalls = await sending(
         chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }] }, "stop"),
       );
@@ -135,7 +135,7 @@ describe.each(ways)("over %s", (_way, over) => {
   });
 
   describe("reasoning", () => {
-    it("is kept for replay and reported once, also when it is sent under two names", async () => {
+    it("is stored for replay and reported once, also if it is sent under two names", async () => {
       const { answer, deltas } = await streamed(
         await sending(
           chunk({ reasoning: "Hm", reasoning_content: "Hm" }) +
@@ -150,7 +150,7 @@ describe.each(ways)("over %s", (_way, over) => {
       ]);
     });
 
-    it("joins details by index and type, with the signature that comes last", async () => {
+    it("joins details by index and type, with the last signature", async () => {
       const encrypted = chunk({ reasoning_details: [{ type: "reasoning.encrypted", index: 1, data: "xyz" }] });
       const { answer } = await streamed(
         await sending(
@@ -169,7 +169,7 @@ describe.each(ways)("over %s", (_way, over) => {
       });
     });
 
-    it("that is empty goes back as it came", async () => {
+    it("that is empty is sent back unchanged", async () => {
       const events = chunk({ content: "", reasoning_content: "" }) + chunk({ content: "Yes" }, "stop");
       expect((await streamed(await sending(events))).answer.reasoning).toEqual({ reasoning_content: "" });
       const model = await sending(whole({ content: "Yes", reasoning_content: "" }));
@@ -177,7 +177,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(reasoning).toEqual({ reasoning_content: "" });
     });
 
-    it("keeps the signatures that come with calls", async () => {
+    it("keeps the signatures of calls", async () => {
       const extra_content = { google: { thought_signature: "sig" } };
       const body = whole({ tool_calls: [{ id: "a", function: { name: "f", arguments: "{}" }, extra_content }] });
       const answer = await (await sending(body)).generate(request, { signal: neverAborted });
@@ -185,8 +185,8 @@ describe.each(ways)("over %s", (_way, over) => {
     });
   });
 
-  describe("the form of the answer", () => {
-    it("takes one JSON text where a stream was asked for, and a stream where one text was", async () => {
+  describe("the format of the answer", () => {
+    it("accepts one JSON text instead of a stream, and a stream instead of JSON", async () => {
       const { answer, deltas } = await streamed(await sending(whole({ content: "all at once" })));
       expect([answer.content, deltas]).toEqual(["all at once", [{ type: "text", text: "all at once" }]]);
       const model = await sending(chunk({ content: "in " }) + chunk({ content: "pieces" }, "stop") + usageChunk + done);
@@ -194,7 +194,7 @@ describe.each(ways)("over %s", (_way, over) => {
     });
 
     it.each(["text/event-stream", "application/json", "text/plain"])(
-      "reads either form by its beginning, also where it is named %s",
+      "recognizes either format by its beginning, also with the content type %s",
       async (type) => {
         const events = chunk({ content: "in " }) + chunk({ content: "pieces" }, "stop") + usageChunk + done;
         for (const [body, text] of [
@@ -227,7 +227,7 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(answer).toMatchObject({ content: "hi", finishReason: "unknown", model: "requested" });
     });
 
-    it("gives a refusal as the text", async () => {
+    it("returns a refusal as the text", async () => {
       const answer = await (await sending(whole({ content: null, refusal: "I will not." }))).generate(request, {
         signal: neverAborted,
       });

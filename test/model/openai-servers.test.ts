@@ -13,8 +13,8 @@ const ask = { promptTokens: 100, price: null } as unknown as Parameters<typeof b
 const context = { partial: undefined, secrets: [], tooLongMessages: [], now: 0, wasSent: undefined };
 const reserved = { tokens: 5_000, costMicros: 0 } as unknown as Parameters<typeof billOf>[2];
 
-describe("what a failed call costs", () => {
-  it("is what had come before a server sent an error, also if the error names another status", async () => {
+describe("the cost of a failed call", () => {
+  it("is that of the part before the server's error, also if the error names another status", async () => {
     const broken = event({ error: { message: "Provider disconnected", code: 502 } });
     const server = await wireServer((socket) => socket.write(sse(chunk({ content: "hello world" }) + broken)));
     const failure = await failureOf(streamed(wireModel(server)));
@@ -24,7 +24,7 @@ describe("what a failed call costs", () => {
     expect(failure.partialInputTokens).toBeGreaterThan(0);
   });
 
-  it("is what the server reported with its error", async () => {
+  it("is that reported by the server with its error", async () => {
     const usage = { prompt_tokens: 900, completion_tokens: 1_000 };
     const server = await wireServer((socket) =>
       socket.write(sse(event({ usage, error: { message: "broken", code: 502 }, choices: [] }))),
@@ -32,7 +32,7 @@ describe("what a failed call costs", () => {
     expect(billOf(await failureOf(streamed(wireModel(server))), ask, reserved).settlement.tokens).toBe(1_900);
   });
 
-  it("is what a whole answer holds beside its error", async () => {
+  it("is that of a whole answer with an error next to it", async () => {
     const choices = [{ index: 0, message: { content: "hello world" }, finish_reason: "error" }];
     const body = JSON.stringify({ error: { message: "broken", code: 502 }, choices });
     const server = await wireServer((socket) => socket.write(wireAnswer(body)));
@@ -43,18 +43,18 @@ describe("what a failed call costs", () => {
 
   const brokenTls = Object.assign(new Error("bad record mac"), { code: "ERR_SSL_BAD_RECORD" });
 
-  it("is not known, when TLS breaks after the request was sent", () => {
+  it("is unknown if TLS breaks after the request was sent", () => {
     const failure = callFailure(new TypeError("fetch failed", { cause: brokenTls }), { ...context, wasSent: true });
     expect(failure).toMatchObject({ mayHaveBeenSent: true, retryable: true });
     expect(billOf(failure, ask, reserved).settlement).toMatchObject({ tokens: 5_000, unconfirmed: true });
   });
 
-  it("is not known, when TLS breaks behind the head of an answer to a fetch of the user", () => {
+  it("is unknown if TLS breaks after the headers of an answer to a custom fetch", () => {
     const failure = callFailure(new TypeError("terminated", { cause: brokenTls }), context);
     expect(failure).toMatchObject({ mayHaveBeenSent: true, retryable: true });
   });
 
-  it("is nothing, when it is aborted or its time is up before the server has shown who it is", async () => {
+  it("is zero if the call is aborted or times out before the server has authenticated", async () => {
     const asked: (() => void)[] = [];
     const server = await wireServer(
       () => undefined,
@@ -70,7 +70,7 @@ describe("what a failed call costs", () => {
       expect(billOf(failure, ask, reserved).settlement).toMatchObject({ tokens: 0, unconfirmed: false });
   });
 
-  it("is not known, when it is aborted after it was sent", async () => {
+  it("is unknown if the call is aborted after it was sent", async () => {
     const controller = new AbortController();
     const server = await wireServer(() => controller.abort());
     const failure = await failureOf(wireModel(server).generate(request, { signal: controller.signal }));
@@ -78,14 +78,14 @@ describe("what a failed call costs", () => {
     expect(billOf(failure, ask, reserved).settlement).toMatchObject({ tokens: 5_000, unconfirmed: true });
   });
 
-  it("is nothing, when a server refuses it in a stream before anything else", async () => {
+  it("is zero if a server refuses the call in a stream before anything else", async () => {
     const server = await wireServer((socket) => socket.write(sse(event({ error: { message: "busy", code: 429 } }))));
     const failure = await failureOf(streamed(wireModel(server)));
     expect(failure).toMatchObject({ status: 429, retryable: true });
     expect(billOf(failure, ask, reserved).settlement).toMatchObject({ tokens: 0, unconfirmed: false });
   });
 
-  it("is nothing, when the connection ends before the server has shown who it is", async () => {
+  it("is zero if the connection ends before the server has authenticated", async () => {
     const server = createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
@@ -99,9 +99,9 @@ describe("what a failed call costs", () => {
 
 describe.each([
   ["its own connections", {}],
-  ["a fetch of the user", byClient],
+  ["a custom fetch", byClient],
 ])("over %s", (_way, way) => {
-  it("no key is shown, in all forms in which a server repeats it", async () => {
+  it("no key is shown, in any form in which a server repeats it", async () => {
     const key = "sk-CANARY-0123456789";
     const headers = { "api-key": "HEADER-CANARY-1", "x-gate-token": "Bearer GATE-CANARY-2" };
     const padding = "x".repeat(2_000 - 10);
@@ -113,7 +113,7 @@ describe.each([
     expect(failure.message).toContain("*** and *** x");
   });
 
-  it("a short placeholder for a key damages no message", async () => {
+  it("a short placeholder key does not damage messages", async () => {
     const server = await wireServer((socket) =>
       socket.write(
         wireAnswer(JSON.stringify({ error: { message: "took long" } }), "content-type: application/json", 400),
@@ -124,7 +124,7 @@ describe.each([
   });
 
   it.each(["Application/JSON", "APPLICATION/JSON; charset=utf-8"])(
-    "a whole answer to a stream is read: %s",
+    "a whole answer to a streaming request is read: %s",
     async (type) => {
       const server = await wireServer((socket) =>
         socket.write(wireAnswer(completion("hello"), `content-type: ${type}`)),
@@ -133,12 +133,12 @@ describe.each([
     },
   );
 
-  it("a byte order mark before an answer is passed over", async () => {
+  it("a byte order mark before an answer is skipped", async () => {
     const server = await wireServer((socket) => socket.write(wireAnswer(`\uFEFF${completion("hello")}`)));
     expect((await callOf(server, way)).content).toBe("hello");
   });
 
-  it("a byte order mark before a stream is passed over, and so is one before a packed answer", async () => {
+  it("a byte order mark before a stream is skipped, and so is one before a packed answer", async () => {
     const stream = chunk({ content: "hello" }) + chunk({}, "stop");
     const plain = await wireServer((socket) => socket.write(sse(`\uFEFF${stream}`)));
     expect((await streamed(wireModel(plain, way))).answer.content).toBe("hello");
@@ -148,13 +148,13 @@ describe.each([
     expect((await callOf(packing, way)).content).toBe("hello");
   });
 
-  it("who has no stream by his own wish may wait for the answer as long as for a whole one", async () => {
+  it("with streaming turned off a call may wait for the answer as long as for a whole one", async () => {
     const server = await wireServer((socket) => void setTimeout(() => socket.write(goodAnswer), 60));
     const model = wireModel(server, { extraBody: { stream: false }, headersTimeoutMs: 5, ...way });
     expect((await streamed(model)).answer.content).toBe("hello");
   });
 
-  it("who has no stream by his own wish is not asked for its usage", async () => {
+  it("with streaming turned off a call does not request its usage", async () => {
     const server = await wireServer((socket) => socket.write(goodAnswer));
     const { answer } = await streamed(wireModel(server, { extraBody: { stream: false }, ...way }));
     expect(answer.content).toBe("hello");
@@ -180,20 +180,20 @@ describe("a base URL with a user or a password", () => {
   }
 });
 
-describe("a refusal whose body does not come is told with its status", () => {
+describe("a refusal whose body does not arrive is reported with its status", () => {
   const stalled = "HTTP/1.1 429 Too Many\r\nretry-after: 7\r\ncontent-length: 100\r\n\r\n{";
   const told = { status: 429, retryable: true, retryAfterMs: 7_000 };
 
   it.each([
     ["over its own connections", {}],
-    ["over a fetch of the user", byClient],
+    ["over a custom fetch", byClient],
   ])("%s", async (_way, way) => {
     const server = await wireServer((socket) => socket.write(stalled));
     expect(await failureOf(callOf(server, way))).toMatchObject(told);
     await expect.poll(() => server.openConnections()).toBe(0);
   });
 
-  it("also where the limits of the call are shorter than that of the refusal", async () => {
+  it("also if the timeouts of the call are shorter than that of the refusal", async () => {
     const server = await wireServer((socket) => socket.write(stalled));
     expect(await failureOf(streamed(wireModel(server, { headersTimeoutMs: 500 })))).toMatchObject(told);
     expect(await failureOf(callOf(server, { requestTimeoutMs: 500 }))).toMatchObject(told);
@@ -201,7 +201,7 @@ describe("a refusal whose body does not come is told with its status", () => {
 });
 
 inFull(() => {
-  it("an answer without end is not read to its end, packed or not", async () => {
+  it("an endless answer is not read to its end, packed or not", async () => {
     const bomb = gzipSync(`{"choices":"${" ".repeat(2 ** 26)}"}`);
     const headers = "content-type: application/json\r\ncontent-encoding: gzip";
     const server = await wireServer((socket) => socket.write(wireAnswer(bomb, headers)));

@@ -15,7 +15,7 @@ const wire = (request: ModelRequest, extraBody: JsonObject = {}) =>
     keepsForeignIds: false,
   });
 const messagesOf = (...messages: readonly Message[]) => wire({ messages })["messages"] as readonly object[];
-/** These messages as they are sent behind a question. */
+/** These messages as they are sent after a question. */
 const answersOf = (...messages: readonly Message[]) =>
   messagesOf(userMessage("q"), ...messages).slice(1, 1 + messages.length);
 const base = { id: "1", createdAt: 1, origin: "model" };
@@ -37,7 +37,7 @@ const image = { type: "image", url: "data:image/png;base64,AA==" } as const;
 const wiredCall = (id: string) => ({ id, type: "function", function: { name: "f", arguments: "{}" } });
 
 describe("messages on the wire", () => {
-  it("carry their roles, texts and images, and nothing of ours", () => {
+  it("contain their roles, texts and images, and no internal fields", () => {
     const system: Message = {
       role: "system",
       ...base,
@@ -80,14 +80,14 @@ describe("messages on the wire", () => {
     ]);
   });
 
-  it("carry broken arguments inside an object, so that no server chokes on the history", () => {
+  it("wrap broken arguments in an object, which every server accepts in the history", () => {
     const calls = [{ callId: "turn:1:0", providerId: "a", name: "f", arguments: '{"q":' }];
     expect(answersOf(assistant({ toolCalls: calls }))).toMatchObject([
       { tool_calls: [{ function: { arguments: '{"malformed":"{\\"q\\":"}' } }] },
     ]);
   });
 
-  it("send reasoning fields and signatures back as they came", () => {
+  it("return reasoning fields and signatures unchanged", () => {
     const reasoning = {
       reasoning_content: "Hm",
       reasoning_details: [{ type: "x" }],
@@ -159,11 +159,11 @@ describe("the request's fields", () => {
     expect(wire({ messages, responseFormat: { type: "json" } })["response_format"]).toEqual({ type: "json_object" });
   });
 
-  it("leave out an empty list of tools with its choice, which servers refuse", () => {
+  it("omit an empty list of tools with its choice, which servers refuse", () => {
     expect(Object.keys(wire({ messages, tools: [], toolChoice: "none" })).sort()).toEqual(["messages", "model"]);
   });
 
-  it("leave out fields of the user about tools without tools, such as in a request for a summary", () => {
+  it("omit custom fields about tools if there are no tools, as in a request for a summary", () => {
     const extraBody = {
       parallel_tool_calls: false,
       tool_choice: "auto",
@@ -181,7 +181,7 @@ describe("the request's fields", () => {
     expect(wire({ messages }, withTools)).toMatchObject(withTools);
   });
 
-  it("can name the older output limit, and extra fields win", () => {
+  it("may use the older output limit, and extra fields take precedence", () => {
     const body = bodyOf(
       { messages, maxOutputTokens: 9 },
       {
@@ -212,7 +212,7 @@ const round = (step: number, content: ToolMessage["content"] = `result ${step}`,
 };
 const nameIn = (body: object): unknown => /"name":"(search_it-[^"]+)","arguments"/.exec(JSON.stringify(body))?.[1];
 
-it("has another name for a call when a tool of the request takes that name", () => {
+it("use another name for a call if a tool of the request has that name", () => {
   const messages = round(1, "found", "search it");
   const taken = nameIn(wire({ messages }));
   expect(taken).toBeDefined();
@@ -221,7 +221,7 @@ it("has another name for a call when a tool of the request takes that name", () 
   expect(renamed).not.toBe(taken);
 });
 
-it("leaves the messages to fields that the user has set", () => {
+it("leave the messages to custom fields if those set them", () => {
   const extraBody = { messages: [], stream: true };
   expect(wire({ messages: round(1) }, extraBody)).toEqual({ model: "m", messages: [], stream: true });
 });

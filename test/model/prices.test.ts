@@ -8,14 +8,14 @@ const priceOf = async (provider: string, name: string, at = now) =>
   await new PriceBook().priceOf({ provider, name }, true, at);
 
 describe("the user's table", () => {
-  it("wins, and the name with its provider wins over the name alone", async () => {
+  it("takes precedence, and the name with its provider over the name alone", async () => {
     const dear = { ...own, inputPerMillion: 70 };
     const book = new PriceBook({ "gpt-5": own, "azure/gpt-5": dear });
     expect(await book.priceOf({ provider: "openai", name: "gpt-5" }, true, now)).toEqual(own);
     expect(await book.priceOf({ provider: "azure", name: "gpt-5" }, true, now)).toEqual(dear);
   });
 
-  it("knows names by their whole text only", async () => {
+  it("matches names exactly", async () => {
     const book = new PriceBook({ "my-model": own });
     for (const name of ["my", "my-model-2", "toString", "__proto__"]) {
       expect(await book.priceOf({ provider: "mine", name }, true, now)).toBeNull();
@@ -28,7 +28,7 @@ describe("the user's table", () => {
     [{ inputPerMillion: 0.000_002, outputPerMillion: 1 }, "a price per token? Multiply it by a million"],
     [{ input: 1, output: 2 }, 'prices["m"]'],
     [3, "expected dollars per million tokens, 0 or at least 0.0001, for instance"],
-  ])("refuses %o as a price, when it is given", (price, words) => {
+  ])("refuses %o as a price", (price, words) => {
     const given = () => new PriceBook({ m: price as typeof own });
     expect(given).toThrow(InvalidInputError);
     expect(given).toThrow(words);
@@ -55,12 +55,12 @@ describe("the public list", () => {
     expect(await priceOf("perplexity", "sonar")).toMatchObject({ perCall: expect.closeTo(0.012) });
   });
 
-  it("takes a dated name for what it is", async () => {
+  it("resolves a name with a date", async () => {
     expect(await priceOf("openai", "gpt-4o-2024-05-13")).toMatchObject({ inputPerMillion: 5 });
     expect(await priceOf("openai", "gpt-4o")).toMatchObject({ inputPerMillion: 2.5 });
   });
 
-  it("tells the price of the moment where it has changed", async () => {
+  it("returns the current price if it has changed over time", async () => {
     expect(await priceOf("openai", "o3", Date.UTC(2025, 4, 1))).toMatchObject({ inputPerMillion: 10 });
     expect(await priceOf("openai", "o3")).toMatchObject({ inputPerMillion: 2 });
   });
@@ -74,11 +74,11 @@ describe("the public list", () => {
     ["nobody", "gpt-5"],
     ["offline", "offline"],
     ["scripted", "gpt-5"],
-  ])("has none for %s/%s: an unknown price is never zero, nor another's", async (provider, name) => {
+  ])("has none for %s/%s: an unknown price is neither zero nor another's", async (provider, name) => {
     expect(await priceOf(provider, name)).toBeNull();
   });
 
-  it("is asked only where a limit on cost binds, or costs are to be shown", async () => {
+  it("is loaded only if a cost limit applies or costs are shown", async () => {
     const model = { provider: "openai", name: "gpt-5" };
     expect(await new PriceBook().priceOf(model, false, now)).toBeNull();
     expect(await new PriceBook({}, { searchesAlways: true }).priceOf(model, false, now)).not.toBeNull();

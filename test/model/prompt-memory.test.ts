@@ -9,7 +9,7 @@ const tool = { name: "search", description: "Searches.", parameters: { type: "ob
 const first: ModelRequest = { messages: [system("Be brief."), user("one")], tools: [tool] };
 const longer: ModelRequest = { ...first, messages: [system("Be brief."), user("one"), user("two")] };
 
-/** Knows that the first prompt, counted as 100 tokens in 400 bytes, has this many. */
+/** Stores that the first prompt, counted as 100 tokens in 400 bytes, has this many. */
 function memoryOf(reported: number): PromptMemory {
   const memory = new PromptMemory();
   memory.noteAsked("call 1", { request: first, bound: 400, counted: 100 });
@@ -25,17 +25,17 @@ describe("a prompt that begins with the last answered one", () => {
     expect(memoryOf(60).tokensOf(grown)).toBe(110);
   });
 
-  it("has a rest that is raised by what the count was too low before, up to twice and never over its bytes", () => {
+  it("has a rest corrected by the earlier undercount, up to twice and never over its bytes", () => {
     expect(memoryOf(120).tokensOf(grown)).toBe(120 + 60);
     expect(memoryOf(1_000).tokensOf(grown)).toBe(1_000 + 100);
     expect(memoryOf(120).tokensOf({ request: longer, bound: 410, counted: 150 })).toBe(120 + 10);
   });
 
-  it("has a rest of its bytes where nothing is counted", () => {
+  it("has its bytes as the rest if nothing is counted", () => {
     expect(memoryOf(80).tokensOf({ request: longer, bound: 600 })).toBe(80 + 200);
   });
 
-  it("has a rest of all that was counted beyond the report, where its beginning was not counted, never more than its bytes", () => {
+  it("has all tokens beyond the report as the rest if its beginning was not counted, never more than its bytes", () => {
     const memory = memoryOf(120);
     memory.noteAsked("call 2", { request: longer, bound: 600 });
     memory.noteAnswered("call 2", 180);
@@ -51,7 +51,7 @@ describe("a prompt that begins with the last answered one", () => {
     expect(memoryOf(80).tokensOf({ request: first, bound: 400, counted: 100 })).toBe(80);
   });
 
-  it("is told by what is sent, not by ids and times", () => {
+  it("is recognized by the sent content, not by ids and times", () => {
     const messages = [{ ...system("Be brief."), createdAt: 9 }, user("one", "another id"), user("two")];
     expect(memoryOf(100).tokensOf({ ...grown, request: { ...longer, messages } })).toBe(150);
   });
@@ -61,18 +61,18 @@ describe("any other prompt", () => {
   it.each<[string, ModelRequest]>([
     ["other instructions", { ...longer, messages: [system("Be long."), user("one"), user("two")] }],
     ["an edited message", { ...longer, messages: [system("Be brief."), user("one!"), user("two")] }],
-    ["a message that is gone", { ...longer, messages: [system("Be brief."), user("two")] }],
+    ["a removed message", { ...longer, messages: [system("Be brief."), user("two")] }],
     ["fewer messages", { ...longer, messages: [system("Be brief.")] }],
     ["another role", { ...longer, messages: [system("Be brief."), system("one"), user("two")] }],
     ["other tools", { ...longer, tools: [{ ...tool, description: "Finds." }] }],
     ["no tools", { messages: longer.messages }],
-    ["another form of answer", { ...longer, responseFormat: { type: "json" } }],
-  ])("is counted anew: %s", (_what, request) => {
+    ["another response format", { ...longer, responseFormat: { type: "json" } }],
+  ])("is counted again: %s", (_what, request) => {
     expect(memoryOf(900).tokensOf({ request, bound: 600, counted: 150 })).toBe(150);
     expect(memoryOf(900).tokensOf({ request, bound: 600 })).toBe(600);
   });
 
-  it("is one whose answer was another call's", () => {
+  it("is also one whose answer came from another call", () => {
     const memory = new PromptMemory();
     memory.noteAsked("call 1", { request: first, bound: 400, counted: 100 });
     memory.noteAnswered("call 2", 900);
@@ -80,7 +80,7 @@ describe("any other prompt", () => {
   });
 });
 
-it("a count never goes beyond what was reported and the bytes of the rest", () => {
+it("a count never exceeds the reported tokens and the bytes of the rest", () => {
   const amount = fc.nat(5_000);
   fc.assert(
     fc.property(amount, amount, amount, amount, amount, (counted, reported, more, slack, moreSlack) => {

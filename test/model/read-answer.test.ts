@@ -4,7 +4,7 @@ import { AnswerAccumulator } from "../../src/model/accumulator.ts";
 import type { ModelDelta } from "../../src/model/index.ts";
 import { readAnswer } from "../../src/model/read-answer.ts";
 
-/** An answer whose body comes in these pieces, which may end inside a character. */
+/** An answer whose body arrives in these pieces, which may end inside a character. */
 function answerOf(reads: readonly string[]): Response {
   const bytes = Buffer.from(reads.join(""));
   const body = new ReadableStream({
@@ -43,7 +43,7 @@ const toldOf = (heard: readonly ModelDelta[], wanted: ModelDelta["type"]): strin
 const piece = (content: string, fields: object = {}): string =>
   event(JSON.stringify({ id: "a", choices: [{ index: 0, delta: { content } }], ...fields }));
 
-/** What a chunk has beside its text. */
+/** The fields of a chunk other than its text. */
 interface Shape {
   readonly extra: object;
   readonly beside: object;
@@ -81,7 +81,7 @@ describe("an event stream", () => {
   );
   const shape = fc.record({ extra, beside, isFirst: fc.boolean(), isSpaced: fc.boolean(), isPadded: fc.boolean() });
 
-  it("gives what its parsed chunks give, also where a chunk is like the one before", async () => {
+  it("returns the parsed chunks, also if a chunk equals the one before", async () => {
     const part = fc.record({ shape, texts: fc.array(text, { minLength: 1, maxLength: 5 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(part, { minLength: 1, maxLength: 4 }), fc.nat(), async (parts, cut) => {
@@ -104,18 +104,18 @@ describe("an event stream", () => {
     );
   });
 
-  it("parses only the first of chunks that differ in their text alone", async () => {
+  it("parses only the first of chunks that differ in their text only", async () => {
     const parse = vi.spyOn(JSON, "parse");
     const chunks = ["one", " two", " three", ""].map((text) => piece(text, { obfuscation: "x".repeat(text.length) }));
     const { answer } = await readOf(chunks);
     const parsed = parse.mock.calls.length;
     parse.mockRestore();
     expect(answer.content).toBe("one two three");
-    // The second time tries the pattern.
+    // From the second time on the pattern is used.
     expect(parsed).toBe(2);
   });
 
-  it("tells text that arrives together as one piece, and what came before an error", async () => {
+  it("reports text that arrives together as one piece, and the part before an error", async () => {
     const thought = event(JSON.stringify({ choices: [{ delta: { reasoning: "hm" } }] }));
     const { heard } = await readOf([piece("a") + piece("b") + thought + piece("c"), piece("d")]);
     expect(heard).toEqual([

@@ -14,7 +14,7 @@ interface Sent {
 
 const reader = { provider: "p", model: "m", server: "s" };
 
-/** Roles that may follow each other with Mistral, Gemma, Llama, Qwen, DeepSeek and Anthropic alike. */
+/** Role sequences that Mistral, Gemma, Llama, Qwen, DeepSeek and Anthropic all accept. */
 const followers: Readonly<Record<Sent["role"] | "nothing", readonly Sent["role"][]>> = {
   nothing: ["system", "user"],
   system: ["user"],
@@ -23,7 +23,7 @@ const followers: Readonly<Record<Sent["role"] | "nothing", readonly Sent["role"]
   tool: ["tool", "assistant"],
 };
 
-/** What a strict server or chat template refuses; `undefined` if it takes the prompt. */
+/** The reason why a strict server or chat template refuses the prompt; `undefined` if it accepts it. */
 function faultOf(messages: readonly Sent[]): string | undefined {
   const ids = new Set<string>();
   let due: string[] = [];
@@ -59,7 +59,7 @@ const contents: readonly Message["content"][] = [
   [image],
 ];
 
-/** Messages with other contents, and more messages of users and systems anywhere. */
+/** The messages with other contents, and more messages of users and systems anywhere. */
 const changes = fc.array(
   fc.record({
     at: fc.nat(),
@@ -99,8 +99,8 @@ const options = {
 const sentOf = (messages: readonly Message[]) =>
   JSON.parse(JSON.stringify(wireBody({ messages }, options)["messages"])) as readonly Sent[];
 
-describe("what is sent of any conversation", () => {
-  it("is what strict servers and templates take, through every compiler", () => {
+describe("the prompt of any conversation", () => {
+  it("is accepted by strict servers and templates, with every compiler", () => {
     fc.assert(
       fc.property(
         conversation,
@@ -124,7 +124,7 @@ describe("what is sent of any conversation", () => {
     );
   });
 
-  it("holds every text of a conversation", () => {
+  it("contains every text of a conversation", () => {
     fc.assert(
       fc.property(wholeConversation, changes, ({ history, turnId }, list) => {
         const input = {

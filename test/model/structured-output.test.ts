@@ -15,7 +15,7 @@ interface Body {
 const bodyOf = ({ body }: WireRequest): Body => JSON.parse(body) as Body;
 const formatsOf = ({ requests }: WireServer) => requests.map((one) => bodyOf(one).response_format?.type ?? "none");
 
-/** A server that refuses what `refusal` gives words for. */
+/** A server that refuses requests for which `refusal` returns a text. */
 function refusing(refusal: (body: Body) => unknown, status = 400): Promise<WireServer> {
   return wireServer((socket, request) => {
     const refused = refusal(bodyOf(request));
@@ -52,7 +52,7 @@ describe("a server that refuses a response format", () => {
       "OpenAI",
       { error: { message: "Invalid parameter: 'response_format' of type 'json_schema'", param: "response_format" } },
     ],
-  ])("is asked another way, in the words of %s", async (_name, refusal) => {
+  ])("is asked in another format, after the text of %s", async (_name, refusal) => {
     const server = await refusing(({ response_format }) =>
       response_format?.type === "json_schema" ? refusal : undefined,
     );
@@ -63,7 +63,7 @@ describe("a server that refuses a response format", () => {
     expect(second?.messages[0]).toMatchObject({ role: "system", content: expect.stringContaining('"francs"') });
   });
 
-  it("is asked without any, where it takes none", async () => {
+  it("is asked without any if it accepts none", async () => {
     const server = await refusing(({ response_format }) => response_format && words("Unknown field response_format"));
     await call(server);
     expect(formatsOf(server)).toEqual(["json_schema", "json_object", "none"]);
@@ -73,7 +73,7 @@ describe("a server that refuses a response format", () => {
     ["Groq", "json mode cannot be combined with tool/function calling"],
     ["Gemini", "Function calling with a response mime type: 'application/json' is unsupported"],
     ["Cerebras", '"tools" is incompatible with "response_format"'],
-  ])("beside tools is asked by the instructions, in the words of %s", async (_name, message) => {
+  ])("next to tools is asked by the instructions, after the text of %s", async (_name, message) => {
     const server = await refusing(({ response_format, tools: given }) => response_format && given && words(message));
     await call(server, { ...asked, tools });
     await call(server, { ...asked, tools });
@@ -82,7 +82,7 @@ describe("a server that refuses a response format", () => {
     expect(server.requests.map((one) => bodyOf(one).tools?.length ?? 0)).toEqual([1, 1, 1, 0]);
   });
 
-  it("is remembered for the server and the model, for other adapters too", async () => {
+  it("is remembered for the server and the model, also for other adapters", async () => {
     const server = await refusing(({ response_format }) => response_format && words("no response_format here"));
     await call(server);
     await call(server);
@@ -100,7 +100,7 @@ describe("a server that refuses a response format", () => {
     ]);
   });
 
-  it("keeps the instructions that there are, in one system message", async () => {
+  it("keeps the existing instructions, in one system message", async () => {
     const server = await refusing(() => undefined);
     const system = { ...userMessage("Be brief."), role: "system" } as const;
     await call(server, { ...asked, messages: [system, ...asked.messages] }, { structuredOutput: "prompt" });
@@ -114,7 +114,7 @@ it.each([
   ["a refusal for another reason", words("Unknown model"), 400],
   ["a prompt that is too long", words("maximum context length, with response_format"), 400],
   ["missing rights", words("response_format"), 403],
-])("%s is not asked again", async (_what, refusal, status) => {
+])("%s causes no second request", async (_what, refusal, status) => {
   const server = await refusing(() => refusal, status);
   await failureOf(call(server));
   expect(server.requests).toHaveLength(1);
@@ -124,21 +124,21 @@ it.each([
   ["jsonSchema", "json_schema", false],
   ["jsonObject", "json_object", true],
   ["prompt", "none", true],
-] as const)("structuredOutput %s asks so, and nothing else", async (structuredOutput, format, hasSchema) => {
+] as const)("structuredOutput %s uses only that format", async (structuredOutput, format, hasSchema) => {
   const server = await refusing(() => undefined);
   await call(server, { ...asked, tools }, { structuredOutput });
   expect(formatsOf(server)).toEqual([format]);
   expect(JSON.stringify(server.requests.map((one) => bodyOf(one).messages)).includes("francs")).toBe(hasSchema);
 });
 
-it("a format in extraBody stays, and the schema is in the instructions", async () => {
+it("a format in extraBody is kept, and the schema is in the instructions", async () => {
   const server = await refusing(() => undefined);
   await call(server, asked, { extraBody: { response_format: { type: "json_object" } } });
   expect(formatsOf(server)).toEqual(["json_object"]);
   expect(bodyOf(server.requests[0] as WireRequest).messages[0]?.content).toContain("francs");
 });
 
-it("the reservation has room for the schema in the instructions", async () => {
+it("the reservation includes the schema in the instructions", async () => {
   const plain = await countPromptTokens({ messages: asked.messages });
   const inPrompt = await countPromptTokens({ messages: [userMessage(JSON.stringify(responseFormat.schema))] });
   expect(await countPromptTokens(asked)).toBeGreaterThan(
@@ -146,7 +146,7 @@ it("the reservation has room for the schema in the instructions", async () => {
   );
 });
 
-it("the step down is neither a step nor an attempt, and costs nothing", async () => {
+it("a fallback to another format is neither a step nor an attempt, and costs nothing", async () => {
   const server = await refusing(({ response_format }) => response_format && words("response_format is not supported"));
   const look = defineTool({
     name: "look",

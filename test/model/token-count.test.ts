@@ -6,7 +6,7 @@ import { amount } from "../support/full.ts";
 import { userMessage } from "../support/model-calls.ts";
 
 describe("countTokens", () => {
-  it("counts o200k_base, and takes special tokens for plain text", async () => {
+  it("counts o200k_base, and treats special tokens as plain text", async () => {
     expect(await countTokens("")).toBe(0);
     expect(await countTokens("hello world")).toBe(2);
     expect(await countTokens("<|endoftext|>")).toBeGreaterThan(1);
@@ -21,17 +21,17 @@ describe("countTokens", () => {
     );
   });
 
-  it("counts long texts in parts without changing the number, where there are spaces", async () => {
+  it("counts long texts in parts with the same result if they contain spaces", async () => {
     const sentence = " The quick brown fox jumps over the lazy dog.";
     const once = await countTokens(sentence);
     expect(await countTokens(sentence.repeat(500))).toBe(once * 500);
   });
 
-  it("stays quick on a long run without spaces", async () => {
+  it("is fast on a long run without spaces", async () => {
     await countTokens("warm");
     const start = process.cpuUsage();
     expect(await countTokens("a".repeat(200_000))).toBeGreaterThan(1_000);
-    // Counted as one run this takes 20 seconds and more.
+    // Counted as one run this takes more than 20 seconds.
     expect(process.cpuUsage(start).user / 1_000).toBeLessThan(5_000);
   });
 });
@@ -66,7 +66,7 @@ describe("promptByteBound", () => {
     expect(promptByteBound(pictured, 10) - empty).toBe(10);
   });
 
-  it("measures what is sent: arguments that are no JSON go back inside an object, a tool's images in a message of their own", () => {
+  it("counts the sent form: arguments that are not JSON are wrapped in an object, a tool's images have their own message", () => {
     const quoted = {
       ...assistant,
       toolCalls: [{ callId: "c", providerId: "p", name: "n", arguments: '"'.repeat(500) }],
@@ -82,7 +82,7 @@ describe("promptByteBound", () => {
   });
 });
 
-/** Processor time of counting a prompt, in microseconds. */
+/** The processor time of counting a prompt, in microseconds. */
 async function costOfCounting(request: ModelRequest): Promise<number> {
   const start = process.cpuUsage();
   await countPromptTokens(request);
@@ -103,14 +103,14 @@ describe("countPromptTokens", () => {
     expect(await more({ messages: [userMessage([picture])] }, 10)).toBe(10);
   });
 
-  it("counts a conversation once: what it grew by is all that is counted again", async () => {
+  it("counts a conversation once: later counts add only its new messages", async () => {
     const messages = Array.from({ length: 300 }, (_, index) => userMessage(`${index} is a number. `.repeat(200)));
     const first = await costOfCounting({ messages });
     const second = await costOfCounting({ messages: [...messages, userMessage("and one more")] });
     expect(second).toBeLessThan(first / 5);
   });
 
-  it("lets others have their turn while it counts a long prompt", async () => {
+  it("lets other work run while it counts a long prompt", async () => {
     let turns = 0;
     let isCounting = true;
     const others = (async () => {
@@ -165,8 +165,8 @@ const measures = async (request: ModelRequest): Promise<readonly unknown[]> => [
   await countPromptTokens(request),
 ];
 
-describe("a conversation that grows", () => {
-  it("is measured as if it came at once, with images and calls, in branches, and for models with other images", async () => {
+describe("a growing conversation", () => {
+  it("has the same count as in one piece, with images and calls, in branches, and for models with other images", async () => {
     const image = { type: "image", url: "data:image/png;base64,AA==" } as const;
     const tools = [{ name: "look", description: "Looks.", parameters: { type: "object" } }];
     const messages: ModelRequest["messages"][number][] = [];

@@ -3,7 +3,7 @@ import { countTokens } from "../../src/model/index.ts";
 import { byteBound, estimateTokens } from "../../src/model/token-count.ts";
 
 const sentence = " The quick brown fox jumps over the lazy dog.";
-/** Letters of which no words are made. */
+/** Letters that form no words. */
 const letters = (length: number): string =>
   Array.from({ length }, (_, index) => String.fromCharCode(97 + ((index * index * 7 + index) % 26))).join("");
 
@@ -14,14 +14,14 @@ describe("estimateTokens", () => {
     }
   });
 
-  it("comes near the count of a longer text, also where its parts differ", async () => {
+  it("approximates the count of a longer text, also if its parts differ", async () => {
     const text = sentence.repeat(20_000) + letters(300_000);
     const [estimated, exact] = [await estimateTokens(text), await countTokens(text)];
     expect(Math.abs(estimated - exact) / exact).toBeLessThan(0.02);
     expect(estimated).not.toBe(exact);
   });
 
-  it("takes no longer for a text that is longer still, and never exceeds its bytes", async () => {
+  it("takes no longer for an even longer text, and never exceeds its bytes", async () => {
     const text = letters(2 ** 16).repeat(2 ** 9);
     await countTokens("warm");
     const start = process.cpuUsage();

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ModelError } from "../../src/errors/index.ts";
 import { ToolCallParts } from "../../src/model/tool-call-parts.ts";
 
-/** A piece as servers send it that repeat the tool's name, and give neither id nor index. */
+/** A piece from servers that repeat the tool's name and send neither id nor index. */
 const piece = (args: string, name = "look") => ({ function: { name, arguments: args } });
 
 const added = (...pieces: readonly object[]): ToolCallParts => {
@@ -17,7 +17,7 @@ const argumentsOf = (...texts: readonly string[]): readonly string[] =>
     .calls("seed")
     .map((call) => call.arguments);
 
-/** Whether a text is one object, by parsing it. */
+/** Whether a text parses as one object. */
 function isObject(text: string): boolean {
   try {
     return text.trimStart().startsWith("{") && typeof JSON.parse(text) === "object";
@@ -30,21 +30,21 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe("a tool call whose name comes with every piece", () => {
-  it("goes on until its arguments are one whole object, and the next piece begins another call", () => {
+describe("a tool call whose name is sent with every piece", () => {
+  it("continues until its arguments are one complete object; the next piece begins another call", () => {
     expect(argumentsOf('{"a":', '"}"', "}", '{"b":1}')).toEqual(['{"a":"}"}', '{"b":1}']);
     expect(argumentsOf('{"a":"\\"', '}"', " } \n", "{}")).toEqual(['{"a":"\\"}" } \n', "{}"]);
     expect(argumentsOf('{"a":[{}', "]}", '{"b":1}')).toEqual(['{"a":[{}]}', '{"b":1}']);
   });
 
-  it("goes on where what looks like an end is none", () => {
+  it("continues after a text that only looks like its end", () => {
     expect(argumentsOf("{]", '{"a":1}')).toEqual(['{]{"a":1}']);
     expect(argumentsOf("x{}", "{}")).toEqual(["x{}{}"]);
     expect(argumentsOf("{}x", "{}")).toEqual(["{}x{}"]);
     expect(argumentsOf("[{}]", "{}")).toEqual(["[{}]{}"]);
   });
 
-  it("has another begin where parsing all that came would find an object, however it was cut", () => {
+  it("is followed by another where the joined arguments parse as an object, however they were split", () => {
     const json = fc.oneof(
       fc.object().map((value) => JSON.stringify(value, null, 1)),
       fc.string({ unit: fc.constantFrom("{", "}", "[", "]", '"', "\\", ",", ":", " ", "a", "\n") }),
@@ -67,7 +67,7 @@ describe("a tool call whose name comes with every piece", () => {
     );
   });
 
-  it("is parsed once at the most, however many pieces end in a bracket", () => {
+  it("is parsed once at most, however many pieces end in a bracket", () => {
     const parse = vi.spyOn(JSON, "parse");
     const texts = ['{"a":"', ...Array.from({ length: 500 }, () => "}"), '"}', " ", " "];
     expect(argumentsOf(...texts)).toEqual([texts.join("")]);
@@ -76,7 +76,7 @@ describe("a tool call whose name comes with every piece", () => {
 });
 
 describe("a thousand tool calls", () => {
-  it("are permitted, and one more ends the answer while it comes", () => {
+  it("are permitted, and one more ends the answer while it is received", () => {
     const parts = added(...Array.from({ length: 1_000 }, (_, index) => ({ id: `call-${index}`, ...piece("{}") })));
     expect(parts.calls("seed")).toHaveLength(1_000);
     const more = (): void => parts.add({ id: "one more", ...piece("{}") }, false);

@@ -13,14 +13,14 @@ import {
 
 afterEach(stopServers);
 
-/** The usage of a whole answer of which the server reports this. */
+/** The usage of a whole answer with this reported usage. */
 async function usageOf(usage: unknown, content = "hello world"): Promise<Usage> {
   const choices = [{ index: 0, message: { content }, finish_reason: "stop" }];
   const model = await modelSending(JSON.stringify({ id: "c1", model: "served", choices, usage }));
   return (await model.generate(request, { signal: neverAborted })).usage;
 }
 
-/** The usage of a streamed answer in which these chunks come after the text. */
+/** The usage of a streamed answer with these chunks after the text. */
 async function streamedUsage(...chunks: readonly object[]): Promise<Usage> {
   const text = chunk({ content: "hello world" }, "stop");
   return (await streamed(await modelSending([text, ...chunks.map(event), done].join("")))).answer.usage;
@@ -30,9 +30,13 @@ const usageOnly = (usage: unknown): object => ({ id: "c1", choices: [], usage })
 
 describe("usage as servers report it", () => {
   it.each<[string, object, Usage]>([
-    ["both sides", { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }, { inputTokens: 7, outputTokens: 3 }],
+    [
+      "input and output",
+      { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 },
+      { inputTokens: 7, outputTokens: 3 },
+    ],
     ["the newer names", { input_tokens: 7, output_tokens: 3 }, { inputTokens: 7, outputTokens: 3 }],
-    ["counts as text", { prompt_tokens: "7", completion_tokens: "3" }, { inputTokens: 7, outputTokens: 3 }],
+    ["numbers as text", { prompt_tokens: "7", completion_tokens: "3" }, { inputTokens: 7, outputTokens: 3 }],
     ["fractions", { prompt_tokens: 6.5, completion_tokens: 3 }, { inputTokens: 7, outputTokens: 3 }],
     [
       "details",
@@ -65,27 +69,27 @@ describe("usage as servers report it", () => {
       { inputTokens: 100, outputTokens: 3, cachedInputTokens: 64 },
     ],
     [
-      "cached tokens beside the rest",
+      "cached tokens next to the rest",
       { prompt_tokens: 100, completion_tokens: 3, cached_tokens: 64 },
       { inputTokens: 100, outputTokens: 3, cachedInputTokens: 64 },
     ],
     [
-      "the cache told beside the input",
+      "cached tokens next to the input",
       { input_tokens: 10, output_tokens: 3, cache_read_input_tokens: 64, cache_creation_input_tokens: 26 },
       { inputTokens: 100, outputTokens: 3, cachedInputTokens: 64, cacheWriteTokens: 26 },
     ],
     [
-      "the cache told as a part of the input",
+      "cached tokens as a part of the input",
       { prompt_tokens: 100, completion_tokens: 3, cache_read_input_tokens: 64, cache_creation_input_tokens: 26 },
       { inputTokens: 100, outputTokens: 3, cachedInputTokens: 64, cacheWriteTokens: 26 },
     ],
     [
-      "more cached than there is input",
+      "more cached tokens than input",
       { prompt_tokens: 10, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 64 } },
       { inputTokens: 74, outputTokens: 3, cachedInputTokens: 64 },
     ],
     [
-      "reasoning in the total only",
+      "reasoning only in the total",
       {
         prompt_tokens: 10,
         completion_tokens: 2,
@@ -95,7 +99,7 @@ describe("usage as servers report it", () => {
       { inputTokens: 10, outputTokens: 102, reasoningTokens: 100 },
     ],
     [
-      "reasoning beside the output, without a total",
+      "reasoning next to the output, without a total",
       { prompt_tokens: 10, completion_tokens: 2, completion_tokens_details: { reasoning_tokens: 100 } },
       { inputTokens: 10, outputTokens: 102, reasoningTokens: 100 },
     ],
@@ -105,14 +109,14 @@ describe("usage as servers report it", () => {
 });
 
 describe("usage in a stream", () => {
-  it("comes in a last chunk without choices", async () => {
+  it("is in a last chunk without choices", async () => {
     expect(await streamedUsage(usageOnly({ prompt_tokens: 7, completion_tokens: 3 }))).toEqual({
       inputTokens: 7,
       outputTokens: 3,
     });
   });
 
-  it("comes in every chunk, as far as it has got; zeros and nulls at the end take nothing back", async () => {
+  it("is in every chunk so far; zeros and nulls at the end do not reset it", async () => {
     const usage = await streamedUsage(
       usageOnly({ prompt_tokens: 7, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 4 } }),
       usageOnly({ prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: null }),
@@ -122,7 +126,7 @@ describe("usage in a stream", () => {
     expect(usage).toEqual({ inputTokens: 7, outputTokens: 3, cachedInputTokens: 4 });
   });
 
-  it("comes input first and output last", async () => {
+  it("is input first and output last", async () => {
     const usage = await streamedUsage(
       usageOnly({ input_tokens: 7, output_tokens: 1 }),
       usageOnly({ output_tokens: 3 }),
@@ -130,7 +134,7 @@ describe("usage in a stream", () => {
     expect(usage).toEqual({ inputTokens: 7, outputTokens: 3 });
   });
 
-  it("comes with the choice, or under a name of the provider's own", async () => {
+  it("is in the choice, or under the provider's own name", async () => {
     const told = { prompt_tokens: 7, completion_tokens: 3 };
     const usage = { inputTokens: 7, outputTokens: 3 };
     expect(await streamedUsage({ choices: [{ index: 0, delta: {}, finish_reason: null, usage: told }] })).toEqual(
@@ -140,15 +144,15 @@ describe("usage in a stream", () => {
   });
 });
 
-describe("usage that is missing or cannot be true", () => {
+describe("missing or impossible usage", () => {
   it.each([undefined, null, {}, [], "7", 7, { prompt_tokens: 0, completion_tokens: 0 }, { prompt_tokens: null }])(
-    "%o is counted here, and marked",
+    "%o is counted here, and flagged",
     async (reported) => {
       expect(await usageOf(reported)).toEqual({ inputTokens: 18, outputTokens: 2, estimated: true });
     },
   );
 
-  it("a side that is missing is counted, the other is taken as it is told", async () => {
+  it("a missing count is computed, the other is used as reported", async () => {
     expect(await usageOf({ completion_tokens: 3 })).toEqual({ inputTokens: 18, outputTokens: 3, estimated: true });
     expect(await usageOf({ prompt_tokens: 7 })).toEqual({ inputTokens: 7, outputTokens: 2, estimated: true });
     expect(await usageOf({ prompt_tokens: 0, completion_tokens: 3 })).toMatchObject({
@@ -162,13 +166,13 @@ describe("usage that is missing or cannot be true", () => {
     [{ prompt_tokens: 7, completion_tokens: "NaN" }, 'the server reported completion_tokens: "NaN"'],
     [{ prompt_tokens: 7, completion_tokens: 1e15 }, "the server reported completion_tokens: 1000000000000000"],
     [{ prompt_tokens: { all: 7 }, completion_tokens: 3 }, 'the server reported prompt_tokens: {"all":7}'],
-  ])("%o is counted where it is nonsense, and the note says what came", async (reported, note) => {
+  ])("%o is computed if it is invalid, and the note contains the reported value", async (reported, note) => {
     const usage = await usageOf(reported);
     expect(usage).toMatchObject({ estimated: true, note });
     expect(usage.inputTokens + usage.outputTokens).toBeLessThan(30);
   });
 
-  it("less output than there is text is counted here, and noted", async () => {
+  it("an output count too low for the text is computed here, and noted", async () => {
     const text = "The quick brown fox jumps over the lazy dog. ".repeat(40);
     expect(await usageOf({ prompt_tokens: 7, completion_tokens: 5 }, text)).toEqual({
       inputTokens: 7,
@@ -178,7 +182,7 @@ describe("usage that is missing or cannot be true", () => {
     });
   });
 
-  it("few tokens for a long text are believed where the text is like that", async () => {
+  it("a low token count for a long text is accepted if the text allows it", async () => {
     const blank = await usageOf({ prompt_tokens: 7, completion_tokens: 40 }, " ".repeat(4_000));
     expect(blank).toEqual({ inputTokens: 7, outputTokens: 40 });
     const other = await usageOf({ prompt_tokens: 7, completion_tokens: 300 }, "The lazy dog sleeps. ".repeat(80));

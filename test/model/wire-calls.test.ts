@@ -56,7 +56,7 @@ const oddNames = ["", " ", "a b", "a\0b", "functions.add", "x".repeat(100), "ðŸ¦
 const legal = /^[a-zA-Z0-9_-]{1,64}$/;
 
 describe("names of calls", () => {
-  it("that providers refuse are sent as legal ones, each as its own and always the same", () => {
+  it("that providers refuse are sent as legal ones, each unique and always the same", () => {
     const sent = namesOf(oddNames);
     expect(sent.filter((name) => !legal.test(name))).toEqual([]);
     expect(new Set(sent).size).toBe(oddNames.length);
@@ -64,7 +64,7 @@ describe("names of calls", () => {
     expect(sent[4]).toMatch(/^functions_add-/);
   });
 
-  it("that are legal stay as they are", () => {
+  it("that are legal are unchanged", () => {
     const names = ["add", "x".repeat(64), "_", "A-1"];
     expect(namesOf(names)).toEqual(names);
   });
@@ -76,7 +76,7 @@ describe("names of calls", () => {
     expect(other).toMatch(legal);
   });
 
-  it("are legal and apart for every name that a model writes", () => {
+  it("are legal and distinct for every name from a model", () => {
     const anyName = fc.string({ unit: "binary", maxLength: 120 });
     fc.assert(
       fc.property(fc.uniqueArray(anyName, { maxLength: 8 }), (names) => {
@@ -100,10 +100,10 @@ describe("ids of calls", () => {
   const portable = /^[a-zA-Z0-9]{9}$/;
 
   it.each<readonly [string, readonly Message[]]>([
-    ["that the server wrote", by({})],
-    ["of a model whose server is not known", by({ server: undefined })],
-    ["of a message without a writer", rounds(all(oddIds))],
-  ])("%s go back as they came", (_what, messages) => {
+    ["from the same server", by({})],
+    ["of a model with an unknown server", by({ server: undefined })],
+    ["of a message without a model", rounds(all(oddIds))],
+  ])("%s are sent back unchanged", (_what, messages) => {
     const sent = wired(messages);
     expect(idsOf(sent)).toEqual(oddIds);
     expect(resultIdsOf(sent)).toEqual(oddIds);
@@ -113,7 +113,7 @@ describe("ids of calls", () => {
     ["provider", by({ provider: "other" })],
     ["model", by({ model: "other" })],
     ["address", by({ server: "other" })],
-  ])("that another %s wrote are sent in the form that all servers take, always the same", (_what, messages) => {
+  ])("from another %s are sent in a form that all servers accept, always the same", (_what, messages) => {
     const sent = wired(messages);
     expect(idsOf(sent).filter((id) => !portable.test(id))).toEqual([]);
     expect(new Set(idsOf(sent)).size).toBe(oddIds.length);
@@ -122,11 +122,11 @@ describe("ids of calls", () => {
     expect(idsOf(wired(messages, [], true))).toEqual(oddIds);
   });
 
-  it("keep their form if it is the one that all servers take", () => {
+  it("keep a form that all servers accept", () => {
     expect(idsOf(wired(by({ model: "other" }, rounds(all(["D681PevKs", "x"]))))).slice(0, 1)).toEqual(["D681PevKs"]);
   });
 
-  it("are one for each call of the request, and each result has its call's", () => {
+  it("are unique for each call of the request, and each result has its call's", () => {
     const ids = [...oddIds, "a", "", " ", "\ud800", "\ud801"];
     for (const messages of [rounds(all(ids), all(ids)), by({ model: "other" }, rounds(all(ids), all(ids)))]) {
       const sent = wired(messages);
@@ -140,12 +140,12 @@ describe("ids of calls", () => {
     expect(first).toEqual(second);
   });
 
-  it("do not change when the conversation goes on", () => {
+  it("do not change when the conversation continues", () => {
     const round = all([...oddIds, "a", ""]);
     expect(idsOf(wired(rounds(round, round, round))).slice(0, 18)).toEqual(idsOf(wired(rounds(round, round))));
   });
 
-  it("are apart, and the server's own unchanged, for all ids that a model writes", () => {
+  it("are distinct, and the server's own unchanged, for all ids from a model", () => {
     const anyIds = fc.array(fc.string({ unit: "binary", maxLength: 30 }), { maxLength: 6 });
     fc.assert(
       fc.property(anyIds, anyIds, fc.boolean(), (one, other, isOwn) => {
@@ -180,7 +180,7 @@ it("texts are Unicode: half a surrogate pair is replaced", () => {
   expect(JSON.stringify(wired(messages))).toContain('"q\\":\\"\ufffd');
 });
 
-it("what is sent is what is counted: the bound of the prompt holds names and ids that were made", () => {
+it("the sent prompt is the counted one: its bound includes derived names and ids", () => {
   const odd = rounds([{ name: "", id: "" }]);
   const sent = callsIn(wired(odd))[0];
   const plain = rounds([{ name: sent?.function.name ?? "", id: sent?.id ?? "" }]);

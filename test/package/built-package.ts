@@ -2,12 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type CommandResult, repositoryRoot, runCommand } from "../../scripts/run-command.ts";
 
-/** The code of the package as it is shipped, in a folder from which the packages of this repository are found. */
+/** The code of the package as it is published, in a folder from which the packages of this repository are found. */
 export interface BuiltPackage {
   readonly root: string;
-  /** Runs Node in the folder of the package, so that `troupe` is this one. */
+  /** Runs Node in the folder of the package, so that `troupe` resolves to it. */
   node(words: readonly string[], environment?: Readonly<Record<string, string>>): Promise<CommandResult>;
-  /** Runs a module there, and gives what it prints as JSON. Throws when it fails. */
+  /** Runs a module there, and returns its output parsed as JSON. Throws when it fails. */
   evaluate(program: string): Promise<unknown>;
   remove(): void;
 }

@@ -1,4 +1,4 @@
-// The code of the package as it is built: few files are opened, what is used later is loaded later, and what is a user's stays theirs.
+// The code of the built package: few files are loaded, later parts load lazily, and the user's packages are shared.
 import { readdirSync, readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { moduleSpecifiers } from "../../scripts/module-specifiers.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { type BuiltPackage, buildPackage } from "./built-package.ts";
 
-/** Files of the package that an import, a first turn or a page of help opens, at most. */
+/** The maximum number of package files that an import, a first turn or a page of help loads. */
 const MOST_FILES = 9;
 
 const manifest = readManifest();
@@ -19,13 +19,13 @@ beforeAll(async () => {
 });
 afterAll(() => built.remove());
 
-/** What is loaded lazily by others, and by these entries at once, since they are about it. */
+/** Packages that others load lazily, and these entries directly, because they are about them. */
 const needed: Readonly<Record<string, readonly string[]>> = {
   "troupe/stores/sqlite": ["node:sqlite"],
   "troupe/telemetry": ["@opentelemetry/api", "yaml"],
 };
 
-/** What a turn takes that calls a model over HTTP. */
+/** Packages of a turn that calls a model over HTTP. */
 const ofTurns: readonly string[] = [
   "@xstate/store",
   "eventsource-parser",
@@ -36,10 +36,10 @@ const ofTurns: readonly string[] = [
   "zod",
 ];
 
-/** What only the command line takes. */
+/** Packages of the command line only. */
 const ofCommands: readonly string[] = ["cli-truncate", "commander", "log-update", "minisearch", "string-width"];
 
-/** Notes the address of every module that Node loads, ES modules and CommonJS alike; to be imported before all else. */
+/** Records the URL of every module that Node loads, ES modules and CommonJS alike; must be imported first. */
 const noting = `
 import { registerHooks } from "node:module";
 const loaded = new Set();
@@ -59,7 +59,7 @@ interface Loaded {
   readonly packages: ReadonlySet<string>;
 }
 
-/** What a program loads besides itself. */
+/** The other modules that a program loads. */
 async function loadedBy(program: string): Promise<Loaded> {
   const urls = (await built.evaluate(`${noting}${program}\nconsole.log(JSON.stringify([...loaded]));`)) as string[];
   const files = urls.filter(
@@ -73,7 +73,7 @@ async function loadedBy(program: string): Promise<Loaded> {
 }
 
 describe.each(publicEntries(manifest))("%s", (entry) => {
-  test(`opens at most ${MOST_FILES} files of the package, and nothing that is used later`, async () => {
+  test(`loads at most ${MOST_FILES} files of the package, and nothing that is used later`, async () => {
     const { files, packages } = await loadedBy(`await import(${JSON.stringify(entry)});`);
     expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);
     expect(lazyModules.filter((name) => packages.has(name))).toEqual(needed[entry] ?? []);
@@ -81,7 +81,7 @@ describe.each(publicEntries(manifest))("%s", (entry) => {
   });
 });
 
-test("a first turn over HTTP on SQLite opens few files, and no package that it does not need", async () => {
+test("a first turn over HTTP on SQLite loads few files, and no package that it does not need", async () => {
   const server = await startModelServer(() => "Done.");
   try {
     const { files, packages } = await loadedBy(`
@@ -101,7 +101,7 @@ test("a first turn over HTTP on SQLite opens few files, and no package that it d
   }
 });
 
-test("a page of help opens few files, and of packages the parser of command lines alone", async () => {
+test("a page of help loads few files, and of the packages only the parser of command lines", async () => {
   const main = join(built.root, manifest.bin["troupe"] ?? "");
   const { files, packages } = await loadedBy(`
     process.argv.splice(1, 2, ${JSON.stringify(main)}, "--help");
@@ -114,7 +114,7 @@ test("a page of help opens few files, and of packages the parser of command line
   expect([...packages].filter((name) => !isBuiltin(name))).toEqual(["commander"]);
 });
 
-test("an error of one entry is an instance of the class that another one exports", async () => {
+test("an error from one entry is an instance of the class that another one exports", async () => {
   const outcome = await built.evaluate(`
     import { InvalidInputError, ModelError, TroupeError, run, defineAgent, openaiModel } from "troupe";
     import { sqliteStores } from "troupe/stores/sqlite";
@@ -157,7 +157,7 @@ test("schemas work with the user's zod, and machines with the user's XState", as
   expect(outcome).toEqual([true, true, true]);
 });
 
-test("a stack names the functions it went through", async () => {
+test("a stack names the called functions", async () => {
   const stack = await built.evaluate(`
     import { defineAgent } from "troupe";
     try {
@@ -184,7 +184,7 @@ test("the code of other packages is not in the package, and each is a dependency
   }
 });
 
-test("only the command line keeps compiled code", () => {
+test("only the command line has compiled code", () => {
   const files = readdirSync(join(built.root, "dist"), { recursive: true, encoding: "utf8" });
   const keeping = files
     .filter((path) => path.endsWith(".js"))

@@ -1,4 +1,4 @@
-// What people run of the package as it is built: the examples, and the commands.
+// Programs of the built package: the examples, and the commands.
 import { cpSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -55,11 +55,11 @@ describe("the command line", () => {
     );
   });
 
-  test("tells its version, which is that of the package", async () => {
+  test("prints the version of the package", async () => {
     expect((await troupe("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  test("asks a team, and shows, lists and exports what it did", async () => {
+  test("asks a team, and shows, lists and exports the run", async () => {
     const asked = await troupe("ask", "--files", "notes", "--question", "Where does the key hang?");
     expect(asked.ok, asked.output).toBe(true);
     expect(asked.stdout).toContain("behind the door");
@@ -77,7 +77,7 @@ describe("the command line", () => {
     expect(ran.stdout).toContain("behind the door");
   });
 
-  test("refuses what is wrong, in one line", async () => {
+  test("refuses invalid input, in one line", async () => {
     const { ok, output } = await troupe("show", "nobody");
     expect(ok).toBe(false);
     expect(output).toMatch(/nobody/);

@@ -27,7 +27,7 @@ describe.skipIf(!redisProgram)("Redis that is away", () => {
     return queues;
   }
 
-  test("is told of in time; when it is back, workers go on with what ran, what waited and what is new", async () => {
+  test("is reported in time; once it is back, workers continue with running, waiting and new jobs", async () => {
     const [asks, works] = [client(), client()];
     const recorder = new Recorder();
     const work = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ describe.skipIf(!redisProgram)("Redis that is away", () => {
     expect(await works.health({ timeoutMs: 5_000 })).toMatchObject({ isHealthy: true });
   });
 
-  test("does not keep a worker from leaving in time", async () => {
+  test("does not keep a worker from closing in time", async () => {
     const works = client();
     const recorder = new Recorder();
     await works.work(recorder.options(async () => "done"));
@@ -71,7 +71,7 @@ describe.skipIf(!redisProgram)("Redis that is away", () => {
   });
 
   inFull(() => {
-    test("when work begins is an error at once, and not a worker that waits in silence", async () => {
+    test("makes `work` fail immediately instead of starting a silent worker", async () => {
       await server.kill();
       const works = client();
       const recorder = new Recorder();
@@ -87,7 +87,7 @@ describe.skipIf(!redisProgram)("Redis that is away", () => {
 });
 
 describe.skipIf(!redisProgram)("Redis that refuses", () => {
-  test("says so without its password", async () => {
+  test("with the credentials makes every call fail without showing the password", async () => {
     const server = await RedisServer.start({ isLogged: false, password: "the-right-password" });
     const url = `redis://user:wr0ng-pa55word@127.0.0.1:${server.port}`;
     const queues = bullmqQueues({ url, timeoutMs: 300, secrets: [{ id: "a", secret: "s3cret-of-the-signatures" }] });
@@ -102,7 +102,7 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
     await server.stop();
   });
 
-  test("nothing, but throws jobs away when it is full, is not used", async () => {
+  test("no calls but evicts jobs when memory is full is not used", async () => {
     const server = await RedisServer.start({ isLogged: false, settings: ["--maxmemory-policy", "allkeys-lru"] });
     const queues = queuesOn(server);
     await expect(queues.wake(agent)).rejects.toThrow(InvalidInputError);
@@ -111,7 +111,7 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
     await server.stop();
   });
 
-  test("one node of a cluster, or a database that is not there, is told of at once", async () => {
+  test("as a single cluster node, or for a missing database, is reported immediately", async () => {
     const server = await RedisServer.start({ isLogged: false, settings: ["--cluster-enabled", "yes"] });
     const ofCluster = queuesOn(server);
     await expect(ofCluster.wake(agent)).rejects.toThrow("a node of a cluster; pass cluster: { nodes }");
@@ -124,14 +124,14 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
     await alone.stop();
   });
 
-  test("a user who may not look at it is told what to allow; one who may not list connections works all the same", async () => {
+  test("INFO to the user is reported with the missing right; CLIENT LIST is not required", async () => {
     const server = await RedisServer.start({ isLogged: false });
     const redis = server.client();
     await redis.acl("SETUSER", "blind", "on", ">pw", "~*", "&*", "+@all", "-info");
     await redis.acl("SETUSER", "worker", "on", ">pw", "~*", "&*", "+@all", "-client|list", "-keys", "-config");
     redis.disconnect();
     const blind = queuesOn(server, { url: `redis://blind:pw@127.0.0.1:${server.port}` });
-    // The client of Redis warns of it too.
+    // The Redis client warns of it too.
     const warn = vi.spyOn(console, "warn").mockReturnValue();
     await expect(blind.wake(agent)).rejects.toThrow("may not call INFO");
     warn.mockRestore();
@@ -152,7 +152,7 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
     [{ url: "redis://localhost", prefix: "a{b}" }, "without braces"],
     [{ url: "redis://localhost", lockMs: 1 }, "lockMs is 1; expected a whole number from 100"],
     [{ url: "redis://localhost", secrets: [] }, "at least one { id, secret }"],
-  ])("%o is refused with what would be right", (given, message) => {
+  ])("%o is refused with the expected value", (given, message) => {
     expect(() => bullmqQueues({ ...SHORT, ...given })).toThrow(message);
   });
 });

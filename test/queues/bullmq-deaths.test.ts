@@ -26,20 +26,20 @@ class DyingWorker {
     this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
   }
 
-  /** What it says next; undefined when it says no more. */
+  /** The next printed line; `undefined` once the process has ended. */
   async says(): Promise<string | undefined> {
     const { value, done } = await this.#lines.next();
     return done === true ? undefined : value;
   }
 
-  /** All that it says until it has ended. */
+  /** All remaining lines until the process has ended. */
   async lastWords(): Promise<string[]> {
     const words: string[] = [];
     for (let line = await this.says(); line !== undefined; line = await this.says()) words.push(line);
     return words;
   }
 
-  /** With which code it ends when it is told to leave. */
+  /** Ends the input of the process and returns its exit code. */
   async leave(): Promise<number | null> {
     const ended = once(this.#child, "exit");
     this.#child.stdin.end();
@@ -56,7 +56,7 @@ class DyingWorker {
 }
 
 inFull(() => {
-  test.skipIf(!redisProgram).each(["there", "away"])("a worker that leaves while Redis is %s ends", async (where) => {
+  test.skipIf(!redisProgram).each(["there", "away"])("a worker that closes while Redis is %s ends", async (where) => {
     const server = await RedisServer.start({ isLogged: false });
     const worker = new DyingWorker({ ...SHORT, url: server.url, timeoutMs: 1_000 }, "hang");
     expect(await worker.says()).toBe("ready");
@@ -67,7 +67,7 @@ inFull(() => {
   });
 });
 
-describe.skipIf(!redisProgram)("a worker that dies", () => {
+describe.skipIf(!redisProgram)("a worker process that dies", () => {
   let server: RedisServer;
   let options: BullmqQueuesOptions;
   let queues: Queues;
@@ -101,12 +101,12 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     while ((await queues.workers("web")) !== count) await new Promise((resolve) => setImmediate(resolve));
   }
 
-  test("leaves its job to another, which knows of it", async () => {
+  test("leaves its job to another worker, which detects the death", async () => {
     const worker = await hangingWorker();
     await queues.add("web", toolJob({ callId: "search" }));
     await queues.wake(agent);
     expect(new Set([await worker.says(), await worker.says()])).toEqual(new Set(["begun desk-7", "begun search"]));
-    // Asked for while one runs, it is run after it, also when that was on a worker that died.
+    // Requested during a run, the wake runs after it, even if that worker died.
     await queues.wake(agent);
     await worker.end();
     const from = performance.now();
@@ -122,19 +122,19 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     }
   });
 
-  test("with the sign that a job has come leaves the job to those that look by themselves", async () => {
+  test("with the notification of a job leaves the job to workers that poll", async () => {
     const recorder = new Recorder();
     await queues.work(recorder.options(async () => "done"));
     const [other, dying] = [new Redis(server.url), new Redis(server.url)];
     let isTaken = false;
-    /** The workers of both queues wait, and the one that dies as long as it has not both signs. */
+    /** Waits until the workers of both queues block, and the dying client too until it has both markers. */
     const allWait = async (): Promise<void> => {
       while (!(await other.info("clients")).includes(`blocked_clients:${isTaken ? 2 : 3}\r`)) continue;
     };
     try {
       const [meta = ""] = await other.keys(`*${options.prefix}*:web:meta`);
-      // The worker that has waited longest is given the sign. A worker that takes a job leaves another sign, so the dying one waits
-      // for both.
+      // The client that has blocked longest gets the marker. A worker that takes a job writes another marker, so the dying client
+      // waits for both.
       const marker = meta.replace(/meta$/, "marker");
       const signs = Promise.all([dying.bzpopmin(marker, 0), dying.bzpopmin(marker, 0)]).then(() => {
         isTaken = true;
@@ -154,32 +154,35 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
   });
 
   inFull(() => {
-    test.each(["tool", "wake"] as const)("by a %s job is followed by one more, and not by a third", async (kind) => {
-      if (kind === "tool") await queues.add("web", toolJob({ callId: "desk-7" }));
-      else await queues.wake(agent);
-      for (let death = 1; death <= 2; death += 1) {
-        // The job may begin before the worker knows that it is ready.
-        const words = await dyingWorker("kill").lastWords();
-        expect(words.filter((line) => line !== "ready")).toEqual(["begun desk-7"]);
-      }
-      const from = performance.now();
-      const recorder = new Recorder();
-      await queues.work(recorder.options(async () => "done"));
-      await recorder.until(({ dead }) => dead.length === 1);
-      expect(performance.now() - from).toBeLessThan(5_000);
-      const cause = { code: "worker_died", deaths: 2, message: expect.stringContaining(": 2 times") };
-      expect(recorder.dead).toMatchObject([{ job: { kind, ...agent }, cause }]);
-      const queue = kind === "tool" ? "web" : "wake";
-      await countsOf(queues, queue, ({ dead, active, waiting }) => dead === 1 && active + waiting === 0);
-      expect(await queues.deadLetters(queue)).toMatchObject([{ queue, job: { kind, ...agent }, cause }]);
-      expect(recorder.begun).toEqual([]);
-      // The agent is not barred for it.
-      await queues.wake(agent);
-      await recorder.until(({ ended }) => ended.length === 1);
-      expect(recorder.begun[0]?.run.deaths).toBe(0);
-    });
+    test.each(["tool", "wake"] as const)(
+      "during a %s job is followed by a second worker, and not by a third",
+      async (kind) => {
+        if (kind === "tool") await queues.add("web", toolJob({ callId: "desk-7" }));
+        else await queues.wake(agent);
+        for (let death = 1; death <= 2; death += 1) {
+          // The job may begin before the worker reports that it is ready.
+          const words = await dyingWorker("kill").lastWords();
+          expect(words.filter((line) => line !== "ready")).toEqual(["begun desk-7"]);
+        }
+        const from = performance.now();
+        const recorder = new Recorder();
+        await queues.work(recorder.options(async () => "done"));
+        await recorder.until(({ dead }) => dead.length === 1);
+        expect(performance.now() - from).toBeLessThan(5_000);
+        const cause = { code: "worker_died", deaths: 2, message: expect.stringContaining(": 2 times") };
+        expect(recorder.dead).toMatchObject([{ job: { kind, ...agent }, cause }]);
+        const queue = kind === "tool" ? "web" : "wake";
+        await countsOf(queues, queue, ({ dead, active, waiting }) => dead === 1 && active + waiting === 0);
+        expect(await queues.deadLetters(queue)).toMatchObject([{ queue, job: { kind, ...agent }, cause }]);
+        expect(recorder.begun).toEqual([]);
+        // The agent can still be woken.
+        await queues.wake(agent);
+        await recorder.until(({ ended }) => ended.length === 1);
+        expect(recorder.begun[0]?.run.deaths).toBe(0);
+      },
+    );
 
-    test("with a job that may not be repeated: its agent gets an error within 5 seconds, and it is not run again", async () => {
+    test("with a job that is not repeatable: its agent gets an error within 5 seconds, and the job is not run again", async () => {
       const worker = await hangingWorker();
       await queues.add("web", toolJob({ isRepeatable: false }));
       expect(await worker.says()).toBe("begun desk-7#1:1:0");
@@ -198,12 +201,12 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
       expect(recorder.begun).toEqual([]);
     });
 
-    test("is not counted any more when it is believed dead; others are", async () => {
+    test("is no longer counted once it is considered dead; others are", async () => {
       const [first, second] = [await hangingWorker(), await hangingWorker()];
       expect(await queues.workers("web")).toBe(2);
       await first.end();
       await workersToBe(1);
-      // Longer than one that is not heard of would be believed in.
+      // Longer than a silent worker counts as alive.
       await queues.add("later", toolJob(), { delayMs: 2 * SHORT.lockMs });
       const recorder = new Recorder();
       await queues.work(recorder.options(async () => "done", ["later"]));
@@ -214,7 +217,7 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
       expect(await queues.workers()).toBe(1);
     });
 
-    test("does not take a cancellation with it", async () => {
+    test("does not lose a cancellation", async () => {
       const worker = await hangingWorker();
       await queues.add("web", toolJob());
       expect(await worker.says()).toBe("begun desk-7#1:1:0");
@@ -228,7 +231,7 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
   });
 
   test.each(["runs on", "ends at once"])(
-    "is believed dead when its lock is gone; what then %s is not begun again",
+    "is considered dead when its lock is gone; a job that then %s is not started again",
     async (how) => {
       const recorder = new Recorder();
       const work = Promise.withResolvers<void>();
@@ -247,7 +250,7 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
       await countsOf(queues, "web", ({ active, waiting }) => active + waiting === 0);
       expect({ begun: recorder.begun.length, dead: recorder.dead }).toEqual({ begun: 1, dead: [] });
       expect([...new Set(faults.map(({ code }) => code))]).toEqual(["lease_lost"]);
-      // Another job it is when it is added again.
+      // Added again, it is a new job.
       await queues.add("web", toolJob({ isRepeatable: false }));
       await recorder.until(({ ended }) => ended.length === 2);
       expect(recorder.dead).toEqual([]);

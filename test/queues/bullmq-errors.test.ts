@@ -4,7 +4,7 @@ import { faultOf } from "../../src/queues/bullmq-connection.ts";
 const asIs = (text: string): string => text;
 const jobId = "call.default/desk-7/desk-7%231%3A1%3A0/1";
 
-/** As the package makes them: its number says what is wrong. */
+/** An error as the package makes it: its code identifies the cause. */
 function answered(code: number, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
@@ -14,7 +14,7 @@ test.each([
   answered(-2, `Missing lock for job ${jobId}. moveToFinished`),
   answered(-3, `Job ${jobId} is not in the active state. moveToFinished`),
   answered(-6, `Lock mismatch for job ${jobId}. Cmd moveToFinished from active`),
-])("a job that is not the worker's any more: %s", (error) => {
+])("a job that the worker no longer holds: %s", (error) => {
   expect(faultOf("web", error, asIs)).toMatchObject({
     code: "lease_lost",
     details: { queue: "web", jobId },
@@ -22,7 +22,7 @@ test.each([
   });
 });
 
-test("what is not known is told as it is, without secrets, and not at length", () => {
+test("an unknown error is reported as it is, redacted and shortened", () => {
   const error = new RangeError(`s3cret is out of range ${"x".repeat(10_000)}`);
   const fault = faultOf("web", error, (text) => text.replaceAll("s3cret", "***"));
   expect(fault.code).toBe("invariant");
@@ -31,7 +31,7 @@ test("what is not known is told as it is, without secrets, and not at length", (
   expect(faultOf("web", "thrown", asIs).message).toBe('a worker of queue "web" failed: it threw string');
 });
 
-test("a broken connection is not a fault of a job, nor is a job that has the word in its id", () => {
+test("a broken connection does not count as a fault of a job, nor does a job with that word in its id", () => {
   const broken = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), { code: "ECONNREFUSED" });
   expect(faultOf("web", broken, asIs).code).toBe("store_unavailable");
   expect(faultOf("web", new Error("Connection is closed."), asIs).code).toBe("store_unavailable");

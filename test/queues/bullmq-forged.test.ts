@@ -8,9 +8,9 @@ import { countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
 import { ownQueuePrefix, queuesOn } from "../support/bullmq-queues.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 
-const secrets = [{ id: "2026-11", secret: "a secret that the forger has not" }];
+const secrets = [{ id: "2026-11", secret: "a secret that the forger does not have" }];
 
-/** Only the genuine job has run, and the others are told of only in the dead letters. */
+/** Only the genuine job has run, and the others are recorded only in the dead letters. */
 function allRefused(...messages: string[]) {
   const letters = messages.map((message) => ({
     job: null,
@@ -48,7 +48,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     await queues.close();
   });
 
-  /** What has become of so many forged jobs, and of a genuine one that came after them. */
+  /** The outcome of a number of forged jobs, and of a genuine one added after them. */
   async function outcome(forged: number) {
     await queues.work(recorder.options(async () => "done"));
     await queues.add("web", toolJob({ callId: "genuine" }));
@@ -79,7 +79,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     expect(await outcome(5)).toEqual(allRefused(...forms, ...signatures));
   });
 
-  test("is refused when it was altered, or was signed for another queue or another id", async () => {
+  test("is refused if it was altered, or was signed for another queue or another id", async () => {
     const job = { kind: "tool" as const, ...toolJob({ callId: "mine" }) };
     const signed = seal("web", job, createSigner(secrets));
     await queues.add("web", toolJob({ callId: "altered" }));
@@ -92,7 +92,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     expect(await outcome(3)).toEqual(allRefused(...messages));
   });
 
-  test("does not bar the genuine one that is added again", async () => {
+  test("does not block the genuine job, which can be added again", async () => {
     const job = toolJob({ callId: "wanted" });
     const jobId = toolJobIdOf(job);
     await forger.add("job", { version: 1, job: { kind: "tool", ...job } }, { jobId });
@@ -104,7 +104,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     expect(await queues.deadLetters("web")).toMatchObject([{ job: null, cause: { code: "refused" } }]);
   });
 
-  test("by a later version waits for a worker that knows it", async () => {
+  test("of a later version waits for a worker that knows it", async () => {
     const faults: string[] = [];
     const tried = Promise.withResolvers<void>();
     const onFault = ({ message }: Error): void => {
@@ -125,7 +125,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     expect({ begun: recorder.begun, dead: recorder.dead }).toEqual({ begun: [], dead: [] });
   });
 
-  test("is refused in the end, and holds no other job up, when it cannot even be read", async () => {
+  test("is refused in the end, and delays no other job, if it cannot be read", async () => {
     for (const field of ["data", "opts"]) {
       const job = await forger.add("job", {}, { jobId: `broken-${field}` });
       await redis.hset(forger.toKey(job.id ?? ""), field, '{"a":');
@@ -133,7 +133,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     expect(await outcome(2)).toEqual(allRefused("not a job of this version", "not a job of this version"));
   });
 
-  test("is believed without a secret, but only where it fits", async () => {
+  test("is accepted without a secret, but only if it matches the schema", async () => {
     const open = queuesOn(server, { ...options, secrets: undefined });
     const job = { kind: "tool" as const, ...toolJob({ callId: "unsigned" }) };
     await forger.add("job", { version: 1, job }, { jobId: toolJobIdOf(job) });
@@ -144,7 +144,7 @@ describe.skipIf(!redisProgram)("a job that another program wrote to Redis", () =
     await open.close();
   });
 
-  test("keys are replaced without a moment in which jobs are refused", async () => {
+  test("keys can be replaced without refusing any job", async () => {
     const next = { id: "2026-12", secret: "the secret that comes after it" };
     const both = queuesOn(server, { ...options, secrets: [secrets[0] ?? next, next] });
     const turned = queuesOn(server, { ...options, secrets: [next, secrets[0] ?? next] });

@@ -7,7 +7,7 @@ import { createGate } from "../support/turn-probes.ts";
 
 const redact = (text: string): string => text;
 
-test("a lock that could not be renewed is told of while the job runs, and not when it has just ended", async () => {
+test("a lock that could not be renewed is reported while the job runs, and not when it has just ended", async () => {
   const worker = new EventEmitter();
   const bullmq = {
     Worker: class {

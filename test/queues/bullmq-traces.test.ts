@@ -11,7 +11,7 @@ describe.skipIf(!redisProgram)("in Redis", () => {
   });
   afterAll(() => server.stop());
 
-  test("jobs that have ended leave nothing, and queues that are left little", async () => {
+  test("ended jobs leave no keys, and queues that are no longer used leave few", async () => {
     const prefix = ownQueuePrefix();
     const queues = queuesOn(server, { prefix, deadLettersKept: 5 });
     const recorder = new Recorder();
@@ -34,13 +34,13 @@ describe.skipIf(!redisProgram)("in Redis", () => {
     const events = await Promise.all(keys.filter((key) => key.endsWith(":events")).map((key) => redis.xlen(key)));
     redis.disconnect();
     expect(keys.every((key) => key.startsWith(`{${prefix}`))).toBe(true);
-    // Five dead letters and, of each of the two queues, its settings, its counters and the events kept back.
+    // Five dead letters and, for each of the two queues, its settings, its counters and the kept events.
     expect(keys.filter((key) => key.includes(":call.fails-") || key.includes("fails-"))).toHaveLength(5);
     expect(keys.length).toBeLessThanOrEqual(5 + 2 * 8);
     expect(Math.max(...events)).toBeLessThan(1_000);
   });
 
-  test("many who begin at once, on many queues, are served by few connections", async () => {
+  test("many concurrent jobs on many queues use few connections", async () => {
     const queues = queuesOn(server);
     const names = Array.from({ length: 20 }, (_, index) => `queue-${index}`);
     await Promise.all(
@@ -56,12 +56,12 @@ describe.skipIf(!redisProgram)("in Redis", () => {
       .trim()
       .split("\n").length;
     redis.disconnect();
-    // One to ask, one to work, one to look on, and one in which each queue waits for its next job, the agents' too.
+    // One for commands, one for work, one for reads, and one on which each queue waits for its next job, including the wakes.
     expect(connections).toBeLessThanOrEqual(3 + names.length + 1);
     await queues.close();
   });
 
-  test("what one worker has given back another one runs", async () => {
+  test("a job that one worker requeued is run by another", async () => {
     const prefix = ownQueuePrefix();
     const [leaves, stays] = [queuesOn(server, { prefix }), queuesOn(server, { prefix })];
     const recorder = new Recorder();
@@ -84,7 +84,7 @@ describe.skipIf(!redisProgram)("in Redis", () => {
     await Promise.all([leaves.close(), stays.close()]);
   });
 
-  test("work that a worker leaves lying although it has room is seen", async () => {
+  test("jobs left waiting although a worker has capacity are reported", async () => {
     const prefix = ownQueuePrefix();
     const queues = queuesOn(server, { prefix });
     const recorder = new Recorder();

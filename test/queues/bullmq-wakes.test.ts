@@ -9,7 +9,7 @@ const busy = { ...agent, agentId: "busy" };
 const areBusy = async (agents: readonly AgentKey[]): Promise<boolean[]> =>
   agents.map(({ agentId }) => agentId === busy.agentId);
 
-describe.skipIf(!redisProgram)("wakes that wait when the last worker leaves", () => {
+describe.skipIf(!redisProgram)("wakes left when the last worker closes", () => {
   let server: RedisServer;
   let prefix: string;
   let opened: Queues[] = [];
@@ -32,8 +32,8 @@ describe.skipIf(!redisProgram)("wakes that wait when the last worker leaves", ()
   }
 
   /**
-   * A worker whose wakes run until it leaves; one more of each agent is asked for meanwhile. `taken` are those of them that it
-   * still takes when the first have ended.
+   * A worker that closes while its wakes run; another wake of each agent is requested meanwhile. `taken` are those wakes that
+   * it still starts after the first have ended.
    */
   async function leavingWorker(
     areNeeded: (agents: readonly AgentKey[]) => Promise<boolean[]>,
@@ -52,7 +52,7 @@ describe.skipIf(!redisProgram)("wakes that wait when the last worker leaves", ()
     return { asks, taken: recorder.begun.slice(2).map(({ job }) => job.agentId) };
   }
 
-  test("stay where their agents have something to do, and go where they have nothing", async () => {
+  test("are kept for agents with work, and removed for agents without", async () => {
     const { asks, taken } = await leavingWorker(areBusy);
     const left = taken.includes(busy.agentId) ? [] : [busy.agentId];
     expect(await asks.counts(["wake"])).toMatchObject([{ waiting: left.length, active: 0, delayed: 0 }]);
@@ -63,7 +63,7 @@ describe.skipIf(!redisProgram)("wakes that wait when the last worker leaves", ()
     expect(recorder.begun.map(({ job: { agentId } }) => agentId)).toEqual(left);
   });
 
-  test("come back where something was posted while they were removed", async () => {
+  test("are restored if an item was posted while they were removed", async () => {
     let looks = 0;
     const { asks, taken } = await leavingWorker(async (agents) => {
       looks += 1;
@@ -72,11 +72,11 @@ describe.skipIf(!redisProgram)("wakes that wait when the last worker leaves", ()
     expect(await asks.counts(["wake"])).toMatchObject([{ waiting: 2 - taken.length, active: 0, delayed: 0 }]);
   });
 
-  test("are left to another worker where there is one", async () => {
+  test("are left to another worker if there is one", async () => {
     const looked: string[] = [];
     const other = new Recorder();
     const recorded = other.options(async () => "done");
-    // Works on the wakes, and takes none: all of its time is given to a first one.
+    // Works on wakes but starts no more: its only slot is occupied.
     const first = Promise.withResolvers<void>();
     const hold = { ...agent, agentId: "hold" };
     const worker = client();

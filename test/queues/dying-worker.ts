@@ -1,6 +1,6 @@
-// A worker of a test, as a process of its own: it says what it begins, and does not outlive it. Arguments: the queues' options as
-// JSON, and what a job does to it: `kill` ends it as a crash would, `hang` lets it hang until the test ends it. When its
-// input ends it leaves, and nothing else ends it then.
+// A test's worker in its own process, which prints the jobs that it begins and never completes them. Arguments: the queues'
+// options as JSON, and the effect of a job: `kill` ends the process as a crash would, `hang` lets the job hang until the test
+// ends the process. When its input ends the worker closes; nothing else ends it then.
 import { bullmqQueues, type BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
 import type { Job, JobOutcome } from "../../src/queues/index.ts";
 

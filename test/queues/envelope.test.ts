@@ -15,13 +15,13 @@ const job: ToolJob = {
 };
 const id = toolJobIdOf(job);
 
-/** As it comes back from the queue. */
+/** As the queue returns it. */
 function stored(value: unknown): Record<string, unknown> {
   return JSON.parse(JSON.stringify(value)) as Record<string, unknown>;
 }
 
 describe("a sealed job", () => {
-  test("is opened where it was sealed for, with any of the keys", () => {
+  test("opens for the queue and id it was sealed for, with any of the keys", () => {
     const sealed = stored(seal("web", job, createSigner([first])));
     expect(open("web", id, sealed, createSigner([first]))).toEqual({ job });
     expect(open("web", id, sealed, createSigner([second, first]))).toEqual({ job });
@@ -36,8 +36,8 @@ describe("a sealed job", () => {
     ["unsigned", "web", id, { signature: undefined }, "it is not signed"],
     ["signed with an unknown key", "web", id, { signature: { keyId: "x", mac: "00" } }, "an unknown key"],
     ["cut short", "web", id, { signature: { keyId: first.id, mac: "00" } }, "its signature does not match"],
-    ["of no version", "web", id, { version: 0 }, "not a job of this version (version:"],
-    ["with something beside it", "web", id, { more: 1 }, "not a job of this version"],
+    ["without a version", "web", id, { version: 0 }, "not a job of this version (version:"],
+    ["with an additional field", "web", id, { more: 1 }, "not a job of this version"],
     ["longer than any job", "web", id, { job: "x".repeat(10_000) }, "longer than 8192 characters"],
   ])("is refused %s", (_how, queue, jobId, change, why) => {
     const signer = createSigner([first]);
@@ -51,7 +51,7 @@ describe("a sealed job", () => {
     expect(open("web", id, sealed, createSigner([first]))).toEqual({ later });
   });
 
-  test("is refused, signed or not, when it does not fit the schema", () => {
+  test("is refused, signed or not, if it does not match the schema", () => {
     const signer = createSigner([first]);
     for (const fields of [{ attempt: 0 }, { more: 1 }, { kind: "other" }, { traceparent: "x" }, { agentId: 1 }]) {
       const odd = { ...job, ...fields } as unknown as ToolJob;
@@ -60,7 +60,7 @@ describe("a sealed job", () => {
     }
   });
 
-  test("does not open to a value that is not a job", () => {
+  test("does not open to a value of another type", () => {
     const signer = createSigner([first]);
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
@@ -71,7 +71,7 @@ describe("a sealed job", () => {
   });
 });
 
-test("keys that cannot work are refused in words that do not show them", () => {
+test("invalid keys are refused, and the error does not contain them", () => {
   expect(() => createSigner([])).toThrow(InvalidInputError);
   expect(() => createSigner([])).toThrow("at least one { id, secret }");
   expect(() => createSigner([first, { id: "x", secret: "too short" }])).toThrow(
@@ -81,7 +81,7 @@ test("keys that cannot work are refused in words that do not show them", () => {
   expect(() => createSigner([{ ...first, id: "a b" }])).toThrow("not a valid id");
 });
 
-test("no two jobs have one id, none is a number or holds a colon", () => {
+test("job ids are unique, and none is a number or contains a colon", () => {
   const unit = fc.constantFrom("a", "1", "/", "%", "2", "F", ":", ".", "~", "#", " ", "\0", "ä", "🦜");
   const text = fc.string({ minLength: 1, maxLength: 3, unit });
   const key = fc.record({ tenant: text, agentId: text, callId: text, attempt: fc.integer({ min: 1, max: 20 }) });

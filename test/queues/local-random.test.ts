@@ -23,12 +23,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ type: fc.constant("pass" as const), ms: fc.integer({ min: 1, max: 60 }) }),
 );
 
-/** What the queue has to make of a call, told in the fewest words. */
+/** The state of a call in the model of the queue. */
 type State = "absent" | "delayed" | "waiting" | "running" | "dead";
 
 const CONCURRENCY = 2;
 
-/** Plays one program against the queue and against a plain model of it; gives how often each was begun. */
+/** Runs one program against the queue and against a simple model of it; checks how often each job began. */
 async function play(steps: readonly Step[]): Promise<void> {
   const clock = createFakeClock();
   const queues = localQueues({ clock });
@@ -41,7 +41,7 @@ async function play(steps: readonly Step[]): Promise<void> {
       queues: { web: { concurrency: CONCURRENCY } },
       run: ({ callId }, { signal }) => {
         begun += 1;
-        // Only what was added and neither cancelled nor ended may begin, and never beside itself.
+        // Only a job that was added and has neither been cancelled nor ended may begin, and never concurrently with itself.
         if (states.get(callId) !== "waiting") faults.push(`${callId} began while it was ${states.get(callId)}`);
         states.set(callId, "running");
         const end = Promise.withResolvers<"done" | "again">();
@@ -65,7 +65,7 @@ async function play(steps: readonly Step[]): Promise<void> {
     expect(await queues.counts(["web"])).toMatchObject([
       { waiting: of("waiting"), active: of("running"), delayed: of("delayed"), dead: of("dead") },
     ]);
-    // All places are taken while anything waits.
+    // All slots are used while any job waits.
     const wanted = of("running") + of("waiting");
     expect(of("running")).toBe(Math.min(CONCURRENCY, wanted));
     expect(faults).toEqual([]);

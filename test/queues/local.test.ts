@@ -2,7 +2,7 @@ import { localQueues } from "../../src/queues/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { queuesContract } from "../contracts/queues.contract.ts";
 
-/** Time passes in steps of this many milliseconds, as long as a promise of the test waits. */
+/** The step, in milliseconds, by which the clock advances while a promise of the test is pending. */
 const STEP_MS = 10;
 
 queuesContract("local", () => {

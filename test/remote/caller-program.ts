@@ -1,4 +1,4 @@
-// A process with an agent that hands a task to a remote agent, over an SQLite file. It is to be killed.
+// A process with an agent that hands a task to a remote agent, over a SQLite file, until the test kills it.
 import { createRuntime } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { callerAgent } from "./remote-server.ts";

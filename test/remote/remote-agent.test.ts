@@ -4,7 +4,7 @@ import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { requestOf } from "../support/deciding.ts";
 import { callerAgent, deskCaller, openDesk } from "./remote-server.ts";
 
-test("a task is handed over, its text comes as progress while it runs, and its answer is the result", async () => {
+test("a task's text arrives as progress while the task runs, and its answer is the result", async () => {
   const desk = await openDesk();
   const { agent, runtime } = await deskCaller(desk, { says: ["hello"] });
   const updates: unknown[] = [];
@@ -20,7 +20,7 @@ test("a task is handed over, its text comes as progress while it runs, and its a
   expect(updates.at(-1)).toEqual({ ...update, state: "TASK_STATE_COMPLETED" });
 });
 
-test("calls of one agent share a context; those of another do not", async () => {
+test("calls of one agent share a context, and calls of different agents do not", async () => {
   const desk = await openDesk();
   const { agent } = await deskCaller(desk, { says: ["one", "two"] });
   await agent.executeTurn("go").result;
@@ -30,7 +30,7 @@ test("calls of one agent share a context; those of another do not", async () => 
   expect(await toolTextsOf(other)).toEqual(["1: one"]);
 });
 
-test("a question of the task is one of the turn, and its answer goes to the same task", async () => {
+test("a question of the task is a question of the turn, and the answer goes to the same task", async () => {
   const desk = await openDesk();
   const { agent, runtime, stores } = await deskCaller(desk, { says: ["ask"] });
   const turn = agent.executeTurn("go");
@@ -44,22 +44,25 @@ test("a question of the task is one of the turn, and its answer goes to the same
   expect(await desk.tasks()).toHaveLength(1);
 });
 
-test.each(["approved", "rejected"] as const)("an approval of the task that is %s here is so there", async (verdict) => {
-  const desk = await openDesk();
-  const { agent, runtime } = await deskCaller(desk, { says: ["remove"] });
-  const turn = agent.executeTurn("go");
-  const request = await requestOf(turn);
-  expect(request).toMatchObject({ kind: "approval", arguments: { name: "remove", arguments: { path: "a.txt" } } });
-  const decide =
-    verdict === "approved" ? { verdict, argumentsHash: request.argumentsHash } : { verdict, reason: "not that" };
-  await runtime.decide(request.requestId, decide);
-  expect((await turn.result).status).toBe("completed");
-  expect(desk.removed).toEqual(verdict === "approved" ? ["a.txt"] : []);
-  const [text] = await toolTextsOf(agent);
-  expect(text).toContain(verdict === "approved" ? "removed a.txt" : "not that");
-});
+test.each(["approved", "rejected"] as const)(
+  "an approval of the task that is %s here is also decided there",
+  async (verdict) => {
+    const desk = await openDesk();
+    const { agent, runtime } = await deskCaller(desk, { says: ["remove"] });
+    const turn = agent.executeTurn("go");
+    const request = await requestOf(turn);
+    expect(request).toMatchObject({ kind: "approval", arguments: { name: "remove", arguments: { path: "a.txt" } } });
+    const decide =
+      verdict === "approved" ? { verdict, argumentsHash: request.argumentsHash } : { verdict, reason: "not that" };
+    await runtime.decide(request.requestId, decide);
+    expect((await turn.result).status).toBe("completed");
+    expect(desk.removed).toEqual(verdict === "approved" ? ["a.txt"] : []);
+    const [text] = await toolTextsOf(agent);
+    expect(text).toContain(verdict === "approved" ? "removed a.txt" : "not that");
+  },
+);
 
-test("files of the task are artifacts of the call, and its usage counts on the turn", async () => {
+test("files of the task become artifacts of the call, and its usage counts on the turn", async () => {
   const desk = await openDesk();
   const { agent } = await deskCaller(desk, { says: ["save"] });
   const { spent } = await agent.executeTurn("go").result;
@@ -74,7 +77,7 @@ test("files of the task are artifacts of the call, and its usage counts on the t
   expect(spent.byModel["a2a:desk"]?.inputTokens).toBeGreaterThan(0);
 });
 
-test("calls of one answer that are open at once have contexts of their own: none answers what another is asked", async () => {
+test("concurrent calls of one answer have separate contexts: none answers another's question", async () => {
   const desk = await openDesk();
   const { agent, runtime } = await deskCaller(desk, { says: [["ask", "hello"], "again"] });
   const turn = agent.executeTurn("go");
@@ -89,7 +92,7 @@ test.each([
   ["JSONRPC", "1.0"],
   ["HTTP+JSON", "1.0"],
   ["JSONRPC", "0.3"],
-])("an agent that speaks %s %s alone", async (protocolBinding, protocolVersion) => {
+])("an agent that supports only %s %s can be called", async (protocolBinding, protocolVersion) => {
   const desk = await openDesk();
   const told = (await (await fetch(`${desk.url}/.well-known/agent-card.json`)).json()) as {
     readonly supportedInterfaces: readonly { readonly protocolBinding: string; readonly protocolVersion: string }[];
@@ -106,7 +109,7 @@ test.each([
   expect(await toolTextsOf(agent)).toEqual(["1: hello", "so: ann"]);
 });
 
-test("turns that are not stored hand over tasks of their own, in one context while the agent's id is the same", async () => {
+test("turns that are not stored have separate tasks, in one context while the agent's id is the same", async () => {
   const desk = await openDesk();
   const loop = createAgentLoop(callerAgent({ url: desk.url, says: ["hello"] }));
   const texts: string[] = [];

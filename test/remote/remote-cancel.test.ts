@@ -10,7 +10,7 @@ async function endOf({ runtime }: Desk): Promise<string | null | undefined> {
   return turn?.stopReason;
 }
 
-test("an abort of the turn cancels the task, before the turn has ended", async () => {
+test("an abort of the turn cancels the task before the turn has ended", async () => {
   const gate = createGate<string>();
   const remote = await openWorker(() => gate.pass());
   const { agent } = await deskCaller(remote, { says: ["work"] });
@@ -21,7 +21,7 @@ test("an abort of the turn cancels the task, before the turn has ended", async (
   await expect.poll(() => endOf(remote), polling).toBe("user_requested");
 });
 
-test("an abort while the task waits for an answer cancels it too", async () => {
+test("an abort while the task waits for an answer also cancels it", async () => {
   const desk = await openDesk();
   const { agent } = await deskCaller(desk, { says: ["ask"] });
   const turn = agent.executeTurn("go");
@@ -31,7 +31,7 @@ test("an abort while the task waits for an answer cancels it too", async () => {
   await expect.poll(() => endOf(desk), polling).toBe("user_requested");
 });
 
-test("a question that is refused here ends the task there", async () => {
+test("a rejected question ends the task", async () => {
   const desk = await openDesk();
   const { agent, runtime, stores } = await deskCaller(desk, { says: ["ask"] });
   const turn = agent.executeTurn("go");
@@ -44,7 +44,7 @@ test("a question that is refused here ends the task there", async () => {
   await expect.poll(() => endOf(desk), polling).toBe("user_requested");
 });
 
-test("the working time of the turn cancels the task", async () => {
+test("the turn's limit on working time cancels the task", async () => {
   const gate = createGate<string>();
   const remote = await openWorker(() => gate.pass());
   const clock = createFakeClock();
@@ -56,7 +56,7 @@ test("the working time of the turn cancels the task", async () => {
   await expect.poll(() => endOf(remote), polling).toBe("user_requested");
 });
 
-test("so does the time of the call, and the turn goes on", async () => {
+test("the timeout of the call also cancels it, and the turn goes on", async () => {
   const gate = createGate<string>();
   const remote = await openWorker(() => gate.pass());
   const endTime = watchTime();
@@ -71,7 +71,7 @@ test("so does the time of the call, and the turn goes on", async () => {
   await expect.poll(() => endOf(remote), polling).toBe("user_requested");
 });
 
-test("a process that leaves cancels nothing", async () => {
+test("a process that shuts down cancels nothing", async () => {
   const gate = createGate<string>();
   const remote = await openWorker(() => gate.pass());
   const { agent, runtime } = await deskCaller(remote, { says: ["work"] });

@@ -22,7 +22,7 @@ interface FakeParts {
   readonly answer?: (rpc: Rpc, response: ServerResponse, request: IncomingMessage) => void;
 }
 
-/** A server of the protocol that does what the test says, and the methods that were called. */
+/** A server of the protocol with handlers from the test; it records the called methods. */
 async function fakeAgent({ card, streaming = false, answer }: FakeParts): Promise<{ url: string; methods: string[] }> {
   const methods: string[] = [];
   const server = await startRawServer((request, response, body) => {
@@ -83,7 +83,7 @@ async function callOf(url: string, options: Parameters<typeof deskCaller>[1] | o
 }
 
 describe("an agent that does not stream", () => {
-  test("is asked again and again until its task has ended", async () => {
+  test("is polled until its task has ended", async () => {
     let looks = 0;
     const { url, methods } = await fakeAgent({
       answer: (rpc, response) => {
@@ -96,7 +96,7 @@ describe("an agent that does not stream", () => {
     expect(methods).toEqual(["SendMessage", "GetTask", "GetTask", "GetTask"]);
   });
 
-  test("may answer by a message alone", async () => {
+  test("may answer with a message alone", async () => {
     const { url } = await fakeAgent({
       answer: (rpc, response) =>
         reply(rpc, response, { message: { messageId: "m", role: "ROLE_AGENT", parts: [{ text: "at once" }] } }),
@@ -104,7 +104,7 @@ describe("an agent that does not stream", () => {
     expect(await callOf(url)).toMatchObject({ text: "at once" });
   });
 
-  test("that asks without saying of what kind gets the answer as text, in its task", async () => {
+  test("that asks for input of an unnamed kind gets the answer as text, in its task", async () => {
     const said: unknown[] = [];
     const asks = taskOf("INPUT_REQUIRED", {
       status: {
@@ -149,7 +149,7 @@ describe("a remote agent that cannot be used", () => {
     [403, "remote_unauthorized", false],
     [503, "remote_unavailable", true],
     [302, "outcome_unknown", false],
-  ] as const)("that answers a message by %s", async (status, code, retryable) => {
+  ] as const)("that answers a message with %s", async (status, code, retryable) => {
     const elsewhere = await startRawServer((_request, response) => void response.end("{}"));
     onTestFinished(() => elsewhere.stop());
     const { url } = await fakeAgent({
@@ -160,18 +160,18 @@ describe("a remote agent that cannot be used", () => {
   });
 
   test.each([
-    ["is not there", () => undefined, "remote_card"],
-    ["is no card", () => ({ hello: 1 }), "remote_card"],
-    ["leads to another host", () => cardAt("http://127.0.0.1:9"), "remote_card"],
-    ["leads to no address", () => cardAt("file:///etc/passwd?"), "remote_card"],
-    ["is of another version", (origin: string) => cardAt(origin, { version: "7.0" }), "remote_version"],
+    ["is missing", () => undefined, "remote_card"],
+    ["is malformed", () => ({ hello: 1 }), "remote_card"],
+    ["names another host", () => cardAt("http://127.0.0.1:9"), "remote_card"],
+    ["names a file URL", () => cardAt("file:///etc/passwd?"), "remote_card"],
+    ["has another version", (origin: string) => cardAt(origin, { version: "7.0" }), "remote_version"],
   ] as const)("whose card %s", async (_what, card, code) => {
     const { url, methods } = await fakeAgent({ card });
     expect(await callOf(url)).toMatchObject({ code, retryable: false });
     expect(methods).toEqual([]);
   });
 
-  test("at another host is used where that is allowed", async () => {
+  test("at another host is used if that is allowed", async () => {
     const other = await fakeAgent({
       answer: (rpc, response) => reply(rpc, response, rpc.method === "SendMessage" ? { task: answered } : answered),
     });
@@ -179,7 +179,7 @@ describe("a remote agent that cannot be used", () => {
     expect(await callOf(url, { allowedOrigins: [other.url] })).toMatchObject({ text: "the answer" });
   });
 
-  test("by an error of the protocol", async () => {
+  test("that answers with a protocol error", async () => {
     const { url } = await fakeAgent({
       answer: ({ id }, response) =>
         void response.end(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32005, message: "no such content" } })),
@@ -191,13 +191,13 @@ describe("a remote agent that cannot be used", () => {
 describe("a hostile remote agent", () => {
   test.each([
     [
-      "an answer that is too large",
+      "a too large answer",
       (rpc: Rpc, response: ServerResponse): void =>
         reply(rpc, response, { task: taskOf("WORKING", { metadata: { x: "y".repeat(50_000) } }) }),
     ],
-    ["no JSON", (_rpc: Rpc, response: ServerResponse): void => void response.end("<html>")],
+    ["text instead of JSON", (_rpc: Rpc, response: ServerResponse): void => void response.end("<html>")],
     [
-      "another answer's id",
+      "the id of another answer",
       (rpc: Rpc, response: ServerResponse): void => reply({ ...rpc, id: 99 }, response, { task: answered }),
     ],
     ["nothing", (rpc: Rpc, response: ServerResponse): void => reply(rpc, response, {})],
@@ -210,7 +210,7 @@ describe("a hostile remote agent", () => {
     expect(await callOf(url, { maxBytes: 10_000 })).toMatchObject({ outcome: "outcome_unknown" });
   });
 
-  test("that answers for another task is not believed, and its task is cancelled", async () => {
+  test("that answers for another task is rejected, and its task is cancelled", async () => {
     const { url, methods } = await fakeAgent({
       answer: (rpc, response) => {
         if (rpc.method === "SendMessage") return reply(rpc, response, { task: taskOf("WORKING") });
@@ -246,7 +246,7 @@ describe("a hostile remote agent", () => {
     },
   );
 
-  test("that never ends is cancelled when its time is over", async () => {
+  test("that never ends is cancelled after the timeout", async () => {
     const endTime = watchTime();
     let isOver = false;
     const { url, methods } = await fakeAgent({
@@ -261,7 +261,7 @@ describe("a hostile remote agent", () => {
     expect(methods).toContain("CancelTask");
   });
 
-  test("that repeats the credentials does not make them visible", async () => {
+  test("that repeats the credentials does not expose them", async () => {
     const { url } = await fakeAgent({
       answer: (rpc, response, request) => {
         const told = taskOf("COMPLETED", {
@@ -275,7 +275,7 @@ describe("a hostile remote agent", () => {
     expect(text).not.toContain(tokens.ann);
   });
 
-  test("that tells a senseless usage is not believed", async () => {
+  test("whose reported usage is invalid still succeeds", async () => {
     const told = { ...answered, metadata: { usage: { inputTokens: -5, outputTokens: 1e300, cost: "free" } } };
     const { url } = await fakeAgent({
       answer: (rpc, response) => reply(rpc, response, rpc.method === "SendMessage" ? { task: told } : told),

@@ -14,7 +14,7 @@ import { callerAgent, deskCaller, openWorker, polling } from "./remote-server.ts
 
 const program = (name: string): string => new URL(name, import.meta.url).pathname;
 
-/** An address that stays while the server behind it is another one, which is called by its own name. */
+/** A fixed address whose server can be replaced and is called by its own name. */
 async function openFront(): Promise<{ readonly origin: string; leadTo(url: string): void }> {
   let host = "127.0.0.1:0";
   const front = createServer((incoming, answer) => {
@@ -44,7 +44,7 @@ async function openFront(): Promise<{ readonly origin: string; leadTo(url: strin
 }
 
 describe("kill -9", () => {
-  it("of the caller while the remote agent works: the next process goes on with the one task", async () => {
+  it("of the caller while the remote agent works: the next process continues the same task", async () => {
     const gate = createGate<string>();
     const remote = await openWorker(() => gate.pass());
     const path = temporaryFile();
@@ -87,8 +87,8 @@ describe("kill -9", () => {
   });
 });
 
-describeRuntimes("a caller that ends before it knows its task", (stage) => {
-  /** Dies once it has noted that it sends, and sends all the same. */
+describeRuntimes("a caller that ends before it has stored the id of its task", (stage) => {
+  /** Dies once the send is recorded, while the message is still sent. */
   async function cut(url: string, honoursMessageIds: boolean | undefined) {
     const agents = [callerAgent({ url, says: ["work"], honoursMessageIds })];
     const doomed = await stage().openProcess({ agents });
@@ -115,7 +115,7 @@ describeRuntimes("a caller that ends before it knows its task", (stage) => {
     return next;
   }
 
-  it("finds it by the message, where the server honours its id: one task, which ran once", async () => {
+  it("finds the task by the message if the server honours its id: one task, which ran once", async () => {
     const gate = createGate<string>();
     const remote = await openWorker(() => gate.pass());
     const agent = await cut(remote.url, undefined);
@@ -126,7 +126,7 @@ describeRuntimes("a caller that ends before it knows its task", (stage) => {
     expect([(await remote.tasks()).length, gate.count]).toEqual([1, 1]);
   });
 
-  it("does not know its outcome elsewhere, and sends nothing again", async () => {
+  it("has an unknown outcome otherwise, and sends nothing again", async () => {
     const remote = await openWorker(async () => "worked");
     const agent = await cut(remote.url, false);
     expect((await agent.turn("caller#1").result).status).toBe("completed");

@@ -17,12 +17,12 @@ import { z } from "zod";
 import { servedDesk } from "../server/a2a/a2a-served.ts";
 import { serve, tokens } from "../server/served.ts";
 
-/** The desk of the A2A tests behind a socket, and what it has done. */
+/** The desk of the A2A tests behind a socket, and its recorded calls. */
 export interface Desk {
   readonly url: string;
   readonly runtime: Runtime;
   readonly removed: readonly string[];
-  /** Ids of its turns. */
+  /** The ids of its turns. */
   tasks(): Promise<readonly string[]>;
 }
 
@@ -58,12 +58,12 @@ export function workerAgent(work: () => Promise<string>): AgentDefinition {
 }
 
 type Calling = {
-  /** What it says, one after the other; a list at once. */
+  /** Its messages, one after the other; a list is sent in parallel. */
   readonly says: readonly (string | readonly string[])[];
   readonly maxSeconds?: number;
 } & Partial<RemoteAgentOptions>;
 
-/** An agent that says these things to the remote agent "desk", one a step, and then ends. */
+/** An agent that sends these messages to the remote agent "desk", one per step, and then ends. */
 export function callerAgent({ says, maxSeconds, ...options }: Calling): AgentDefinition {
   return defineAgent({
     name: "caller",
@@ -85,7 +85,7 @@ export interface DeskCaller {
   readonly stores: Stores;
 }
 
-/** The same agent, started in a runtime of its own. */
+/** The same agent, started in another runtime. */
 export async function deskCaller(
   { url }: { readonly url: string },
   {
@@ -106,7 +106,7 @@ export async function deskCaller(
   return { runtime, agent, stores };
 }
 
-/** A remote agent over HTTP that works until the test says so. */
+/** A remote agent over HTTP that works until the test releases it. */
 export async function openWorker(work: () => Promise<string>): Promise<Desk> {
   const definition = workerAgent(work);
   const runtime = await createRuntime({ agents: [definition] });
@@ -116,10 +116,10 @@ export async function openWorker(work: () => Promise<string>): Promise<Desk> {
   return { url: `${url}/a2a/desk`, runtime, removed: [], tasks: () => tasksOf(runtime) };
 }
 
-/** A time for a call that no test waits for, in milliseconds. */
+/** A call timeout, in milliseconds, that is never reached. */
 export const longTime = 5_000_000;
 
-/** Watches timers from now on; what it gives ends a call of `timeoutMs: longTime`, as if its time were over. */
+/** Intercepts timers from now on; the returned function fires the timeout of a call with `timeoutMs: longTime`. */
 export function watchTime(): () => void {
   const timers = vi.spyOn(globalThis, "setTimeout");
   onTestFinished(() => timers.mockRestore());
@@ -130,5 +130,5 @@ export function watchTime(): () => void {
   };
 }
 
-/** Waits for a condition of another process or server. */
+/** Waits for a condition in another process or server. */
 export const polling = { timeout: 30_000, interval: 20 };

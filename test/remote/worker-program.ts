@@ -1,4 +1,4 @@
-// A process that serves an agent with a slow tool over an SQLite file. It carries on what it finds.
+// A process that serves an agent with a slow tool over a SQLite file, and continues the turns that it finds.
 import { appendFileSync } from "node:fs";
 import { createRuntime } from "troupe";
 import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";

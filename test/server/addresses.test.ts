@@ -14,27 +14,33 @@ function addressOf(peer: string | undefined, proxies: number, forwarded?: string
   return countedAddress({ request: new Request("http://127.0.0.1/", { headers }), peer, proxies });
 }
 
-describe("the address that is counted", () => {
+describe("the address that counts for the rate limit", () => {
   it.each([
     ["a client's own", "203.0.113.7", 0, undefined, "203.0.113.7"],
-    ["an IPv4 address in IPv6", "::ffff:203.0.113.7", 0, undefined, "203.0.113.7"],
+    ["the IPv4 address mapped into IPv6", "::ffff:203.0.113.7", 0, undefined, "203.0.113.7"],
     ["the network of an IPv6 address", "2001:db8:0:1::7", 0, undefined, "2001:db8:0:1::/64"],
-    ["the same of another form", "2001:0DB8::1:ff:0:0:8", 0, undefined, "2001:db8:0:1::/64"],
+    ["the same for another notation", "2001:0DB8::1:ff:0:0:8", 0, undefined, "2001:db8:0:1::/64"],
     ["none for this machine", "127.0.0.1", 0, undefined, undefined],
     ["none for this machine in IPv6", "::1", 0, undefined, undefined],
-    ["none where it is not known", undefined, 0, undefined, undefined],
-    ["not what a client writes", "203.0.113.7", 0, "198.51.100.1", "203.0.113.7"],
-    ["what the one proxy saw", "10.0.0.1", 1, "6.6.6.6, 198.51.100.1", "198.51.100.1"],
-    ["what the outer of two proxies saw", "10.0.0.1", 2, "6.6.6.6, 198.51.100.1:4711, 10.0.0.2", "198.51.100.1"],
+    ["none if it is unknown", undefined, 0, undefined, undefined],
+    ["not the client's own header", "203.0.113.7", 0, "198.51.100.1", "203.0.113.7"],
+    ["the address seen by the one proxy", "10.0.0.1", 1, "6.6.6.6, 198.51.100.1", "198.51.100.1"],
+    [
+      "the address seen by the outer of two proxies",
+      "10.0.0.1",
+      2,
+      "6.6.6.6, 198.51.100.1:4711, 10.0.0.2",
+      "198.51.100.1",
+    ],
     ["an IPv6 address with its port", "127.0.0.1", 1, "[2001:db8::1]:4711", "2001:db8::/64"],
-    ["the other side's, when the proxy wrote nothing", "10.0.0.1", 1, undefined, "10.0.0.1"],
-    ["the other side's, when the proxy wrote no address", "10.0.0.1", 1, "unknown", "10.0.0.1"],
+    ["the peer's, if the proxy wrote nothing", "10.0.0.1", 1, undefined, "10.0.0.1"],
+    ["the peer's, if the proxy wrote no address", "10.0.0.1", 1, "unknown", "10.0.0.1"],
   ] as const)("is %s", (_, peer, proxies, forwarded, expected) => {
     expect(addressOf(peer, proxies, forwarded)).toBe(expected);
   });
 });
 
-/** A server that takes three wrong tokens of an address in a minute. */
+/** A server that accepts three wrong tokens of an address per minute. */
 async function guarded() {
   let checked = 0;
   const known = tokenAuth({ tokens: identities });
@@ -55,12 +61,12 @@ async function guarded() {
 }
 
 describe("an address that sends wrong tokens", () => {
-  it("has none of them checked above the limit, until its minute is over", async () => {
+  it("has no tokens checked above the limit, until its minute is over", async () => {
     const { ask, checked, lines } = await guarded();
     for (let guess = 1; guess <= 3; guess += 1)
       expect(await ask(`token-of-nobody-00${guess}`, far)).toEqual([401, null]);
     vi.advanceTimersByTime(20_000);
-    // The right one that was never used here waits too, or it could be guessed.
+    // A valid token that was never used from there waits too, otherwise it could be guessed.
     for (const token of ["token-of-nobody-004", tokens.ann]) expect(await ask(token, far)).toEqual([429, "40"]);
     expect(checked()).toBe(3);
     expect(lines.at(-1)).toMatchObject({ code: "rate_limited", userId: null });
@@ -77,7 +83,7 @@ describe("an address that sends wrong tokens", () => {
     expect((await ask(tokens.bob, far))[0]).toBe(429);
   });
 
-  it("is not limited where it is not known, or is this machine", async () => {
+  it("is not limited if it is unknown or this machine", async () => {
     const { ask } = await guarded();
     for (const env of [undefined, from("127.0.0.1")]) {
       for (let guess = 1; guess <= 5; guess += 1) expect((await ask("token-of-nobody-001", env))[0]).toBe(401);
@@ -85,7 +91,7 @@ describe("an address that sends wrong tokens", () => {
   });
 });
 
-it("an address has so many requests without a caller in a minute: public ones, unknown ones, none with a token", async () => {
+it("an address has a limit of requests without a caller per minute: public ones, unknown ones, and those without a token", async () => {
   const { server } = serve(await runtimeOf(), { surfaces, limits: { anonymousPerMinute: 4 } });
   const ask = async (path: string, init: RequestInit = {}, env: unknown = far) =>
     (await server.fetch(new Request(`http://127.0.0.1${path}`, init), env)).status;
@@ -98,7 +104,7 @@ it("an address has so many requests without a caller in a minute: public ones, u
   const statuses = [];
   for (const one of [...asks, ...asks]) statuses.push(await one());
   expect(statuses).toEqual([200, 404, 401, 405, 429, 429, 429, 429]);
-  // A caller is counted as that, and another address is another one.
+  // An authenticated caller is counted separately, and so is another address.
   expect((await server.fetch(requestOf("/test/who"), far)).status).toBe(200);
   expect(await ask("/healthz", {}, other)).toBe(200);
   vi.advanceTimersByTime(60_000);

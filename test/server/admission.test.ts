@@ -30,7 +30,7 @@ describe("a caller", () => {
     expect((await ask("/test/who")).status).toBe(401);
   });
 
-  it("gets the runtime of its tenant, and none of another", async () => {
+  it("gets the runtime of its tenant and no other", async () => {
     const [one, two] = [await runtimeOf({ tenant: "one" }), await runtimeOf({ tenant: "two" })];
     const authenticate = tokenAuth({
       tokens: {
@@ -45,7 +45,7 @@ describe("a caller", () => {
     expect((await ask("/test/who", { as: "eve" })).status).toBe(401);
   });
 
-  it("of another tenant than the only runtime is answered like an unknown token, and the log says why", async () => {
+  it("of a tenant without a runtime is answered like an unknown token, and the log contains the reason", async () => {
     const { ask, server, lines } = serve(await runtimeOf(), { surfaces });
     const refused = await ask("/test/who", { as: "eve", headers: { "x-request-id": "1" } });
     const headers = { authorization: "Bearer token-of-eve-000002", "x-request-id": "1" };
@@ -61,14 +61,14 @@ describe("a caller", () => {
     expect((await askOther("/test/who", { as: "eve" })).status).toBe(200);
   });
 
-  it("that cannot be known now is answered 503", async () => {
+  it("that cannot be verified now is answered 503", async () => {
     const away = new ServerError("unavailable", "later", { headers: { "retry-after": "30" } });
     const { ask } = serve(await runtimeOf(), { surfaces, authenticate: () => Promise.reject(away) });
     const response = await ask("/test/who");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "30"]);
   });
 
-  it("may ask so often in a minute, and learns when it may again", async () => {
+  it("has a limit of requests per minute, and is told when it may retry", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces, limits: { requestsPerMinute: 3 } });
     const statuses = await Promise.all([1, 2, 3, 4].map(async () => (await ask("/test/who")).status));
     expect(statuses.filter((status) => status === 429)).toHaveLength(1);
@@ -78,7 +78,7 @@ describe("a caller", () => {
   });
 });
 
-it("tokens are long, and no message shows one", () => {
+it("tokens have a minimum length, and no message contains one", () => {
   expect(() => tokenAuth({ tokens: { "short-secret": { userId: "ann", scopes: [] } } })).toThrow(
     /^tokenAuth\(\): token 1 is shorter than 16 characters$/,
   );
@@ -90,7 +90,7 @@ it("tokens are long, and no message shows one", () => {
 describe("a browser", () => {
   const app = "https://app.example.com";
 
-  it("may call from a page that is named, and from the server's own", async () => {
+  it("may call from an allowed page, and from the server's own", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces, cors: [app] });
     const shared = await ask("/test/who", { headers: { origin: app } });
     expect([shared.status, shared.headers.get("access-control-allow-origin")]).toEqual([200, app]);
@@ -111,7 +111,7 @@ describe("a browser", () => {
     }
   });
 
-  it("asks first, and is told what it may do", async () => {
+  it("is answered with its permissions on a preflight request", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces, cors: [app] });
     const headers = { origin: app, "access-control-request-method": "POST" };
     const allowed = await ask("/test/who", { method: "OPTIONS", headers });
@@ -121,7 +121,7 @@ describe("a browser", () => {
     expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([403, null]);
   });
 
-  it("may send and read the headers that a surface has of its own", async () => {
+  it("may send and read the surface's own headers", async () => {
     const own = surfaces.map((surface) => ({ ...surface, headers: ["x-wire-version"] }));
     const { ask } = serve(await runtimeOf(), { surfaces: own, cors: [app] });
     const headers = { origin: app, "access-control-request-method": "POST" };
@@ -131,7 +131,7 @@ describe("a browser", () => {
     }
   });
 
-  it("finds no CORS where no page is named", async () => {
+  it("gets no CORS headers if no page is allowed", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces });
     const preflight = await ask("/test/who", {
       method: "OPTIONS",
@@ -144,7 +144,7 @@ describe("a browser", () => {
 });
 
 describe("the name of the server", () => {
-  it("is one that is named", async () => {
+  it("is a configured one", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces, hosts: ["127.0.0.1", "API.example.com"] });
     expect((await ask("/test/who", { headers: { host: "api.example.com" } })).status).toBe(200);
     expect((await ask("/test/who", { headers: { host: "evil.example.com" } })).status).toBe(403);
@@ -157,13 +157,13 @@ describe("the name of the server", () => {
     expect((await server.fetch(requestOf("/healthz", { headers: { host: "evil.example.com" } }))).status).toBe(403);
   });
 
-  it("is a loopback name if the server asks for no tokens", async () => {
+  it("is a loopback name if the server requires no tokens", async () => {
     const { ask, server } = serve(await runtimeOf(), { surfaces, authenticate: openAuth() });
     const askFrom = (address: string, headers = {}) => server.fetch(requestOf("/test/who", { headers }), from(address));
     expect(await answered(await askFrom("::ffff:127.0.0.1"))).toEqual([200, { user: "developer", tenant: "default" }]);
     expect((await askFrom("127.0.0.1", { host: "evil.example.com" })).status).toBe(403);
     expect((await askFrom("10.0.0.7")).status).toBe(403);
-    // Mounted without Node's connection, nothing says that the client is near.
+    // Mounted without Node's connection, the server cannot tell that the client is local.
     const { error } = (await (await ask("/elsewhere")).json()) as { error: { code: string; message: string } };
     expect(error).toMatchObject({ code: "forbidden", message: expect.stringContaining("nodeListener()") });
     await expect(server.listen({ host: "0.0.0.0" })).rejects.toThrow("listens only on loopback");
@@ -181,7 +181,7 @@ describe("an answer", () => {
     expect(lines.map(({ requestId }) => requestId)).toEqual(["abc.1", strange.headers.get("x-request-id")]);
   });
 
-  it("for no route has the form of the surface at its path", async () => {
+  it("for an unknown route has the format of the surface at its path", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces });
     expect(await answered(await ask("/test/else"))).toEqual([
       404,
@@ -191,13 +191,13 @@ describe("an answer", () => {
     expect(await answered(await ask("/testing"))).toEqual([404, { error }]);
   });
 
-  it("for another method says which there are", async () => {
+  it("for a wrong method lists the allowed ones", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces });
     const response = await ask("/test/who", { method: "DELETE" });
     expect([response.status, response.headers.get("allow")]).toEqual([405, "GET"]);
   });
 
-  it("for a fault of the server says nothing of it, and the log does, without secrets", async () => {
+  it("for a fault of the server contains no details, and the log does, without secrets", async () => {
     const fault = routeAt("fault", () => {
       throw new Error("cannot reach redis://user:geheim@10.0.0.1 with sk-0123456789abcdef0123");
     });
@@ -208,21 +208,21 @@ describe("an answer", () => {
     expect(JSON.stringify(lines)).not.toMatch(/geheim|sk-0123/);
   });
 
-  it("that a handler fetched elsewhere gets its headers too", async () => {
+  it("that a handler fetched elsewhere also gets the headers", async () => {
     const fetched = routeAt("fetched", () => fetch("data:text/plain,hello"));
     const { ask } = serve(await runtimeOf(), { surfaces: [surfaceOf(fetched)] });
     const response = await ask("/test/fetched", { headers: { "x-request-id": "abc.1" } });
     expect([await response.text(), response.headers.get("x-request-id")]).toEqual(["hello", "abc.1"]);
   });
 
-  it("comes even when the surface has no form for an error", async () => {
+  it("is sent even if the surface has no format for an error", async () => {
     const broken = { ...surfaceOf(who), failure: () => Promise.reject(new Error("broken")) };
     const { ask, lines } = serve(await runtimeOf(), { surfaces: [broken] });
     expect((await ask("/test/who", { method: "PUT" })).status).toBe(500);
     expect(lines[0]?.error).toBe("broken");
   });
 
-  it("comes from the route of a path, and not from a pattern of another surface", async () => {
+  it("is sent by the route of a path before a pattern of another surface", async () => {
     const one = { ...surfaceOf(routeAt("{name}", () => Response.json("pattern"), { method: "POST" })), name: "one" };
     const { ask } = serve(await runtimeOf(), { surfaces: [one, ...surfaces] });
     expect((await ask("/test/who")).status).toBe(200);
@@ -240,7 +240,7 @@ describe("an answer", () => {
   });
 });
 
-it("logs, metrics and answers hold no secret of a request", async () => {
+it("logs, metrics and answers contain no secret of a request", async () => {
   const canary = "canary-0123456789";
   const echo = routeAt("echo", () => Response.json({}), { method: "POST", body: z.strictObject({ n: z.number() }) });
   const authenticate = tokenAuth({ tokens: { [canary]: { userId: "ann", scopes: ["m"], credentials: canary } } });
@@ -269,7 +269,7 @@ it("a server is not ready while its runtime is not healthy", async () => {
   expect((await ask("/healthz")).status).toBe(200);
 });
 
-it("knows no identity of another table by its key", () => {
+it("does not accept an inherited key as an identity", () => {
   expect(Object.keys(identities)).toHaveLength(3);
   expect(
     tokenAuth({ tokens: identities })(requestOf("/", { headers: { authorization: "Bearer __proto__________" } })),

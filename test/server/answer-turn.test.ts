@@ -1,4 +1,4 @@
-// A message to one turn: it answers that turn, at any time and in any process, and never starts another.
+// A message to one turn answers that turn, at any time and in any process, and never starts another.
 import { type AgentRequest, askUser, defineAgent, type Runtime, textOf } from "troupe";
 import { jsonFailure, type Surface } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
@@ -7,7 +7,7 @@ import { z } from "zod";
 import { answerTurn } from "../../src/server/core/plain-message.ts";
 import { routeAt, runtimeOf, serve } from "./served.ts";
 
-/** Asks for each word "ask", one after the other, and then repeats the last answer. */
+/** Asks a question for each word "ask", one after the other, and then repeats the last answer. */
 const model = scriptedModel(({ messages }) => {
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const wanted = textOf(messages[asked]?.content ?? "")
@@ -47,7 +47,7 @@ async function opened() {
   return { runtime, said };
 }
 
-it("answers the open question, and has the same outcome when it is sent again after the end", async () => {
+it("answers the open question, and has the same outcome if it is sent again after the end", async () => {
   const { runtime, said } = await opened();
   const { turnId } = await said("ask");
   const answered = { turnId, became: "answer", status: "completed" };
@@ -57,7 +57,7 @@ it("answers the open question, and has the same outcome when it is sent again af
   expect(await runtime.turns()).toHaveLength(1);
 });
 
-it("starts nothing where the turn has ended, or another one is open", async () => {
+it("starts nothing if the turn has ended or another one is open", async () => {
   const { runtime, said } = await opened();
   const { turnId } = await said("hello");
   expect(await said("more", { turnId })).toMatchObject({ code: "agent_busy" });
@@ -70,7 +70,7 @@ it("starts nothing where the turn has ended, or another one is open", async () =
   expect(await runtime.turns()).toHaveLength(2);
 });
 
-it("answers one question, however many equal messages come at once", async () => {
+it("answers one question, however many equal messages are sent concurrently", async () => {
   const { runtime, said } = await opened();
   const { turnId } = await said("ask ask");
   const all = await Promise.all(Array.from({ length: 20 }, () => said("ann", { turnId, key: "k" })));
@@ -79,7 +79,7 @@ it("answers one question, however many equal messages come at once", async () =>
   expect(await runtime.requests()).toHaveLength(1);
 });
 
-it("finds its answer given where an equal message is answered while it looks", async () => {
+it("finds its answer stored if an equal message is answered while it reads", async () => {
   const runtime = await runtimeOf({ agents: [desk] });
   const agent = await runtime.agent("desk", { ownerId: "ann" });
   await agent.start();

@@ -13,7 +13,7 @@ async function listening(options: Partial<ServeOptions> = {}, how: ListenOptions
   return { ...served, ...(await served.server.listen(how)) };
 }
 
-/** A connection that is driven by hand; it collects what it gets, if it is told to read. */
+/** A connection that the test controls; it collects the received data while it reads. */
 function dial(port: number, { reads = true } = {}): { socket: Socket; text: () => string; closed: Promise<void> } {
   const socket = connect({ port, host: "127.0.0.1" });
   onTestFinished(() => void socket.destroy());
@@ -28,7 +28,7 @@ function dial(port: number, { reads = true } = {}): { socket: Socket; text: () =
 const head = (port: number, more: string): string =>
   `POST /test/echo HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${tokens.ann}\r\nContent-Type: application/json\r\n${more}\r\n`;
 
-/** Writes up to `bytes`, as fast as the other side takes them; stops when it closes. */
+/** Writes up to `bytes`, as fast as the server reads them; stops when the server closes. */
 async function pour(socket: Socket, bytes: number, chunk: (size: number) => Buffer[]): Promise<number> {
   const size = 64 * 1_024;
   let written = 0;
@@ -46,14 +46,14 @@ async function pour(socket: Socket, bytes: number, chunk: (size: number) => Buff
 }
 
 describe("a body of 100 MB", () => {
-  it("that is declared is refused by its head", async () => {
+  it("with a declared length is refused by its headers", async () => {
     const { port } = await listening();
     const { socket, text } = dial(port);
     socket.write(head(port, `Content-Length: ${100 * MEBIBYTE}\r\n`));
     await expect.poll(text).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  it("that comes in chunks is read up to the limit and no further", async () => {
+  it("in chunks is read up to the limit and no further", async () => {
     const { server } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
     let given = 0;
     const body = new ReadableStream<Uint8Array>({
@@ -69,7 +69,7 @@ describe("a body of 100 MB", () => {
     expect(given).toBeLessThan(13 * MEBIBYTE);
   });
 
-  it("that is poured in costs little memory, ends the connection, and keeps no other client waiting", async () => {
+  it("sent as fast as possible costs little memory, ends the connection, and delays no other client", async () => {
     const { port, url } = await listening();
     const { socket, closed } = dial(port);
     const before = process.memoryUsage.rss();
@@ -123,7 +123,7 @@ describe("a body of JSON", () => {
     },
   );
 
-  it("that a body parser has read before is explained", async () => {
+  it("that a body parser has already read gets an explanation", async () => {
     const { server } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
     const request = requestOf("/test/echo", { method: "POST", body: {} });
     await request.text();
@@ -136,7 +136,7 @@ describe("a body of JSON", () => {
 });
 
 describe("line breaks in headers", () => {
-  it("reach no answer", async () => {
+  it("are in no answer", async () => {
     const { port } = await listening();
     const { socket, text } = dial(port);
     socket.write(
@@ -146,7 +146,7 @@ describe("line breaks in headers", () => {
     expect(text()).not.toMatch(/set-cookie/i);
   });
 
-  it("are no idempotency key, nor a place in a stream", async () => {
+  it("are refused as an idempotency key and as a stream cursor", async () => {
     const { ask } = serve(await runtimeOf(), { surfaces: [surfaceOf(echo)] });
     for (const key of ["a b", "ä", "x".repeat(256), ""]) {
       const response = await ask("/test/echo", { method: "POST", body: {}, headers: { "idempotency-key": key } });
@@ -156,7 +156,7 @@ describe("line breaks in headers", () => {
 });
 
 describe("slow clients", () => {
-  it("a head that does not end does not keep others waiting, and no head may be larger than 16 KB", async () => {
+  it("an unfinished head does not delay others, and no head may be larger than 16 KB", async () => {
     const { port, url } = await listening();
     const slow = Array.from({ length: 50 }, () => dial(port));
     for (const { socket } of slow) socket.write(`GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-A: `);
@@ -169,21 +169,24 @@ describe("slow clients", () => {
   it.each([
     ["a head", { headMs: 400 }, (port: number) => `GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-A: `],
     ["a body", { requestMs: 400 }, (port: number) => head(port, "Content-Length: 100000\r\n")],
-  ])("%s that comes byte by byte is cut off at its time, and others are served meanwhile", async (_, how, beginOf) => {
-    const { port, url } = await listening({}, how);
-    const { socket, text, closed } = dial(port);
-    socket.write(beginOf(port));
-    const begun = performance.now();
-    const drip = setInterval(() => socket.write("a"), 10);
-    onTestFinished(() => clearInterval(drip));
-    let isOver = false;
-    void closed.then(() => (isOver = true));
-    while (!isOver) expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    expect(performance.now() - begun).toBeGreaterThan(300);
-    expect(text()).toMatch(/^HTTP\/1\.1 408 /);
-  });
+  ])(
+    "%s that arrives byte by byte is cut off after its timeout, and others are served meanwhile",
+    async (_, how, beginOf) => {
+      const { port, url } = await listening({}, how);
+      const { socket, text, closed } = dial(port);
+      socket.write(beginOf(port));
+      const begun = performance.now();
+      const drip = setInterval(() => socket.write("a"), 10);
+      onTestFinished(() => clearInterval(drip));
+      let isOver = false;
+      void closed.then(() => (isOver = true));
+      while (!isOver) expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      expect(performance.now() - begun).toBeGreaterThan(300);
+      expect(text()).toMatch(/^HTTP\/1\.1 408 /);
+    },
+  );
 
-  it("the times of a listener are checked", async () => {
+  it("the timeouts of a listener are checked", async () => {
     const { server } = serve(await runtimeOf());
     await expect(server.listen({ headMs: 0 })).rejects.toThrow("headMs is 0; expected a whole number from 1 to");
     await expect(server.listen({ headTimeout: 1 } as ListenOptions)).rejects.toThrow("headTimeout");
@@ -191,7 +194,7 @@ describe("slow clients", () => {
 });
 
 describe("a client that never reads its stream", () => {
-  it("costs a bounded number of frames, and is dropped", async () => {
+  it("costs a bounded number of frames, and is disconnected", async () => {
     const clock = createFakeClock();
     let given = 0;
     let isLeft = false;
@@ -209,13 +212,13 @@ describe("a client that never reads its stream", () => {
     const { port } = await listening({ clock, surfaces: [surfaceOf(stream)] });
     const { socket, closed } = dial(port, { reads: false });
     socket.write(`GET /test/stream HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${tokens.ann}\r\n\r\n`);
-    // The buffers of the two sockets fill, then nothing is asked for any more.
+    // The buffers of the two sockets fill, then no more frames are requested.
     let seen = -1;
     await expect
       .poll(() => [given > 1 && seen === given, (seen = given)][0], { interval: 200, timeout: 20_000 })
       .toBe(true);
     expect(given).toBeLessThan(400);
-    // A machine that was busy may have filled the last of the buffers only now.
+    // On a busy machine the last of the buffers may have filled only now.
     await expect
       .poll(() => {
         clock.advance(60_000);
@@ -248,6 +251,6 @@ it("closes with an open stream, an idle connection and a half-sent request", asy
   await reading.closed;
   clock.advance(1_000);
   await Promise.all([closed, half.closed]);
-  // The stream came to its end, and was not cut.
+  // The stream ended normally and was not cut.
   expect(reading.text()).toMatch(/\r\n0\r\n\r\n$/);
 });

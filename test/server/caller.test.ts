@@ -28,7 +28,7 @@ const other = defineAgent({ name: "other", model });
 
 type Act = (call: Call) => Promise<unknown>;
 
-/** A server with one route, which does what the test says. */
+/** A server with one route, which the test implements. */
 async function doing(
   act: Act,
   options: Partial<ServeOptions> = {},
@@ -57,7 +57,7 @@ const start: Act = async ({ caller }) => {
   await (await caller.startTurn(agent, "remove")).turn.settled;
 };
 
-describe("what belongs to another user", () => {
+describe("data of another user", () => {
   const lookups: Readonly<Record<string, (call: Call, id: string) => Promise<unknown>>> = {
     agent: ({ caller }, id) => caller.agent(id),
     root: ({ caller }, id) => caller.root(id),
@@ -70,7 +70,7 @@ describe("what belongs to another user", () => {
   };
 
   it.each(Object.keys(lookups).filter((name) => name !== "an id that a surface made"))(
-    "%s is answered byte for byte like what does not exist",
+    "%s is answered byte for byte like missing data",
     async (name) => {
       let id = "";
       const { ask, runtime } = await doing((call) => lookups[name]?.(call, id) ?? Promise.reject(new Error(name)));
@@ -93,7 +93,7 @@ describe("what belongs to another user", () => {
     },
   );
 
-  it("is not taken over by its id", async () => {
+  it("cannot be taken over by its id", async () => {
     const { ask, runtime } = await doing(
       (call) => lookups["an id that a surface made"]?.(call, "bobs") ?? Promise.reject(),
     );
@@ -128,7 +128,7 @@ describe("what belongs to another user", () => {
   });
 });
 
-it("lists go on where the page before ended", async () => {
+it("lists continue where the page before ended", async () => {
   const found: string[] = [];
   const { ask, runtime } = await doing(async ({ caller }) => {
     for (let after: string | undefined; ; ) {
@@ -147,7 +147,7 @@ it("lists go on where the page before ended", async () => {
 describe("an agent that a key creates", () => {
   const key = { route: "test.create", value: "k" };
 
-  it("is created once, also by callers that ask at the same time", async () => {
+  it("is created once, also by concurrent callers", async () => {
     const { ask, runtime } = await doing(async ({ caller }) => {
       const made = await caller.createAgent({ definition: "desk", key, metadata: { a: 1 } });
       return [made.agent.agentId, made.isReplayed];
@@ -165,14 +165,14 @@ describe("an agent that a key creates", () => {
     ["other metadata", { metadata: { a: 2 } }],
     ["another session", { sessionId: "s" }],
     ["another conversation", { messages: [{ role: "user" as const, content: "hello" }] }],
-  ])("is not that of %s", async (_, change) => {
+  ])("cannot be requested with %s", async (_, change) => {
     let options = { definition: "desk", key, metadata: { a: 1 } };
     const { ask } = await doing(async ({ caller }) => (await caller.createAgent(options)).isReplayed);
     expect((await ask("/test/act")).status).toBe(200);
     options = { ...options, ...change };
     const refused = await ask("/test/act");
     expect([refused.status, await refused.json()]).toMatchObject([422, { error: { code: "key_reused" } }]);
-    // Bob's key is his own.
+    // Bob's key is independent.
     expect((await ask("/test/act", { as: "bob" })).status).toBe(200);
   });
 });
@@ -182,7 +182,7 @@ describe("a plain message is refused", () => {
     ["when two questions are open", "ask_user ask_user"],
     ["when a question and an approval are open", "ask_user remove"],
     ["when only a client tool is awaited", "locate"],
-  ])("%s, and names the requests", async (_, text) => {
+  ])("%s, and the error names the requests", async (_, text) => {
     const { ask, runtime } = await doing(async ({ caller }) => {
       const agent = await caller.openAgent({ definition: "desk", name: "n" });
       if (agent.openTurn() === undefined) await (await caller.startTurn(agent, text)).turn.settled;
@@ -201,7 +201,7 @@ describe("too many turns", () => {
   it.each([
     ["in a minute", { turnsPerMinute: 2 }, "more than 2 turns in a minute"],
     ["that are open", { openTurns: 2 }, "you have 2 open turns"],
-  ])("%s are refused for now", async (_, limits, message) => {
+  ])("%s are refused as retryable", async (_, limits, message) => {
     const { ask } = await doing(start, { limits });
     expect([(await ask("/test/act")).status, (await ask("/test/act")).status]).toEqual([200, 200]);
     const refused = await ask("/test/act");

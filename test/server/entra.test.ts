@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 interface Directory {
   readonly url: string;
-  /** Paths that were fetched. */
+  /** The fetched paths. */
   readonly fetched: string[];
   status: number;
 }
@@ -53,7 +53,7 @@ async function knows(authenticate: Authenticate, jwt: SignJWT): Promise<unknown>
   return await authenticate(asked(await jwt.sign(privateKey)));
 }
 
-it("takes the user, the tenant and the scopes from a token of the directory", async () => {
+it("returns the user, the tenant and the scopes of a token of the directory", async () => {
   const authenticate = entraAuth({ tenantId, audience, keysUrl: (await directory()).url });
   const user = { userId: "ann", tenant: tenantId, scopes: ["Chat.Read", "Chat.Write"] };
   expect(await knows(authenticate, token())).toEqual(user);
@@ -75,7 +75,7 @@ describe("refuses", () => {
     ["another issuer", () => token().setIssuer("https://login.microsoftonline.com/other/v2.0")],
     ["another directory of the same issuer", () => token({ ...claims, tid: "other" })],
     ["an expired token", () => token().setExpirationTime(now() - 2 * minute)],
-    ["a token of the future", () => token().setNotBefore(now() + 2 * minute)],
+    ["a token valid only in the future", () => token().setNotBefore(now() + 2 * minute)],
     [
       "no expiry",
       () =>
@@ -89,7 +89,7 @@ describe("refuses", () => {
     expect(await knows(entraAuth({ tenantId, audience, keysUrl: (await directory()).url }), jwt())).toBeNull();
   });
 
-  it("tokens that are not signed, or signed with the public key as a secret", async () => {
+  it("tokens that are unsigned, or signed with the public key as a secret", async () => {
     const authenticate = entraAuth({ tenantId, audience, keysUrl: (await directory()).url });
     const unsigned = new UnsecuredJWT(claims).setIssuer(issuer).setAudience(audience).setExpirationTime("1h").encode();
     expect(await authenticate(asked(unsigned))).toBeNull();
@@ -99,14 +99,14 @@ describe("refuses", () => {
     expect(await authenticate(asked("not.a.token"))).toBeNull();
   });
 
-  it("with 403 a token without the scope", async () => {
+  it("a token without the scope with 403", async () => {
     const authenticate = entraAuth({ tenantId, audience, scope: "Chat.Admin", keysUrl: (await directory()).url });
     await expect(knows(authenticate, token())).rejects.toMatchObject({ code: "forbidden", status: 403 });
     expect(await knows(authenticate, token({ ...claims, roles: ["Chat.Admin"] }))).toMatchObject({ userId: "ann" });
   });
 });
 
-it("fetches keys once for 500 unknown ones, and never from where a token points", async () => {
+it("fetches keys once for 500 unknown ones, and never from a URL in a token", async () => {
   const keys = await directory();
   const foreign = await directory();
   const authenticate = entraAuth({ tenantId, audience, keysUrl: keys.url });
@@ -116,7 +116,7 @@ it("fetches keys once for 500 unknown ones, and never from where a token points"
   expect([keys.fetched.length, foreign.fetched.length]).toEqual([1, 0]);
 });
 
-it("cannot tell while the key server is away, and asks it again half a minute later", async () => {
+it("answers 503 while the key server is away, and retries half a minute later", async () => {
   const keys = await directory();
   const clock = createFakeClock(Date.now());
   const authenticate = entraAuth({ tenantId, audience, keysUrl: keys.url, clock });

@@ -15,7 +15,7 @@ describe("ids in URLs", () => {
     expect([urlIdOf(id), idOfUrl(text)]).toEqual([text, id]);
   });
 
-  it("come back as they were", () => {
+  it("are restored unchanged", () => {
     assert(
       property(agentId, integer({ min: 1 }), constantFrom("", ":1:0", ":2:3:1"), (agent, number, call) => {
         const id = `${agent}#${number}${call}`;
@@ -26,7 +26,7 @@ describe("ids in URLs", () => {
   });
 
   it.each(["desk", "desk.0", "desk.01", "desk.x", ".", "..", "", "desk-7#3"])(
-    "%j is not the id of a turn, and stays as it is",
+    "%j is not the id of a turn, and is unchanged",
     (text) => {
       expect(idOfUrl(text)).toBe(text);
     },
@@ -45,14 +45,14 @@ describe("ids in URLs", () => {
   });
 });
 
-describe("names of clients", () => {
+describe("client-chosen names", () => {
   const scope = { tenant: "t", ownerId: "o", definition: "d" };
 
   it("are 32 hexadecimal digits of a hash over the tenant, the owner, the definition and the name", () => {
     expect(agentIdOfName(scope, "n")).toBe("825d3d82f83144a2cf29cf714fff094f");
   });
 
-  it("do not collide by what stands next to them", () => {
+  it("do not collide if the joined values are equal", () => {
     const ids = [
       agentIdOfName({ tenant: "a", ownerId: "b", definition: "c" }, "d"),
       agentIdOfName({ tenant: "a", ownerId: 'b","c', definition: "d" }, ""),
@@ -62,7 +62,7 @@ describe("names of clients", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("a long key becomes a hash, and stays below the limit of a turn's key", () => {
+  it("a long key is hashed, and stays below the limit of a turn's key", () => {
     expect(turnKeyOf({ route: "api.startTurn", value: "k" })).toBe("api.startTurn/k");
     const long = ["x", "y"].map((end) => turnKeyOf({ route: "api.startTurn", value: "k".repeat(254) + end }));
     expect(new Set(long).size).toBe(2);

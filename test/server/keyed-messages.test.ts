@@ -15,7 +15,7 @@ const remove = defineTool({
   execute: () => "removed",
 });
 
-/** Asks as many things as the user's message says: "ask ask", "remove remove"; then the same again for "twice". */
+/** Asks as often as the user's message names it: "ask ask", "remove remove"; then the same again for "twice". */
 const model = scriptedModel(({ messages }) => {
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const words = textOf(messages[asked]?.content ?? "").split(" ");
@@ -40,7 +40,7 @@ interface Said {
   readonly body: { turn?: string; text?: string | null; waitsFor?: string[]; error?: { code: string } };
 }
 
-/** A server of its own over the file, as another process would have it. */
+/** A separate server over the file, as in another process. */
 async function nodeOn(path: string): Promise<Node> {
   const runtime = await createRuntime({ agents: [desk], stores: sqliteStores(path) });
   onTestFinished(() => runtime.shutdown());
@@ -78,7 +78,7 @@ describe("a message that answered a waiting turn, sent again with its key", () =
     expect(await node.say("ann", "k")).toEqual({ ...answered, isReplayed: true });
   });
 
-  it("answers no second question", async () => {
+  it("does not answer a second question", async () => {
     const node = await nodeOn(temporaryFile());
     const { body: first } = await node.say("ask twice");
     const answered = await node.say("ann", "k");
@@ -103,7 +103,7 @@ describe("a message that answered a waiting turn, sent again with its key", () =
     expect([await turnsOf(node), await decisionsOf(node)]).toEqual([1, ["ann"]]);
   });
 
-  it("has one outcome when it comes to two servers at once", async () => {
+  it("has one outcome if it reaches two servers at once", async () => {
     const path = temporaryFile();
     const nodes = [await nodeOn(path), await nodeOn(path)] as const;
     const { body: first } = await nodes[0].say("ask twice");
@@ -118,12 +118,12 @@ describe("a message that answered a waiting turn, sent again with its key", () =
 });
 
 describe("a message that rejected approvals, sent again with its key", () => {
-  it("rejects what the first one left, and nothing later", async () => {
+  it("rejects what the first attempt left open, and no later requests", async () => {
     const path = temporaryFile();
     const node = await nodeOn(path);
     const { body: first } = await node.say("remove remove twice");
     const [one = "", two = ""] = first.waitsFor ?? [];
-    // As the process that rejected the first approval left it.
+    // The state after the process rejected the first approval.
     await node.runtime.decide(one, { verdict: "rejected", by: "ann", reason: "no", key: "plain.send/k" });
     const other = await nodeOn(path);
     const again = await other.say("no", "k");
@@ -148,7 +148,7 @@ describe("a message that rejected approvals, sent again with its key", () => {
 
 describe("the key of a message that started a turn", () => {
   it.each(["ask", "remove", "ask ask", "ask remove"])(
-    "gives that turn, which waits for %j, no answer",
+    "returns that turn, which waits for %j, and answers nothing",
     async (text) => {
       const node = await nodeOn(temporaryFile());
       const started = await node.say(text, "k");

@@ -1,4 +1,4 @@
-// A process that serves an agent over an SQLite file and never gets to the second half of its answer. It is to be killed.
+// A process that serves an agent over a SQLite file and never finishes the second half of its answer, until the test kills it.
 import { createRuntime } from "troupe";
 import { a2aSurface, agUiSurface, openaiSurface, serveRuntime, tokenAuth } from "troupe/server";
 import { sqliteStores } from "troupe/stores/sqlite";

@@ -8,7 +8,7 @@ import { createBodySchema, readInput } from "../../src/server/openai/response-in
 import { defineAgent } from "troupe";
 import { scriptedModel } from "troupe/testing";
 
-/** A list whose reads are counted, those of its items' members too. */
+/** A list whose reads are counted, including those of its items' properties. */
 function counted<Item extends object>(items: readonly Item[]): { readonly list: Item[]; readonly reads: () => number } {
   let reads = 0;
   const watch = <T extends object>(value: T): T =>
@@ -21,7 +21,7 @@ function counted<Item extends object>(items: readonly Item[]): { readonly list: 
   return { list: watch(items.map((item) => watch(item))), reads: () => reads };
 }
 
-/** How many times as many reads a body of twice the length takes. */
+/** The ratio of reads for a body of twice the length. */
 function growth<Item extends object>(itemAt: (index: number) => Item, work: (items: Item[]) => unknown): number {
   const [once, twice] = [500, 1_000].map((length) => {
     const { list, reads } = counted(Array.from({ length }, (_, index) => itemAt(index)));
@@ -38,7 +38,7 @@ function shownItemAt(index: number): ShownItem {
   return index % 2 ? { ...base, kind: "answer", isPrompt: false } : { ...base, kind: "said" };
 }
 
-describe("the work on a history grows with its length, not with the square of it", () => {
+describe("the work on a history grows linearly with its length", () => {
   const said = { id: "u", role: "user", content: "a" } as const;
   const agUi: readonly (readonly [string, (index: number) => object])[] = [
     ["answers of one id", () => ({ id: "a#1:1", role: "assistant", content: "b" })],
@@ -60,7 +60,7 @@ describe("the work on a history grows with its length, not with the square of it
     expect(factor).toBeLessThan(LINEAR);
   });
 
-  it("AG-UI: what was said before one turn is collected once", () => {
+  it("AG-UI: earlier messages of one turn are collected once", () => {
     const messages = Array.from({ length: 2_000 }, (_, index) =>
       index % 2 ? { id: "a#1:1", role: "assistant" as const, content: "b" } : { ...said, id: `u${index}` },
     );
@@ -86,7 +86,7 @@ describe("the work on a history grows with its length, not with the square of it
     expect(factor).toBeLessThan(LINEAR);
   });
 
-  it("chat completions: a history that is compared with a stored one", () => {
+  it("chat completions: a history compared with a stored one", () => {
     const factor = growth(
       (index) => ({ role: index % 2 ? ("assistant" as const) : ("user" as const), text: String(index) }),
       (history) => {

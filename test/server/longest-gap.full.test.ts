@@ -8,24 +8,24 @@ import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 import { tokens } from "./served.ts";
 import { fullAgents, type WorstRequest, worstRequests } from "./worst-bodies.ts";
 
-/** Milliseconds of its thread's processor time for which a request may hold up all others. */
+/** The maximum processor time, in milliseconds, for which one request may block all others. */
 const LONGEST_GAP_MS = 200;
-/** Other work on the machine makes the same code take longer: the best of so many counts. */
+/** Other work on the machine slows the same code down, so the best of this many attempts counts. */
 const MOST_TRIES = 3;
 
 interface Gap {
   readonly cpu: number;
 }
 
-/** What the process sends first. */
+/** The first message of the process. */
 interface Opened {
   readonly url: string;
   readonly inspector: { readonly url: string; readonly token: string };
-  /** Paths of all routes of the surfaces that take a body, with their parameters in braces. */
+  /** Paths of all routes of the surfaces with a body, with their parameters in braces. */
   readonly routes: readonly string[];
 }
 
-/** A server in a process of its own, so that nothing but its requests is measured. */
+/** A server in its own process, so that only its requests are measured. */
 class WatchedServer {
   readonly #process: ChildProcess;
   #opened: Opened | undefined;
@@ -48,7 +48,7 @@ class WatchedServer {
     }
   }
 
-  /** Paths of all routes that take a body, with their parameters in braces. */
+  /** Paths of all routes with a body, with their parameters in braces. */
   get routes(): readonly string[] {
     return this.#opened?.routes ?? [];
   }
@@ -57,7 +57,7 @@ class WatchedServer {
     this.#process.disconnect();
   }
 
-  /** Sends the request, and gives for how long others had to wait at most until it was answered. */
+  /** Sends the request and returns the longest block of the event loop until the answer. */
   async gapOf({ path, body, before, headers }: WorstRequest): Promise<Gap> {
     this.#requests += 1;
     const names: Readonly<Record<string, string>> = {
@@ -102,14 +102,14 @@ class WatchedServer {
   }
 }
 
-/** Whether a path belongs to a route, whose parameters stand in braces. */
+/** Whether a path matches a route with parameters in braces. */
 function isOf(path: string, route: string): boolean {
   const parts = path.split("/");
   const wanted = route.split("/");
   return parts.length === wanted.length && wanted.every((part, at) => part.startsWith("{") || part === parts[at]);
 }
 
-describe.each(["memory", "SQLite"])("on %s no request holds up all others for long", (stores) => {
+describe.each(["memory", "SQLite"])("on %s no request blocks all others for long", (stores) => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-gap-"));
   const server = new WatchedServer(stores === "SQLite" ? join(folder, "troupe.db") : undefined);
   beforeAll(() => server.open());
@@ -118,7 +118,7 @@ describe.each(["memory", "SQLite"])("on %s no request holds up all others for lo
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("are tried on every route that takes a body", () => {
+  it("are tried on every route with a body", () => {
     const tried = [...worstRequests()].map(({ path }) => path);
     const untried = server.routes.filter((route) => !tried.some((path) => isOf(path, route)));
     expect(untried).toEqual([]);

@@ -18,7 +18,7 @@ async function served(): Promise<Served> {
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** The address of a plain server of Node, as Express and Fastify have one inside. */
+/** The URL of a plain Node server, as inside Express and Fastify. */
 async function mounted(handler: Handler): Promise<string> {
   const server = createServer(handler);
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
@@ -32,7 +32,7 @@ async function post(url: string): Promise<unknown[]> {
   return [response.status, await response.json()];
 }
 
-it("a server of Node takes the handler as a listener", async () => {
+it("a Node server accepts the handler as a listener", async () => {
   const { server } = await served();
   const listener = nodeListener(server);
   expect(await post(await mounted((request, response) => void listener(request, response)))).toEqual([
@@ -41,7 +41,7 @@ it("a server of Node takes the handler as a listener", async () => {
   ]);
 });
 
-it("after a body parser it says so", async () => {
+it("after a body parser it reports the wrong order", async () => {
   const { server } = await served();
   const app = express()
     .use(express.json())
@@ -57,7 +57,7 @@ it.each(["troupe", "/troupe/", "/", "/a b", 5])("%j is not a valid base path", a
   expect(() => serve(runtime, { basePath: basePath as string })).toThrow(/basePath .*a path like "\/troupe"/);
 });
 
-it("below a path of the app: routes, errors of their surface, and places of what was created", async () => {
+it("below a path of the app: routes, errors of their surface, and URLs of created resources", async () => {
   const made = routeAt("made", () => new Response(null, { status: 201, headers: { location: "/test/made/1" } }));
   const { ask } = serve(await runtimeOf(), { surfaces: [surfaceOf(made)], basePath: "/troupe" });
   const created = await ask("/troupe/test/made");
@@ -68,7 +68,7 @@ it("below a path of the app: routes, errors of their surface, and places of what
   expect((await ask("/troupe/healthz")).status).toBe(200);
 });
 
-it("another app of Hono mounts it below a path", async () => {
+it("another Hono app mounts it below a path", async () => {
   const { server } = await served();
   const app = new Hono().get("/mine", (context) => context.text("mine")).mount("/agents", server.fetch);
   const response = await app.fetch(requestOf("/agents/test/echo", { method: "POST", body: { text: "hi" } }));

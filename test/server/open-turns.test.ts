@@ -4,7 +4,7 @@ import { createFakeClock, scriptedModel } from "troupe/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { routeAt, type Served, serve, surfaceOf } from "./served.ts";
 
-/** A server whose agents answer when the test lets them. */
+/** A server whose agents answer once the test releases them. */
 async function slow(openTurns: number): Promise<Served & { readonly runtime: Runtime; readonly answer: () => void }> {
   const told = Promise.withResolvers<void>();
   const model = scriptedModel(async () => {
@@ -39,7 +39,7 @@ it("queued turns count as open ones", async () => {
   await expect.poll(async () => (await served.ask(...start(agentId))).status).toBe(202);
 });
 
-it("so many that start at the same moment do not pass the limit together", async () => {
+it("turns that start concurrently do not exceed the limit together", async () => {
   const served = await slow(5);
   const agents = await Promise.all(Array.from({ length: 20 }, () => newAgent(served)));
   const answers = await Promise.all(agents.map((agentId) => served.ask(...start(agentId))));
@@ -48,13 +48,13 @@ it("so many that start at the same moment do not pass the limit together", async
   expect(started).toBeGreaterThan(0);
   expect(started).toBeLessThanOrEqual(5);
   expect(await served.runtime.turns({ status: "open" })).toHaveLength(started);
-  // Those that were refused leave nothing behind that counts.
+  // The refused ones do not count afterwards.
   const rest = [];
   for (const agentId of agents) rest.push((await served.ask(...start(agentId))).status);
   expect(started + rest.filter((status) => status === 202).length).toBe(5);
 });
 
-it("above the limit of waiting requests one is answered at once, with the state as it is", async () => {
+it("a request above the limit of waiting requests is answered immediately, with the current state", async () => {
   const served = await slow(10);
   const clock = createFakeClock();
   const { ask } = serve(served.runtime, { surfaces: [apiSurface()], limits: { waitsPerCaller: 1 }, clock });
@@ -69,11 +69,11 @@ it("above the limit of waiting requests one is answered at once, with the state 
   expect((await ask(`/api/agents/${two}/turns/1`, wait)).status).toBe(200);
   served.answer();
   expect((await waiting).status).toBe(200);
-  // The place is free again.
+  // The slot is free again.
   expect(await (await ask(`/api/agents/${two}/turns/1`, wait)).json()).toMatchObject({ status: "completed" });
 });
 
-it("a handler that waits in vain is not told how it ends", async () => {
+it("a handler that may not wait does not receive the result", async () => {
   const { runtime } = await slow(1);
   const late = Promise.withResolvers<never>();
   const wait = routeAt("wait", async (call) => Response.json((await call.within(late.promise, 1_000)) ?? null));

@@ -6,7 +6,7 @@ import { routeAt, runtimeOf, serve, surfaceOf } from "./served.ts";
 const surfaces = [surfaceOf(routeAt("who", () => Response.json({})))];
 
 it.skipIf(!redisProgram)(
-  "servers with one Redis count the requests of a caller together, and go on without it",
+  "servers with one Redis count the requests of a caller together, and continue without Redis",
   async () => {
     const place = await RedisServer.start({ isLogged: false });
     onTestFinished(() => place.stop());
@@ -33,7 +33,7 @@ it.skipIf(!redisProgram)(
     );
     expect(keys).not.toEqual([]);
     await place.kill();
-    // Each counts for itself from here on.
+    // From here on each counts separately.
     expect((await ask()).filter((status) => status === 429)).toHaveLength(0);
   },
 );

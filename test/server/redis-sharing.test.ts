@@ -6,7 +6,7 @@ import { redisProgram, RedisServer } from "../support/redis-server.ts";
 import { identities, requestOf, runtimeOf, serve } from "./served.ts";
 
 describe.skipIf(!redisProgram)("servers that share a Redis", () => {
-  test("a ticket that one gave opens one stream at another", async () => {
+  test("a ticket from one opens one stream at another", async () => {
     const place = await RedisServer.start({ isLogged: false });
     onTestFinished(() => place.stop());
     const runtime = await runtimeOf();
@@ -29,7 +29,7 @@ describe.skipIf(!redisProgram)("servers that share a Redis", () => {
     expect(first.status).toBe(200);
     await first.body?.cancel();
     expect((await use()).status).toBe(401);
-    // All that Redis has of it is a hash, and that is gone.
+    // Redis only stores its hash, which has been removed.
     const client = place.client();
     expect(await client.keys("*ticket*")).toEqual([]);
     client.disconnect();

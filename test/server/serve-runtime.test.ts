@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { from, requestOf, routeAt, runtimeOf, serve, surfaceOf, tokens } from "./served.ts";
 
-it("answers probes, and counts what it answered", async () => {
+it("answers probes, and counts its answers", async () => {
   const { ask, server } = serve(await runtimeOf());
   expect(await (await ask("/healthz")).json()).toEqual({ status: "ok" });
   expect((await ask("/readyz")).status).toBe(200);
@@ -16,7 +16,7 @@ describe("/metrics", () => {
   const near = from("::ffff:127.0.0.1");
   const tenantLabel = 'troupe_live_agents{tenant="default"} 0';
 
-  it("is only for clients of this machine that came through no proxy", async () => {
+  it("is only for clients on this machine that came through no proxy", async () => {
     const { server } = serve(await runtimeOf());
     const status = async (env: unknown, headers = {}) =>
       (await server.fetch(requestOf("/metrics", { headers }), env)).status;
@@ -40,7 +40,7 @@ describe("/metrics", () => {
     expect(text).not.toContain("tenant");
   });
 
-  it("takes a scope where one is named, and a token for it", async () => {
+  it("requires a scope if one is configured, and a token with it", async () => {
     const authenticate = tokenAuth({
       tokens: {
         [tokens.ann]: { userId: "ann", scopes: [] },
@@ -62,7 +62,7 @@ describe("/metrics", () => {
   });
 });
 
-it("gives a handler what its schemas took from the request", async () => {
+it("passes the values parsed by its schemas to a handler", async () => {
   const echo = routeAt(
     "echo/{id}",
     ({ params, query, body, identity }) => Response.json({ params, query, body, user: identity.userId }),

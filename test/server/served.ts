@@ -18,14 +18,14 @@ import { onTestFinished } from "vitest";
 export const tokens = { ann: "token-of-ann-000001", bob: "token-of-bob-000001", eve: "token-of-eve-000001" } as const;
 export type User = keyof typeof tokens;
 
-/** Ann and Bob are of one tenant, Eve of another. */
+/** Ann and Bob are in one tenant, Eve in another. */
 export const identities: Readonly<Record<string, Identity>> = {
   [tokens.ann]: { userId: "ann", scopes: [] },
   [tokens.bob]: { userId: "bob", scopes: [] },
   [tokens.eve]: { userId: "ann", tenant: "elsewhere", scopes: [] },
 };
 
-/** A runtime that ends with the test. */
+/** A runtime that is shut down after the test. */
 export async function runtimeOf(options: Partial<RuntimeOptions> = {}): Promise<Runtime> {
   const desk = defineAgent({ name: "desk", model: scriptedModel(() => ({ text: "done" })) });
   const runtime = await createRuntime({ agents: [desk], ...options });
@@ -47,7 +47,7 @@ export interface Served {
   readonly ask: (path: string, asked?: Asked) => Promise<Response>;
 }
 
-/** A server over a runtime; it closes with the test. */
+/** A server over a runtime; it is closed after the test. */
 export function serve(runtime: Runtime | RuntimesByTenant, options: Partial<ServeOptions> = {}): Served {
   const lines: LogLine[] = [];
   const authenticate = tokenAuth({ tokens: identities });
@@ -66,12 +66,12 @@ export function requestOf(path: string, { as = "ann", headers, body, ...init }: 
   });
 }
 
-/** What Node's adapter says of a connection from this address. */
+/** The connection information of Node's adapter for this address. */
 export function from(remoteAddress: string): unknown {
   return { incoming: { socket: { remoteAddress } } };
 }
 
-/** A surface of these routes, with plain errors. */
+/** A surface with these routes and plain errors. */
 export function surfaceOf(...routes: readonly Route[]): Surface {
   return {
     name: "test",

@@ -3,7 +3,7 @@ import { eventFrame, type ServeOptions, type SseFrame } from "troupe/server";
 import { describe, expect, it } from "vitest";
 import { requestOf, routeAt, runtimeOf, type Served, serve, surfaceOf } from "./served.ts";
 
-/** A source of frames that a test feeds; it notes how many were asked for. */
+/** A source of frames that a test feeds; it counts the requested frames. */
 class Feed implements AsyncIterableIterator<SseFrame> {
   readonly #frames: SseFrame[] = [];
   readonly #waiting: PromiseWithResolvers<IteratorResult<SseFrame>>[] = [];
@@ -56,7 +56,7 @@ async function readText(reader: ReadableStreamDefaultReader<Uint8Array>): Promis
   return done ? undefined : decoder.decode(value);
 }
 
-/** Lets everything happen that waits for no timer and no socket. */
+/** Runs all work that waits for no timer and no socket. */
 async function settled(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
@@ -66,7 +66,7 @@ function readerOf(response: Response): ReadableStreamDefaultReader<Uint8Array> {
   return response.body.getReader();
 }
 
-it("writes id, event and data, each line of the data for itself", async () => {
+it("writes id, event and data, with a data line for each line", async () => {
   const { ask, feed } = await streaming();
   feed.push(
     { id: "1.1.0", event: "a", data: '{"x":1}' },
@@ -86,7 +86,7 @@ it("writes id, event and data, each line of the data for itself", async () => {
   expect(await readText(reader)).toBe("data: \n\n");
 });
 
-it("asks for the next frame when the client has taken the last one", async () => {
+it("requests the next frame once the client has read the last one", async () => {
   const { ask, feed } = await streaming();
   feed.push(...Array.from({ length: 100 }, (_, index) => ({ data: String(index) })));
   const reader = readerOf(await ask("/test/stream"));
@@ -97,7 +97,7 @@ it("asks for the next frame when the client has taken the last one", async () =>
   expect(feed.asked).toBe(2);
 });
 
-it("sends headers without a frame when none comes, and comments while nothing comes", async () => {
+it("sends headers without a frame if none comes, and comments while idle", async () => {
   const { ask, feed, clock } = await streaming({ keepAliveMs: 15_000 });
   const asked = ask("/test/stream");
   await settled();
@@ -121,7 +121,7 @@ it("answers an error before the first frame with its status", async () => {
     }),
   );
   const { ask } = serve(await runtimeOf(), { surfaces: [surfaceOf(stream)], limits: { streamsPerCaller: 1 } });
-  // Each of them gives its place back.
+  // Each of them frees its slot.
   for (const _ of [1, 2, 3]) {
     const response = await ask("/test/stream");
     expect([response.status, await response.json()]).toEqual([
@@ -131,7 +131,7 @@ it("answers an error before the first frame with its status", async () => {
   }
 });
 
-it("drops a client that takes nothing for a minute", async () => {
+it("disconnects a client that reads nothing for a minute", async () => {
   const { ask, feed, clock } = await streaming();
   feed.push({ data: "1" }, { data: "2" }, { data: "3" });
   const reader = readerOf(await ask("/test/stream"));
@@ -145,7 +145,7 @@ it("drops a client that takes nothing for a minute", async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-it("leaves its source when the client leaves", async () => {
+it("cancels its source when the client leaves", async () => {
   const { ask, feed, clock, server } = await streaming();
   feed.push({ data: "1" });
   const reader = readerOf(await ask("/test/stream"));
@@ -158,7 +158,7 @@ it("leaves its source when the client leaves", async () => {
   await server.close();
 });
 
-it("ends when the server closes, and takes no request any more", async () => {
+it("ends when the server closes, and accepts no more requests", async () => {
   const { ask, feed, server } = await streaming();
   feed.push({ data: "1" });
   const reader = readerOf(await ask("/test/stream"));
@@ -172,7 +172,7 @@ it("ends when the server closes, and takes no request any more", async () => {
   expect([late.status, late.headers.get("retry-after")]).toEqual([503, "1"]);
 });
 
-it("leaves its source when the client goes before the first frame", async () => {
+it("cancels its source when the client leaves before the first frame", async () => {
   const { server, feed } = await streaming();
   const client = new AbortController();
   const asked = server.fetch(requestOf("/test/stream", { signal: client.signal }));
@@ -183,7 +183,7 @@ it("leaves its source when the client goes before the first frame", async () => 
   expect(feed.isLeft).toBe(true);
 });
 
-describe("at most so many streams", () => {
+describe("the number of streams is limited", () => {
   it.each([
     ["of a caller", { streamsPerCaller: 2 }, "you have 2 open streams; close one of them"],
     ["of a server", { streams: 2 }, "this server has too many open streams"],
@@ -198,7 +198,7 @@ describe("at most so many streams", () => {
     expect((await ask("/test/stream")).status).toBe(200);
   });
 
-  it("and no stream for HEAD", async () => {
+  it("HEAD opens no stream", async () => {
     const { ask } = await streaming();
     expect((await ask("/test/stream", { method: "HEAD" })).status).toBe(405);
   });
@@ -210,7 +210,7 @@ async function* broken(): AsyncGenerator<SseFrame> {
   throw new Error("the disk is gone");
 }
 
-it("an error in the middle is a line of the log, with the route and the user of its stream", async () => {
+it("an error in the middle is logged with the route and the user of its stream", async () => {
   const stream = routeAt("stream/{id}", (call) => call.stream(broken), { method: "POST" });
   const clock = createFakeClock();
   const { ask, lines } = serve(await runtimeOf(), { surfaces: [surfaceOf(stream)], clock });

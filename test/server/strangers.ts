@@ -2,7 +2,7 @@ import { createRuntime, type Runtime } from "troupe";
 import { type RuntimeServer, serveRuntime, type ServeOptions, tokenAuth } from "troupe/server";
 import { tokens } from "./served.ts";
 
-/** Tokens of those to whom what Ann has is not there. */
+/** Tokens of callers for whom Ann's data does not exist. */
 export const strangers: Readonly<Record<string, string | null>> = {
   "another user": tokens.bob,
   "the same user of another tenant": tokens.eve,
@@ -18,7 +18,7 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What came back, byte for byte. */
+/** The answer, byte for byte. */
 export interface Told {
   readonly status: number;
   readonly text: string;
@@ -31,7 +31,7 @@ export interface TwoTenants {
   close(): Promise<void>;
 }
 
-/** Ann and Bob are of one tenant; Eve calls herself Ann in the other. */
+/** Ann and Bob are in one tenant; Eve has Ann's name in the other. */
 export async function serveTwoTenants(
   agents: NonNullable<Parameters<typeof createRuntime>[0]>["agents"],
   options: Pick<ServeOptions, "surfaces" | "webhooks">,

@@ -16,10 +16,10 @@ describe("a caller may lower the limits of a turn, and not raise them", () => {
     { maxSteps: 5 },
     { maxSteps: 0 },
     { maxCost: 0.5, maxSeconds: 59 },
-    // Limits that the agent has not, and so lower it.
+    // Limits that the agent does not have also lower its budget.
     { maxTokens: 1_000_000, maxToolCalls: 1_000, finalAnswer: true },
     {},
-  ])("%j is taken", (budget) => {
+  ])("%j is accepted", (budget) => {
     expect(() => assertNotRaised(agent, budget, 0)).not.toThrow();
   });
 
@@ -33,7 +33,7 @@ describe("a caller may lower the limits of a turn, and not raise them", () => {
   });
 });
 
-test("over HTTP it is 403, and no turn begins", async () => {
+test("over HTTP a raised limit is 403, and no turn begins", async () => {
   const runtime = await runtimeOf({ agents: [agent] });
   const { ask } = serve(runtime, { surfaces: [apiSurface()] });
   const made = await ask("/api/agents", { method: "POST", body: { definition: "clerk" } });

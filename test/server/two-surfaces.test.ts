@@ -1,4 +1,4 @@
-// The same request, decided over both surfaces at once: on one runtime, and on two nodes of one Redis.
+// The same request, decided over both surfaces concurrently: on one runtime, and on two nodes of one Redis.
 import { createRuntime, defineAgent, defineTool, type Runtime, type RuntimeOptions } from "troupe";
 import { apiSurface, tealSurface } from "troupe/server";
 import { redisStores } from "troupe/stores/redis";
@@ -38,7 +38,7 @@ interface Verdict {
   readonly body: string;
 }
 
-/** Twenty decisions at once, half of each verdict, half over each surface; every second pair at the other node. */
+/** Twenty concurrent decisions, half of each verdict, half over each surface; every second pair at the other node. */
 async function decideAtOnce(nodes: readonly [Node, Node], round: number) {
   const [first] = nodes;
   const begun = await first.ask("/desk/1.0", { method: "POST", body: { items: [{ content: "remove it" }] } });
@@ -66,7 +66,7 @@ async function decideAtOnce(nodes: readonly [Node, Node], round: number) {
   return { verdicts, task: task_id, requestId };
 }
 
-/** What was wrong with a round. Empty if there was one verdict, the tool ran as it says, and all callers were told that. */
+/** The faults of a round. Empty if there was one verdict, the tool ran accordingly, and all callers received that verdict. */
 async function faultsOf(nodes: readonly [Node, Node], ran: string[], round: number): Promise<unknown[]> {
   const { verdicts, task, requestId } = await decideAtOnce(nodes, round);
   const [{ runtime }] = nodes;
@@ -75,7 +75,7 @@ async function faultsOf(nodes: readonly [Node, Node], ran: string[], round: numb
   const [decided] = await runtime.requests({ rootAgentId: task, status: "decided" });
   const won = decided?.decision?.verdict === "approved" ? "approve" : "reject";
   const told = `${won === "approve" ? "approved" : "rejected"} by ann`;
-  // Teal answers an equal decision alike; the own API tells each but the first who won.
+  // Teal answers an equal decision like the first; troupe's own API names the winner to all later ones.
   const isRight = ({ action, status, body }: Verdict): boolean =>
     status === 200 ? action === won : status === 409 && body.includes(told);
   const runs = won === "approve" ? 1 : 0;
@@ -87,7 +87,7 @@ async function faultsOf(nodes: readonly [Node, Node], ran: string[], round: numb
   ];
 }
 
-test("over both surfaces of one runtime: one verdict, the tool ran at most once, losers are told who won", async () => {
+test("over both surfaces of one runtime: one verdict, the tool ran at most once, losers receive the winner's decision", async () => {
   for (let round = 0; round < amount(10, 4); round += 1) {
     const ran: string[] = [];
     const one = await node(ran);
@@ -96,7 +96,7 @@ test("over both surfaces of one runtime: one verdict, the tool ran at most once,
 });
 
 describe.skipIf(!redisProgram)("on one Redis", () => {
-  test("over both surfaces of two nodes: one verdict, the tool ran at most once, losers are told who won", async () => {
+  test("over both surfaces of two nodes: one verdict, the tool ran at most once, losers receive the winner's decision", async () => {
     const place = await RedisServer.start();
     onTestFinished(() => place.stop());
     for (let round = 0; round < amount(10, 3); round += 1) {

@@ -14,8 +14,8 @@ import { scriptedModel } from "troupe/testing";
 import { tokens } from "./served.ts";
 
 /**
- * A process with a server of every surface and an inspector. It sends where they listen and which routes take a body and,
- * when asked, how long its event loop was held at most since it was asked last: in milliseconds of the clock and of its
+ * A process with a server of every surface and an inspector. It sends its URLs and the routes with a body and,
+ * on request, the longest block of its event loop since the last request: in milliseconds of the clock and of its
  * thread's processor time.
  */
 const desk = defineAgent({ name: "desk", clientTools: true, model: scriptedModel(() => ({ text: "done" })) });

@@ -1,4 +1,4 @@
-// The same conversation over all wires: begun on one, it goes on, is answered, approved, cancelled and heard on the others.
+// One conversation over all protocols: begun on one, it continues, is answered, approved, cancelled and followed on the others.
 import { askUser, createRuntime, defineAgent, defineTool, type Runtime, type RuntimeOptions, textOf } from "troupe";
 import { a2aSurface, agUiSurface, apiSurface, openaiSurface, tealSurface } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
@@ -47,7 +47,7 @@ async function servedOn(runtime: Runtime): Promise<Served> {
   return serve(runtime, { surfaces });
 }
 
-/** The one conversation that there is. */
+/** The only conversation. */
 async function turnOfConversation({ runtime }: Pick<Desk, "runtime">, conversation: string): Promise<ConversationTurn> {
   const agents = await runtime.list({ rootsOnly: true });
   expect(agents).toHaveLength(1);
@@ -60,7 +60,7 @@ const conversation = "the garden, 7/3";
 describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
   const others = wires.filter((wire) => wire !== first);
 
-  it("goes on on all others, and is one conversation", async () => {
+  it("continues on all others, and is one conversation", async () => {
     const served = await desk();
     const answers: (string | null)[] = [];
     for (const wire of [first, ...others, first]) {
@@ -83,7 +83,7 @@ describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
     }
   });
 
-  it("is nothing to another caller, on any wire", async () => {
+  it("does not exist for another caller, on any protocol", async () => {
     const served = await desk();
     await first.say(served, { conversation, text: "a secret" });
     const heard: (string | null)[] = [];
@@ -101,8 +101,8 @@ describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
   });
 });
 
-describe("an approval that is asked over A2A", () => {
-  it("is decided by the own API and by AG-UI at the same time: the first counts, and the other is told", async () => {
+describe("an approval that was requested over A2A", () => {
+  it("is decided by troupe's own API and by AG-UI concurrently: the first counts, and the other is told", async () => {
     const [, a2a] = wires;
     for (let round = 0; round < amount(20, 4); round += 1) {
       const served = await desk();
@@ -137,7 +137,7 @@ describe("an approval that is asked over A2A", () => {
 });
 
 describe.each(wires.filter(({ cancel }) => cancel !== undefined))("cancelling over $name", (wire: Wire) => {
-  it.each(wires)("ends what $name has begun, and all see it", async (first: Wire) => {
+  it.each(wires)("ends what $name has begun, and all surfaces show it", async (first: Wire) => {
     const served = await desk();
     await first.say(served, { conversation, text: "remove" });
     const place = await turnOfConversation(served, conversation);
@@ -158,7 +158,7 @@ describe.each(wires.filter(({ cancel }) => cancel !== undefined))("cancelling ov
   });
 });
 
-it("a text is heard on every other stream while it is written", async () => {
+it("a text is sent on every other stream while it is written", async () => {
   const goOn = Promise.withResolvers<void>();
   const said = Promise.withResolvers<void>();
   const { model } = slowSpeaker({ said: said.resolve, goOn: goOn.promise, whole: goOn.promise });
@@ -181,7 +181,7 @@ it("a text is heard on every other stream while it is written", async () => {
   for (const reader of readers) await reader.return?.();
 });
 
-it("a task of Teal, whose name its client does not choose, is the same agent in the own API", async () => {
+it("a task of Teal, whose name its client does not choose, is the same agent in troupe's own API", async () => {
   const served = await desk();
   const begun = await served.ask("/desk/1.0", { method: "POST", body: { items: [{ content: "remove" }] } });
   const { task_id: taskId } = (await begun.json()) as { readonly task_id: string };

@@ -1,23 +1,23 @@
 import { sseFrames } from "../support/sse-frames.ts";
 import type { Asked, Served, User } from "./served.ts";
 
-/** What a user says in a conversation, by a name of their choice. */
+/** A user's message in a conversation with a name of the user's choice. */
 export interface Saying {
   readonly as?: User | undefined;
   readonly conversation: string;
   readonly text: string;
 }
 
-/** How a test uses one wire. */
+/** Drives one protocol for the tests. */
 export interface Wire {
   readonly name: string;
-  /** Says something, and gives what comes back: the answer, or `null` if a request has to be decided first. */
+  /** Sends a message and returns the answer, or `null` if a request has to be decided first. */
   readonly say: (served: Served, saying: Saying) => Promise<string | null>;
-  /** Answers the open question of the conversation, and gives the agent's answer. */
+  /** Answers the open question of the conversation, and returns the agent's answer. */
   readonly answer: (served: Served, answer: Saying & { readonly requestId: string }) => Promise<string | null>;
-  /** The stream of what is under way in a conversation, for a client that did not begin it. */
+  /** The stream of the open turn in a conversation, for a client that did not begin it. */
   readonly look?: (served: Served, place: ConversationTurn) => Promise<Response>;
-  /** Ends what is under way. */
+  /** Cancels the open turn. */
   readonly cancel?: (served: Served, place: ConversationTurn) => Promise<Response>;
 }
 
@@ -161,10 +161,10 @@ const responses: Wire = {
   answer: (served, answer) => responses.say(served, answer),
 };
 
-/** Those on which clients name their conversations. */
+/** Protocols on which clients name their conversations. */
 export const wires: readonly Wire[] = [api, a2a, agUi, chat, responses];
 
-/** Reads a stream until it has said something. Throws when it ends before. */
+/** Reads a stream until it contains the text. Throws if it ends before. */
 export async function readUntil(reader: AsyncIterator<unknown>, text: string): Promise<void> {
   const decoder = new TextDecoder();
   for (let read = ""; !read.includes(text); ) {

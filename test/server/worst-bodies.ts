@@ -1,17 +1,17 @@
-/** Bodies that cost a server the most work for their bytes: up to the 10 MB that it takes by default. */
+/** Bodies that cause a server the most work for their size, up to the default limit of 10 MB. */
 const MOST_BYTES = 9_900_000;
 
 /**
- * A request that is a lot of work. In its path and its bodies `{agent}` stands for an agent of the caller, `{full}` for one
- * with 10,000 messages, `{long}` for one with a message of 9.5 MB, `{idle}` for one that gets commands, `{thread}` and `{run}`
- * for new names.
+ * A request that causes much work. In its path and its bodies `{agent}` is replaced by an agent of the caller, `{full}` by one
+ * with 10,000 messages, `{long}` by one with a message of 9.5 MB, `{idle}` by one that receives commands, `{thread}` and `{run}`
+ * by new names.
  */
 export interface WorstRequest {
   readonly path: string;
   readonly shape: string;
   /** Default: a GET without a body. */
   readonly body?: (() => string) | undefined;
-  /** Sent first, to the same address and conversation. */
+  /** Sent first, to the same URL and conversation. */
   readonly before?: (() => string) | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -46,7 +46,7 @@ const reads: readonly string[] = [
   `/api/agents?${"a&".repeat(7_000)}`,
 ];
 
-/** As many of a text as fit, between two others. */
+/** As many copies of a text as fit, between two others. */
 function filled(before: string, item: string | ((index: number) => string), after: string, most = Infinity): string {
   const items: string[] = [];
   let left = MOST_BYTES - before.length - after.length;
@@ -62,7 +62,7 @@ function filled(before: string, item: string | ((index: number) => string), afte
 const longText = (length: number): string =>
   "The quick brown fox jumps. ".repeat(Math.ceil(length / 27)).slice(0, length);
 
-/** What every route refuses or takes, without knowing what the body means. */
+/** Bodies that every route refuses or accepts by their syntax alone. */
 const anywhere: readonly Shape[] = [
   ["many empty lists", () => filled("[", "[]", "]")],
   ["many numbers", () => filled("[", "0", "]")],
@@ -133,7 +133,7 @@ const chat = (messages: string): string => `{"model":"desk","messages":[${messag
 const chatOf = (item: string | ((index: number) => string), most?: number): string =>
   filled('{"model":"desk","messages":[', item, `,${user}]}`, most);
 
-/** Alternating messages, the last of them the user's; what is answered is what the agent answers. */
+/** Alternating messages, the last one from the user; the answer repeats the agent's answer. */
 function historyOf(length: number): string {
   const messages = Array.from({ length: length - 1 }, (_, index) =>
     index % 2 ? '{"role":"assistant","content":"done"}' : user,
@@ -461,7 +461,7 @@ const teal: Readonly<Record<string, readonly Shape[]>> = {
   ),
 };
 
-/** The inspector is a server of its own: its paths begin with its name. */
+/** The inspector is a separate server: its paths begin with its name. */
 const inspector: Readonly<Record<string, readonly Shape[]>> = {
   "inspector:/api/requests/{agent}.1:1:0:0/decision": [
     ["large arguments", () => filled('{"verdict":"edited","arguments":{', (index) => `"k${index}":0`, "}}")],
@@ -486,14 +486,14 @@ const inspectorReads: readonly string[] = [
   "inspector:/api/queues",
 ];
 
-/** Headers that a route wants. */
+/** Headers that a route requires. */
 function headersOf(path: string): Readonly<Record<string, string>> {
   if (path.startsWith("/a2a/")) return { "a2a-version": "1.0" };
   if (path === "/v1/chat/completions") return { "x-troupe-conversation": "{thread}" };
   return path.endsWith("/turns") ? { prefer: "wait=60" } : {};
 }
 
-/** All of them, over all routes that take a body, and over those that show what is stored. */
+/** All requests, over all routes with a body, and over those that return stored data. */
 export function* worstRequests(): Generator<WorstRequest> {
   for (const surface of [api, openai, agUi, a2a, teal, inspector]) {
     for (const [path, shapes] of Object.entries(surface)) {

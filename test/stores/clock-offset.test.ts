@@ -11,7 +11,7 @@ function rowOf(row: Partial<ProcessRow>): ProcessRow {
 
 const fresh = { processId: "new", pid: 2, bootId: "boot/pid:[2]" };
 
-it("begins with the clock as it is set", () => {
+it("starts with the current wall clock", () => {
   expect(5_000 + clockOffsetFor([], fresh, noon, 5_000)).toBe(noon);
 });
 
@@ -22,13 +22,13 @@ it("is shared by all processes of a boot, also in another namespace, and after t
   }
 });
 
-it("does not go back over a restart of the machine, though its clock may", () => {
+it("does not decrease over a restart of the machine, even if the wall clock does", () => {
   const before = rowOf({ bootId: "earlier/pid:[1]", heartbeatAt: noon, clockOffset: noon - 900_000 });
   expect(1_000 + clockOffsetFor([before], fresh, noon - tenMinutes, 1_000)).toBe(noon);
   expect(1_000 + clockOffsetFor([before], fresh, noon + tenMinutes, 1_000)).toBe(noon + tenMinutes);
 });
 
-it("is not taken from a process whose clock was another one", () => {
+it("is not adopted from a process with an injected clock", () => {
   const injected = rowOf({ heartbeatAt: noon, clockOffset: 0 });
   expect(5_000 + clockOffsetFor([injected], fresh, noon + 1, 5_000)).toBe(noon + 1);
 });

@@ -1,4 +1,4 @@
-// A process that takes five turns of one agent over a SQLite file, tells so, and stays. It is to be killed.
+// A process that runs five turns of one agent over a SQLite file, prints a line, and stays until the test kills it.
 import { createRuntime, defineAgent } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { scriptedModel } from "troupe/testing";

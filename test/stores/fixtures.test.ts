@@ -44,7 +44,7 @@ const openings: readonly (readonly [what: string, open: Opening])[] = [
   ],
 ];
 
-test("a fixture has everything, however long the stores take to answer while it is made", async () => {
+test("a fixture is complete, however long the stores take while it is made", async () => {
   const stores = far(memoryStores(), 250);
   const { runtime, clock } = await playTeam(stores);
   expect(await entriesOfType(stores, "late", "timer.due")).toHaveLength(1);
@@ -53,14 +53,14 @@ test("a fixture has everything, however long the stores take to answer while it 
   await elapse(clock, runtime.shutdown());
 });
 
-describe.each(readdirSync(fixturesFolder))("what version %s has stored (F33)", (version) => {
+describe.each(readdirSync(fixturesFolder))("stored data of version %s (F33)", (version) => {
   test.each(openings)("in %s is read, and its open turns go on", async (_what, open) => {
     const stores = await open(join(fixturesFolder, version));
     const agents = await stores.listAgents({ tenant: "default" });
     const entries = await Promise.all(agents.map(({ agentId }) => entriesOf(stores, agentId)));
     const types = new Set(entries.flat().map(({ type }) => type));
     const missing = fixtureEntryTypes.filter((type) => !types.has(type));
-    expect(missing, "entry types that no fixture has: run npm run build:fixtures").toEqual([]);
+    expect(missing, "entry types missing from all fixtures; run npm run build:fixtures").toEqual([]);
 
     const { runtime, results } = await continueTeam(stores);
     onTestFinished(() => runtime.shutdown());

@@ -17,7 +17,7 @@ const write = (rootAgentId: string, fields: Partial<ForeignWrite> = {}): Foreign
 });
 const key = (agentId: string, tenant = "t") => ({ tenant, agentId });
 
-it("a list of writes says whose trees, inboxes and records may have been changed", () => {
+it("a list of writes names the trees, inboxes and records that may have changed", () => {
   const list = new ForeignWriteList([
     write("a", { posted: ["a"] }),
     write("b", { records: null }),
@@ -37,7 +37,7 @@ it("a list of writes says whose trees, inboxes and records may have been changed
   expect(isTreeChanged("any", key("d"))).toBe(true);
 });
 
-it("each list is sorted once, also when two are asked in turn", () => {
+it("each list is sorted once, also if two are read alternately", () => {
   let reads = 0;
   const counted = (rootAgentId: string): ForeignWrite =>
     Object.defineProperty(write(rootAgentId), "rootAgentId", {

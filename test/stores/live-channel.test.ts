@@ -24,7 +24,7 @@ describe("a file", () => {
     return { one: stores, other: stores };
   });
 
-  test("carries nothing live to another stores object", async () => {
+  test("sends no live messages to another stores object", async () => {
     const path = join(folder, "shared.db");
     const [one, other] = [sqliteStores(path), sqliteStores(path)];
     const messages: string[] = [];
@@ -54,7 +54,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
 
   describeLiveChannel("Redis, two clients", async () => open());
 
-  test("text that is not the tag of a tree is skipped, and the tags beside it are delivered", async () => {
+  test("text that is not the tag of a tree is skipped, and the tags next to it are delivered", async () => {
     const prefix = ownPrefix();
     const stores = storesOn(server, { prefix });
     const asked: string[] = [];
@@ -75,7 +75,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
   });
 
   test.each(["the connection is cut", "Redis is restarted"])(
-    "after %s a follower asks anew and receives further messages",
+    "after %s a follower asks again and receives further messages",
     async (what) => {
       const { one, other } = open();
       const messages: string[] = [];
@@ -104,7 +104,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
     },
   );
 
-  test("while Redis is away nothing waits or piles up: what was to be sent is gone", async () => {
+  test("while Redis is away no messages wait or pile up: unsent ones are dropped", async () => {
     const { one, other } = open();
     const messages: string[] = [];
     let asked = 0;

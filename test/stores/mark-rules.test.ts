@@ -4,7 +4,7 @@ import { type MarkAsk, markEffect, type MarkSituation } from "../../src/stores/r
 const asks: readonly MarkAsk[] = ["pause", "hold", "resume", "end", "endBelow", "none"];
 const both = [false, true];
 
-/** A pause mark that no command can have left standing below one that was taken away is none. */
+/** All situations of the flags, including those that no sequence of commands produces. */
 const situations: MarkSituation[] = both.flatMap((isAsleep) =>
   both.flatMap((hasOpenTurn) =>
     both.flatMap((isEnding) =>
@@ -27,44 +27,44 @@ const quiet: MarkSituation = {
   heldAbove: { before: false, after: false },
 };
 
-describe("the rule of marks", () => {
+describe("the rule of pause and abort flags", () => {
   it.each([
-    ["an idle one", quiet, "pause", { isPaused: true, isEnded: false, items: ["pause"] }],
+    ["an idle agent", quiet, "pause", { isPaused: true, isEnded: false, items: ["pause"] }],
+    ["a paused agent", { ...quiet, isPaused: true }, "resume", { isPaused: false, isEnded: false, items: ["resume"] }],
     [
-      "one that is paused",
-      { ...quiet, isPaused: true },
-      "resume",
-      { isPaused: false, isEnded: false, items: ["resume"] },
-    ],
-    [
-      "one that is paused, and held from above too",
+      "a paused agent below a paused one",
       { ...quiet, isPaused: true, heldAbove: { before: true, after: true } },
       "resume",
       { isPaused: false, isEnded: false, items: [] },
     ],
-    ["one at work", { ...quiet, hasOpenTurn: true }, "end", { isPaused: false, isEnded: true, items: ["abort"] }],
+    ["an agent at work", { ...quiet, hasOpenTurn: true }, "end", { isPaused: false, isEnded: true, items: ["abort"] }],
     [
-      "a paused one with a turn",
+      "a paused agent with a turn",
       { ...quiet, hasOpenTurn: true, isPaused: true },
       "end",
       { isPaused: false, isEnded: true, items: ["abort", "resume"] },
     ],
-    ["a paused one without a turn", { ...quiet, isPaused: true }, "end", { isPaused: true, isEnded: false, items: [] }],
-    ["one that has ended", quiet, "endBelow", { isPaused: false, isEnded: false, items: [] }],
     [
-      "one that a pause above held, which is gone",
+      "a paused agent without a turn",
+      { ...quiet, isPaused: true },
+      "end",
+      { isPaused: true, isEnded: false, items: [] },
+    ],
+    ["an agent whose turn has ended", quiet, "endBelow", { isPaused: false, isEnded: false, items: [] }],
+    [
+      "an agent below a pause that was removed",
       { ...quiet, heldAbove: { before: true, after: false } },
       "none",
       { isPaused: false, isEnded: false, items: ["resume"] },
     ],
     [
-      "one that was paused itself as well",
+      "a paused agent below a pause that was removed",
       { ...quiet, isPaused: true, heldAbove: { before: true, after: false } },
       "none",
       { isPaused: true, isEnded: false, items: [] },
     ],
     [
-      "one that is shut down with a turn",
+      "an agent that was shut down with a turn",
       { ...quiet, isAsleep: true, hasOpenTurn: true, isPaused: true },
       "end",
       { isPaused: false, isEnded: true, items: ["abort"] },
@@ -73,7 +73,7 @@ describe("the rule of marks", () => {
     expect(markEffect(at, ask)).toEqual(effect);
   });
 
-  it("in every situation: an agent that was held and is held no longer is told so, and no other agent is", () => {
+  it("in every situation: an agent that is no longer held gets a resume, and no other agent does", () => {
     for (const { at, effect, ask } of table) {
       const isFreed = (at.isPaused || at.heldAbove.before) && !effect.isPaused && !at.heldAbove.after;
       expect({ at, ask, isTold: effect.items.includes("resume") }).toEqual({
@@ -84,7 +84,7 @@ describe("the rule of marks", () => {
     }
   });
 
-  it("in every situation: only an open turn is ended, and then no pause of its agent keeps it from its end", () => {
+  it("in every situation: only an open turn is ended, and no pause of its agent then blocks its end", () => {
     for (const { at, effect, ask } of table) {
       expect({ at, ask, ended: effect.isEnded }).toEqual({ at, ask, ended: effect.items.includes("abort") });
     }
@@ -92,7 +92,7 @@ describe("the rule of marks", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("in every situation: a mark is set by a pause alone, and taken away by what names the agent or ends its turn", () => {
+  it("in every situation: only a pause sets the pause flag, and only a resume of the agent or the end of its turn clears it", () => {
     const wrong = table.filter(({ at, effect, ask }) =>
       at.isPaused ? !effect.isPaused && ask !== "resume" && !effect.isEnded : effect.isPaused !== (ask === "pause"),
     );

@@ -9,7 +9,7 @@ import { isRunning, ProcessProbe, type ProcessView, startTimeOf } from "../../sr
 
 const stores = JSON.stringify(new URL("../../src/stores/index.ts", import.meta.url).href);
 
-test("a process is told by its id, its pid, its start and the boot it belongs to", () => {
+test("a process is identified by its id, its pid, its start time and its boot", () => {
   const first = currentProcess("p1");
   const { bootId } = currentProcess("p2");
   const startedAt = expect.any(Number) as number;
@@ -20,13 +20,13 @@ test("a process is told by its id, its pid, its start and the boot it belongs to
   expect(other.stdout).toBe(first.bootId);
 });
 
-test("this process runs, and one that has ended does not", () => {
+test("this process is running, and one that has ended is not", () => {
   expect(isRunning({ pid: process.pid, startTime: startTimeOf(process.pid) })).toBe(true);
   const ended = spawnSync(process.execPath, ["-e", ""]);
   expect(isRunning({ pid: ended.pid, startTime: null })).toBe(false);
 });
 
-test("a thread of this process takes it for running", async () => {
+test("a thread of this process reports it as running", async () => {
   const script = `import { isRunning } from ${stores};
     import { parentPort, workerData } from "node:worker_threads"; parentPort.postMessage(isRunning(workerData));`;
   const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(script)}`), {
@@ -36,37 +36,34 @@ test("a thread of this process takes it for running", async () => {
   await worker.terminate();
 });
 
-test.runIf(existsSync("/proc/self/stat"))(
-  "a pid that another process has got since is not the one that was registered",
-  async () => {
-    const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000); console.log('up')"], {
-      stdio: ["ignore", "pipe", "ignore"],
-    });
-    await once(child.stdout, "data");
-    const pid = child.pid ?? 0;
-    const startTime = startTimeOf(pid);
-    expect(startTime).toMatch(/^\d+$/);
-    expect(isRunning({ pid, startTime })).toBe(true);
-    expect(isRunning({ pid, startTime: `${startTime}1` })).toBe(false);
-    child.kill("SIGKILL");
-    await once(child, "exit");
-    expect(isRunning({ pid, startTime })).toBe(false);
-  },
-);
+test.runIf(existsSync("/proc/self/stat"))("a pid that was reused is not the registered process", async () => {
+  const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000); console.log('up')"], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  await once(child.stdout, "data");
+  const pid = child.pid ?? 0;
+  const startTime = startTimeOf(pid);
+  expect(startTime).toMatch(/^\d+$/);
+  expect(isRunning({ pid, startTime })).toBe(true);
+  expect(isRunning({ pid, startTime: `${startTime}1` })).toBe(false);
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  expect(isRunning({ pid, startTime })).toBe(false);
+});
 
-/** A process as its system shows it. */
+/** A process as its operating system describes it. */
 interface Machine {
   readonly platform?: NodeJS.Platform;
   readonly pid?: number;
   readonly boot?: string | undefined;
   readonly namespace?: string | undefined;
-  /** When the process was started, in seconds of the monotonic clock. */
+  /** When the process started, in seconds of the monotonic clock. */
   readonly startedAt?: number;
-  /** What /proc/self shows; another number than the pid if /proc is that of another namespace. */
+  /** The target of /proc/self; differs from the pid if /proc belongs to another namespace. */
   readonly procSelf?: number;
   /** The lines of /proc/self/mountinfo. */
   readonly mounts?: readonly string[];
-  /** Pids in use, with their start in ticks. */
+  /** Pids in use, with their start times in ticks. */
   readonly others?: Readonly<Record<number, string>>;
 }
 
@@ -86,7 +83,7 @@ function sightOf(machine: Machine): ProcessProbe {
     platform,
     pid,
     hostname: "web",
-    // Both are looked at in one moment: without a boot id the boot is known by the clock and the time since then.
+    // Both are read at the same time: without a boot id the boot is identified by the wall clock minus the uptime.
     uptime: { machine: 2_000, process: 2_000 - startedAt, monotonic: 2_000 },
     read: (path) => {
       if (path === "/proc/sys/kernel/random/boot_id") return boot && `${boot}\n`;
@@ -100,7 +97,7 @@ function sightOf(machine: Machine): ProcessProbe {
   return new ProcessProbe(view);
 }
 
-/** Whether a process takes another one that was registered for dead, before its lease has run out. */
+/** Whether a process reports another registered one as dead before its lease has expired. */
 function isDeadTo(survivor: Machine, { pid = 1, ...registered }: Machine): boolean {
   const [own, other] = [sightOf(survivor), sightOf({ pid, ...registered })];
   return own.bootId === other.bootId && !own.isRunning({ pid, startTime: other.startTimeOf(pid) });
@@ -109,7 +106,7 @@ function isDeadTo(survivor: Machine, { pid = 1, ...registered }: Machine): boole
 describe("a predecessor with the pid of this process", () => {
   const again = { startedAt: 1_003 };
   it.each<[what: string, survivor: Machine, predecessor: Machine]>([
-    ["in a namespace whose number was used again", again, {}],
+    ["in a namespace whose number was reused", again, {}],
     [
       "in the same container under a new namespace",
       { ...again, namespace: "pid:[7]", mounts: [PROC, layer("a")] },
@@ -120,7 +117,7 @@ describe("a predecessor with the pid of this process", () => {
       { ...again, namespace: "pid:[7]", mounts: [PROC, pod("app"), layer("b")] },
       { mounts: [PROC, pod("app"), layer("a")] },
     ],
-    ["where /proc is that of another namespace", { ...again, procSelf: 812 }, { procSelf: 640 }],
+    ["if /proc belongs to another namespace", { ...again, procSelf: 812 }, { procSelf: 640 }],
     [
       "on a system without /proc",
       { ...again, platform: "darwin", boot: undefined, namespace: undefined, procSelf: 0, mounts: [] },
@@ -133,13 +130,13 @@ describe("a predecessor with the pid of this process", () => {
   it.each<[what: string, survivor: Machine, other: Machine]>([
     ["it is this process", {}, {}],
     [
-      "it is this process, and /proc is that of another namespace",
+      "it is this process, and /proc belongs to another namespace",
       { procSelf: 812 },
       { procSelf: 812, startedAt: 1_000.01 },
     ],
     ["it is in another namespace", { ...again, namespace: "pid:[7]" }, {}],
     [
-      "it is in another container with that host name",
+      "it is in another container with the same host name",
       { ...again, namespace: "pid:[7]", mounts: [PROC, layer("b")] },
       { mounts: [PROC, layer("a")] },
     ],
@@ -153,7 +150,7 @@ describe("a predecessor with the pid of this process", () => {
       { ...again, namespace: "pid:[7]", mounts: [PROC, PROC, layer("a")] },
       { mounts: [PROC, layer("a")] },
     ],
-    ["it is on another machine with that host name", again, { boot: "another" }],
+    ["it is on another machine with the same host name", again, { boot: "another" }],
     ["the boot id cannot be read", { ...again, boot: undefined }, { boot: undefined }],
     ["the namespace cannot be read", { ...again, namespace: undefined }, { namespace: undefined }],
   ])("is not dead when %s", (_what, survivor, other) => {
@@ -164,10 +161,10 @@ describe("a predecessor with the pid of this process", () => {
 describe("another process of the same namespace", () => {
   it.each<[what: string, survivor: Machine, other: Machine, isDead: boolean]>([
     ["whose pid is not in use is dead", {}, { pid: 7 }, true],
-    ["whose pid is another's by now is dead", { others: { 7: "100400" } }, { pid: 7 }, true],
-    ["that runs is alive", { others: { 7: "100000" } }, { pid: 7 }, false],
+    ["whose pid was reused is dead", { others: { 7: "100400" } }, { pid: 7 }, true],
+    ["that is running is alive", { others: { 7: "100000" } }, { pid: 7 }, false],
     [
-      "whose pid is in use is alive where its start cannot be seen",
+      "whose pid is in use and whose start time is unreadable is alive",
       { procSelf: 812, others: { 7: "3" } },
       { pid: 7, procSelf: 640 },
       false,

@@ -16,7 +16,7 @@ import { redisOfSuite } from "../support/redis-suite.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 
-/** What everything that a store is used for comes down to. */
+/** The operations that cover all uses of the stores. */
 async function work(stores: Stores): Promise<void> {
   const owner = await openAgent(stores);
   await owner.commit({ entries: [note("one")] });
@@ -37,11 +37,11 @@ async function failureOf(stores: Stores): Promise<StoreUnavailableError> {
   return failure as StoreUnavailableError;
 }
 
-describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
+describe.skipIf(!redisProgram)("access to a secured Redis", () => {
   const redis = redisOfSuite();
   afterEach(() => vi.restoreAllMocks());
 
-  test("a user with a password and no more rights than it needs may do all there is to do", async () => {
+  test("a user with a password and only the documented rights can do everything", async () => {
     const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
     const rights = ["resetchannels", "~mine:*", "&mine:*", "+@all", "-@admin", "-@dangerous", "+info"];
     await redis.client.call("ACL", "SETUSER", "clerk", "on", ">p%ss word", ...rights);
@@ -68,13 +68,13 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
       const failure = await failureOf(opened({ url: `redis://${user}:secret-word@127.0.0.1:${redis.server.port}` }));
       expect(failure.message).toMatch(/WRONGPASS: the user or the password is wrong/);
       expect(failure.details).toEqual({ code: "WRONGPASS" });
-      // Waiting would not help.
+      // Retrying would not help.
       expect(performance.now() - start).toBeLessThan(900);
       expect(JSON.stringify(failure) + failure.stack + String(failure.cause)).not.toContain("secret-word");
     }
   });
 
-  test("the number in the address is that of the database", async () => {
+  test("the number in the URL selects the database", async () => {
     await work(opened({ url: `${redis.server.url}/3`, prefix: "third:" }));
     const third = new Redis(`${redis.server.url}/3`);
     onTestFinished(() => third.disconnect());
@@ -87,14 +87,14 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     expect(await redis.client.keys("third:*")).toEqual([]);
   });
 
-  test("a replica refuses to write, retryably, and is written to once it is the master", async () => {
+  test("a replica refuses writes as retryable, and accepts them once it is the master", async () => {
     const settings = ["--replicaof", "127.0.0.1", String(redis.server.port)];
     await redis.client.call("CONFIG", "SET", "repl-diskless-sync-delay", "0");
     const replica = await RedisServer.start({ settings });
     onTestFinished(() => replica.stop());
     const promoted = replica.client();
     onTestFinished(() => promoted.disconnect());
-    // A replica answers late while it copies the master's data, and while it writes them to its own log.
+    // A replica answers late while it copies the master's data and writes its own log.
     const isReady = /aof_rewrite_in_progress:0[^]*aof_rewrite_scheduled:0[^]*master_link_status:up/;
     await expect.poll(async () => String(await promoted.call("INFO"))).toMatch(isReady);
     const stores = opened({ url: replica.url, prefix: "copy:" });
@@ -106,7 +106,7 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
   });
 
   test.each([{ stringNumbers: true }, { protocol: 3, replyMapping: "resp3" } as const])(
-    "a client is given that wants its answers in another form: %o",
+    "a client that is configured for another reply format works: %o",
     async (form) => {
       const client = new Redis(redis.server.port, "127.0.0.1", { ...form, lazyConnect: true });
       const stores = opened({ client, prefix: ownPrefix() });
@@ -116,24 +116,27 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
     },
   );
 
-  test.skipIf(!hasOpenssl)("TLS: with the certificate's authority; without it, it says why not", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "troupe-tls-"));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
-    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-    const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate];
-    execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
-    const port = await freePort();
-    const files = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate];
-    const settings = ["--tls-port", String(port), ...files, "--tls-auth-clients", "no"];
-    const guarded = await RedisServer.start({ settings });
-    onTestFinished(() => guarded.stop());
-    const failure = await failureOf(opened({ url: `rediss://127.0.0.1:${port}` }));
-    expect(failure.details).toEqual({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
-    expect(failure.message).toMatch(/certificate/);
-    const trusting = new Redis(port, "127.0.0.1", { tls: { ca: readFileSync(certificate) }, lazyConnect: true });
-    await work(opened({ client: trusting }));
-    const plain = await failureOf(opened({ url: `redis://127.0.0.1:${port}` }));
-    expect(plain.details).toMatchObject({ code: expect.any(String) });
-  });
+  test.skipIf(!hasOpenssl)(
+    "TLS works with the certificate authority; without it, the error names the reason",
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), "troupe-tls-"));
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+      const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+      const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate];
+      execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
+      const port = await freePort();
+      const files = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate];
+      const settings = ["--tls-port", String(port), ...files, "--tls-auth-clients", "no"];
+      const guarded = await RedisServer.start({ settings });
+      onTestFinished(() => guarded.stop());
+      const failure = await failureOf(opened({ url: `rediss://127.0.0.1:${port}` }));
+      expect(failure.details).toEqual({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
+      expect(failure.message).toMatch(/certificate/);
+      const trusting = new Redis(port, "127.0.0.1", { tls: { ca: readFileSync(certificate) }, lazyConnect: true });
+      await work(opened({ client: trusting }));
+      const plain = await failureOf(opened({ url: `redis://127.0.0.1:${port}` }));
+      expect(plain.details).toMatchObject({ code: expect.any(String) });
+    },
+  );
 });

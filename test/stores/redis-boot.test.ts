@@ -10,20 +10,24 @@ import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 describe("options", () => {
   test.each<[string, RedisStoresOptions, RegExp]>([
-    ["no place", {}, /takes one of url, client and cluster; 0 are given/],
-    ["two places", { url: "redis://a", cluster: { nodes: [{ port: 1 }] } }, /2 are given/],
-    ["no address", { url: "http://user:secret-word@a" }, /^url: invalid Redis URL; expected redis:/],
-    ["a database without a number", { url: "redis://a/main" }, /^url: invalid Redis URL/],
+    ["an empty object", {}, /takes one of url, client and cluster; 0 are given/],
+    ["two of url, client and cluster", { url: "redis://a", cluster: { nodes: [{ port: 1 }] } }, /2 are given/],
+    ["an HTTP URL", { url: "http://user:secret-word@a" }, /^url: invalid Redis URL; expected redis:/],
+    ["a database that is not a number", { url: "redis://a/main" }, /^url: invalid Redis URL/],
     ["an empty cluster", { cluster: { nodes: [] } }, /cluster.nodes is empty/],
     ["a prefix with braces", { url: "redis://a", prefix: "{a}" }, /prefix is "\{a\}"/],
     [
-      "more time than a timer has",
+      "a timeout above the maximum of a timer",
       { url: "redis://a", timeoutMs: 2 ** 31 },
       /timeoutMs is 2147483648; expected .*from 1 to/,
     ],
-    ["no time", { url: "redis://a", timeoutMs: 0 }, /timeoutMs is 0; expected a whole number from 1 to 2000000000/],
-    ["half a second to live", { url: "redis://a", ttl: 0.5 }, /ttl is 0.5; expected a whole number of at least 1/],
-  ])("%s is refused, in words that say what would be right", (_what, options, words) => {
+    [
+      "a timeout of 0",
+      { url: "redis://a", timeoutMs: 0 },
+      /timeoutMs is 0; expected a whole number from 1 to 2000000000/,
+    ],
+    ["a ttl of half a second", { url: "redis://a", ttl: 0.5 }, /ttl is 0.5; expected a whole number of at least 1/],
+  ])("%s is refused, and the error names the expected value", (_what, options, words) => {
     expect(() => redisStores(options)).toThrow(InvalidInputError);
     expect(() => redisStores(options)).toThrow(words);
   });
@@ -38,21 +42,21 @@ describe.skipIf(!redisProgram)("the first use", () => {
     await server?.stop();
   });
 
-  test("refuses a Redis that throws data away when it is full, and says what to set (F8)", async () => {
+  test("refuses a Redis that evicts keys when memory is full, and names the setting (F8)", async () => {
     const evicting = await begin({ settings: ["--maxmemory-policy", "allkeys-lru"] });
     const stores = storesOn(evicting);
     await expect(stores.createAgent(identityOf(), null)).rejects.toThrow(InvalidInputError);
     await expect(stores.readAgent(agentKey())).rejects.toThrow(/allkeys-lru.*set maxmemory-policy noeviction/);
     const client = evicting.client();
     expect(await client.dbsize()).toBe(0);
-    // Nothing has to be started anew when it was set right.
+    // No restart is needed once the setting is correct.
     await client.config("SET", "maxmemory-policy", "noeviction");
     expect(await stores.createAgent(identityOf(), null)).toMatchObject({ created: true });
     client.disconnect();
     await stores.close();
   });
 
-  test("warns once of a Redis that may forget what it acknowledged, and says what to set", async () => {
+  test("warns once if Redis may lose acknowledged writes, and names the setting", async () => {
     const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
     const unlogged = await begin({ isLogged: false });
     for (let round = 0; round < 2; round += 1) {
@@ -71,7 +75,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     [["--appendfsync", "no"], [/appendfsync is no\).*all data that the system has not written yet/]],
     [["--no-appendfsync-on-rewrite", "yes"], [/while it rewrites its log.*Set no-appendfsync-on-rewrite no/]],
     [["--appendfsync", "always"], []],
-  ] as const)("%j: says what a sudden end may lose", async (settings, words) => {
+  ] as const)("%j: warns what a crash may lose", async (settings, words) => {
     const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
     const stores = storesOn(await begin({ settings }));
     await stores.readAgent(agentKey());
@@ -79,7 +83,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     expect(emitWarning.mock.calls.map(([message]) => message)).toEqual(words.map((one) => expect.stringMatching(one)));
   });
 
-  test("warns where it may not look, and works all the same", async () => {
+  test("warns if it may not read the configuration, and still works", async () => {
     const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
     const managed = await begin({ settings: ["--rename-command", "CONFIG", ""] });
     const stores = storesOn(managed);
@@ -90,7 +94,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     await stores.close();
   });
 
-  test("a client of the user's gives its settings; it is not used itself, and stays open", async () => {
+  test("copies the settings of a given client, does not use the client itself, and leaves it open", async () => {
     const shared = await begin({ password: "secret-word" });
     const client = new Redis(shared.url, { password: "secret-word", keyPrefix: "mine:" });
     const prefix = ownPrefix();
@@ -109,7 +113,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     client.disconnect();
   });
 
-  test("used after it was closed, it says so; what was begun before is finished", async () => {
+  test("closed stores refuse calls; earlier calls are finished", async () => {
     const stores = storesOn(await begin({}));
     await openAgent(stores);
     const last = stores.pause(agentKey(), "ann", NOW);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { TreeCache } from "../../src/stores/redis/redis-cache.ts";
 
-test("a row that others have written is not known, until all rows are loaded: one that is not among them does not exist", () => {
+test("a row written by others is unknown until all rows are loaded; after that a missing row does not exist", () => {
   const cache = new TreeCache();
   cache.noteAll(new Map([["a", "1|{}"]]));
   expect(cache.row("b")).toEqual({ version: "", text: undefined });

@@ -10,7 +10,7 @@ const requestId = `${ROOT}#1:1:0:1`;
 
 interface Keys extends Place {
   readonly client: Redis;
-  /** The name of a key of the tree. */
+  /** The name of a Redis key of the tree. */
   readonly keyTo: (part: string) => string;
 }
 
@@ -48,7 +48,7 @@ const list: readonly Tampering<Keys>[] = [
   ["a head of a wrong type", row(`head:${ROOT}`, replaced('"epoch":1', '"epoch":"first"')), ["acquire"]],
   ["an account of a wrong type", row(`account:turn:${TURN}`, replaced('"tokens":0', '"tokens":-5')), ["accounts"]],
   [
-    "another request in the place of one",
+    "a request under the id of another",
     row(`request:${JSON.stringify([requestId, ROOT])}`, replaced(`"${requestId}"`, '"other"')),
     ["requests", "request", "decide"],
   ],
@@ -58,7 +58,7 @@ const list: readonly Tampering<Keys>[] = [
     ["messages", "message", "exportTree"],
   ],
   [
-    "a message without its place",
+    "a message without its position",
     change(`messages:${ROOT}`, "m1", (text) => text.slice(1 + text.indexOf("|"))),
     ["messages"],
   ],

@@ -11,14 +11,14 @@ import { redisProgram } from "../support/redis-server.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
 import { listening, ownPrefix, storesOn } from "../support/redis-stores.ts";
 
-describe.skipIf(!redisProgram)("what reaches Redis", () => {
+describe.skipIf(!redisProgram)("the number of Redis commands", () => {
   const redis = redisOfSuite();
-  // Signs of life, looks for who is missing and renewed subscriptions come with time, not with what is counted: runtimes here
-  // have clocks that stand still, and subscriptions are not renewed.
+  // Heartbeats, searches for dead processes and renewed subscriptions depend on time, which is not counted here: the runtimes
+  // use fake clocks, and subscriptions are not renewed.
   beforeAll(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
   afterAll(() => void vi.useRealTimers());
 
-  test("is at most four commands a step, and as much in a late turn as in the first", async () => {
+  test("is at most four per step, in a late turn as in the first", async () => {
     const stores = storesOn(redis.server);
     const look = defineTool({
       name: "look",
@@ -43,13 +43,13 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     const early = await workOf(redis.client, turn);
     for (let count = 0; count < 150; count += 1) await turn();
     const late = await workOf(redis.client, turn);
-    // Two steps: the call of the tool, and the answer. The lists of turns are told of the turn's beginning and end.
+    // Two steps: the tool call and the answer. The lists of turns are updated at the turn's beginning and end.
     expect(early.commands.slice(8)).toEqual([]);
     expect(late.commands).toEqual(early.commands);
     expect(late.bytesIn).toBeLessThan(early.bytesIn * 1.1);
   });
 
-  test("is nothing where another process writes to trees that are not open here, or gives a sign of life", async () => {
+  test("is zero for heartbeats of another process and for its writes to trees that are not open here", async () => {
     const prefix = ownPrefix();
     const [mine, theirs] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
     const { heard, end } = await listening(mine, (rootAgentId) => rootAgentId === "last");
@@ -74,7 +74,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     expect(work.commands.filter((name) => !name.startsWith("eval"))).toEqual([]);
   });
 
-  test("of a lease that is taken after another process has written is one look and one transaction", async () => {
+  test("to acquire a lease after a write of another process is one read and one transaction", async () => {
     const prefix = ownPrefix();
     const [mine, theirs] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
     onTestFinished(async () => {
@@ -95,7 +95,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     expect(taken.commands).toEqual(["evalsha", "evalsha"]);
   });
 
-  test("of a turn that another process runs is a post, a look, and what the other one reads and commits", async () => {
+  test("of a turn that another process runs is one post, one read, and the worker's reads and commits", async () => {
     const prefix = ownPrefix();
     const queues: Queues = { ...localQueues(), kind: "shared" };
     const agents = [defineAgent({ name: "clerk", model: scriptedModel("noted") })];
@@ -111,12 +111,12 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     const turn = (): Promise<unknown> => agent.executeTurn("go").result;
     const counts: number[] = [];
     for (let count = 0; count < 10; count += 1) counts.push(await commandsOf(redis.client, turn));
-    // Two by who waits and three by who runs it. Besides, who holds the agent is asked for once a second, and a change that is
-    // heard early is looked at once more: so the fewest of ten turns count.
+    // Two by the waiting process and three by the worker. The holder of the agent is also read once a second, and an early
+    // notice of a change causes one more read: so the lowest count of ten turns is compared.
     expect(Math.min(...counts)).toBeLessThanOrEqual(7);
   });
 
-  test("of a post to an agent that another process holds tells by whom it is held, and is one command", async () => {
+  test("to post to an agent that another process holds is one, and the outcome names the holder", async () => {
     const prefix = ownPrefix();
     const [mine, theirs] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
     onTestFinished(async () => {
@@ -131,7 +131,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     };
     expect(await post()).toBeUndefined();
     const isTold = async (): Promise<boolean> => {
-      // Believed for a second.
+      // The answer is cached for a second.
       await mine.holder(agentKey());
       return (await post())?.processId === here.processId;
     };
@@ -141,7 +141,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     expect(await post()).toBeUndefined();
   });
 
-  test("is a command for a step's worth of many agents of one tree that come together", async () => {
+  test("is one for a step of many agents of one tree that commit together", async () => {
     const stores = storesOn(redis.server);
     onTestFinished(() => stores.close());
     const root = await openAgent(stores);
@@ -151,7 +151,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     expect(await commandsOf(redis.client, () => stores.commit(batches, NOW))).toBe(1);
   });
 
-  test("does not grow with the number of children where all of them are told", async () => {
+  test("to notify all children does not grow with their number", async () => {
     const prefix = ownPrefix();
     const stores = storesOn(redis.server, { prefix });
     onTestFinished(() => stores.close());
@@ -161,7 +161,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     const { commands } = await workOf(redis.client, () => stores.pause(agentKey(), "ann", NOW));
     expect(commands.slice(3)).toEqual([]);
     expect(await stores.inbox(agentKey(`${ROOT}~kid299`))).toMatchObject([{ kind: "pause" }]);
-    // A process that knows nothing of the tree yet looks at its server first, and reads the agent.
+    // A process that has not read the tree yet checks its server first and reads the agent.
     const other = storesOn(redis.server, { prefix });
     onTestFinished(() => other.close());
     expect(await commandsOf(redis.client, () => other.resume(agentKey(), "ann", NOW))).toBeLessThan(8);

@@ -1,4 +1,4 @@
-// The contract of stores on Redis reached in other ways than by one client of one server.
+// The contract of stores on Redis deployments other than one client of one server.
 import { afterAll, beforeAll, describe } from "vitest";
 import { storesContract } from "../contracts/stores.contract.ts";
 import { RedisCluster } from "../support/redis-cluster.ts";
@@ -12,7 +12,7 @@ describe.skipIf(!redisProgram)("one server", () => {
   });
   afterAll(() => server.stop());
 
-  storesContract("two clients of Redis in turn,", () => {
+  storesContract("two alternating clients of Redis", () => {
     const prefix = ownPrefix();
     return alternating(storesOn(server, { prefix }), storesOn(server, { prefix }));
   });

@@ -1,4 +1,4 @@
-// Lists over trees forget the trees that have expired, even if no process reads the lists.
+// Lists over trees drop expired trees, even if no process reads the lists.
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createRuntime, defineAgent, defineTool, subagent } from "../../src/index.ts";
 import { RedisConnection } from "../../src/stores/redis/redis-connection.ts";
@@ -27,7 +27,7 @@ describe.skipIf(!redisProgram)("trees that have expired", () => {
 
   const keysOf = (pattern: string): Promise<string[]> => redis.client.keys(`${prefix}${pattern}`);
 
-  /** Entries in all indexes over trees, by index. */
+  /** The number of entries in each index over trees. */
   async function listed(): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
     for (const key of await keysOf("{hints-*")) {
@@ -38,7 +38,7 @@ describe.skipIf(!redisProgram)("trees that have expired", () => {
     return counts;
   }
 
-  /** As if the time to live, and the time in which entries count as young, had passed. */
+  /** Simulates that the time to live, and the time in which entries count as recent, have passed. */
   async function pass(tags: readonly string[]): Promise<void> {
     for (const tag of tags) {
       const keys = await keysOf(`{${tag}}*`);
@@ -57,7 +57,7 @@ describe.skipIf(!redisProgram)("trees that have expired", () => {
     return tags;
   }
 
-  /** Trees with everything that lists know of: subagents, owners, sessions, requests, open and ended turns, timers. */
+  /** Trees with an entry in every list: subagents, owners, sessions, requests, open and ended turns, timers. */
   async function plant(count: number): Promise<void> {
     const pay = defineTool({
       name: "pay",
@@ -96,7 +96,7 @@ describe.skipIf(!redisProgram)("trees that have expired", () => {
     await runtime.shutdown();
   }
 
-  test("leave no entry in any list, though the process that made them is gone", async () => {
+  test("leave no entry in any list, even if the process that created them is gone", async () => {
     await plant(3);
     const before = await listed();
     expect(Object.keys(before)).toEqual(
@@ -110,10 +110,10 @@ describe.skipIf(!redisProgram)("trees that have expired", () => {
     expect(await expired.forget()).toBe(0);
   });
 
-  test("are not forgotten while they are there, nor while their entries are young", async () => {
+  test("are kept in the lists while they exist or their entries are recent", async () => {
     await plant(2);
     const before = await listed();
-    // The trees are as they were, because they were changed before they expired.
+    // The trees are complete, because they were changed before they expired.
     await due();
     await redis.client.del(...(await keysOf("{default/desk-1}*")));
     expect(await expired.forget()).toBe(2);
@@ -124,7 +124,7 @@ describe.skipIf(!redisProgram)("trees that have expired", () => {
     });
   });
 
-  test("that come back under the same id keep their new entries", async () => {
+  test("that are created again under the same id keep their new entries", async () => {
     await plant(1);
     await pass(["default/desk-0"]);
     const stores = storesOn(redis.server, { prefix });
@@ -140,7 +140,7 @@ describe.skipIf(!redisProgram)("trees that have expired", () => {
     expect(await runtime.turns({ ownerId: "ann" })).toHaveLength(1);
   });
 
-  test("are forgotten a hundred at a time", async () => {
+  test("are removed a hundred at a time", async () => {
     const { due: key } = new RedisKeys(prefix).expired();
     for (let number = 0; number < 130; number += 1) await redis.client.zadd(key, "1", `default/gone-${number}`);
     expect(await expired.forget()).toBe(100);

@@ -29,7 +29,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     await server.stop();
   });
 
-  /** Commits until told to stop; every batch is sent again until it is answered, as the journal writer does. */
+  /** Commits until stopped; every batch is sent again until it is answered, as the journal writer does. */
   const write = async (owner: Owner, isOver: () => boolean): Promise<number> => {
     let failures = 0;
     for (let count = 0; !isOver(); count += 1) {
@@ -58,7 +58,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     expect(new Set(notes).size).toBe(notes.length);
   };
 
-  test("callers do not notice SCRIPT FLUSH and CLIENT KILL in the middle of the work (F9)", async () => {
+  test("callers do not notice SCRIPT FLUSH and CLIENT KILL during the work (F9)", async () => {
     const owner = await openAgent(stores);
     let isOver = false;
     const writing = write(owner, () => isOver);
@@ -72,7 +72,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     await expectWhole(owner);
   });
 
-  test("killed and back with its log, it has lost nothing that was acknowledged (F5)", async () => {
+  test("killed and restarted with its log, it has lost no acknowledged write (F5)", async () => {
     const owner = await openAgent(stores);
     let isOver = false;
     const writing = write(owner, () => isOver);
@@ -89,7 +89,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     await other.close();
   });
 
-  test("while it is away every command fails within its time, and works again as soon as it is back (F6)", async () => {
+  test("while it is away every command fails within its timeout, and works again as soon as it is back (F6)", async () => {
     const owner = await openAgent(stores);
     const hasty = storesOn(server, { prefix, timeoutMs: 300 });
     await hasty.readAgent(agentKey());
@@ -114,7 +114,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     await hasty.close();
   });
 
-  test("stalled, it holds no call up for longer than that, and a write without an answer is neither lost nor doubled (F7)", async () => {
+  test("when it stalls, no call takes longer than the stall, and an unanswered write is neither lost nor duplicated (F7)", async () => {
     const owner = await openAgent(stores);
     const hasty = storesOn(server, { prefix, timeoutMs: 300 });
     const same = Object.assign(new Owner(hasty, agentKey()), { epoch: owner.epoch, seq: owner.seq });
@@ -151,7 +151,7 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
   });
 
   inFull(() => {
-    test("an owner whose lease was taken while Redis was away is told so, and writes nothing (F3)", async () => {
+    test("an owner whose lease was taken while Redis was away gets a stale outcome and writes nothing (F3)", async () => {
       const owner = await openAgent(stores);
       await server.kill();
       const late = stores.commit([owner.batch({ entries: [note("late")] })], NOW).catch((error: unknown) => error);
@@ -165,30 +165,33 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
   });
 });
 
-test.skipIf(!redisProgram)("with its memory full it refuses, retryably, and nothing is half-written (F8)", async () => {
-  const server = await RedisServer.start({ settings: ["--maxmemory", "6mb"] });
-  const stores = storesOn(server);
-  const owner = await openAgent(stores);
-  const large = "x".repeat(200_000);
-  let failure: unknown;
-  for (let count = 0; failure === undefined && count < 100; count += 1) {
-    const id = `m${count}`;
-    const batch = owner.batch({ entries: [note(id)], messages: [messageOf(id, large)] });
-    try {
-      owner.moved((await stores.commit([batch], NOW))[0]);
-    } catch (error) {
-      failure = error;
+test.skipIf(!redisProgram)(
+  "with its memory full it refuses writes as retryable and never writes half a batch (F8)",
+  async () => {
+    const server = await RedisServer.start({ settings: ["--maxmemory", "6mb"] });
+    const stores = storesOn(server);
+    const owner = await openAgent(stores);
+    const large = "x".repeat(200_000);
+    let failure: unknown;
+    for (let count = 0; failure === undefined && count < 100; count += 1) {
+      const id = `m${count}`;
+      const batch = owner.batch({ entries: [note(id)], messages: [messageOf(id, large)] });
+      try {
+        owner.moved((await stores.commit([batch], NOW))[0]);
+      } catch (error) {
+        failure = error;
+      }
     }
-  }
-  expect(failure).toBeInstanceOf(StoreUnavailableError);
-  expect(failure).toMatchObject({ details: { code: "OOM" } });
-  const entries = (await stores.readJournal(agentKey(), 1)).flatMap((row) => row.entries);
-  expect(entries.at(-1)?.seq).toBe(owner.seq);
-  expect(await stores.messages(agentKey())).toHaveLength(entries.length - 1);
-  const client = server.client();
-  await client.config("SET", "maxmemory", "100mb");
-  await owner.commit({ entries: [note("on")], messages: [messageOf("on", large)] });
-  client.disconnect();
-  await stores.close();
-  await server.stop();
-});
+    expect(failure).toBeInstanceOf(StoreUnavailableError);
+    expect(failure).toMatchObject({ details: { code: "OOM" } });
+    const entries = (await stores.readJournal(agentKey(), 1)).flatMap((row) => row.entries);
+    expect(entries.at(-1)?.seq).toBe(owner.seq);
+    expect(await stores.messages(agentKey())).toHaveLength(entries.length - 1);
+    const client = server.client();
+    await client.config("SET", "maxmemory", "100mb");
+    await owner.commit({ entries: [note("on")], messages: [messageOf("on", large)] });
+    client.disconnect();
+    await stores.close();
+    await server.stop();
+  },
+);

@@ -9,22 +9,22 @@ import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
 
 const folder = new URL("../fixtures/", import.meta.url);
-/** One of each version. */
+/** One fixture of each version. */
 const fixtures = readdirSync(folder).map((version) => `${version}/redis.jsonl`);
 const tenant = "default";
 const present = migrations.at(-1)?.number ?? 0;
 
-describe.skipIf(!redisProgram)("what an earlier version has left in Redis (F33)", () => {
+describe.skipIf(!redisProgram)("data that an earlier version has stored in Redis (F33)", () => {
   const redis = redisOfSuite();
 
-  /** A prefix under which a fixture lies. */
+  /** The prefix of a loaded fixture. */
   async function restored(name: string, change = (dump: string): string => dump): Promise<string> {
     const prefix = ownPrefix();
     await restoreDump(redis.client, prefix, change(readFileSync(new URL(name, folder), "utf8")));
     return prefix;
   }
 
-  test.each(fixtures)("%s is read whole", async (name) => {
+  test.each(fixtures)("%s is read completely", async (name) => {
     const prefix = await restored(name);
     const stores = storesOn(redis.server, { prefix });
     onTestFinished(() => stores.close());
@@ -42,14 +42,14 @@ describe.skipIf(!redisProgram)("what an earlier version has left in Redis (F33)"
     expect(await redis.client.get(`${prefix}{processes}:layout`)).toContain(`"number":${present},`);
   });
 
-  test.each(fixtures)("the open turns of %s go on to their ends", async (name) => {
+  test.each(fixtures)("the open turns of %s continue to their ends", async (name) => {
     const stores = storesOn(redis.server, { prefix: await restored(name) });
     const { runtime, results } = await continueTeam(stores);
     onTestFinished(() => runtime.shutdown());
     expect(results.map(({ status }) => status)).toEqual(Object.keys(openInputs).map(() => "completed"));
   });
 
-  test("a later layout is refused with the version that reads it, and nothing is changed", async () => {
+  test("a newer layout is refused with the version that reads it, and nothing is changed", async () => {
     const later = { number: present + 1, troupe: "9.1.0" };
     const [name = ""] = fixtures.toSorted();
     const prefix = await restored(name, (dump) =>

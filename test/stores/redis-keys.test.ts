@@ -4,7 +4,7 @@ import { InvalidInputError } from "../../src/errors/index.ts";
 import { agentParts, fields, pairOf, RedisKeys, treeParts } from "../../src/stores/redis/redis-keys.ts";
 import { amount } from "../support/full.ts";
 
-/** Parts that run into each other where keys are glued together. */
+/** Parts that would be ambiguous if keys were concatenated. */
 const risky = constantFrom(
   "a",
   "a/b",
@@ -36,7 +36,7 @@ const id = oneof(
 const seed = 5;
 const keys = new RedisKeys("p:");
 
-/** All keys and names of rows that an agent has. */
+/** All keys and row names of an agent. */
 function namesOf(tenant: string, agentId: string): string[] {
   const tree = keys.treeOf(tenant, agentId);
   return [
@@ -47,7 +47,7 @@ function namesOf(tenant: string, agentId: string): string[] {
   ];
 }
 
-/** What a cluster computes the slot of: the part between the first braces. */
+/** The hash tag from which a cluster computes the slot: the text between the first braces. */
 function tagIn(key: string): string | undefined {
   return /^[^{]*\{([^}]+)\}/.exec(key)?.[1];
 }
@@ -65,7 +65,7 @@ test("no two agents share a key, with any text in their ids and tenants", () => 
   );
 });
 
-test("all keys of a tree lie in one slot, and other trees' may lie in others", () => {
+test("all keys of a tree are in one slot, and other trees may be in others", () => {
   assert(
     property(id, id, id, (tenant, root, hash) => {
       const rootId = root.replaceAll("~", "");
@@ -84,7 +84,7 @@ test("all keys of a tree lie in one slot, and other trees' may lie in others", (
   );
 });
 
-test("ids that belong to an agent are told apart from those of another one", () => {
+test("the ids of one agent are distinguished from those of another", () => {
   assert(
     property(id, id, id, id, (agentId, one, otherId, other) => {
       const isSame = agentId === otherId && one === other;
@@ -94,7 +94,7 @@ test("ids that belong to an agent are told apart from those of another one", () 
   );
 });
 
-test("what has no form of its own in Redis is refused", () => {
+test("ids that Redis cannot encode are refused", () => {
   expect(() => keys.treeOf("t", "a\ud800")).toThrow(InvalidInputError);
   expect(() => keys.treeOf("\udfff", "a")).toThrow(InvalidInputError);
   expect(() => new RedisKeys("my{app}:")).toThrow(/prefix is "my\{app\}:"; expected any text without braces/);

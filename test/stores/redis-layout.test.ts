@@ -11,7 +11,7 @@ import { redisOfSuite } from "../support/redis-suite.ts";
 
 const present = migrations.at(-1)?.number ?? 0;
 
-/** A step that notes its number in a list. */
+/** A migration step that appends its number to a list. */
 const step = (number: number, before?: () => Promise<unknown>): Migration => ({
   number,
   troupe: `0.${number}.0`,
@@ -27,11 +27,11 @@ describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
 
   const stepsUnder = (prefix: string): Promise<string[]> => redis.client.lrange(`${prefix}steps`, 0, -1);
 
-  test("has steps with the numbers from 1 on", () => {
+  test("has steps numbered from 1", () => {
     expect(migrations.map(({ number }) => number)).toEqual(migrations.map((_, at) => at + 1));
   });
 
-  test("is written with the first use, and the rows are JSON with names", async () => {
+  test("is stored at first use, and the rows are JSON with field names", async () => {
     const prefix = ownPrefix();
     const stores = storesOn(redis.server, { prefix });
     await openAgent(stores);
@@ -41,7 +41,7 @@ describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
     expect(JSON.parse(row?.replace(/^\d+\|/, "") ?? "")).toMatchObject({ agentId: ROOT, tenant: TENANT });
   });
 
-  test("of a later version is refused by name, and nothing is changed", async () => {
+  test("of a newer version is refused with that version, and nothing is changed", async () => {
     const prefix = ownPrefix();
     await redis.client.set(`${prefix}{processes}:layout`, '{"number":7,"troupe":"0.9.0","more":1}');
     const stores = storesOn(redis.server, { prefix });
@@ -54,7 +54,7 @@ describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
     expect(await redis.client.keys(`${prefix}*`)).toEqual([`${prefix}{processes}:layout`]);
   });
 
-  test("that has no number is refused", async () => {
+  test("without a number is refused", async () => {
     const prefix = ownPrefix();
     await redis.client.hset(`${prefix}{processes}:meta`, "v", "1700000000000000");
     const stores = storesOn(redis.server, { prefix });
@@ -62,7 +62,7 @@ describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
     await stores.close();
   });
 
-  test("is brought to the present one by one of the processes that come together, step by step", async () => {
+  test("is migrated step by step by one of the processes that start at the same time", async () => {
     const prefix = ownPrefix();
     const options = { prefix, timeoutMs: 20_000 };
     await migrate(redis.client, { ...options, steps: [step(1)] });
@@ -74,7 +74,7 @@ describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
     expect(await stepsUnder(prefix)).toEqual(["1", "2", "3"]);
   });
 
-  test("is that of the last step that was done where a step fails, and the next process goes on there", async () => {
+  test("stays at the last completed step if a step fails, and the next process continues there", async () => {
     const prefix = ownPrefix();
     const options = { prefix, timeoutMs: 20_000 };
     const failing = [step(1), step(2, () => Promise.reject(new Error("no memory left"))), step(3)];
@@ -84,7 +84,7 @@ describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
     expect(await stepsUnder(prefix)).toEqual(["1", "2", "3"]);
   });
 
-  test("is not waited for longer than a command may take", async () => {
+  test("is awaited no longer than the command timeout", async () => {
     const prefix = ownPrefix();
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
@@ -101,7 +101,7 @@ describe.skipIf(!redisProgram)("the layout of the keys under a prefix", () => {
     expect(await stepsUnder(prefix)).toEqual(["1"]);
   });
 
-  test("is written again when everything was lost under a running process", async () => {
+  test("is stored again if all data was lost under a running process", async () => {
     const prefix = ownPrefix();
     const stores = storesOn(redis.server, { prefix });
     await openAgent(stores);

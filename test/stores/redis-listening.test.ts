@@ -5,7 +5,7 @@ import { agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
-/** A proxy to Redis that breaks a connection when its client begins to listen on it, so many times. */
+/** A proxy to Redis that breaks a connection when its client subscribes on it, a given number of times. */
 async function breakingWay(port: number, breaks: number) {
   const sockets = new Set<Socket>();
   let left = breaks;
@@ -19,7 +19,7 @@ async function breakingWay(port: number, breaks: number) {
     near.on("data", (bytes: Buffer) => {
       const isListening = /\r\nsubscribe\r\n/i.test(bytes.toString("latin1"));
       if (isListening) attempts += 1;
-      // The first one is heard: what is mended here is a connection that has listened before.
+      // The first subscription succeeds: this tests the repair of a connection that was already subscribed.
       if (!isListening || attempts === 1) far.write(bytes);
       else if (left > 0) {
         left -= 1;
@@ -30,7 +30,7 @@ async function breakingWay(port: number, breaks: number) {
   });
   await new Promise<void>((resolve) => way.listen(0, "127.0.0.1", resolve));
   const address = way.address();
-  if (address === null || typeof address === "string") throw new Error("it does not listen");
+  if (address === null || typeof address === "string") throw new Error("the client is not subscribed");
   return {
     url: `redis://127.0.0.1:${address.port}`,
     breaksLeft: () => left,
@@ -42,7 +42,7 @@ async function breakingWay(port: number, breaks: number) {
 }
 
 test.skipIf(!redisProgram)(
-  "a listener still receives writes after its connection broke while it was listening again",
+  "a listener still receives writes after its connection broke while it was resubscribing",
   async () => {
     const server = await RedisServer.start();
     const way = await breakingWay(server.port, 3);

@@ -14,7 +14,7 @@ import { redisOfSuite } from "../support/redis-suite.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 function changes(index: number): Partial<AgentIdentity> {
-  // Opened after its deadline: there is no warning before it.
+  // Opened after its deadline, so there is no earlier warning.
   return { sessionId: index % 30 === 0 ? "s1" : null, ownerId: "ann", createdAt: NOW + 10_000 };
 }
 
@@ -34,7 +34,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
 
   const trees = amount(3_000, 1_200);
 
-  test(`are read page by page over ${trees} trees, in order, with nothing twice and nothing left out`, async () => {
+  test(`are paged over ${trees} trees, in order, with nothing twice and nothing left out`, async () => {
     const ids = Array.from({ length: trees }, (_, index) => `tree-${(index * 7919) % trees}`);
     for (let at = 0; at < ids.length; at += 100) {
       const some = ids.slice(at, at + 100);
@@ -50,7 +50,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
       paged.push(...page.map(({ agentId }) => agentId));
     }
     expect(paged).toEqual(ids.toSorted());
-    // The work for a page depends on its length only, with any number of trees and any filter.
+    // The work for a page depends only on its length, with any number of trees and any filter.
     const page = async (filter: Partial<AgentFilter>, length: number): Promise<number> => {
       let found: readonly AgentRecord[] = [];
       const commands = await commandsOf(redis.client, async () => {
@@ -74,7 +74,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(await commandsOf(redis.client, () => stores.dueTimers(NOW, 1000))).toBe(1);
   });
 
-  test("of open requests name what is open, in order, and forget what was decided", async () => {
+  test("of open requests contain the open ones, in order, without decided ones", async () => {
     const owners: Owner[] = [];
     for (let index = 0; index < 40; index += 1) {
       const owner = await openAgent(stores, { agentId: `desk-${index}` });
@@ -92,7 +92,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(await stores.requests({ tenant: TENANT, status: "decided" })).toHaveLength(25);
   });
 
-  test("that name what is not there, or lack nothing but the truth, do no harm", async () => {
+  test("that contain missing trees, or lack true entries, do no harm", async () => {
     await openAgent(stores);
     const names = new RedisKeys(prefix);
     for (let index = 0; index < 20; index += 1) {
@@ -111,7 +111,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(await stores.nextTimerAt()).toBeUndefined();
     expect(await stores.dueTimers(NOW + 9, 10)).toEqual([]);
     await stores.close();
-    // The `-told` lists do not name them, so no process can be about to make them true.
+    // The `-told` lists do not contain the missing trees, so no process can be about to create them.
     const left = (await redis.client.keys(`${prefix}*hints*`)).map((key) => key.replace(/^.*\}:/, ""));
     expect(left.toSorted()).toEqual(
       ["agents", "holders", "newest", "posts", "roots"].flatMap((name) => [
@@ -121,13 +121,13 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     );
   });
 
-  test("a tree with a time to live goes away whole after it came to rest, and not while it works", async () => {
+  test("a tree with a time to live expires as a whole after it came to rest, and not while it works", async () => {
     const brief = storesOn(redis.server, { prefix, ttl: 1 });
     const owner = await openAgent(brief);
     await owner.commit({ entries: [note("x")], messages: [messageOf("m1")] });
     const other = await openAgent(brief, { agentId: "other" });
     await owner.stores.release(agentKey(), owner.epoch, { as: "leaving" });
-    // Closing looks at once at what came to rest.
+    // Closing immediately checks the trees that came to rest.
     await brief.close();
     const keys = async (name: string): Promise<string[]> => redis.client.keys(`${prefix}{${TENANT}/${name}}*`);
     const ttls = async (name: string): Promise<number[]> =>
@@ -139,7 +139,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(times[0]).toBeGreaterThan(0);
     expect((await ttls("other")).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
 
-    // After a write no key of the tree expires soon any more.
+    // After a write no key of the tree expires soon.
     await stores.pause(agentKey(), "ann", NOW);
     expect((await ttls(ROOT)).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
     expect(await stores.messages(agentKey())).toEqual([messageOf("m1")]);

@@ -11,7 +11,7 @@ import { cutLogs, cutPower, type LogSizes, logSizes } from "../support/redis-log
 import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
-describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged", () => {
+describe.skipIf(!redisProgram)("a Redis that has lost acknowledged writes", () => {
   let folder: string;
   let server: RedisServer;
   let stores: Stores;
@@ -37,7 +37,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
 
   const loseSince = (then: LogSizes): Promise<void> => cutPower(server, folder, then);
 
-  /** All that was written since then is lost; before the stores reconnect, another process writes to what is left. */
+  /** All later writes are lost; before the stores reconnect, another process writes to the remaining data. */
   const loseUnseen = async (then: LogSizes): Promise<void> => {
     await server.kill();
     expect(cutLogs(folder, then)).toBeGreaterThan(0);
@@ -50,7 +50,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     await server.launch();
   };
 
-  test("an owner that writes on is refused, and the loss is told with its times", async () => {
+  test("the next write of an owner is refused, and the loss is reported with its times", async () => {
     const owner = await openAgent(stores);
     await owner.commit({ entries: [note("kept")] });
     const then = logSizes(folder);
@@ -74,7 +74,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     expect(all).toHaveLength(1);
   });
 
-  test("a listener is told of it without writing, also of a tree that is gone", async () => {
+  test("a listener is notified without writing, also of a tree that is gone", async () => {
     stores.onForeignWrite(() => undefined);
     const owner = await openAgent(stores);
     const then = logSizes(folder);
@@ -92,8 +92,8 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     );
   });
 
-  describe("and to which a process that did not know of it has written since", () => {
-    test("a listener is told of it, and goes on from what is stored", async () => {
+  describe("and to which a process unaware of the loss has written since", () => {
+    test("a listener is notified, and continues from the stored state", async () => {
       stores.onForeignWrite(() => undefined);
       const owner = await openAgent(stores);
       await owner.commit({ entries: [note("kept")] });
@@ -106,7 +106,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
       expect(all).toHaveLength(1);
     });
 
-    test("a process that has read what was written since is told of it all the same", async () => {
+    test("a process that has read the later writes is still notified", async () => {
       const owner = await openAgent(stores);
       const then = logSizes(folder);
       await owner.commit({ entries: [note("lost")] });
@@ -119,7 +119,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     });
 
     test.each(["listens", "writes"])(
-      "a process that %s is told of it where no more is left of an agent than its creation",
+      "a process that %s is notified even if only the creation of an agent is left",
       async (how) => {
         if (how === "listens") stores.onForeignWrite(() => undefined);
         await stores.createAgent(identityOf(ROOT), null);
@@ -151,7 +151,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     expect(warned).not.toHaveBeenCalled();
   });
 
-  test("an epoch that was given a second time is not that of its first owner", async () => {
+  test("an epoch that is issued twice is not accepted from its first owner", async () => {
     const first = await openAgent(stores);
     expect(await stores.release(agentKey(), first.epoch)).toBe(true);
     const then = logSizes(folder);
@@ -169,7 +169,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
   });
 });
 
-/** What the stores tell of losses from now on. */
+/** Collects the losses that the stores report from now on. */
 function told(from: Stores): { readonly all: RolledBackTree[]; readonly first: Promise<RolledBackTree> } {
   const { promise, resolve } = Promise.withResolvers<RolledBackTree>();
   const all: RolledBackTree[] = [];

@@ -20,7 +20,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     return { mine: storesOn(server, { prefix }), theirs: storesOn(server, { prefix }) };
   });
 
-  test("a write of another process names its tree, whose inboxes got something, whose records changed, and its first timer", async () => {
+  test("a notice of another process's write names the tree, changed inboxes and records, and the first timer", async () => {
     const prefix = ownPrefix();
     const [mine, theirs] = [storesOn(server, { prefix }), storesOn(server, { prefix })];
     const heard: ForeignWrites[] = [];
@@ -40,17 +40,17 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     await kid.commit({ entries: [note("an unchanged inbox")] });
     await kid.commit({ entries: [note("a record")], owned: { ...ready, lastActivity: NOW + 1 } });
     await theirs.pause(agentKey(), "ann", NOW);
-    // Signs of life are no news.
+    // Heartbeats are not reported.
     await theirs.heartbeat(elsewhere.processId, NOW);
     const writes = (): readonly ForeignWrite[] => heard.flatMap((one) => (one === "any" ? [] : one.all));
-    // The kid's turn was posted to it alone, the pause to both.
+    // The child's turn was posted to it alone, the pause to both.
     await until(() => writes().some(({ posted }) => posted?.length === 2));
     end();
     expect(heard).not.toContain("any");
     expect(new Set(writes().map((write) => `${write.tenant} ${write.rootAgentId}`))).toEqual(
       new Set([`${TENANT} ${ROOT}`]),
     );
-    // The warning comes first, at 80 % of the time.
+    // The warning is due first, at 80 % of the time.
     expect(writes().flatMap(({ timerAt }) => timerAt ?? [])).toEqual([NOW + 5600]);
     expect(writes().at(-1)?.posted?.toSorted()).toEqual([ROOT, kid.key.agentId].toSorted());
     const records = writes().map((write) => write.records);
@@ -61,7 +61,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     await theirs.close();
   });
 
-  test("a mark on a tree and a new agent below, which come at one moment, wait for nothing", async () => {
+  test("a pause of a tree and the concurrent creation of an agent below it do not wait for each other", async () => {
     const stores = storesOn(server, { prefix: ownPrefix(), timeoutMs: 2_000 });
     const root = await openAgent(stores);
     const { entry, order } = spawning(root, "kid");
@@ -74,7 +74,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     await stores.close();
   });
 
-  test("what became of a process' last transaction is kept while it may be asked for, and not for good", async () => {
+  test("the outcome of a process's last transaction is kept while it may be needed, and then removed", async () => {
     const prefix = ownPrefix();
     const client = server.client();
     const meta = `${prefix}{${TENANT}/${ROOT}}:meta`;
@@ -90,7 +90,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     });
     await first.pause(agentKey(), "ann", NOW);
     expect(await receipts()).toEqual([own, "receipt:lately", "receipt:long ago"].toSorted());
-    // Of a process that has none yet.
+    // Of a process without a receipt yet.
     await second.resume(agentKey(), "ann", NOW);
     const left = await receipts();
     expect(left).toHaveLength(3);
@@ -106,7 +106,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     ["{}", "any"],
     [`["${TENANT}/${ROOT}",null,["desk"]]`, { posted: ["desk"], records: null, timerAt: null }],
     [`["${TENANT}/${ROOT}","soon",7,{}]`, { posted: null, records: null, timerAt: null }],
-  ])("a notice from another version or from another program counts as a write of any kind: %s", async (text, what) => {
+  ])("a notice from another version or program counts as a write of any kind: %s", async (text, what) => {
     const prefix = ownPrefix();
     const stores = storesOn(server, { prefix });
     const client = server.client();

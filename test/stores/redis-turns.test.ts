@@ -28,7 +28,7 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
   });
   afterEach(() => stores.close());
 
-  /** From here on the lists are written before and beside the trees, as in a cluster: whether this is one is not told. */
+  /** From here on the lists are written before and next to the trees, as in a cluster: INFO is refused, so the mode is unknown. */
   async function takeApart(): Promise<void> {
     vi.spyOn(process, "emitWarning").mockReturnValue();
     vi.spyOn(console, "warn").mockReturnValue();
@@ -58,7 +58,7 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     return keys.index(name, keys.treeOf(TENANT, agentId).partition, TENANT, ...of);
   };
 
-  test("put right what a crash has left in an old place, in the list that is read", async () => {
+  test("are repaired on reading if a crash left an entry at an old position", async () => {
     const [a] = [await opened("a", 1), await opened("b", 2)];
     await end(a, 5);
     expect(await idsOf({ ownerId: "ann" })).toEqual(["a#1", "b#1"]);
@@ -70,7 +70,7 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     expect(await idsOf({ ownerId: "ann", limit: 1 })).toEqual(["a#1"]);
   });
 
-  test("of unfinished turns lose what has ended with the end", async () => {
+  test("of unfinished turns drop a turn when it ends", async () => {
     await end(await opened("a", 1), 5);
     expect(await redis.client.zrange(index("unfinished", "a").list, "0", "-1")).toEqual([]);
   });
@@ -78,24 +78,21 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
   test.each([
     ["with the trees", async () => undefined],
     ["apart from the trees", takeApart],
-  ])(
-    "that are written %s and cannot be keep a turn from being changed: nothing is half-written",
-    async (_, prepare) => {
-      await prepare();
-      const a = await opened("a", 1);
-      const { list } = index("turns", "a");
-      await redis.client.del(list);
-      await redis.client.set(list, "no list");
-      await expect(end(a, 5)).rejects.toThrow(CorruptRecordError);
-      await redis.client.del(list);
-      await end(a, 6);
-      expect(await stores.readJournal(a.key, 1)).toHaveLength(1);
-      await stores.openTurn(a.key, command, NOW + 7);
-      expect(await idsOf({ ownerId: "ann" })).toEqual(["a#2", "a#1"]);
-    },
-  );
+  ])("that cannot be written, %s, block changes of a turn: nothing is half-written", async (_, prepare) => {
+    await prepare();
+    const a = await opened("a", 1);
+    const { list } = index("turns", "a");
+    await redis.client.del(list);
+    await redis.client.set(list, "no list");
+    await expect(end(a, 5)).rejects.toThrow(CorruptRecordError);
+    await redis.client.del(list);
+    await end(a, 6);
+    expect(await stores.readJournal(a.key, 1)).toHaveLength(1);
+    await stores.openTurn(a.key, command, NOW + 7);
+    expect(await idsOf({ ownerId: "ann" })).toEqual(["a#2", "a#1"]);
+  });
 
-  test("of unfinished turns, apart from the trees, lose what has ended", async () => {
+  test("of unfinished turns, written apart from the trees, drop ended turns", async () => {
     await takeApart();
     const [a, b] = [await opened("a", 1), await opened("b", 2)];
     await end(a, 5);
@@ -108,7 +105,7 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     expect(await idsOf({ status: "open" })).toEqual(["b#2"]);
   });
 
-  test("cost by page, not by the number of turns", async () => {
+  test("have a cost per page, independent of the number of turns", async () => {
     for (let number = 0; number < 40; number += 1) await opened(`t${number}`, number);
     const few = await commandsOf(redis.client, async () => void (await page()));
     for (let number = 40; number < 200; number += 1) await opened(`t${number}`, number);

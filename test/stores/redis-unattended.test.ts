@@ -40,12 +40,12 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     await redis.client.del(await redis.client.keys(`${prefix}{hints-*}:posts*`));
     await redis.client.del(await redis.client.keys(`${prefix}{hints-*}:holders*`));
   };
-  /** So many trees that one look at a few of all does not come to those that are called later. */
+  /** Enough trees that one partial scan does not reach those created later. */
   const crowd = async (): Promise<void> => {
     for (let index = 0; index < 20; index += 1) await stores.createAgent(identityOf(`a${index}`), null);
   };
 
-  test("are found by the lists alone, where many other trees are", async () => {
+  test("are found by the lists alone among many other trees", async () => {
     await crowd();
     const root = await openTurn(stores, { agentId: ROOT });
     const kid = await openChild(root, "kid");
@@ -58,12 +58,12 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await unattended(NOW)).toEqual([ROOT]);
   });
 
-  test("a tree in which no agent is unattended leaves the lists, and comes back with the next post", async () => {
+  test("a tree without unattended agents is removed from the lists, and added again with the next item", async () => {
     await crowd();
     const owner = await openTurn(stores);
     expect(await members("posts")).toHaveLength(1);
     expect(await unattended(NOW)).toEqual([]);
-    // Something was done in it since the last look.
+    // The tree was changed since the last scan.
     expect(await members("posts")).toHaveLength(1);
     expect(await unattended(NOW)).toEqual([]);
     expect(await members("posts")).toEqual([]);
@@ -77,7 +77,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await members("posts")).toHaveLength(1);
   });
 
-  test("a process leaves the list of holders with the last agent of the tree that it gives back", async () => {
+  test("a process is removed from the list of holders with its last lease of the tree", async () => {
     const root = await openAgent(stores);
     const kid = await openChild(root, "kid");
     await stores.release(root.key, root.epoch);
@@ -89,7 +89,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await members("holders")).toEqual([`elsewhere ${tree(ROOT).tag}`]);
   });
 
-  test("what a dead process holds at rest is looked at once, and is found when something comes for it", async () => {
+  test("an idle agent of a dead process is scanned once, and found when an item arrives for it", async () => {
     await crowd();
     const owner = await openAgent(stores);
     expect(await unattended()).toEqual([]);
@@ -98,7 +98,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(again.commands.filter((name) => name.startsWith("zrange")).length).toBeLessThanOrEqual(32);
     await stores.openTurn(agentKey(), turn, LATE);
     expect(await unattended()).toEqual([ROOT]);
-    // It was not dead, but slow.
+    // The process was not dead, only slow.
     await stores.heartbeat(here.processId, LATE);
     const acknowledged = (await stores.inbox(agentKey())).map(({ key }) => key);
     await owner.commit({ entries: [note("begins")], acknowledged }, LATE);
@@ -107,21 +107,21 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await unattended(LATE + LEASE_MS + 1)).toEqual([ROOT]);
   });
 
-  test("lists that were lost are repaired by going through all trees, a few at a time", async () => {
+  test("lost lists are repaired by scanning all trees, a few at a time", async () => {
     await crowd();
     const owner = await openTurn(stores);
     await forgetLists();
     expect(await unattended()).toEqual([]);
     expect(await unattended()).toEqual([ROOT]);
     expect(await members("posts")).toHaveLength(1);
-    // Another process knows it at once from the list.
+    // Another process finds it immediately from the list.
     const other = storesOn(redis.server, { prefix });
     expect(await unattended(LATE, other)).toEqual([ROOT]);
     await other.close();
     expect(owner.epoch).toBe(1);
   });
 
-  test("a list that names what is not there is put right, and hides nothing", async () => {
+  test("a list with entries of missing trees is repaired, and hides nothing", async () => {
     await openTurn(stores);
     const nobody = tree("nobody");
     await redis.client.zadd(names.index("posts", nobody.partition, TENANT).list, 0, nobody.tag);
@@ -135,14 +135,14 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await unattended()).toEqual([ROOT]);
   });
 
-  test("a tree with a record that cannot be read hides no other one", async () => {
+  test("a tree with an unreadable record does not hide other trees", async () => {
     await openTurn(stores, { agentId: "broken" });
     await openTurn(stores);
     await redis.client.hset(tree("broken").rows, "agent:broken", "7|{");
     expect(await unattended()).toEqual([ROOT]);
   });
 
-  test("post and look at the same time, and none is lost", async () => {
+  test("concurrent posts and scans lose no item", async () => {
     const other = storesOn(redis.server, { prefix });
     const owner = await openTurn(stores);
     await stores.release(agentKey(), owner.epoch, { as: "parked" });
@@ -163,7 +163,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     await other.close();
   });
 
-  test("cost the posts and steps of a tree nothing once it was told", async () => {
+  test("cost the posts and steps of a tree no command once it is listed", async () => {
     const owner = await openTurn(stores);
     const count = (): Promise<number> =>
       commandsOf(redis.client, () =>

@@ -11,7 +11,7 @@ import { temporaryFile } from "./temporary-file.ts";
 
 type Copy = (path: string, copy: string) => Promise<void>;
 
-/** Plain SQLite, as the `sqlite3` shell and backup programs have it. */
+/** Plain SQLite, as in the `sqlite3` shell and backup programs. */
 async function onSqlite<T>(path: string, work: (database: DatabaseSync) => T | Promise<T>): Promise<T> {
   const database = new DatabaseSync(path);
   try {
@@ -36,7 +36,7 @@ const ways: readonly (readonly [name: string, copy: Copy])[] = [
   ],
 ];
 
-/** A process that has taken five turns and is at rest. */
+/** A process that has run five turns and is at rest. */
 async function fiveTurns(path: string) {
   const writer = startProgram(fileURLToPath(new URL("five-turns.ts", import.meta.url)), [path]);
   onTestFinished(() => writer.kill());
@@ -44,7 +44,7 @@ async function fiveTurns(path: string) {
   return writer;
 }
 
-/** What troupe reads of the file: the states of the turns, and how many messages there are. */
+/** What troupe reads from the file: the states of the turns, and the number of messages. */
 async function readBack(path: string): Promise<{ readonly turns: string[]; readonly messages: number }> {
   const model = scriptedModel(({ messages }) => `I see ${messages.length}.`);
   const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model })], stores: sqliteStores(path) });
@@ -56,7 +56,7 @@ async function readBack(path: string): Promise<{ readonly turns: string[]; reado
 }
 
 test.each(ways)(
-  "%s of a file in use, and of one whose writer was killed, has every acknowledged turn",
+  "%s of a file in use, and of one whose writer was killed, contains every acknowledged turn",
   async (_name, copy) => {
     const path = temporaryFile();
     const writer = await fiveTurns(path);
@@ -71,7 +71,7 @@ test.each(ways)(
   },
 );
 
-test("other programs see the present state, while the writer is alive and after it was killed", async () => {
+test("other programs read the current state, while the writer runs and after it was killed", async () => {
   const path = temporaryFile();
   const writer = await fiveTurns(path);
   const seen = () =>
@@ -87,7 +87,7 @@ test("other programs see the present state, while the writer is alive and after 
   expect(await seen()).toEqual(five);
 });
 
-test("the queries of docs/stores.md give rows", async () => {
+test("the queries of docs/stores.md return rows", async () => {
   const path = temporaryFile();
   const look = defineTool({
     name: "look",

@@ -60,7 +60,7 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     ["record", "acquire"],
   ],
   [
-    "a record with half a mark",
+    "a record with an incomplete pause flag",
     "UPDATE agents SET record = json_set(record, '$.pause', json('{\"by\":1}'))",
     ["record"],
   ],
@@ -74,19 +74,19 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
   ["a journal with a gap", "DELETE FROM journal WHERE cursor = 1", ["journal"]],
   ["a message of a wrong type", 'UPDATE messages SET message = \'{"role":"admin"}\'', ["messages", "message"]],
   [
-    "another message in the place of one",
+    "a message under the id of another",
     "UPDATE messages SET message = json_set(message, '$.id', 'other')",
     ["message"],
   ],
   ["an account of a wrong type", "UPDATE accounts SET account = json_set(account, '$.used.tokens', -5)", ["accounts"]],
   [
-    "an account that lacks a figure",
+    "an account that lacks an amount",
     "UPDATE accounts SET account = json_remove(account, '$.used.activeMs')",
     ["accounts"],
   ],
   ["an account of unknown limits", "UPDATE accounts SET account = json_set(account, '$.limits', 5)", ["accounts"]],
   [
-    "another account in the place of one",
+    "an account under the id of another",
     "UPDATE accounts SET account = json_set(account, '$.id', 'other')",
     ["accounts"],
   ],
@@ -99,7 +99,7 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     ["requests", "request", "decide", "exportTree"],
   ],
   [
-    "another request in the place of one",
+    "a request under the id of another",
     "UPDATE requests SET request = json_set(request, '$.requestId', 'other')",
     ["requests", "request", "decide"],
   ],
@@ -109,7 +109,7 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     ["definition", "exportTree"],
   ],
   [
-    "another definition, of another hash",
+    "a definition of another hash",
     "UPDATE definitions SET definition = json_set(definition, '$.hash', '0123456789abcdef')",
     ["definition", "exportTree"],
   ],

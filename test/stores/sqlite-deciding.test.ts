@@ -10,13 +10,13 @@ import { agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { amount } from "../support/full.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
-/** One who decides: through which of the two clients, how, at what time, and how long after the one before. */
+/** One caller of `decide`: the client, the decision, its time, and the delay after the previous call. */
 const decider = record({
   isMine: boolean(),
   decision: constantFrom(approved, rejected),
   isLate: boolean(),
   turnsBefore: nat(2),
-  /** Turns of the event loop for which another connection holds the file's lock when the decision begins. */
+  /** Turns of the event loop for which another connection holds the file's lock when the call starts. */
   lockedTurns: constantFrom(0, 0, 0, 0, 0, 2),
 });
 
@@ -33,7 +33,7 @@ async function openBoth(path: string): Promise<{ mine: Stores; theirs: Stores; c
   return { mine, theirs, close };
 }
 
-test("two clients of one file decide one request: exactly one wins, and all others are told who (F20)", async () => {
+test("of two clients of one file that decide one request exactly one wins, and all callers receive its decision (F20)", async () => {
   const path = temporaryFile();
   const { mine, theirs, close } = await openBoth(path);
   const locker = new DatabaseSync(path);
@@ -63,7 +63,7 @@ test("two clients of one file decide one request: exactly one wins, and all othe
       const winner = await theirs.request(agentKey(), requestId);
       expect(winner?.status).toBe("decided");
       for (const outcome of outcomes) expect(outcome).toMatchObject({ request: winner });
-      // The one whose decision was posted: the winner, or who came first after the end.
+      // The caller whose decision was posted: the winner, or the first after the end.
       expect(outcomes.filter((outcome) => "posted" in outcome && outcome.posted.length > 0)).toHaveLength(1);
       const wasExpired = winner?.decision?.verdict === "expired";
       expect(outcomes.filter((outcome) => outcome.type === "decided")).toHaveLength(wasExpired ? 0 : 1);
@@ -80,7 +80,7 @@ test("two clients of one file decide one request: exactly one wins, and all othe
   await close();
 });
 
-test("what the other client opened, decided or closed is known when a turn ends", async () => {
+test("a request that the other client opened, decided or closed is known when a turn ends", async () => {
   const { mine, theirs, close } = await openBoth(temporaryFile());
   const owner = await openAgent(mine);
   const [first, second] = [requestOf(owner, 0), requestOf(owner, 1)];

@@ -9,10 +9,10 @@ import { temporaryFile } from "./temporary-file.ts";
 const program = fileURLToPath(new URL("synced-turns.ts", import.meta.url));
 const calls = "write,pwrite64,fsync,fdatasync";
 
-/** Whether this machine lets a process watch the system calls of another one. */
+/** Whether a process on this machine can trace the system calls of another. */
 const canTrace = spawnSync("strace", ["-f", "-e", `trace=${calls}`, "true"]).status === 0;
 
-/** For each turn: whether something in the write-ahead log was not synced when its result was there. */
+/** For each turn: whether the write-ahead log had unsynced data when its result was returned. */
 function unsyncedTurns(durability: "process" | "full"): boolean[] {
   const path = temporaryFile();
   const log = temporaryFile("calls.txt");
@@ -43,7 +43,7 @@ describe("durability", () => {
   });
 
   test.skipIf(!canTrace)(
-    "full: each turn is on the disk before its result is there",
+    "full: each turn is on disk before its result is returned",
     () => {
       expect(unsyncedTurns("full")).toEqual([false, false, false, false, false]);
     },
@@ -51,7 +51,7 @@ describe("durability", () => {
   );
 
   test.skipIf(!canTrace)(
-    "process: it is with the operating system, and no turn waits for the disk",
+    "process: the turn is written to the operating system, and does not wait for the disk",
     () => {
       expect(unsyncedTurns("process")).toEqual([true, true, true, true, true]);
     },

@@ -9,7 +9,7 @@ import { TENANT } from "../contracts/names.ts";
 import { identityOf, agentKey, openAgent } from "../contracts/stores-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
-test("a new file and what lies beside it are for their owner only", async () => {
+test("a new file and the files next to it are readable by their owner only", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   await stores.createAgent(identityOf(), null);
@@ -17,7 +17,7 @@ test("a new file and what lies beside it are for their owner only", async () => 
   await stores.close();
 });
 
-test("what was closed is whole in the one file, and reads back", async () => {
+test("closed stores leave one complete file, which reads back", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   const owner = await openAgent(stores);
@@ -31,7 +31,7 @@ test("what was closed is whole in the one file, and reads back", async () => {
   await again.close();
 });
 
-test("a batch that was applied before a restart is known after it, with all of its outcome", async () => {
+test("a batch applied before a restart is recognized after it, with its full outcome", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   const owner = await openAgent(stores, { turnBudget: { maxSeconds: 5 } });
@@ -64,7 +64,7 @@ test("rows come back unchanged with any characters in the id of their agent", as
   }
 });
 
-test("used after it was closed, it says so", async () => {
+test("closed stores refuse calls", async () => {
   const stores = sqliteStores(":memory:");
   await stores.close();
   await expect(stores.readAgent(agentKey())).rejects.toThrow(InvariantError);
@@ -80,26 +80,26 @@ test.each([
   ["a folder", () => dirname(temporaryFile()), /is a folder/],
   ["nothing", () => "", /is not a path/],
   ["a NUL", () => `${temporaryFile()}\0`, /is not a path/],
-])("a path that is %s is refused with what would be right", (_what, path, words) => {
+])("a path that is %s is refused, and the error names the expected value", (_what, path, words) => {
   const open = () => sqliteStores(path());
   expect(open).toThrow(InvalidInputError);
   expect(open).toThrow(words);
 });
 
-test.skipIf(process.getuid?.() === 0)("a file that may not be written is refused", () => {
+test.skipIf(process.getuid?.() === 0)("a read-only file is refused", () => {
   const path = temporaryFile();
   writeFileSync(path, "");
   chmodSync(path, 0o400);
   expect(() => sqliteStores(path)).toThrow(/may not be read and written/);
 });
 
-test("options that do not exist are refused", () => {
+test("unknown options are refused", () => {
   expect(() => sqliteStores(":memory:", { durability: "often" as "full" })).toThrow(/durability is the text "often"/);
   expect(() => sqliteStores(":memory:", { maxBytes: -1 })).toThrow(/maxBytes is -1/);
   expect(() => sqliteStores(":memory:", { busyLimitMs: Number.NaN })).toThrow(/busyLimitMs is NaN/);
 });
 
-test("commands of one moment are stored together, and those that cannot be stored take nothing from the others", async () => {
+test("concurrent commands are stored in one transaction, and those that fail do not affect the others", async () => {
   const stores = sqliteStores(temporaryFile(), { maxBytes: 400_000 });
   const outcomes = await Promise.allSettled([
     stores.createAgent(identityOf("first"), null),
@@ -117,7 +117,7 @@ test("commands of one moment are stored together, and those that cannot be store
   await stores.close();
 });
 
-test("a store that is to survive the machine works the same", async () => {
+test("stores with durability: full work the same", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path, { durability: "full" });
   const owner = await openAgent(stores);
@@ -128,7 +128,7 @@ test("a store that is to survive the machine works the same", async () => {
   await again.close();
 });
 
-test("a database of something else is refused and left as it is", () => {
+test("a database of another program is refused and left unchanged", () => {
   const path = temporaryFile();
   const database = new DatabaseSync(path);
   database.exec("CREATE TABLE customers (name TEXT)");
@@ -138,7 +138,7 @@ test("a database of something else is refused and left as it is", () => {
   expect(readFileSync(path)).toEqual(before);
 });
 
-test("a file that is not a database is refused and left as it is", () => {
+test("a file that is not a database is refused and left unchanged", () => {
   const path = temporaryFile();
   writeFileSync(path, "a diary, not a database. ".repeat(100));
   const before = readFileSync(path);
@@ -148,7 +148,7 @@ test("a file that is not a database is refused and left as it is", () => {
   expect(readFileSync(path)).toEqual(before);
 });
 
-test("an id that UTF-8 has no form for is refused, for it would become another one", async () => {
+test("an id that UTF-8 cannot encode is refused, because it would become another id", async () => {
   const stores = sqliteStores(":memory:");
   await expect(stores.createAgent(identityOf("\ud800"), null)).rejects.toThrow(InvalidInputError);
   await expect(stores.readAgent(agentKey("x", "\udfff"))).rejects.toThrow(/half of a surrogate pair/);
@@ -156,7 +156,7 @@ test("an id that UTF-8 has no form for is refused, for it would become another o
   await stores.close();
 });
 
-test("a folder in the place of the log is a store that is not available", () => {
+test("a folder at the path of the log makes the stores unavailable", () => {
   const path = temporaryFile();
   mkdirSync(`${path}-wal`);
   expect(() => sqliteStores(path)).toThrow(/is not available/);

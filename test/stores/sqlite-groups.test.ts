@@ -9,7 +9,7 @@ import { temporaryFile } from "./temporary-file.ts";
 const HEADER = 32;
 const FRAME_HEADER = 24;
 
-/** How many transactions are in the write-ahead log of a file: the last frame of each says how large the file is after it. */
+/** The number of transactions in the write-ahead log: the last frame of each contains the size of the file after it. */
 function transactionsIn(path: string): number {
   const log = readFileSync(`${path}-wal`);
   const frame = FRAME_HEADER + log.readUInt32BE(8);
@@ -18,7 +18,7 @@ function transactionsIn(path: string): number {
   return count;
 }
 
-test("commits and commands of many agents in the same moment share one transaction", async () => {
+test("concurrent commits and commands of many agents share one transaction", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   onTestFinished(() => stores.close());

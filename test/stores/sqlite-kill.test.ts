@@ -4,12 +4,12 @@ import { f31 } from "../../chaos/faults/f31.ts";
 import { amount } from "../support/full.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
-test("writers that are killed mid-write, two at a time, visitors of one who stays, and a full disk lose nothing that was acknowledged (F31)", async () => {
+test("writers killed mid-write, two at a time, next to one that stays, and a full disk lose no acknowledged write (F31)", async () => {
   const rounds = amount(3, 1);
   const folder = dirname(temporaryFile());
   const report = await f31.run({ seed: 31, short: true, rounds, folder, progress: () => {} });
   expect(report.firstViolations).toEqual([]);
-  // The process that stays while others visit is killed too.
+  // The process that stays while others come and go is killed too.
   expect(report).toMatchObject({ name: "F31", violations: 0, killed: 2 * rounds + 1 });
   expect(report["visits"]).toBeGreaterThan(0);
   expect(report.succeeded).toBe(report.operations);

@@ -10,7 +10,7 @@ import { temporaryFile } from "./temporary-file.ts";
 
 const secret = "the-cleared-words";
 
-/** Whether the file's live data hold a text, once it has what is in the log: what a copy without the freed pages holds. */
+/** Whether the live data of the file, with its log, contain a text. A copy without the freed pages contains only these. */
 async function holds(path: string, text: string): Promise<boolean> {
   const stores = sqliteStores(path);
   await stores.listAgents({ tenant: TENANT });
@@ -22,7 +22,7 @@ async function holds(path: string, text: string): Promise<boolean> {
   return readFileSync(copy).includes(text);
 }
 
-test("what was cleared is gone from the file's live data, and what came after is not", async () => {
+test("cleared data is removed from the file's live data, and later data is kept", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   const owner = await openAgent(stores);
@@ -54,7 +54,7 @@ test("what was cleared is gone from the file's live data, and what came after is
   await stores.close();
 });
 
-test("a commit of an agent without open requests does not touch their table, the end of a turn included", async () => {
+test("a commit of an agent without open requests does not touch their table, including the end of a turn", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   const owner = await openAgent(stores);

@@ -45,7 +45,7 @@ test("steps are numbered from 1, without gaps", () => {
   expect(migrations.map(({ number }) => number)).toEqual(migrations.map((_step, index) => index + 1));
 });
 
-test("a file of an earlier layout is brought to the present one, once, with all that it has", async () => {
+test("a file of an earlier layout is migrated once, with all its data", async () => {
   const path = await written();
   let count = 0;
   const steps = next((database) => {
@@ -61,7 +61,7 @@ test("a file of an earlier layout is brought to the present one, once, with all 
   });
 });
 
-test("a step that fails leaves the file as it was", async () => {
+test("a step that fails leaves the file unchanged", async () => {
   const path = await written();
   const before = readFileSync(path);
   const steps = next((database) => {
@@ -75,7 +75,7 @@ test("a step that fails leaves the file as it was", async () => {
   await stores.close();
 });
 
-test("processes that open a new file at once make its tables once", async () => {
+test("processes that open a new file concurrently create its tables once", async () => {
   const path = temporaryFile();
   const program = fileURLToPath(new URL("opening.ts", import.meta.url));
   const processes = Array.from({ length: 4 }, () => startProgram(program, [path]));
@@ -83,7 +83,7 @@ test("processes that open a new file at once make its tables once", async () => 
   expect(onFile(path, numbersIn)).toEqual(migrations.map(({ number }) => number));
 });
 
-test("a file of a newer layout is refused with the version that reads it, and left as it is", async () => {
+test("a file of a newer layout is refused with the version that reads it, and left unchanged", async () => {
   const path = await written();
   onFile(path, (database) =>
     migrate(
@@ -101,7 +101,7 @@ test("a file of a newer layout is refused with the version that reads it, and le
   expect(readFileSync(path)).toEqual(before);
 });
 
-test("a file from before layouts were numbered is refused, and left as it is", () => {
+test("a file from before layouts were numbered is refused, and left unchanged", () => {
   const path = temporaryFile();
   onFile(path, (database) =>
     database.exec(

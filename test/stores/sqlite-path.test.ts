@@ -36,7 +36,7 @@ describe("a database path", () => {
     ["file:///srv/team.db#x", "/srv/team.db"],
     ["file::memory:", ":memory:"],
     ["file:", "./team.db"],
-  ])("that is the URL %j is refused, with the path to give", (url, path) => {
+  ])("given as the URL %j is refused, and the error contains the path", (url, path) => {
     const open = () => sqliteStores(url);
     expect(open).toThrow(InvalidInputError);
     expect(open).toThrow(`is a URL; give the path of the file itself: ${path}`);
@@ -58,7 +58,7 @@ describe("a database path", () => {
     ["x:team.db"],
     ["-log"],
     ["memdb"],
-  ])("%j means exactly that file, for its owner only", async (name) => {
+  ])("%j means exactly that file, readable by its owner only", async (name) => {
     const stores = sqliteStores(name);
     await openAgent(stores);
     expect(filesIn(folder)).toEqual(
@@ -69,14 +69,14 @@ describe("a database path", () => {
     expect(readFileSync(name, "latin1").startsWith("SQLite format 3")).toBe(true);
   });
 
-  test.each(["team.db/", "./", "team.db//"])("%j, which is that of a folder, is refused", async (path) => {
+  test.each(["team.db/", "./", "team.db//"])("%j, which names a folder, is refused", async (path) => {
     await sqliteStores("team.db").close();
     const open = () => sqliteStores(path);
     expect(open).toThrow(InvalidInputError);
     expect(open).toThrow(/ends like the path of a folder/);
   });
 
-  test("keeps its meaning when the process changes its directory", async () => {
+  test("keeps its meaning if the process changes its directory", async () => {
     const stores = sqliteStores("team.db");
     const other = dirname(temporaryFile());
     process.chdir(other);
@@ -86,7 +86,7 @@ describe("a database path", () => {
     expect(filesIn(folder)).toEqual(["team.db 600"]);
   });
 
-  test("that is a symbolic link means the file it points to, also one that does not exist yet", async () => {
+  test("that is a symbolic link opens the linked file, also one that does not exist yet", async () => {
     const real = temporaryFile();
     symlinkSync(real, "link.db");
     const stores = sqliteStores("link.db");
@@ -102,7 +102,7 @@ describe("a database path", () => {
     expect(readdirSync(folder)).toEqual(["link.db"]);
   });
 
-  test("with a second hard link is refused under both names, until one of them is gone", async () => {
+  test("with a second hard link is refused under both names until one of them is removed", async () => {
     await sqliteStores("team.db").close();
     linkSync("team.db", "hard.db");
     for (const name of ["team.db", "hard.db"]) {

@@ -15,13 +15,13 @@ class RecordingConnection extends SqliteConnection {
   }
 }
 
-/** Statements that may read more rows than they use, or sort what they read, with the reason. */
+/** Statements that may read more rows than they use or sort what they read, with the reason. */
 const allowed: Readonly<Record<string, string>> = {
-  "SELECT * FROM processes": "one row for each process, and all are wanted",
+  "SELECT * FROM processes": "one row for each process, and all are needed",
   "SELECT due_at FROM timers ORDER BY due_at LIMIT 1": "the first entry of an index",
-  "SELECT tenant, agent_id FROM agents WHERE id IN (SELECT agent FROM inbox)": "what is posted and not taken, whole",
-  "SELECT item_key, item FROM inbox WHERE agent = ? ORDER BY id": "one inbox, whole",
-  "SELECT timer FROM timers WHERE agent = ? ORDER BY due_at, timer_id": "the timers of one agent, whole",
+  "SELECT tenant, agent_id FROM agents WHERE id IN (SELECT agent FROM inbox)": "all items in inboxes",
+  "SELECT item_key, item FROM inbox WHERE agent = ? ORDER BY id": "all items of one inbox",
+  "SELECT timer FROM timers WHERE agent = ? ORDER BY due_at, timer_id": "all timers of one agent",
 };
 
 function planOf(database: DatabaseSync, sql: string): string[] {
@@ -33,7 +33,7 @@ function planOf(database: DatabaseSync, sql: string): string[] {
 
 const isCostly = (step: string): boolean => /^SCAN (?!CONSTANT ROW)|TEMP B-TREE/.test(step);
 
-test("no statement of the store reads a whole table, and none sorts", () => {
+test("no statement of the stores scans a table or sorts", () => {
   const path = temporaryFile();
   const connection = new RecordingConnection(path, {});
   onTestFinished(() => connection.close());
@@ -49,7 +49,7 @@ test("no statement of the store reads a whole table, and none sorts", () => {
   expect(costly.toSorted()).toEqual(Object.keys(allowed).toSorted());
 });
 
-test("the newest messages of an agent are the end of an index, however long the conversation is", () => {
+test("the newest messages of an agent are read from the end of an index, however long the conversation is", () => {
   const path = temporaryFile();
   new SqliteConnection(path, {}).close();
   const database = new DatabaseSync(path);

@@ -11,7 +11,7 @@ import { temporaryFile } from "./temporary-file.ts";
 const AGENT = "team~one";
 const BATCHES = 12;
 
-/** Writes batches, and copies the file and its write-ahead log as they are in the midst of it. */
+/** Writes batches and meanwhile copies the file and its write-ahead log. */
 async function writtenFile(path: string, copy: string): Promise<void> {
   const stores = sqliteStores(path);
   const account = { id: ROOT_ACCOUNT, agentId: ROOT, turnId: null, parentId: null, limits: { maxTokens: 1_000_000 } };
@@ -29,7 +29,7 @@ async function writtenFile(path: string, copy: string): Promise<void> {
   await stores.close();
 }
 
-test("a power cut takes the last commits from a file and leaves it whole, wherever it cuts the write-ahead log", async () => {
+test("a power cut loses the last commits of a file and leaves it consistent, wherever it cuts the write-ahead log", async () => {
   const copy = temporaryFile("copy.db");
   await writtenFile(temporaryFile(), copy);
   const log = readFileSync(`${copy}-wal`);

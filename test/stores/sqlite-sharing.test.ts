@@ -24,7 +24,7 @@ describe("a file that another program has locked", () => {
     mine = sqliteStores(path);
     theirs = sqliteStores(path);
     await openAgent(mine);
-    // Both write from now on, so that nothing is in a log, which a reader would have to bring into the database first.
+    // Both have written, so that no log is left that a reader would have to copy into the database first.
     await theirs.registerProcess(elsewhere, NOW);
     locker = new DatabaseSync(path);
     locker.exec("BEGIN IMMEDIATE");
@@ -35,14 +35,14 @@ describe("a file that another program has locked", () => {
     await theirs.close();
   });
 
-  test("is waited for without blocking, and what waited is written in the order it was called", async () => {
+  test("is awaited without blocking, and waiting writes are stored in the order of the calls", async () => {
     const order: string[] = [];
     const commands = ["pause", "resume", "pause"] as const;
     const waiting = commands.map(async (command) => {
       const outcome = await theirs[command](agentKey(), "ann", NOW);
       order.push(`${command}: ${outcome.type}`);
     });
-    // The lock is held until this process has had its turn many times over.
+    // The lock is held while the event loop of this process turns many times.
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(order).toEqual([]);
     locker.exec("ROLLBACK");
@@ -51,7 +51,7 @@ describe("a file that another program has locked", () => {
     expect((await mine.inbox(agentKey())).map((item) => item.kind)).toEqual(["pause", "resume", "pause"]);
   });
 
-  test("is given up after the limit, as a store that is not available, with the code", async () => {
+  test("is given up after the timeout as an unavailable store, with the code", async () => {
     const hasty = sqliteStores(path, { busyLimitMs: 30 });
     const failed = hasty.pause(agentKey(), "ann", NOW);
     await expect(failed).rejects.toThrow(StoreUnavailableError);

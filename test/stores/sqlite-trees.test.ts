@@ -27,11 +27,11 @@ afterEach(async () => {
   await theirs.close();
 });
 
-test("another client that knew the tree sees the one that took its place, and nothing of other agents", async () => {
+test("another client that had read the tree sees its replacement, and other agents unchanged", async () => {
   const source = memoryStores();
   await openAgent(source);
   const { root, kid } = await openTeam(mine);
-  // The agent that is made next may get the key of a removed one.
+  // The agent created next may get the key of a removed one.
   const batch = root.batch({ entries: [note("late")] });
   await theirs.importTree(await exported(source), here.processId);
   const stranger = await openAgent(theirs, { agentId: "stranger" });
@@ -51,9 +51,9 @@ test("another client that knew the tree sees the one that took its place, and no
   expect(await theirs.accounts(TENANT, "stranger")).toHaveLength(2);
 });
 
-test("another client that knew the accounts spends on those that took their place", async () => {
+test("another client that had read the accounts spends on their replacements", async () => {
   await openTeam(mine);
-  // Accounts that are made anew come behind these, and get other keys.
+  // Accounts that are created again come after these, and get other keys.
   await openAgent(theirs, { agentId: "other" });
   await theirs.importTree(await exported(theirs), here.processId);
   const again = await new Owner(mine, agentKey()).acquire();
@@ -63,7 +63,7 @@ test("another client that knew the accounts spends on those that took their plac
   expect((await theirs.accounts(TENANT, "other")).map((account) => account.used.toolCalls)).toEqual([0, 0]);
 });
 
-test("one read sees one moment, even while another connection writes", async () => {
+test("one read is one snapshot, even while another connection writes", async () => {
   const path = temporaryFile();
   const [reader, writer] = [new SqliteDatabase(path, {}), new SqliteDatabase(path, {})];
   await writer.write(() => writer.tables.putAgent(newRecord(identityOf())));
@@ -87,7 +87,7 @@ test("one read sees one moment, even while another connection writes", async () 
   await writer.close();
 });
 
-test("cursors are never given twice, whichever client puts a tree in", async () => {
+test("cursors are unique, whichever client imports a tree", async () => {
   await openTeam(mine);
   const other = await openAgent(theirs, { agentId: "other" });
   const tree = await exported(mine);
@@ -103,7 +103,7 @@ test("cursors are never given twice, whichever client puts a tree in", async () 
   }
 });
 
-test("a tree of more agents than are kept in memory is put in whole", async () => {
+test("a tree with more agents than the cache holds is imported completely", async () => {
   const source = memoryStores();
   const root = await openAgent(source);
   const kid = await openChild(root, "kid");
@@ -120,7 +120,7 @@ test("a tree of more agents than are kept in memory is put in whole", async () =
   expect(await theirs.listAgents({ tenant: TENANT, limit: 9999 })).toHaveLength(4202);
 });
 
-test("of a long tree, pages of any length and messages of any age are read alike by who wrote them and by another client", async () => {
+test("pages of any length and messages of any age of a long tree read alike for its writer and for another client", async () => {
   const root = await openAgent(mine, { agentId: "a-long-name" });
   const kid = await openChild(root, "kid");
   for (let count = 0; count < 90; count += 1) {
@@ -159,7 +159,7 @@ test("of a long tree, pages of any length and messages of any age are read alike
     expect(await stores.messages(kid.key)).toEqual([messageOf("k0", "anew")]);
     expect(await stores.messagesById(kid.key, ["k4", "k88", "k0"])).toEqual([messageOf("k0", "anew")]);
   }
-  // Another client goes on, which has not seen the last rows.
+  // Another client continues, which has not read the last rows.
   const next = await new Owner(theirs, root.key).acquire();
   await next.commit({ entries: [note("later")], messages: [messageOf("m89", "known"), messageOf("m90")] });
   expect(await mine.messages(root.key)).toEqual([...ids, "m90"].map((id) => messageOf(id)));

@@ -9,7 +9,7 @@ import { temporaryFile } from "./temporary-file.ts";
 
 const query = { processId: "asker", leaseMs: LEASE_MS };
 
-test("an agent that cannot be read does not hide another unattended one", async () => {
+test("an unreadable agent does not hide another unattended one", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   await openTurn(stores, { agentId: "broken" });
@@ -23,7 +23,7 @@ test("an agent that cannot be read does not hide another unattended one", async 
   await again.close();
 });
 
-test("who has something to do is found by indexes, however many agents there are", async () => {
+test("unattended agents are found by indexes, however many agents there are", async () => {
   const path = temporaryFile();
   const stores = sqliteStores(path);
   await openTurn(stores);

@@ -1,4 +1,4 @@
-// A process that takes turns of one agent over a SQLite file, and says after each result that it has it.
+// A process that runs turns of one agent over a SQLite file, and prints a line after each result.
 import { writeSync } from "node:fs";
 import { createRuntime, defineAgent } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";

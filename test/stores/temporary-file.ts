@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A path in a folder of its own, which goes away with the test. */
+/** A path in a temporary folder, which is removed after the test. */
 export function temporaryFile(name = "troupe.db"): string {
   const folder = mkdtempSync(join(tmpdir(), "troupe-stores-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -9,14 +9,14 @@ import {
 import { type ScriptedAnswer, scriptedModel } from "../../src/testing/index.ts";
 import type { Gate } from "./turn-probes.ts";
 
-/** What a lead answers to the messages that it sees; `text` is that of the last one. */
+/** The lead's answer to the messages that it sees; `text` is that of the last one. */
 export type LeadReply = (seen: {
   readonly messages: readonly Message[];
   readonly text: string;
   readonly last: Message;
 }) => ScriptedAnswer | string | Promise<ScriptedAnswer | string>;
 
-/** A child that answers when its gate lets it, or at once. */
+/** A child that answers when its gate opens, or immediately. */
 export function worker(gate?: Gate<string>, options: Partial<AgentOptions> = {}): AgentDefinition {
   const model = scriptedModel(async ({ messages }, { signal }) =>
     gate ? await gate.pass(signal) : `done: ${textOf(messages.at(-1)?.content ?? "")}`,
@@ -24,7 +24,7 @@ export function worker(gate?: Gate<string>, options: Partial<AgentOptions> = {})
   return defineAgent({ name: "worker", model, ...options });
 }
 
-/** A lead whose workers go on in the background. */
+/** A lead whose workers run in the background. */
 export function leadOf(
   child: AgentDefinition,
   reply: LeadReply,
@@ -32,7 +32,7 @@ export function leadOf(
 ): AgentDefinition {
   const model = scriptedModel(async ({ messages }) => {
     const last = messages.at(-1);
-    if (!last) throw new Error("a lead was asked nothing");
+    if (!last) throw new Error("the lead received no input");
     return await reply({ messages, text: textOf(last.content), last });
   });
   return defineAgent({
@@ -44,7 +44,7 @@ export function leadOf(
   });
 }
 
-/** The ids of children that the model was told of. */
+/** The ids of children in a message to the model. */
 export function startedIds(messages: readonly Message[]): string[] {
   return messages.flatMap((message) => {
     if (message.role !== "tool") return [];

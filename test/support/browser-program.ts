@@ -20,7 +20,7 @@ import { onceAMachine } from "./once-a-machine.ts";
 
 const run = promisify(execFile);
 
-/** How a Chromium is started on this machine. */
+/** The program and arguments that start Chromium on this machine. */
 export interface BrowserProgram {
   readonly path: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export interface BrowserProgram {
 interface PinnedPackage {
   readonly name: string;
   readonly version: string;
-  /** Of its tarball, as the lock file of npm writes it. */
+  /** The hash of its tarball, as in npm's lock file. */
   readonly integrity: string;
 }
 
@@ -39,7 +39,7 @@ const chromium: PinnedPackage = {
   version: "153.0.0",
   integrity: "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/EHYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA==",
 };
-/** Chromium comes with Open Sans alone, which has no arrows and no fixed width. */
+/** Chromium contains only Open Sans, which has no arrows and no fixed width. */
 const fonts: PinnedPackage = {
   name: "dejavu-fonts-ttf",
   version: "2.37.3",
@@ -50,7 +50,7 @@ const VARIABLE = "TROUPE_CHROMIUM";
 const cache = join(tmpdir(), `troupe-browser-${process.getuid?.() ?? "user"}`);
 const root = join(cache, `${chromium.version}-${fonts.version}`);
 
-/** The fonts of this machine stay out, so that a text is as wide everywhere. */
+/** The fonts of this machine are excluded, so that texts are equally wide everywhere. */
 const fontSettings = `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -64,9 +64,9 @@ const fontSettings = `<?xml version="1.0"?>
 `;
 
 /**
- * The Chromium that `TROUPE_CHROMIUM` names; else one that is fetched with npm and unpacked into a folder of the temporary
- * directory, once a machine. Nothing is installed. Undefined, with a line that says what to do, where none can be fetched;
- * where one can, which is on Linux x64 with glibc, it throws when that fails.
+ * The Chromium in `TROUPE_CHROMIUM`; otherwise one that npm fetches, unpacked into a folder of the temporary
+ * directory, once per machine. Nothing is installed. `undefined`, with a printed hint, if none can be fetched here;
+ * on Linux x64 with glibc, where one can be fetched, a failure throws.
  */
 export async function findBrowser(): Promise<BrowserProgram | undefined> {
   const own = process.env[VARIABLE];
@@ -100,13 +100,13 @@ export async function findBrowser(): Promise<BrowserProgram | undefined> {
 
 function isLinuxWithGlibc(): boolean {
   if (process.platform !== "linux" || process.arch !== "x64") return false;
-  // Without this the report looks up the names of all peers.
+  // Without this the report resolves the names of all peers.
   Object.assign(process.report, { excludeNetwork: true });
   const { header } = process.report.getReport() as { readonly header: { readonly glibcVersionRuntime?: string } };
   return header.glibcVersionRuntime !== undefined;
 }
 
-/** Does the work of the package itself, whose own code needs more packages, and unpacks some of it on one cloud only. */
+/** Unpacks the browser instead of the package's own code, which needs more packages and unpacks some files on one cloud only. */
 async function unpack(): Promise<void> {
   const folder = mkdtempSync(join(cache, "unpacking-"));
   try {
@@ -129,7 +129,7 @@ async function unpack(): Promise<void> {
   }
 }
 
-/** The folder of a package, from the registry that npm is set to. */
+/** The folder of a package, from npm's configured registry. */
 async function fetched({ name, version, integrity }: PinnedPackage, folder: string): Promise<string> {
   const place = mkdtempSync(join(folder, "package-"));
   const args = ["pack", `${name}@${version}`, "--json", "--ignore-scripts", "--pack-destination", place];

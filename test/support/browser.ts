@@ -6,7 +6,7 @@ import { afterAll, expect, onTestFinished } from "vitest";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 import { type BrowserProgram, findBrowser } from "./browser-program.ts";
 
-/** The browser of these tests; `undefined` where they must be skipped: `describe.skipIf(!browserProgram)`. */
+/** The browser of these tests; `undefined` if they must be skipped: `describe.skipIf(!browserProgram)`. */
 export const browserProgram: BrowserProgram | undefined = await findBrowser();
 
 export interface PageOptions {
@@ -14,24 +14,24 @@ export interface PageOptions {
   readonly colorScheme?: "light" | "dark";
   /** In CSS pixels. Default: 1,280 by 800. */
   readonly viewport?: { readonly width: number; readonly height: number };
-  /** Sets `prefers-reduced-motion`, as people do who want no motion. Default: false. */
+  /** Sets `prefers-reduced-motion`. Default: false. */
   readonly reducedMotion?: boolean;
-  /** Pixels of a picture for one CSS pixel. Default: 1. */
+  /** Pixels of a screenshot for one CSS pixel. Default: 1. */
   readonly scale?: number;
 }
 
-/** A page that fails its test, when that ends, by what it has complained of and by what it has asked for elsewhere. */
+/** A page that fails its test, at the test's end, if it has logged errors or requested other hosts. */
 export interface WatchedPage extends Page {
-  /** Errors of the console, of scripts and of the page's own policies. A test that expects some takes them out. */
+  /** Errors of the console, of scripts and of the page's own policies. A test that expects some removes them. */
   readonly errors: string[];
-  /** Addresses that are not on this machine. No request for them leaves the browser. */
+  /** Requested URLs that are not on this machine. No request for them leaves the browser. */
   readonly foreignRequests: string[];
 }
 
 export interface TestBrowser {
   /**
-   * To be called in a test, at whose end the page is closed. Pages share nothing, neither cookies nor storage. Let the test hand its
-   * server to `onTestFinished` before it calls this: the server is then closed after the page, which else would complain.
+   * To be called in a test, which closes the page at its end. Pages share neither cookies nor storage. Pass the test's server to
+   * `onTestFinished` before this call: the server is then closed after the page, which otherwise logs errors.
    */
   newPage(options?: PageOptions): Promise<WatchedPage>;
 }
@@ -66,10 +66,10 @@ export function openBrowser(): TestBrowser {
 }
 
 async function launch(): Promise<Browser> {
-  if (!browserProgram) throw new Error("there is no browser here; the test should have been skipped");
+  if (!browserProgram) throw new Error("no browser is available; the test should have been skipped");
   const browser = await chromium.launch({
     executablePath: browserProgram.path,
-    // It shows nothing but pages of these tests, and its sandbox does not start for root.
+    // It only shows pages of these tests, and its sandbox does not start as root.
     chromiumSandbox: false,
     args: ["--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
     env: { ...process.env, ...browserProgram.environment },
@@ -80,7 +80,7 @@ async function launch(): Promise<Browser> {
   await page.close();
   if (height > 0) return browser;
   await browser.close();
-  throw new Error("The browser shows no text, because it finds no fonts; every measure of a page would be wrong.");
+  throw new Error("The browser shows no text because it finds no fonts; all measurements of a page would be wrong.");
 }
 
 function watched(page: Page): WatchedPage {
@@ -105,30 +105,30 @@ function isOwn(address: string): boolean {
   return hostname === "127.0.0.1" || hostname === "localhost";
 }
 
-/** Puts a picture of the page into `.troupe/screenshots` and returns its path. `isWhole` takes all of it, not only what is in view. */
+/** Writes a screenshot of the page to `.troupe/screenshots` and returns its path. `isWhole` includes the part outside the viewport. */
 export async function screenshot(page: Page, name: string, { isWhole = false } = {}): Promise<string> {
   const path = join(repositoryRoot, ".troupe", "screenshots", `${name}.png`);
   mkdirSync(dirname(path), { recursive: true });
-  // Chromium takes no picture of a page that was never drawn.
+  // Chromium cannot capture a page that was never drawn.
   await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
   await page.screenshot({ path, fullPage: isWhole, animations: "disabled" });
   return path;
 }
 
-/** One rule of accessibility that the page breaks. */
+/** An accessibility rule that the page breaks. */
 export interface Violation {
   readonly id: string;
   readonly impact: "minor" | "moderate" | "serious" | "critical";
   readonly help: string;
-  /** The elements, as selectors. */
+  /** Selectors of the elements. */
   readonly targets: readonly string[];
 }
 
-/** The rules of axe-core that the page breaks as it is now. `only` limits the check to these rules. */
+/** The rules of axe-core that the page currently breaks. `only` limits the check to these rules. */
 export async function axe(page: Page, only?: readonly string[]): Promise<readonly Violation[]> {
   axeSource ??= readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  // Evaluated through the debugger: the page's own policy lets no foreign script in. And each time anew, because a second run of the
-  // same one takes several times as long.
+  // Evaluated through the debugger, because the page's own policy blocks foreign scripts. Evaluated again for each check, because a
+  // second run of the same one takes several times as long.
   await page.evaluate(axeSource);
   const options = only === undefined ? {} : { runOnly: only };
   return await page.evaluate<Violation[]>(
@@ -138,7 +138,7 @@ export async function axe(page: Page, only?: readonly string[]): Promise<readonl
   );
 }
 
-/** The rules that the page breaks as it is now, but for what is of little weight. */
+/** The rules that the page currently breaks, except minor ones. */
 export async function faultsOf(
   page: Page,
   only?: readonly string[],
@@ -154,19 +154,19 @@ export async function showView(page: Page, name: string): Promise<void> {
 
 let axeSource: string | undefined;
 
-/** The rules of axe-core that look at colours: the only ones that another colour scheme may break. */
+/** The rules of axe-core about colours: only these depend on the colour scheme. */
 export const colourRules = ["color-contrast", "link-in-text-block"];
 
 /**
- * Takes a picture of the inspector's page in both colour schemes, named after the page and the scheme. Returns the rules of
- * accessibility that the page breaks. The page is left in the light scheme.
+ * Writes screenshots of the inspector's page in both colour schemes, named after the page and the scheme. Returns the accessibility
+ * rules that the page breaks. The page is left in the light scheme.
  */
 export async function inBothSchemes(page: Page, name: string): Promise<readonly Violation[]> {
   await screenshot(page, `${name}-light`);
   const light = await axe(page);
   await page.emulateMedia({ colorScheme: "dark" });
   await page.locator('[data-theme="dark"]').waitFor();
-  // A picture ends what moves: colours are then those of the scheme.
+  // A screenshot ends transitions: colours are then those of the scheme.
   await screenshot(page, `${name}-dark`);
   const dark = await axe(page, colourRules);
   await page.emulateMedia({ colorScheme: "light" });

@@ -5,10 +5,10 @@ import type { QueuesSubject } from "../contracts/queues-fixtures.ts";
 import type { RedisCluster } from "./redis-cluster.ts";
 import type { RedisServer } from "./redis-server.ts";
 
-/** Quick to notice a death, for tests that wait for one. */
+/** Short timeouts, for tests that wait for the detection of a dead worker. */
 export const SHORT = { lockMs: 1_000, deathCheckMs: 250, cancelCheckMs: 50, graceMs: 200 } as const;
 
-/** A prefix of the caller's own: empty queues on a server that other tests use too. */
+/** A unique prefix: empty queues on a server that other tests use too. */
 export function ownQueuePrefix(): string {
   return `test-${randomUUID()}:`;
 }

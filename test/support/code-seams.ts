@@ -15,7 +15,7 @@ import { adapter, callOf, childDefinition, type Foreign, rightAnswer, type Seam,
 const nothing = z.object({});
 const callsTool = (): LanguageModel => adapter(() => callOf("probe"));
 
-/** A hook that does something with its draft or its run; every place of a turn is come to. */
+/** A hook that uses its draft or its run; every hook point of a turn is reached. */
 function hook(name: string, at: HookName, code: (draft: never, run: never, foreign: Foreign) => unknown): Seam {
   const failing = defineTool({
     name: "probe",
@@ -84,7 +84,7 @@ function history(name: string, compile: (foreign: Foreign, right: readonly unkno
 
 const question = { role: "user", content: "what?" };
 
-/** Everything that an agent's own code can give: hooks, tools, plugins, strategies. */
+/** All user code of an agent: hooks, tools, plugins, strategies. */
 export const codeSeams: readonly Seam[] = [
   { name: "instructions()", define: (foreign) => worker({ instructions: () => foreign.or("right") }) },
   {

@@ -4,10 +4,10 @@ import type { Entry, EntryType } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import type { EffectKind } from "./effect-kinds.ts";
 
-/** Turns of the event loop for which a write is on its way to the stores, and its answer on the way back. */
+/** Turns of the event loop that a write takes to the stores, and its answer back. */
 const WAY = 3;
 
-/** Commands, and reports of workers and timers, which are intents too: they are stored before anything comes of them. */
+/** Commands, and reports of workers and timers, are intents too: they are stored before they have an effect. */
 const watchedCommands = [
   "openTurn",
   "abort",
@@ -22,8 +22,8 @@ type Given<Name extends Command> = Parameters<Stores[Name]>;
 type Fits = (entry: Entry, agentId: string) => boolean;
 
 /**
- * Stores whose writes take their time, and what they have committed: they show what starts before its intent is committed.
- * Owns: the committed entries and commands, and the faults that were found.
+ * Stores with slow writes, and a record of their commits: they detect effects that start before their intent is committed.
+ * Owns: the committed entries and commands, and the detected faults.
  */
 export class CommitWatch {
   readonly #committed: { readonly agentId: string; readonly entry: Entry }[] = [];
@@ -74,12 +74,12 @@ export class CommitWatch {
     return [...this.#seen].toSorted();
   }
 
-  /** An effect starts whose intent is such an entry. */
+  /** Records an effect whose intent is an entry of this type. */
   starts(kind: EffectKind, type: EntryType, fits: Fits = () => true): void {
     this.#note(kind, this.#count(type, fits) > 0, type);
   }
 
-  /** The next model call of some agents starts: so many of their intents must be committed by now. `of` names them. */
+  /** Records the next model call of some agents, for which as many intents must be committed. `of` names the agents. */
   callsModel(of: string, isOwn: (agentId: string) => boolean): void {
     const before = this.#models.get(of) ?? 0;
     this.#models.set(of, before + 1);
@@ -89,23 +89,23 @@ export class CommitWatch {
     this.#note("model", intents.reduce((sum, count) => sum + count, 0) > before, `of ${of}`);
   }
 
-  /** An effect starts that follows from a stored command. */
+  /** Records an effect of a stored command. */
   startsAfter<Name extends Command>(kind: EffectKind, name: Name, fits: (...given: Given<Name>) => boolean): void {
     const isStored = this.#commands.some((one) => one.name === name && fits(...(one.given as unknown as Given<Name>)));
     this.#note(kind, isStored, name);
   }
 
-  /** A request is shown to people. */
+  /** Records that a request is shown to people. */
   shows(requestId: string): void {
     this.#note("request", this.#requests.has(requestId), requestId);
   }
 
-  /** An event with this row is shown. */
+  /** Records that an event of this row is delivered. */
   showsRow(row: number): void {
     this.#note("event", this.#rows.has(row), `row ${row}`);
   }
 
-  /** A message is copied to a store of the user's. */
+  /** Records that a message is copied to a custom store. */
   copies(messageId: string): void {
     this.#note("copy", this.#messages.has(messageId), messageId);
   }

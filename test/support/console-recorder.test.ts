@@ -16,7 +16,7 @@ function createConsole(printed: unknown[]): Parameters<typeof recordConsole>[0] 
   };
 }
 
-test("records what is printed, once, and shows nothing", () => {
+test("records printed lines once, and prints nothing", () => {
   const shown: unknown[] = [];
   const target = createConsole(shown);
   const recorder = recordConsole(target);
@@ -28,7 +28,7 @@ test("records what is printed, once, and shows nothing", () => {
   expect(shown).toEqual([]);
 });
 
-test("gives the console back", () => {
+test("restores the console", () => {
   const shown: unknown[] = [];
   const target = createConsole(shown);
   recordConsole(target).restore();

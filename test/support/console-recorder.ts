@@ -4,13 +4,13 @@ const methods = ["log", "info", "warn", "error", "debug", "trace", "dir", "table
 type PrintingConsole = Pick<Console, (typeof methods)[number]>;
 
 export interface ConsoleRecorder {
-  /** What was printed since the last time, one line a call; forgets it. */
+  /** Returns the output since the last call, one line per call, and removes it. */
   take(): readonly string[];
-  /** Puts the console's own methods back. */
+  /** Restores the console's own methods. */
   restore(): void;
 }
 
-/** Takes the place of the printing methods of a console: what a test prints is recorded and not shown. */
+/** Replaces the printing methods of a console: the output of a test is recorded and not printed. */
 export function recordConsole(target: PrintingConsole): ConsoleRecorder {
   let printed: string[] = [];
   const own = methods.map((method) => [method, target[method]] as const);

@@ -12,7 +12,7 @@ import {
 } from "../../src/index.ts";
 import type { AskedCall } from "./turn-probes.ts";
 
-/** A tool that moves money, and everything that it was really run with. */
+/** A tool that moves money, and its recorded runs. */
 export interface Till {
   readonly tool: Tool<never>;
   readonly paid: Json[];
@@ -46,14 +46,14 @@ export function payment(amount: number, to = "Ada", name = "pay"): AskedCall {
   return { name, arguments: { to, amount } };
 }
 
-/** What a turn waits for, once it has come to rest. */
+/** The open requests of a turn that has come to rest. */
 export async function requestsOf(turn: Turn): Promise<readonly AgentRequest[]> {
   const rest = await turn.settled;
   if (rest.status === "waiting" && rest.reason === "request") return rest.requests;
   throw new Error(`the turn does not wait for a decision: ${JSON.stringify(rest)}`);
 }
 
-/** The one request that a turn waits for. */
+/** The only open request of a turn. */
 export async function requestOf(turn: Turn): Promise<AgentRequest> {
   const requests = await requestsOf(turn);
   const [request] = requests;
@@ -68,7 +68,7 @@ export async function startAgent(runtime: Runtime, name: string, agentId: string
   return agent;
 }
 
-/** All orders of a list. */
+/** All permutations of a list. */
 export function ordersOf<T>(list: readonly T[]): T[][] {
   if (list.length <= 1) return [[...list]];
   return list.flatMap((first, index) => ordersOf(list.toSpliced(index, 1)).map((others) => [first, ...others]));

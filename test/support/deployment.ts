@@ -21,22 +21,22 @@ export type MemberOptions = Partial<Omit<RuntimeOptions, "stores" | "queues">> &
 
 export interface Member {
   readonly runtime: Runtime;
-  /** As SIGKILL: its calls to stores and queues have no effect any more. */
+  /** As SIGKILL: its later calls to stores and queues have no effect. */
   kill(): Promise<void>;
 }
 
-/** Several runtimes as processes of one deployment. */
+/** Several runtimes as the processes of one deployment. */
 export class Deployment {
   readonly #server: RedisServer | undefined;
   readonly #folder: string;
   readonly #prefix = ownPrefix();
   readonly #queuePrefix = ownQueuePrefix();
-  /** Without a Redis, all processes other than clients share these queues. */
+  /** Without Redis, all processes other than clients share these queues. */
   readonly #shared: Queues = { ...localQueues(), kind: "shared" };
   readonly #closes: (() => Promise<void>)[] = [];
   #isWorked = false;
 
-  /** Runs on Redis and BullMQ. Without a server it runs on an SQLite file, with at most one process that works. */
+  /** Runs on Redis and BullMQ. Without a server it runs on a SQLite file, with at most one worker process. */
   constructor(server?: RedisServer) {
     this.#server = server;
     this.#folder = mkdtempSync(join(tmpdir(), "troupe-deployment-"));
@@ -71,7 +71,7 @@ export class Deployment {
       runtime,
       kill: async () => {
         isKilled = true;
-        // Its jobs are its own until their locks have run out.
+        // It keeps its jobs until their locks have expired.
         await queues.close();
       },
     };
@@ -90,7 +90,7 @@ export class Deployment {
 
   #queues(works: boolean): Queues {
     if (this.#server) return queuesOn(this.#server, { prefix: this.#queuePrefix });
-    if (works && this.#isWorked) throw new Error("without a Redis only one can work on the queues");
+    if (works && this.#isWorked) throw new Error("without Redis only one process can work on the queues");
     this.#isWorked ||= works;
     return works ? this.#shared : { ...this.#shared, close: async () => undefined };
   }

@@ -31,7 +31,7 @@ test("finds fenced blocks with their lines, languages and flags", () => {
   ]);
 });
 
-test("a tag that would escape the checks is a fault", () => {
+test("a tag that would bypass the checks is a fault", () => {
   expect(["```ts", "```sh no-run", "```json", "```text"].map(faultOf)).toEqual([
     undefined,
     undefined,
@@ -43,7 +43,7 @@ test("a tag that would escape the checks is a fault", () => {
   expect(faultOf("```ts norun")).toBe("docs/guide.md:2: unknown words after ts: norun; known: no-run");
 });
 
-test("tells commands that run from those that only have to exist", () => {
+test("distinguishes commands that run from those that only have to exist", () => {
   const text = [
     "# first",
     "npm ci",
@@ -65,7 +65,7 @@ test("tells commands that run from those that only have to exist", () => {
   ]);
 });
 
-test("refuses commands that it cannot vouch for", () => {
+test("refuses commands that it cannot check", () => {
   const text = ["npm run bench", "docker run x", "npm ci && npm start", "npm test && npm start"].join("\n");
   expect(commandsOf(shellBlock(text), scripts)).toEqual([
     expect.objectContaining({ kind: "unknown", line: 11, reason: `package.json has no script "bench"` }),

@@ -1,7 +1,7 @@
 export interface DocumentBlock {
   /** Path of the document from the root of the repository. */
   readonly document: string;
-  /** Line of the opening fence, the first line being 1; the text begins one line below. */
+  /** Line of the opening fence, counted from 1; the text begins one line below. */
   readonly line: number;
   /** First word after the fence: `ts`, `sh`, `json`, … */
   readonly language: string;
@@ -34,7 +34,7 @@ function isClosing(line: string, fence: string): boolean {
   return text.length >= fence.length && text === (fence[0] ?? "").repeat(text.length);
 }
 
-/** Tags that look like code that runs here, but that nothing would run. */
+/** Tags of languages that could run here but that nothing runs. */
 const unwatchedLanguages: Readonly<Record<string, string>> = {
   "": "text, or the language it is in",
   bash: "sh",
@@ -48,7 +48,7 @@ const unwatchedLanguages: Readonly<Record<string, string>> = {
   zsh: "sh",
 };
 
-/** Why a block would escape the checks, or nothing. */
+/** The reason why a block would bypass the checks; `undefined` if there is none. */
 export function tagFault(block: DocumentBlock): string | undefined {
   const place = `${block.document}:${block.line}`;
   const wanted = unwatchedLanguages[block.language];

@@ -3,10 +3,10 @@ import type { Edge } from "./edge-commits.ts";
 import { loopTurns } from "./journal-probes.ts";
 import type { Stage, StagedProcess } from "./runtimes.ts";
 
-/** The actor that the turns run for. */
+/** The actor of the turns. */
 export const auth = { actorId: "ada", credentials: "token" } as const;
 
-/** What happens to the turn while the code at the place is under way. */
+/** The state of a case while the code at the edge is running. */
 export interface Scene {
   readonly stage: Stage;
   readonly edge: Edge;
@@ -14,7 +14,7 @@ export interface Scene {
   process: StagedProcess;
   agent: Agent;
   turn: Turn;
-  /** Turns that have to end as well. */
+  /** Further turns that must end. */
   readonly others: Turn[];
 }
 
@@ -37,7 +37,7 @@ const restarts = async (scene: Scene): Promise<void> => {
   scene.turn = scene.agent.turn("w#1");
 };
 
-/** By what it is called. */
+/** All arrivals by name. */
 export const arrivals: Readonly<Record<string, Arrival>> = {
   nothing: async () => undefined,
   abort: async ({ turn }) => await turn.abort(),
@@ -72,7 +72,7 @@ export const arrivals: Readonly<Record<string, Arrival>> = {
     await loopTurns(30);
     await scene.turn.abort();
     await loopTurns(10);
-    // It may have ended while the agent was paused: an abort of it then ends no pause.
+    // It may have ended while the agent was paused; an abort then does not end the pause.
     if (scene.agent.state.status === "paused") await scene.agent.resume();
   },
   "pause, supersede, resume": async (scene) => {
@@ -140,7 +140,7 @@ export const arrivals: Readonly<Record<string, Arrival>> = {
   },
 };
 
-/** A process that has the agent, and finds credentials for turns that have none. */
+/** A process that holds the agent and resolves credentials for turns without any. */
 export async function openWorker(
   stage: Stage,
   edge: Edge,

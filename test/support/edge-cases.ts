@@ -32,7 +32,10 @@ async function ended(stage: Stage, turn: Turn): Promise<TurnResult> {
   return await turn.result;
 }
 
-/** Plays one case with an agent that is called `worker`. The turn must end, its history be legal, its accounts at rest, and the agent take the next turn. */
+/**
+ * Runs one case with an agent named `worker`. The turn must end, its history be legal, its accounts be at rest, and the agent accept
+ * the next turn.
+ */
 export async function faultsOf(
   stage: Stage,
   definition: (edge: Edge) => AgentDefinition,
@@ -63,7 +66,7 @@ export async function faultsOf(
     ...faults,
     ...tree.map((agent) => (agent.openTurnId === null ? undefined : `${agent.openTurnId} is open`)),
     ...edge.requests.map(({ messages }) => isLegal(messages)),
-    // What was cut with its process, or with its agent, runs again; nothing else does (F34).
+    // Code that was interrupted with its process or its agent runs again, and no other code does (F34).
     ...(/kill|shutdown/.test(arrival) ? [] : edge.repeated().map((run) => `twice: ${run}`)),
     again.status === "completed" ? undefined : `the next turn is ${again.status}`,
     ...(await runtime.accounts("w")).map(restlessness),

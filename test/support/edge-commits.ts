@@ -11,7 +11,7 @@ import { hookNames } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling, createGate } from "./turn-probes.ts";
 
-/** Every place of a turn where code of the user runs. */
+/** Every point of a turn at which user code runs. */
 export const places = [
   "afterUserInput",
   "instructions",
@@ -32,7 +32,7 @@ export const places = [
 ] as const;
 export type Place = (typeof places)[number];
 
-/** What the code at the place does when it is let go on. */
+/** The behaviour of the code at the edge after it is released. */
 export const deeds = ["nothing", "stops", "throws", "throws AgentStopError", "is refused a model call"] as const;
 export type Deed = (typeof deeds)[number];
 
@@ -41,10 +41,10 @@ interface Struck {
   readonly generate?: ((request: { messages: { role: "user"; content: string }[] }) => Promise<unknown>) | undefined;
 }
 
-/** One place that a test holds, and everything that was called. */
+/** One edge that a test blocks, and a record of all calls. */
 export class Edge {
   readonly gate = createGate();
-  /** Each run of user code, by place and what it was about. */
+  /** Each run of user code, by edge and subject. */
   readonly runs: string[] = [];
   readonly requests: ModelRequest[] = [];
   readonly place: Place | undefined;
@@ -56,7 +56,7 @@ export class Edge {
     this.deed = deed;
   }
 
-  /** Runs of code whose result is journalled that were made more than once. */
+  /** Code with a journalled result that ran more than once. */
   repeated(): string[] {
     const journalled = this.runs.filter((run) => !/^(model|resolveAuth|compaction|output) /.test(run));
     return journalled.filter((run, index) => journalled.indexOf(run) !== index);
@@ -67,7 +67,7 @@ export class Edge {
     this.gate.open();
   }
 
-  /** Called by the code at a place. It takes no notice of signals, as hostile or careless code would. */
+  /** Called by the code at an edge. It ignores signals, as hostile or careless code would. */
   async at(place: Place, about: string, struck: Struck = {}): Promise<void> {
     this.runs.push(`${place} ${about}`);
     if (place !== this.place || !this.#isArmed) return;
@@ -100,7 +100,7 @@ const struckBy = (run: object, draft?: object): Struck => ({
   ...(draft && "stop" in draft ? { stop: draft.stop as Struck["stop"] } : {}),
 });
 
-/** An agent with user code at every place: two calls, one of which fails, then an answer that is checked. */
+/** An agent with user code at every edge: two calls, one of which fails, then an answer that is checked. */
 export function edgeAgent(edge: Edge, name = "worker"): AgentDefinition {
   const hooks = hookNames.map((name) => {
     const hook = async (draft: object, run: { readonly turnId: string; readonly step: number }): Promise<void> => {

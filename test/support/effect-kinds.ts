@@ -1,6 +1,6 @@
 /**
- * What the outside sees of a runtime's work. For each kind a scene of `test/runtime/intent-first.test.ts` shows that its intent is
- * committed first. `test/architecture/effects.test.ts` finds the places in `src` from which effects come, and demands that each is
+ * The effects of a runtime that are visible outside. For each kind a scene of `test/runtime/intent-first.test.ts` shows that its intent
+ * is committed first. `test/architecture/effects.test.ts` finds the code in `src` that causes effects, and requires that each is
  * assigned to kinds of this list.
  */
 export const scenes = {

@@ -37,7 +37,7 @@ function isAttempt(entry: Entry, attempt: number): boolean {
   return "attempt" in entry && entry.attempt === attempt;
 }
 
-/** A tool whose code sees to its intent before anything else. */
+/** A tool whose code first checks its intent. */
 export function toolOf(watch: CommitWatch, name: string, { act = () => "done", ...traits }: Traits = {}) {
   return defineTool({
     name,
@@ -64,7 +64,7 @@ const isSummary = ({ messages }: ModelRequest): boolean =>
   textOf(messages.at(-1)?.content ?? "").startsWith("<conversation>");
 const isThought = ({ messages }: ModelRequest): boolean => textOf(messages[0]?.content ?? "") === "what?";
 
-/** A model whose intents are those of the agents that fit; `of` names them. */
+/** A model whose intents are those of the matching agents; `of` names them. */
 export function modelOf(
   watch: CommitWatch,
   script: (request: ModelRequest) => ScriptedAnswer,
@@ -84,7 +84,7 @@ export const once =
   ({ messages }: ModelRequest): ScriptedAnswer =>
     messages.some(({ role }) => role === "tool") ? "the end" : calling(...calls);
 
-/** Queues whose jobs are seen when they are put in and taken out; what is put into them is run by this process. */
+/** Queues that record added and removed jobs; jobs added to them run in this process. */
 export function watchedQueues({ clock }: Stage, watch: CommitWatch, queues = localQueues({ clock })): Queues {
   const added = new Set<string>();
   return {
@@ -114,7 +114,7 @@ interface PlayOptions {
   readonly options?: Partial<RuntimeOptions>;
 }
 
-/** Begins a turn of an agent "lead", and sees to its events and its result. */
+/** Begins a turn of an agent "lead", and checks its events and its result. */
 export async function begin(
   stage: Stage,
   watch: CommitWatch,
@@ -138,7 +138,7 @@ export async function begin(
   return { agent, turn, result };
 }
 
-/** Plays a turn to its end, and decides everything that it asks people. */
+/** Runs a turn to its end, and decides all its requests. */
 export async function play(stage: Stage, watch: CommitWatch, options: PlayOptions): Promise<Agent> {
   const { agent, turn, result } = await begin(stage, watch, options);
   for (;;) {
@@ -167,7 +167,7 @@ const fail = (): never => {
   throw new Error("never");
 };
 
-/** Tools of every class and place, and what people are asked. */
+/** Tools of every effect class, local and queued, and requests to people. */
 export const playTools: PlayScene = async (stage, watch) => {
   const tools = [
     toolOf(watch, "look", { effect: "none" }),
@@ -198,7 +198,7 @@ export const playTools: PlayScene = async (stage, watch) => {
   expect(texts.toSorted()).toEqual([...Array.from({ length: 8 }, () => "done"), "so", "so"]);
 };
 
-/** Subagents, in the foreground, in the background and spawned by code, and what code asks of a model. */
+/** Subagents: awaited, in the background and spawned by code, and side calls of code. */
 export const playSubagents: PlayScene = async (stage, watch) => {
   const childOf = (name: string) => {
     return defineAgent({
@@ -258,7 +258,7 @@ function hooksOf(watch: CommitWatch): Hooks {
   };
 }
 
-/** Code of users at every place of a turn, and summaries. */
+/** User code at every point of a turn, and summaries. */
 export const playHooks: PlayScene = async (stage, watch) => {
   const calls = once("look", "fails");
   const agent = await play(stage, watch, {
@@ -277,7 +277,7 @@ export const playHooks: PlayScene = async (stage, watch) => {
   await elapse(stage.clock, agent.executeTurn("and now").result);
 };
 
-/** Attempts that fail, of a model and of tools, and what a tool is asked afterwards. */
+/** Failing attempts of a model and of tools, and reconcile calls. */
 export const playFailures: PlayScene = async (stage, watch) => {
   let failures = 0;
   const calls = once("flaky", "pay");

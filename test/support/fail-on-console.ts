@@ -1,4 +1,4 @@
-// Runs before every test file. Unexpected output on the console fails the test that printed it. A test that expects output puts
+// Runs before every test file. Unexpected console output fails the test that printed it. A test that expects output installs
 // its own spy on the console (`vi.spyOn(console, "warn").mockReturnValue()`) and asserts on that.
 import { afterAll, afterEach } from "vitest";
 import { recordConsole } from "./console-recorder.ts";
@@ -10,7 +10,7 @@ const onWarning = (warning: Error): void => {
 };
 process.on("warning", onWarning);
 
-// Kept from before a test puts a fake clock in its place.
+// Saved before a test installs a fake clock.
 const { setImmediate: nextTurn } = globalThis;
 
 async function failOnOutput(): Promise<void> {
@@ -21,7 +21,7 @@ async function failOnOutput(): Promise<void> {
 }
 
 afterEach(failOnOutput);
-// The last of a file; the next one may run in this process too.
+// The last check of a file, because the next file may run in this process too.
 afterAll(async () => {
   try {
     await failOnOutput();

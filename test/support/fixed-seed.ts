@@ -1,5 +1,5 @@
-// Random values are the same in each run, so that a run can be repeated; `TROUPE_SEED` gives others. A property draws as many cases
-// as the library likes, in the quick run fewer.
+// Random values are the same in each run, so that a run can be repeated; `TROUPE_SEED` changes them. A property draws the library's
+// default number of cases, fewer in the quick run.
 import { configureGlobal } from "fast-check";
 import { amount } from "./full.ts";
 

@@ -5,9 +5,9 @@ import type { StoredTree, Stores } from "../../src/stores/index.ts";
 
 const { version } = JSON.parse(readFileSync(join(repositoryRoot, "package.json"), "utf8")) as { version: string };
 
-/** The fixtures of all versions, a folder each. */
+/** The fixtures of all versions, one folder each. */
 export const fixturesFolder = join(repositoryRoot, "test", "fixtures");
-/** That of this version. */
+/** The folder of this version. */
 export const fixtureFolder = join(fixturesFolder, version);
 
 /** Every tree of the stores. */

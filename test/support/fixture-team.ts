@@ -22,14 +22,14 @@ import { createFakeClock, type FakeClock, type ModelScript, scriptedModel } from
 import { elapse, entriesOfType, loopTurns } from "./journal-probes.ts";
 import { answered, noted } from "./under-way.ts";
 
-/** When the team began, in milliseconds since the epoch, and when another process goes on with it. */
+/** When the team began, in milliseconds since the epoch, and when another process continues it. */
 export const FIXTURE_START = Date.UTC(2026, 0, 1);
 const CONTINUED_AT = FIXTURE_START + 24 * 60 * 60 * 1000;
 
-/** Every type of entry: a fixture has to hold all of them. */
+/** Every type of entry: a fixture must contain all of them. */
 export const fixtureEntryTypes: readonly EntryType[] = entrySchema.options.map(({ shape }) => shape.type.value);
 
-/** Root agents that were at rest, with the number of turns that they have ended. */
+/** Root agents that were at rest, with their number of ended turns. */
 export const endedTurns: Readonly<Record<string, number>> = {
   clerk: 4,
   spender: 1,
@@ -60,13 +60,13 @@ export const openInputs = {
   /** An open question to a person. */
   "open-question": "do ask_user",
 } as const;
-/** What is committed of an open turn that waits for something of its own, by its agent. */
+/** The entry of an open turn that waits for its own request or child, by its agent. */
 const openRests: Readonly<Record<string, EntryType>> = {
   "open-wait": "call.waiting",
   "open-request": "request.opened",
   "open-question": "request.opened",
 };
-/** Tools, models and children that were at work: one each of the first five, and the child that `parent` has left behind. */
+/** Tools, models and children at work: one each of the first five, and the child that `parent` has left behind. */
 const WORK_IN_FLIGHT = 6;
 
 const tenant = "default";
@@ -74,8 +74,8 @@ const nothing = z.object({});
 const hanging = new Promise<never>(() => undefined);
 
 /**
- * The input of a turn says what its model answers: `do note, load_history | fail` calls two tools, then one, then ends the turn. So
- * the model says the same in each process.
+ * The input of a turn scripts its model: `do note, load_history | fail` calls two tools, then one, then ends the turn. So
+ * the model answers the same in each process.
  */
 const script: ModelScript = ({ messages, tools }) => {
   const asked = textOf(messages.at(-1)?.content ?? "");
@@ -108,7 +108,7 @@ const argumentsOf: Readonly<Record<string, object>> = {
 const approval = { verdict: "approved", by: "ada" } as const;
 const answer = { verdict: "answered", result: "blue", by: "ada" } as const;
 
-/** What the process that dies never gets; in the one that goes on nothing hangs. */
+/** Never resolves in the process that dies; in the next one nothing hangs. */
 class Hold {
   readonly isHolding: boolean;
   #count = 0;
@@ -271,15 +271,15 @@ const cast = {
 } as const;
 type Root = keyof typeof cast;
 
-/** The team at the moment of its process' death: all that it has done is stored, and what it is doing never ends. */
+/** The team when its process dies: all completed work is stored, and the work in flight never ends. */
 export interface PlayedTeam {
   readonly runtime: Runtime;
   readonly clock: FakeClock;
 }
 
-/** Plays the team on empty stores. The runtime is left as it is; to be copied, the stores must be copied before they are closed. */
+/** Runs the team on empty stores. The runtime is left running; stores must be copied before they are closed. */
 export async function playTeam(given: Stores): Promise<PlayedTeam> {
-  // Time passes only while no store is asked.
+  // The clock advances only while no store call is pending.
   const stores = noted(given);
   const clock = createFakeClock(FIXTURE_START);
   const hold = new Hold(true);
@@ -319,7 +319,7 @@ export async function playTeam(given: Stores): Promise<PlayedTeam> {
   for (const { requestId } of rest.requests) await runtime.decide(requestId, approval);
   await elapse(clock, payment.result);
   const late = await open("late");
-  // Time must not pass before it waits: a turn whose deadline has passed before its first step is ended by that step, not by a timer.
+  // The clock must not advance before it waits: a turn whose deadline passes before its first step is ended by that step, not by a timer.
   const question = late.executeTurn("do ask_user", { budget: { deadline: clock.now() + 10_000 } });
   if ((await question.settled).status !== "waiting") throw new Error("the question does not wait for an answer");
   const overdue = await elapse(clock, question.result);
@@ -377,14 +377,14 @@ async function assertWhole(stores: Stores): Promise<void> {
   if (missing.length > 0) throw new Error(`the team has no entry of ${missing.join(", ")}`);
 }
 
-/** The process that goes on with the team. */
+/** The process that continues the team. */
 export interface ContinuedTeam {
   readonly runtime: Runtime;
-  /** What became of the turns that were open. */
+  /** The results of the turns that were open. */
   readonly results: readonly TurnResult[];
 }
 
-/** Goes on with a played team on the same stores or a copy of them. The caller shuts the runtime down. */
+/** Continues a recorded team on the same stores or a copy of them. The caller shuts the runtime down. */
 export async function continueTeam(given: Stores): Promise<ContinuedTeam> {
   const stores = noted(given);
   const clock = createFakeClock(CONTINUED_AT);

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 
-/** So many levels, or one inside the other for ever. */
+/** A value of this many levels, or an endlessly nested one. */
 function nested(levels: number): unknown {
   let value: unknown = "bottom";
   for (let level = 0; level < levels; level += 1) value = level % 2 === 0 ? { inner: value } : [value];
@@ -36,7 +36,7 @@ class Custom {
   }
 }
 
-/** Values that users give by mistake, by name; each call makes a new one. */
+/** Values that users pass by mistake, by name; each call creates a new one. */
 export const foreignValues: Readonly<Record<string, () => unknown>> = {
   undefined: () => undefined,
   null: () => null,
@@ -91,7 +91,7 @@ const random = fc.oneof(
   fc.anything({ withNullPrototype: true, withSparseArray: true, withTypedArray: true }),
 );
 
-/** Any value at all, the named ones among them. Functions make them, since fast-check must not look at the values it draws. */
+/** Any value, including the named ones. They are wrapped in functions because fast-check must not inspect the drawn values. */
 export const anything: fc.Arbitrary<() => unknown> = fc.oneof(
   { weight: 4, arbitrary: random.map((value) => () => value) },
   { weight: 1, arbitrary: fc.constantFrom(...Object.values(foreignValues)) },

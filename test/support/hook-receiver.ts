@@ -2,23 +2,23 @@ import type { IncomingHttpHeaders } from "node:http";
 import { onTestFinished } from "vitest";
 import { startRawServer } from "./raw-server.ts";
 
-/** One request that a receiver got. */
+/** A request to a receiver. */
 export interface HookCall {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** Its body, as JSON. */
+  /** The body, as JSON. */
   readonly body: unknown;
 }
 
 export interface HookReceiver {
-  /** `http://127.0.0.1:port`, which servers must list. */
+  /** `http://127.0.0.1:port`, which servers must list as allowed. */
   readonly origin: string;
   readonly calls: readonly HookCall[];
-  /** Resolves as soon as `isThere` returns true for the calls received so far. */
+  /** Resolves once `isThere` returns true for the received calls. */
   until(isThere: (calls: readonly HookCall[]) => boolean): Promise<readonly HookCall[]>;
 }
 
-/** A receiver of webhooks that ends with the test. `statusOf` gives the status of each answer, `null` for no answer. Default: 200. */
+/** A receiver of webhooks that is closed after the test. `statusOf` returns the status of each answer, `null` for none. Default: 200. */
 export async function startReceiver(
   statusOf: (call: HookCall, count: number) => number | null = () => 200,
 ): Promise<HookReceiver> {
@@ -47,7 +47,7 @@ export async function startReceiver(
   };
 }
 
-/** A key of a deployment: 32 bytes of one value, in base64. */
+/** A deployment key: 32 equal bytes, in base64. */
 export function webhookKey(value = 7): string {
   return Buffer.alloc(32, value).toString("base64");
 }

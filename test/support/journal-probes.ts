@@ -5,7 +5,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import type { FakeClock } from "../../src/testing/index.ts";
 import { answered } from "./under-way.ts";
 
-/** Everything that was committed for one agent, in order. */
+/** All committed entries of one agent, in order. */
 export async function entriesOf(stores: Stores, agentId: string): Promise<Entry[]> {
   const rows = await stores.readJournal({ tenant: "default", agentId }, 1);
   return rows.flatMap((row): readonly Entry[] => row.entries);
@@ -20,7 +20,7 @@ export async function entriesOfType<Type extends EntryType>(
   return (await entriesOf(stores, agentId)).filter((entry): entry is EntryOf<Type> => entry.type === type);
 }
 
-/** What the model was told by tools, in the order of the conversation. */
+/** The tool results that the model received, in the order of the conversation. */
 export async function toolTextsOf(agent: Agent): Promise<string[]> {
   return toolTexts(await agent.getMessages());
 }
@@ -29,7 +29,7 @@ export function toolTexts(messages: readonly Message[]): string[] {
   return messages.filter(({ role }) => role === "tool").map(({ content }) => textOf(content));
 }
 
-/** Why a provider would refuse this conversation; `undefined` if it would accept it. */
+/** The reason why a provider would refuse this conversation; `undefined` if it would accept it. */
 export function orderFault(messages: readonly Message[]): string | undefined {
   let open: string[] = [];
   for (const message of messages) {
@@ -46,7 +46,7 @@ export function orderFault(messages: readonly Message[]): string | undefined {
 
 const mostRounds = 50_000;
 
-/** Lets time pass in small steps, one in each turn of the event loop, until the work has ended. */
+/** Advances the clock in small steps, one in each turn of the event loop, until the work has ended. */
 export async function elapse<T>(clock: FakeClock, work: Promise<T>, stepMs = 50): Promise<T> {
   let isOver = false;
   const end = (): void => {
@@ -61,12 +61,12 @@ export async function elapse<T>(clock: FakeClock, work: Promise<T>, stepMs = 50)
   return await work;
 }
 
-/** Everything that is ready has run so many times over. */
+/** Lets the event loop turn this many times. */
 export async function loopTurns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await nextLoopTurn();
 }
 
-/** A turn of the event loop is as long as its store needs to answer. */
+/** A turn of the event loop takes as long as its store needs to answer. */
 async function nextLoopTurn(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   setImmediate(resolve);

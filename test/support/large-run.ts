@@ -60,7 +60,7 @@ function nameOf(index: number): string {
 }
 
 export interface LargeRun {
-  /** As an exported page has it, without contents. */
+  /** The run as in an exported page, without contents. */
   readonly data: PageData;
   readonly entries: number;
   readonly agents: number;
@@ -111,7 +111,7 @@ function spawnedOften(row: Row, one: string, copies: readonly number[], copy: <V
   return { ...row, entries };
 }
 
-/** A page with a run in it, which takes script and style of the inspector from `/`. */
+/** A page with a run in it, which loads the inspector's script and style from `/`. */
 export function pageWith(data: PageData): string {
   const packed = gzipSync(packedLines(data).join("\n")).toString("base64");
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>troupe</title>

@@ -15,7 +15,7 @@ export function asks(name: string, input: string): { name: string; arguments: { 
   return { name, arguments: { input } };
 }
 
-/** An agent that says what it was given. */
+/** An agent that repeats its input. */
 export function reader(): AgentDefinition {
   const model = scriptedModel(({ messages }) => `read: ${textOf(messages.at(-1)?.content ?? "")}`);
   return defineAgent({ name: "reader", model });

@@ -7,22 +7,22 @@ import { turnPlan } from "./random-turns.ts";
 import { emptyTally } from "./random-world.ts";
 import { describeRuntimes, type VariantName, variantNames } from "./runtimes.ts";
 
-/** Cases of all suites together; 10,000 is the full count. */
+/** The number of cases of all suites together; 10,000 is the full count. */
 const allCases = randomCases(600, 100);
-/** Seed of the first part; each other has its own. The same ones each time, so that a run can be repeated. */
+/** The seed of the first part; each other part has its own. Fixed, so that a run can be repeated. */
 const firstSeed = Number(process.env["TROUPE_SEED"] ?? 20_261_121);
 const seedsApart = 100_000;
 
-/** Cases that are played on the stores of one test. */
+/** The number of cases that run on the stores of one test. */
 const casesOfPart = 50;
 
 export interface LegalTurns {
   readonly variant: VariantName;
-  /** Its share of all cases, up to 1. */
+  /** The suite's share of all cases, up to 1. */
   readonly part: number;
 }
 
-/** The property over random programs: what the model is sent is legal, and every turn comes to its end. */
+/** The property over random programs: the model's prompts are legal, and every turn ends. */
 export function describeLegalTurns(shares: readonly LegalTurns[]): void {
   for (const { variant, part } of shares) describeShare(variant, Math.ceil(allCases * part));
 }
@@ -46,12 +46,12 @@ function describeShare(variant: VariantName, cases: number): void {
           expect(await new RandomPlay(stage(), look, plan, { agentId, tally, through }).play()).toEqual([]);
         });
         const seed = firstSeed + seedsApart * variantNames.indexOf(variant) + part;
-        // When time is up, a failing case is shown as far as it was shrunk. A run that was cut short fails.
+        // When the time is over, a failing case is reported as far as it was shrunk. An incomplete run fails.
         const limits = { interruptAfterTimeLimit: 170_000, markInterruptAsFailure: true };
         await fc.assert(property, { numRuns, seed, ...limits });
       });
 
-      it("the cases were no idle ones", () => {
+      it("the cases contained some work", () => {
         const { cases, modelCalls, rounds, widest, ended, outcomes } = tally;
         expect(modelCalls).toBeGreaterThan(2 * cases);
         expect(rounds).toBeGreaterThan(cases);

@@ -14,10 +14,10 @@ import { asks } from "./leads.ts";
 import type { Stage } from "./runtimes.ts";
 import { calling, createGate, type Gate } from "./turn-probes.ts";
 
-/** Long enough for everything that can happen by itself to have happened. */
+/** Long enough for everything that happens by itself. */
 const aWhile = 15;
 
-/** An agent with everything that marks can meet, and all turns that were accepted. */
+/** An agent in every state that pauses and aborts can meet, and all accepted turns. */
 export interface MarkScene {
   readonly stage: Stage;
   readonly runtime: Runtime;
@@ -28,7 +28,7 @@ export interface MarkScene {
   readonly signals: AbortController[];
 }
 
-/** `lead` does what its input names: it thinks, asks a person, or has a child think for it, in its turn or in the background. */
+/** `lead` follows its input: it thinks, asks a person, or has a child think for it, in its turn or in the background. */
 export async function openMarkScene(stage: Stage, agentId: string): Promise<MarkScene> {
   const gate = createGate<string>();
   const thinks = scriptedModel((_request, { signal }) => gate.pass(signal));
@@ -67,13 +67,13 @@ const pauses: Play = async ({ agent }) => {
   await held(agent.pause());
 };
 
-/** A pause waits for what is out in the world; the scene goes on meanwhile. */
+/** A pause waits for calls in flight; the scene continues meanwhile. */
 async function held(work: Promise<unknown>): Promise<void> {
   work.catch(() => undefined);
   await loopTurns(aWhile);
 }
 
-/** Played one after the other before a command comes. */
+/** Run one after the other before a command. */
 export const situations: Readonly<Record<string, readonly Play[]>> = {
   idle: [],
   paused: [pauses],
@@ -111,7 +111,7 @@ async function ofChildren({ runtime, agent }: MarkScene, work: (child: Agent) =>
 
 const isRefused = (error: unknown): boolean => error instanceof TroupeError && error.family !== "defect";
 
-/** A command may be refused for what the agent is doing; nothing else may happen to it. */
+/** A command may be refused because of the agent's state; it must not fail otherwise. */
 async function tried(work: () => Promise<unknown>): Promise<void> {
   const done = work().catch((error: unknown) => {
     if (!isRefused(error)) throw error;
@@ -152,7 +152,7 @@ export const commands: Readonly<Record<string, Play>> = {
     }),
 };
 
-/** Everything that holds the agents is undone: each turn must end, and each agent take another one. Gives what did not. */
+/** Releases everything that holds the agents: each turn must end, and each agent accept another one. Returns the faults. */
 export async function stuckIn({ stage, runtime, agent, turns, gate }: MarkScene): Promise<string[]> {
   gate.open("done");
   const over = new Set<string>();
@@ -167,7 +167,7 @@ export async function stuckIn({ stage, runtime, agent, turns, gate }: MarkScene)
   for (let round = 0; round < 60 && !ids.every((id) => over.has(id)); round += 1) {
     for (const { agentId } of await runtime.list({ rootAgentId: agent.agentId })) {
       const one = await runtime.find(agentId);
-      // A child goes only where its process finds it; the root's handle goes on.
+      // A child is reached only in its process; the root's handle works everywhere.
       if (agentId === agent.agentId) await agent.resume();
       else await one.resume();
     }
@@ -183,7 +183,7 @@ export async function stuckIn({ stage, runtime, agent, turns, gate }: MarkScene)
   const next = agent.executeTurn("again", { ifBusy: "queue" });
   const { status } = await Promise.race([next.result, loopTurns(300).then(() => ({ status: "stuck" }))]);
   if (status !== "completed") stuck.push(`the next turn is ${status}`);
-  // Children in the background end a little later.
+  // Background children end a little later.
   await loopTurns(2 * aWhile);
   for (const { agentId, pause, abort, openTurnId } of await runtime.list({ rootAgentId: agent.agentId })) {
     if (pause || abort || openTurnId) stuck.push(`${agentId}: ${JSON.stringify({ pause, abort, openTurnId })}`);

@@ -20,16 +20,16 @@ export async function failureOf(call: Promise<unknown>): Promise<ModelError> {
     if (error instanceof ModelError) return error;
     throw error;
   }
-  throw new Error("The call was expected to fail, and did not.");
+  throw new Error("the call succeeded, but was expected to fail");
 }
 
-/** Runs a streamed call and keeps what was reported on the way. */
+/** Runs a streamed call and records the reported pieces. */
 export async function streamed(
   model: LanguageModel,
   signal = neverAborted,
 ): Promise<{ readonly answer: ModelResponse; readonly deltas: readonly ModelDelta[] }> {
   const deltas: ModelDelta[] = [];
-  // How many pieces there are depends on how the connection delivers them.
+  // The number of pieces depends on how the connection delivers them.
   const onDelta = ({ type, text }: ModelDelta): void => {
     const last = deltas.at(-1);
     if (last?.type === type) deltas[deltas.length - 1] = { type, text: last.text + text };
@@ -55,13 +55,13 @@ export const done = event("[DONE]");
 /** The options of a model that choose how its requests are sent. */
 export type Way = (options: OpenaiModelOptions) => OpenaiModelOptions;
 
-/** Through a client that the user has made of the same options. */
+/** Through a client that the user has created with the same options. */
 export const throughClient: Way = ({ apiKey, baseURL, headers, organization, fetch, ...options }) => ({
   ...options,
   client: new OpenAI({ apiKey, baseURL, organization, defaultHeaders: headers, fetch }),
 });
 
-/** All routes by which a request can be sent. */
+/** All kinds of connection over which a request can be sent. */
 export const ways: readonly (readonly [string, Way])[] = [
   ["its own connections", (options) => options],
   ["a fetch of the user", (options) => ({ fetch: globalThis.fetch, ...options })],
@@ -70,7 +70,7 @@ export const ways: readonly (readonly [string, Way])[] = [
 
 const open = new Set<RawServer>();
 
-/** A model whose server writes exactly these bytes. Their type is by default that of their form: events, or one JSON text. */
+/** A model whose server writes exactly these bytes. Their content type matches their format by default: events, or one JSON text. */
 export async function modelSending(
   body: string,
   options: OpenaiModelOptions = {},
@@ -88,7 +88,7 @@ interface SendingOptions {
   readonly type?: string;
 }
 
-/** A model at a server that is stopped after the test. */
+/** A model with a server that is stopped after the test. */
 export function modelAt(
   server: RawServer,
   options: OpenaiModelOptions = {},

@@ -2,7 +2,7 @@ import type { LanguageModel, ModelDelta } from "../../src/index.ts";
 import { ModelError } from "../../src/index.ts";
 import { adapter, callOf, type Foreign, rightAnswer, type Seam, worker } from "./seam-play.ts";
 
-/** An adapter that gives the right answer with a foreign value in one place. */
+/** An adapter that returns the right answer with one foreign value in it. */
 function answering(name: string, change: (foreign: Foreign) => object): Seam {
   return {
     name: `the model's ${name}`,
@@ -44,7 +44,7 @@ function withModel(name: string, model: (foreign: Foreign) => Partial<LanguageMo
   };
 }
 
-/** Everything that a user's own adapter can do. */
+/** Every method of a custom adapter. */
 export const modelSeams: readonly Seam[] = [
   { name: "the model's answer", define: (foreign) => worker({ model: adapter(() => foreign.or(rightAnswer)) }) },
   ...(["content", "toolCalls", "reasoning", "usage", "finishReason", "model"] as const).map((field) =>
@@ -68,7 +68,7 @@ export const modelSeams: readonly Seam[] = [
       return Promise.resolve(rightAnswer);
     },
   })),
-  withModel("generate() that gives no promise", (foreign) => ({
+  withModel("generate() that returns no promise", (foreign) => ({
     generate: () => foreign.or(rightAnswer) as unknown as Promise<typeof rightAnswer>,
   })),
   withModel("onDelta, during the call and after it", (foreign) => ({

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ScriptedReply } from "../../src/testing/index.ts";
 import { startRawServer } from "./raw-server.ts";
 
-/** A Chat Completions request as it came over the wire. */
+/** A Chat Completions request as received. */
 export interface WireRequestBody {
   readonly model: string;
   readonly stream?: boolean;
@@ -17,13 +17,13 @@ export interface WireRequestBody {
   readonly [field: string]: unknown;
 }
 
-/** An answer as for `scriptedModel`; `error` becomes a 500. Or trouble on the wire. */
+/** An answer as for `scriptedModel`; `error` becomes a 500. Or a failure of the connection. */
 export interface ServerReply extends ScriptedReply {
-  /** Answer with this status and `errorBody` in place of a completion. */
+  /** Answers with this status and `errorBody` instead of a completion. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly errorBody?: object;
-  /** Cut the connection after so many stream chunks; a whole answer is cut before its first byte. */
+  /** Cuts the connection after this many stream chunks; a whole answer is cut before its first byte. */
   readonly cutAfterChunks?: number;
   /** Milliseconds between the chunks of a streamed answer. Default: none, all are sent at once. */
   readonly gapMs?: number;

@@ -1,9 +1,9 @@
-// Loaded with `node --import` before an example or a block of a document. A connection to the network fails at once with an error.
+// Loaded with `node --import` before an example or a block of a document. A network connection fails immediately with an error.
 import { type NetConnectOpts, Socket } from "node:net";
 
 const loopback = /^(localhost|127\.\d+\.\d+\.\d+|::1|\[::1\])$/;
 
-/** Node calls `connect` with options, with `(port, host)`, or with a list that holds the options. */
+/** Node calls `connect` with options, with `(port, host)`, or with a list that contains the options. */
 function hostOf(connectArguments: readonly unknown[]): string {
   const [first, second] = connectArguments;
   if (Array.isArray(first)) return hostOf(first);

@@ -5,14 +5,14 @@ import { onTestFinished } from "vitest";
 import { commandEnvironment, repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 
 export interface TerminalCommand {
-  /** The exit code; null after a signal. */
+  /** The exit code; `null` after a signal. */
   readonly ended: Promise<number | null>;
-  /** Resolves with the match once one of the two outputs has such a text, without the control characters. */
+  /** Resolves with the match once one of the two outputs contains such a text, without the control characters. */
   said(pattern: RegExp): Promise<RegExpExecArray>;
   signal(signal: NodeJS.Signals): void;
 }
 
-/** A command whose input and output look like a terminal to it, without a key for a model. It is killed when the test ends. */
+/** Runs a command with input and output that look like a terminal, and without a model key. It is killed when the test ends. */
 export function startOnTerminal(
   directory: string,
   words: readonly string[],

@@ -12,7 +12,7 @@ function folder(): string {
 
 const never = (): boolean => false;
 
-test("one of several that come at once does the work, and the others wait for it", async () => {
+test("one of several concurrent callers does the work, and the others wait for it", async () => {
   const place = join(folder(), "cache");
   let works = 0;
   let isDone = false;
@@ -35,7 +35,7 @@ test("one of several that come at once does the work, and the others wait for it
   expect(works).toBe(1);
 });
 
-test("after a failure the next one works", async () => {
+test("after a failure the next caller works", async () => {
   const place = folder();
   const failing = onceAMachine(place, never, () => Promise.reject(new Error("no network")));
   await expect(failing).rejects.toThrow("no network");
@@ -47,7 +47,7 @@ test("after a failure the next one works", async () => {
   expect(worked).toBe(true);
 });
 
-test("a lock that a killed process has left is taken over", async () => {
+test("the lock of a killed process is taken over", async () => {
   const place = join(folder(), "cache");
   mkdirSync(place);
   writeFileSync(join(place, "lock"), "");

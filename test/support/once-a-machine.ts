@@ -7,9 +7,9 @@ const LOCK_MS = 30_000;
 const RENEWAL_MS = 5_000;
 
 /**
- * Fetches something into a folder of this machine. The processes of one test run come here at once: one of them does the work, the
- * others wait until `isDone`. Throws what the work throws. Two that take over the same old lock may both work, so the work must end
- * with a rename.
+ * Fetches something into a folder of this machine. All processes of a test run call this at once: one of them does the work, the
+ * others wait until `isDone`. Rejects with the error of the work. Two processes that take over the same stale lock may both work, so
+ * the work must end with a rename.
  */
 export async function onceAMachine(folder: string, isDone: () => boolean, work: () => Promise<void>): Promise<void> {
   if (isDone()) return;

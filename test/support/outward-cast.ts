@@ -10,7 +10,7 @@ import {
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "./turn-probes.ts";
 
-/** Called with every value that user code is given, and the name of the place. */
+/** Called with every value that user code receives, and the name of its source. */
 export type Give = (place: string, value: unknown) => void;
 
 export const hookNames = [
@@ -36,7 +36,7 @@ function hooksOf(give: Give): Hooks {
   return Object.fromEntries(hookNames.map((name) => [name, seen(name)]));
 }
 
-/** A user's own adapter. It records its requests and passes each value that it is given to `give`. */
+/** A custom adapter. It records its requests and passes each value that it receives to `give`. */
 function modelOf(prompts: string[], give: Give): LanguageModel {
   const scripted = scriptedModel((request) => {
     prompts.push(JSON.stringify(request));
@@ -64,7 +64,7 @@ function modelOf(prompts: string[], give: Give): LanguageModel {
   };
 }
 
-/** An agent with code of its own at every place where an agent can have some. */
+/** An agent with user code everywhere that an agent can have some. */
 export function deskOf(prompts: string[], give: Give) {
   const child = defineAgent({ name: "child", model: scriptedModel("a child's answer") });
   const save = defineTool({

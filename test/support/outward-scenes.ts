@@ -23,7 +23,7 @@ import { elapse } from "./journal-probes.ts";
 import { startRawServer } from "./raw-server.ts";
 import { calling, createGate } from "./turn-probes.ts";
 
-/** Jobs of a client's agent, which a worker runs: added, added again, withdrawn. */
+/** Jobs of a client's agent, which a worker runs: added, added again, removed. */
 export const playQueues: PlayScene = async (stage, watch) => {
   const gate = createGate();
   let failures = 0;
@@ -66,7 +66,7 @@ async function seen(watch: CommitWatch, kind: EffectKind): Promise<void> {
   while (!watch.kinds.includes(kind)) await loopTurn();
 }
 
-/** Timers of each kind that ends something: the end of a turn's time, of a request, and of a wait. */
+/** Timers of each kind that ends something: a turn at its time limit, a request, and a wait. */
 export const playTimers: PlayScene = async (stage, watch) => {
   const gate = createGate();
   const slow = defineAgent({
@@ -106,7 +106,7 @@ export const playTimers: PlayScene = async (stage, watch) => {
   expect(await elapse(stage.clock, result)).toMatchObject({ status: "stopped", stopReason: "time_limit" });
 };
 
-/** A remote agent: what it is told first, the answer to its question, and the end of its task. */
+/** A remote agent: its first message, the answer to its question, and the end of its task. */
 export const playRemote: PlayScene = async (stage, watch) => {
   const { server } = await servedDesk();
   const way = await startRawServer(async (request, response, body) => {
@@ -138,7 +138,7 @@ export const playRemote: PlayScene = async (stage, watch) => {
   expect(await result).toMatchObject({ stopReason: "user_requested" });
 };
 
-/** A copy of the conversation in a store of the user's. */
+/** A copy of the conversation in a custom store. */
 export const playCopies: PlayScene = async (stage, watch) => {
   const copied = createGate();
   const messages: MessageStore = {
@@ -156,7 +156,7 @@ export const playCopies: PlayScene = async (stage, watch) => {
   await elapse(stage.clock, copied.pass());
 };
 
-/** A receiver outside that is told what becomes of a turn. */
+/** A webhook endpoint for a turn. */
 export const playWebhooks: PlayScene = async (stage, watch) => {
   const receiver = await startReceiver(({ body }) => {
     const { task, statusUpdate } = body as Item;

@@ -8,10 +8,10 @@ import type {
   StateStore,
 } from "../../src/index.ts";
 
-/** Called before each write: it may wait, or throw as a store that cannot be reached. */
+/** Called before each write: it may wait, or throw like an unreachable store. */
 export type BeforeWrite = (operation: string, agentId: string) => Promise<void> | void;
 
-/** A message store of the user's own: what it holds, and the ids of every append it was asked for. */
+/** A custom message store: its contents, and the ids of every requested append. */
 export class OwnMessages implements MessageStore {
   readonly name: string | undefined;
   readonly appended: string[] = [];

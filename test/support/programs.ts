@@ -2,10 +2,10 @@ import { pathToFileURL } from "node:url";
 import { join } from "node:path";
 import { type CommandResult, repositoryRoot, runCommand, sourceCondition } from "../../scripts/run-command.ts";
 
-/** Milliseconds that an example or a block of a document may take on a busy machine. */
+/** The time limit in milliseconds for an example or a block of a document on a busy machine. */
 export const programTimeoutMs = 45_000;
 
-/** Runs a command as a reader would, in `directory`, on Node 24, with `import "troupe"` meaning src/ and without a network. */
+/** Runs a command as a reader would, in `directory`, on Node 24, with `import "troupe"` resolved to src/ and without a network. */
 export function runOffline(
   command: string,
   commandArguments: readonly string[],

@@ -26,13 +26,13 @@ import { randomHooks } from "./random-hooks.ts";
 import { type Deed, deeds, type PlannedAnswer, type PlannedCall, type TurnPlan } from "./random-turns.ts";
 import { type Life, never, type RandomWorld } from "./random-world.ts";
 
-/** How long tools may take, on the fake clock. */
+/** The durations of tools, on the fake clock. */
 const timeoutMs = 400;
 
 const parameters = z.object({ does: z.enum(deeds), loops: z.number().int().min(0).max(3) });
 type Given = z.output<typeof parameters>;
 
-/** How the model says an answer; its own text, where nothing else is said. */
+/** How the model sends an answer; its own text, unless another is given. */
 export type Speak = (answer: PlannedAnswer) => Pick<ScriptedReply, "text" | "deltas" | "reasoning">;
 
 const plainly: Speak = ({ kind, ...answer }) => {
@@ -42,11 +42,11 @@ const plainly: Speak = ({ kind, ...answer }) => {
 
 export interface CastOptions {
   readonly speak?: Speak;
-  /** How long requests wait, on the fake clock. */
+  /** The expiry of requests, on the fake clock. */
   readonly expiresAfterMs?: number;
 }
 
-/** The agents of a case, as one process has them: a lead, a helper, which is its subagent, and what tools spawn. */
+/** The agents of a case in one process: a lead, a helper, which is its subagent, and the children that tools spawn. */
 export function castOf(
   world: RandomWorld,
   life: Life,
@@ -88,7 +88,7 @@ function randomModel(world: RandomWorld, life: Life, speak: Speak) {
       const answer = world.answer(request);
       await world.pass("model", answer.loops);
       if (life.isOver) return await never;
-      // Summaries and other side calls are offered no tools.
+      // Summaries and other side calls have no tools.
       const offersTools = request.tools !== undefined;
       if (answer.kind === "calls" && !offersTools) return { text: "the answer" };
       const said = speak(answer);
@@ -188,7 +188,7 @@ function compilerOf({ history: { kind, size } }: TurnPlan): HistoryCompiler {
   return {
     name: `broken(${size})`,
     internalTools: false,
-    // Some are lost, some come twice, and some come where they do not belong.
+    // Some results are lost, some are duplicated, and some are misplaced.
     compile: ({ history }) => {
       const kept = history.filter((_message, index) => index % (size + 1) !== size);
       const doubled = history.filter((_message, index) => index % (size + 2) === size);

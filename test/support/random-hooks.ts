@@ -2,7 +2,7 @@ import type { HookContext, HookDrafts, HookName, Hooks } from "../../src/index.t
 import type { HookDeed } from "./random-turns.ts";
 import { hooksNamed, type Life, never, type RandomWorld } from "./random-world.ts";
 
-/** The hooks of a plan; each does what its plan says, as far as its place allows. */
+/** The hooks of a plan; each follows its plan as far as its hook point allows. */
 export function randomHooks(world: RandomWorld, life: Life): Hooks {
   const list = <Name extends HookName>(name: Name) =>
     hooksNamed(world.plan, name).map((index) => async (draft: HookDrafts[Name], run: HookContext): Promise<void> => {

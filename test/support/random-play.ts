@@ -16,7 +16,7 @@ interface PlayOptions {
   readonly tally: Tally;
   readonly through?: StagedOptions["through"];
   readonly onInspect?: StagedOptions["onInspect"];
-  /** Watches each process that is opened; gives what ends the watch. */
+  /** Watches each opened process; returns a function that ends the watch. */
   readonly watch?: (runtime: Runtime) => () => Promise<unknown>;
   /** Called when code of the case begins. */
   readonly onCode?: (place: string) => void;
@@ -30,8 +30,8 @@ interface Process {
 }
 
 /**
- * Plays one plan on the stage: opens processes, starts turns, decides requests, ends pauses, lets time pass, and takes the
- * agent up elsewhere when its process was killed. Gives what was wrong with what the model or the journal got to see.
+ * Runs one plan on the stage: opens processes, starts turns, decides requests, ends pauses, advances the clock, and acquires the
+ * agent elsewhere when its process was killed. Returns the faults in the model's prompts and in the journal.
  */
 export class RandomPlay {
   readonly #stage: Stage;
@@ -80,7 +80,7 @@ export class RandomPlay {
         await this.#drive();
         if (faults.length > 0) break;
       }
-      // The agent is not stuck after any of this: it takes one more turn.
+      // The agent is not stuck after any of this: it accepts one more turn.
       if (faults.length === 0) {
         const { agent } = await this.#living();
         this.#keep(agent.executeTurn("go", { ifBusy: "queue" }));
@@ -94,7 +94,7 @@ export class RandomPlay {
     return faults;
   }
 
-  /** Decides, resumes and moves the clock until the agent is at rest with nothing open. */
+  /** Decides, resumes and advances the clock until the agent is at rest without open requests. */
   async #drive(): Promise<void> {
     let seen = -1;
     for (let poll = 0; poll < mostPolls; poll += 1) {
@@ -121,7 +121,7 @@ export class RandomPlay {
     if (this.#underWay.size > 0) return false;
     const record = await this.#look.readAgent({ tenant: "default", agentId: this.#agentId });
     if (record?.openTurnId !== null || record.queuedTurnIds.length > 0 || record.pause !== null) return false;
-    // Children whose parent no longer awaits them are told so, and end a little later.
+    // Children whose parent no longer awaits them are notified, and end a little later.
     const below = await this.#look.listAgents({ tenant: "default", rootAgentId: this.#agentId });
     return below.every(({ openTurnId }) => openTurnId === null);
   }
@@ -146,7 +146,7 @@ export class RandomPlay {
     return runtime.decide(requestId, { verdict: "edited", arguments: { does: "succeed", loops: 0 } });
   }
 
-  /** Strikes. It must not wait: the code that is struck goes on beside it. */
+  /** Disturbs the case. It must not wait, because the disturbed code continues concurrently. */
   #act(action: Action): void {
     const process = this.#process;
     if (!process || process.life.isOver || this.#isEnding) return;
@@ -156,7 +156,7 @@ export class RandomPlay {
       case "kill":
         process.staged.kill();
         process.life.end();
-        // What it still reads is not heard.
+        // Its later reads have no effect.
         void process.endWatch();
         return;
       case "abort":
@@ -192,8 +192,8 @@ export class RandomPlay {
   }
 
   /**
-   * A command may be refused, because of what happened just before; nothing else may happen to it. From a process that is
-   * killed meanwhile no answer comes.
+   * A command may be refused because of an event just before; it must not fail otherwise. A process that is
+   * killed meanwhile does not answer.
    */
   async #try(work: () => Promise<unknown>): Promise<void> {
     const life = this.#process?.life;

@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { hookNames } from "../../src/state/index.ts";
 
 /*
- * Random programs for the property that every request to the model is legal (F23): what the model says, what tools do,
- * what hooks change, who interrupts, and where processes die. A plan is plain data: it is printed, shrinks and is played
+ * Random programs for the property that every request to the model is legal (F23): the model's answers, the behaviour of tools,
+ * the changes of hooks, interruptions, and the points where processes die. A plan is plain data: it is printed, shrunk and run
  * again from its seed.
  */
 
@@ -14,7 +14,7 @@ const toolNames = ["look", "send", "keyed", "approve", "client", "ask_user", "lo
 const otherNames = ["load_history", "list_tool_calls", "load_tool_results", "nosuch"] as const;
 export type ToolName = (typeof toolNames)[number] | (typeof otherNames)[number];
 
-/** What the body of a tool does. */
+/** The behaviour of a tool's execute. */
 export const deeds = [
   "succeed",
   "throw",
@@ -88,7 +88,7 @@ const mildDeeds: readonly HookDeed[] = hookDeeds.slice(0, -3);
 
 const hookPlan = fc.record({
   hook: fc.constantFrom(...hookNames),
-  /** One for each time it is called; then it does nothing. */
+  /** One per call; later calls do nothing. */
   deeds: fc.array(
     fc.oneof(often(12, fc.constantFrom(...mildDeeds)), often(1, fc.constantFrom<HookDeed>(...hookDeeds.slice(-3)))),
     { minLength: 1, maxLength: 5 },
@@ -96,7 +96,7 @@ const hookPlan = fc.record({
   loops,
 });
 
-/** Where something strikes: code of the case's own, or a fault point of the runtime. */
+/** Where a strike happens: code of the case's own, or a fault point of the runtime. */
 const places = ["model", "tool", "hook"] as const;
 const faultPoints = [
   "commit.before",
@@ -129,7 +129,7 @@ export function isFaultPoint(place: Place): boolean {
 
 export interface Strike {
   readonly place: Place;
-  /** At which time that something comes there, from 1. */
+  /** The number of the hit at which it strikes, from 1. */
   readonly hit: number;
   readonly action: Action;
 }
@@ -168,7 +168,7 @@ export const turnPlan = fc.record({
       fc.constantFrom({ maxToolCalls: 3 }, { maxTokens: 9_000 }, { maxSteps: 2 }, { maxSeconds: 1 }, { maxSteps: 20 }),
     ),
   ),
-  /** Helpers at a time; the others wait in line. */
+  /** Concurrent helpers; the others wait. */
   atATime: fc.oneof(often(2, fc.constant(null)), often(3, fc.integer({ min: 1, max: 2 }))),
   answers: fc.array(plannedAnswer, { minLength: 1, maxLength: 9 }),
   hooks: fc.array(hookPlan, { maxLength: 4 }),
@@ -176,7 +176,7 @@ export const turnPlan = fc.record({
     often(1, fc.constant<Strike[]>([])),
     often(3, fc.array(plannedStrike, { minLength: 1, maxLength: 3 })),
   ),
-  /** One for each request that is open; then all are approved, answered or provided. */
+  /** One for each open request; then all are approved, answered or provided. */
   decisions: fc.array(fc.constantFrom("yes" as const, "no" as const, "edit" as const, "wait" as const), {
     maxLength: 6,
   }),
@@ -189,7 +189,7 @@ export const turnPlan = fc.record({
       before: fc.oneof(
         often(5, fc.constant("nothing" as const)),
         often(1, fc.constantFrom("clear" as const, "reset" as const)),
-        // The agent is paused, given the turn, and this happens to it before it is resumed.
+        // The agent is paused, gets the turn, and this happens to it before it is resumed.
         often(2, fc.constantFrom("abort" as const, "abortTurn" as const, "supersede" as const, "queue" as const)),
       ),
     }),

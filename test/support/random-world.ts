@@ -12,14 +12,14 @@ import {
   type TurnPlan,
 } from "./random-turns.ts";
 
-/** One process of a case. A killed one does nothing any more; here its code would go on, and is kept from the world. */
+/** One process of a case. A killed one has no further effects; its code would continue here, and is blocked. */
 export interface Life {
   readonly isOver: boolean;
   readonly over: Promise<void>;
   end(): void;
 }
 
-/** What code of a killed process waits for. */
+/** Awaited by the code of a killed process. */
 export const never = Promise.withResolvers<never>().promise;
 
 export function createLife(): Life {
@@ -37,7 +37,7 @@ export function createLife(): Life {
   };
 }
 
-/** What happened in all cases of a suite: a property over nothing proves nothing. */
+/** The events of all cases of a suite: a property over empty cases proves nothing. */
 export interface Tally {
   cases: number;
   modelCalls: number;
@@ -58,14 +58,14 @@ export function count(counts: Record<string, number>, name: string): void {
 }
 
 /**
- * What the code of one case does next, whichever of its processes asks, and what was found wrong. Owns the cursors into
+ * Decides the next step of a case's code, in any of its processes, and collects faults. Owns the cursors into
  * the plan; the plan itself never changes.
  */
 export class RandomWorld {
   readonly plan: TurnPlan;
   readonly faults: string[] = [];
   readonly tally: Tally;
-  /** Grows with all that happens. A case in which it stands still waits for a decision or for time. */
+  /** Increases with every event. A case in which it stands still waits for a decision or for time. */
   activity = 0;
   readonly #act: (action: Action) => void;
   readonly #onCode: (place: Place) => void;
@@ -88,7 +88,7 @@ export class RandomWorld {
     this.#left = plan.strikes.filter(({ place }) => !isFaultPoint(place));
   }
 
-  /** The answer to this request, which is looked at first. */
+  /** The answer to this request, which is checked first. */
   answer(request: ModelRequest): PlannedAnswer {
     this.activity += 1;
     this.tally.modelCalls += 1;
@@ -98,7 +98,7 @@ export class RandomWorld {
     return planned ?? { kind: "text", loops: 0 };
   }
 
-  /** What the `index`-th planned hook does this time. */
+  /** The action of the `index`-th planned hook at this call. */
   hookDeed(index: number): HookDeed {
     this.activity += 1;
     const times = this.#hooked.get(index) ?? 0;
@@ -106,13 +106,13 @@ export class RandomWorld {
     return this.plan.hooks[index]?.deeds[times] ?? "nothing";
   }
 
-  /** A number from 0 up to `below`, the same in each play of one plan. */
+  /** A number from 0 up to `below`, the same in each run of one plan. */
   number(below: number): number {
     this.#seed = (this.#seed * 48_271) % 2_147_483_647;
     return this.#seed % Math.max(1, below);
   }
 
-  /** Called by code of the case at this place: the strikes planned for it happen, and a while passes. */
+  /** Called by code of the case at this point: the strikes planned for it happen, and the event loop turns a few times. */
   async pass(place: Place, loops: number): Promise<void> {
     this.activity += 1;
     this.#onCode(place);
@@ -122,7 +122,7 @@ export class RandomWorld {
     await loopTurns(loops);
   }
 
-  /** Whether results may be missing from a prompt by the case's own doing: its hooks, its strategy, its compiler. */
+  /** Whether results may be missing from a prompt because of the case's own hooks, strategy or compiler. */
   get #mayLack(): boolean {
     const { history, compaction, hooks } = this.plan;
     return (
@@ -146,7 +146,7 @@ export class RandomWorld {
   }
 }
 
-/** The rule of the providers, in words of the wire and without our own ids: calls, then their results, in order. */
+/** The rule of the providers, in terms of the wire format and without our own ids: calls, then their results, in order. */
 function wireFault(messages: ModelRequest["messages"]): string | undefined {
   const due: string[] = [];
   for (const [index, message] of messages.entries()) {
@@ -161,7 +161,7 @@ function wireFault(messages: ModelRequest["messages"]): string | undefined {
   return due.length > 0 ? `no result for ${due.join(", ")}` : undefined;
 }
 
-/** The planned hooks of one name, by their place in the plan. */
+/** The planned hooks of one name, by their index in the plan. */
 export function hooksNamed(plan: TurnPlan, name: HookName): number[] {
   return plan.hooks.flatMap(({ hook }, index) => (hook === name ? [index] : []));
 }

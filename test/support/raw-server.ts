@@ -11,7 +11,7 @@ export interface RawServer {
   stop(): Promise<void>;
 }
 
-/** A plain `node:http` server on a free port; `handle` gets the request's whole body and writes the bytes itself. */
+/** A plain `node:http` server on a free port; `handle` receives the request's whole body and writes the bytes itself. */
 export async function startRawServer(
   handle: (request: IncomingMessage, response: ServerResponse, body: string) => void | Promise<void>,
 ): Promise<RawServer> {

@@ -1,8 +1,8 @@
 import type { Stores } from "../../src/index.ts";
 
-/** Stores as one process of a test reaches them: calls wait while it is frozen, and for ever if it is never thawed. */
+/** The stores as one process of a test uses them: calls wait while it is frozen, and forever if it is never thawed. */
 export class ReachedStores {
-  /** Those that it was made of. */
+  /** The underlying stores. */
   readonly plain: Stores;
   readonly stores: Stores;
   #frozen: PromiseWithResolvers<void> | undefined;

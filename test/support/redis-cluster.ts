@@ -6,7 +6,7 @@ const SLOTS = 16_384;
 const NODES = 3;
 const READY_MS = 30_000;
 
-/** Three Redis servers that are one cluster, each with a third of the slots and no replica. */
+/** Three Redis servers that form one cluster, each with a third of the slots and no replica. */
 export class RedisCluster {
   readonly servers: readonly RedisServer[];
 
@@ -47,7 +47,7 @@ async function join(clients: readonly Redis[], servers: readonly RedisServer[]):
   const end = performance.now() + READY_MS;
   for (const client of clients) {
     while (!isWhole(await client.cluster("INFO"), servers.length)) {
-      if (performance.now() > end) throw new Error(`the cluster was not whole within ${READY_MS} ms`);
+      if (performance.now() > end) throw new Error(`the cluster was not complete within ${READY_MS} ms`);
       await delay(20);
     }
   }

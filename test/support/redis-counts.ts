@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 
-/** What reached a server from all of its clients while a piece of work ran. */
+/** The commands and bytes that a server received from all clients while a piece of work ran. */
 export interface RedisWork {
-  /** Names of the commands, in order; those inside of scripts are not among them. */
+  /** Names of the commands, in order, without those inside of scripts. */
   readonly commands: readonly string[];
   readonly bytesIn: number;
   readonly bytesOut: number;

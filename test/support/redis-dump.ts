@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 
-/** A key with its value, without the prefix: what one line of a dump holds. */
+/** A key with its value, without the prefix: one line of a dump. */
 type DumpedKey = { readonly key: string } & (
   | { readonly string: string }
   | { readonly hash: Readonly<Record<string, string>> }

@@ -2,10 +2,10 @@ import { readdirSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import type { RedisServer } from "./redis-server.ts";
 
-/** How long the logs of writes were at one moment, by their paths. */
+/** The sizes of the write logs at one time, by their paths. */
 export type LogSizes = ReadonlyMap<string, number>;
 
-/** Of every server whose folder is in this one. */
+/** The sizes for every server with a folder inside this one. */
 export function logSizes(folder: string): LogSizes {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true });
   const logs = files.filter((file) => file.isFile() && file.name.endsWith(".aof"));
@@ -18,8 +18,8 @@ export function logSizes(folder: string): LogSizes {
 }
 
 /**
- * What a power cut does to a server that does not sync each write: the logs end where they did then. The server must not
- * run; a command or a script of which only a part is left it leaves out when it starts. Gives how many bytes went.
+ * Simulates a power cut of a server that does not sync each write: the logs are truncated to these sizes. The server must not
+ * run; at its start it drops an incomplete command or script. Returns the number of removed bytes.
  */
 export function cutLogs(folder: string, then: LogSizes): number {
   let cut = 0;
@@ -31,9 +31,9 @@ export function cutLogs(folder: string, then: LogSizes): number {
   return cut;
 }
 
-/** A power cut that takes all that was written since, and the server's restart. */
+/** A power cut that removes all later writes, and the server's restart. */
 export async function cutPower(server: RedisServer, folder: string, then: LogSizes): Promise<void> {
   await server.kill();
-  if (cutLogs(folder, then) === 0) throw new Error("nothing was written since then: nothing would be lost");
+  if (cutLogs(folder, then) === 0) throw new Error("nothing was written since then, so nothing would be lost");
   await server.launch();
 }

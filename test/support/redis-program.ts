@@ -7,7 +7,7 @@ import { onceAMachine } from "./once-a-machine.ts";
 
 const run = promisify(execFile);
 
-/** How `redis-server` is started on this machine. */
+/** The program and arguments that start `redis-server` on this machine. */
 export interface RedisProgram {
   readonly path: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -17,8 +17,8 @@ const PACKAGE = "redis-server";
 const cache = join(tmpdir(), `troupe-redis-${process.getuid?.() ?? "user"}`);
 
 /**
- * `redis-server` from PATH; else the Debian packages, unpacked into a folder of the temporary directory, once a machine.
- * Nothing is installed and no service is started. Undefined, with a line that says what to do, where neither can be had.
+ * `redis-server` from PATH; otherwise the Debian packages, unpacked into a folder of the temporary directory, once per machine.
+ * Nothing is installed and no service is started. `undefined`, with a printed hint, if neither is available.
  */
 export async function findRedis(): Promise<RedisProgram | undefined> {
   const known = onPath() ?? unpacked();
@@ -54,7 +54,7 @@ async function unpack(): Promise<void> {
   try {
     await download(fetched);
   } catch {
-    // The lists of packages may be missing or too old.
+    // The package lists may be missing or too old.
     await run("apt-get", ["update", "-qq"]);
     await download(fetched);
   }
@@ -63,7 +63,7 @@ async function unpack(): Promise<void> {
   renameSync(root, join(cache, "root"));
 }
 
-/** The package with those it needs that are not on this machine. */
+/** The package with its dependencies that are not on this machine. */
 async function download(folder: string): Promise<void> {
   const { stdout } = await run("apt-get", ["install", "--simulate", PACKAGE]);
   const names = [...stdout.matchAll(/^Inst (\S+)/gm)].flatMap(([, name]) => name ?? []);

@@ -7,24 +7,24 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { findRedis, type RedisProgram } from "./redis-program.ts";
 
-/** The program of these tests; undefined where they have to be skipped. */
+/** The Redis program of these tests; `undefined` if they must be skipped. */
 export const redisProgram: RedisProgram | undefined = await findRedis();
 
 export interface RedisServerOptions {
-  /** Further settings, as on the command line: `["--maxmemory", "20mb"]`. */
+  /** Additional settings, as on the command line: `["--maxmemory", "20mb"]`. */
   readonly settings?: readonly string[];
-  /** The password that clients must give. */
+  /** The password that clients must send. */
   readonly password?: string;
-  /** Where a folder of its own is made. Default: in memory, where the system has such a place. */
+  /** The parent of the server's folder. Default: in memory, if the system has such a folder. */
   readonly folder?: string;
-  /** Whether the server logs every write before it answers, so that the write outlives a kill. Default: true. */
+  /** Whether the server logs every write before it answers, so that the write survives a kill. Default: true. */
   readonly isLogged?: boolean;
 }
 
 const READY_MS = 20_000;
-/** In memory where the system has such a folder: its files outlive a kill of the server, and nothing waits for a disk. */
+/** In memory if the system has such a folder: its files survive a kill of the server, and nothing waits for a disk. */
 const place = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
-/** Ends the server with the process that started it, however that ends; where the system has it. */
+/** Ends the server with the process that started it, however that ends, if the system supports this. */
 const parentDeathSignal = existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : [];
 
 const running = new Set<ChildProcess>();
@@ -32,7 +32,7 @@ process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-/** A Redis server of a test's own, on loopback, on a port of its own, with a folder of its own. */
+/** A Redis server for one test, on a free loopback port, with its own folder. */
 export class RedisServer {
   readonly port: number;
   readonly #folder: string;
@@ -52,7 +52,7 @@ export class RedisServer {
   }
 
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
-    if (!redisProgram) throw new Error("there is no redis-server here; the test should have been skipped");
+    if (!redisProgram) throw new Error("redis-server is not available; the test should have been skipped");
     for (let attempt = 1; ; attempt += 1) {
       const server = new RedisServer(await freePort(), redisProgram, options);
       try {
@@ -70,7 +70,7 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Starts the process, also again after `kill`, and waits until it answers. `port`: another one than its own. */
+  /** Starts the process, also again after `kill`, and waits until it answers. `port`: a different port. */
   async launch(port = this.port): Promise<void> {
     const settings = ["--port", String(port), "--bind", "127.0.0.1", "--dir", this.#folder, ...this.#settings];
     const [program = "", ...args] = [...parentDeathSignal, this.#program.path, ...settings];
@@ -91,7 +91,7 @@ export class RedisServer {
     }
   }
 
-  /** A connection for looking and meddling; the test ends it. */
+  /** A connection for reading and tampering, which the test closes. */
   client(port = this.port): Redis {
     const client = new Redis(port, "127.0.0.1", {
       maxRetriesPerRequest: 0,
@@ -102,7 +102,7 @@ export class RedisServer {
     return client;
   }
 
-  /** As a crash: nothing is written down any more. */
+  /** As a crash: nothing more is written. */
   async kill(): Promise<void> {
     const child = this.#process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -119,7 +119,7 @@ export class RedisServer {
     this.#process?.kill("SIGCONT");
   }
 
-  /** All that it has written down. */
+  /** All its log files. */
   stored(): string {
     const files = readdirSync(this.#folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
     return files.map((file) => readFileSync(join(file.parentPath, file.name), "latin1")).join("");
@@ -131,7 +131,7 @@ export class RedisServer {
   }
 }
 
-/** Below the ports whose bus port, which is 10,000 higher, would be none. */
+/** Below the ports whose bus port, which is 10,000 higher, would be invalid. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const server = createServer();

@@ -5,7 +5,7 @@ import { redisStores } from "../../src/stores/redis.ts";
 import type { RedisCluster } from "./redis-cluster.ts";
 import type { RedisServer } from "./redis-server.ts";
 
-/** A prefix of the caller's own: an empty keyspace on a server that other tests use too. */
+/** A unique prefix: an empty keyspace on a server that other tests use too. */
 export function ownPrefix(): string {
   return `test-${randomUUID()}:`;
 }
@@ -15,7 +15,7 @@ export function storesOn(server: RedisServer | RedisCluster, options: RedisStore
   return redisStores({ prefix: ownPrefix(), ...where, ...options });
 }
 
-/** Two clients of one place as one store: each call goes to the one that did not get the last. */
+/** Two clients of one storage as one store: calls alternate between them. */
 export function alternating(one: Stores, other: Stores): Stores {
   let next = one;
   const both = {
@@ -35,8 +35,8 @@ export function alternating(one: Stores, other: Stores): Stores {
 }
 
 /**
- * Adds the first listener to the stores. Resolves once they are told what other processes write; writes before that are only
- * told as "any". `heard` resolves at the first write to a wanted tree that is told by name.
+ * Adds the first listener to the stores. Resolves once they receive writes of other processes; earlier writes are only
+ * reported as "any". `heard` resolves at the first write that names a wanted tree.
  */
 export async function listening(
   stores: Stores,

@@ -8,11 +8,11 @@ export class SuiteRedis {
   #client: Redis | undefined;
 
   get server(): RedisServer {
-    if (!this.#server) throw new Error("the server of a suite is there from its first test on");
+    if (!this.#server) throw new Error("the server of a suite is available from its first test on");
     return this.#server;
   }
 
-  /** For looking and meddling. */
+  /** For reading and tampering. */
   get client(): Redis {
     this.#client ??= this.server.client();
     return this.#client;

@@ -22,7 +22,7 @@ export const variantNames = ["memory", "sqlite", "memory, restored", "sqlite, re
 export type VariantName = (typeof variantNames)[number];
 export type RuntimeVariant = VariantName | "redis";
 
-/** In the quick run each adapter once, one of them with every agent restored after every commit. */
+/** The quick run uses each adapter once, one of them with every agent restored after every commit. */
 const usualVariants = rows(variantNames, ["memory", "sqlite, restored"]);
 
 /** Suites that always run on Redis too: what several processes and restarts have to do with the stores. */
@@ -60,50 +60,50 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "no effect before its intent",
 ]);
 
-/** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */
+/** `TROUPE_RUNTIMES=redis` runs every suite on Redis only. */
 const isOnRedis = process.env["TROUPE_RUNTIMES"] === "redis";
 
-/** Lease of every staged process, in milliseconds: longer than this without a heartbeat is dead. */
+/** Lease of every staged process, in milliseconds: a process without a heartbeat for longer is dead. */
 export const stageLeaseMs = 10_000;
 
 export type StagedOptions = Omit<RuntimeOptions, "stores" | "clock" | "leaseMs"> & {
-  /** What the process has in place of the stage's own stores. */
+  /** Replaces the stage's own stores in this process. */
   readonly through?: ((stores: Stores) => Stores) | undefined;
 };
 
-/** A runtime as a process of its own, which a test may stop or kill. */
+/** A runtime as a separate process, which a test may stop or kill. */
 export interface StagedProcess {
   readonly runtime: Runtime;
   /** As SIGSTOP: its calls to the stores wait. */
   freeze(): void;
-  /** As SIGCONT: the calls that waited go on, in order. */
+  /** As SIGCONT: the waiting calls continue, in order. */
   thaw(): void;
-  /** As SIGKILL: its calls to the stores have no effect any more. Its work outside the process goes on, and the results are lost. */
+  /** As SIGKILL: its later calls to the stores have no effect. Its work outside the process continues, and the results are lost. */
   kill(): void;
 }
 
-/** One truth and one clock, on which any number of processes run. */
+/** One set of stores and one clock, used by any number of processes. */
 export interface Stage {
   readonly variant: RuntimeVariant;
   readonly clock: FakeClock;
-  /** A folder of the test's own, where the file of the stores is, if they have one; undefined in memory. */
+  /** A temporary folder of the test, with the file of the stores, if they have one; `undefined` in memory. */
   readonly folder: string | undefined;
-  /** Every byte that is stored, as text; empty in memory. */
+  /** All stored bytes as text; empty in memory. */
   stored(): string;
   /** A runtime on the stage's stores; it is shut down after the test. */
   open(options: StagedOptions): Promise<Runtime>;
   openProcess(options: StagedOptions): Promise<StagedProcess>;
-  /** Lets a killed or frozen process' lease run out. */
+  /** Lets the lease of a killed or frozen process expire. */
   expireLeases(): void;
-  /** Waits until all that an agent has done so far is committed. */
+  /** Waits until all of an agent's work so far is committed. */
   committed(agent: Agent): Promise<void>;
-  /** Stores of their own, as an onlooker has them. */
+  /** Separate stores, for reading from outside. */
   look(): Stores;
 }
 
 /**
  * Runs a suite over the stores; in the full run over each twice, once with every agent discarded and restored after every commit
- * (F34). One over SQLite alone looks into its file, and runs on nothing else.
+ * (F34). A suite for SQLite only reads its file, and runs on no other stores.
  */
 export function describeRuntimes(
   title: string,
@@ -130,13 +130,13 @@ export function describeRuntimes(
       current = undefined;
     });
     suite(() => {
-      if (!current) throw new Error("the stage is there within a test only");
+      if (!current) throw new Error("the stage exists only within a test");
       return current;
     });
   });
 }
 
-/** A stage of its own in memory, for a test that compares plays; the caller closes it. */
+/** A separate stage in memory, for a test that compares runs; the caller closes it. */
 export function memoryStage(): Stage & { close(): Promise<void> } {
   return new TestStage("memory", undefined);
 }
@@ -177,7 +177,7 @@ class TestStage implements Stage {
   }
 
   expireLeases(): void {
-    // In steps, as heartbeats are set one after the other, so that the living ones give theirs.
+    // In steps, as heartbeats are scheduled one after the other, so that living processes send theirs.
     for (let passed = 0; passed <= stageLeaseMs; passed += 1_000) this.clock.advance(1_000);
   }
 

@@ -2,7 +2,7 @@ import type { AgentOptions, LanguageModel, ModelResponse, Runtime, RuntimeOption
 import { defineAgent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 
-/** A foreign value at one place: there while it is on, and what would be right afterwards. */
+/** A foreign value in place of a valid one: returned while it is on, and the valid value otherwise. */
 export class Foreign {
   #isOn = false;
   #value: () => unknown = () => undefined;
@@ -20,22 +20,22 @@ export class Foreign {
     this.#isOn = false;
   }
 
-  /** In place of what would be right. */
+  /** Replaces the valid value. */
   or<Right>(right: Right): Right {
     return this.#isOn ? (this.#value() as Right) : right;
   }
 
-  /** Thrown by code that otherwise does nothing. */
+  /** Throws in code that otherwise does nothing. */
   thrown(): void {
     if (this.#isOn) throw this.#value();
   }
 }
 
-/** One place where a value from user code comes in. */
+/** One point at which a value from user code enters. */
 export interface Seam {
   readonly name: string;
   define(foreign: Foreign): AgentOptions;
-  /** What else its runtime is made with. */
+  /** Further options of its runtime. */
   readonly runtime?: Pick<RuntimeOptions, "work">;
 }
 
@@ -55,7 +55,7 @@ export const callOf = (name: string, args: object = {}): ModelResponse => ({
   finishReason: "tool_calls",
 });
 
-/** A user's own adapter: it answers a prompt of the user with `first`, and then gives its last answer. */
+/** A custom adapter: it answers a user's prompt with `first`, and then returns its last answer. */
 export function adapter(first: () => unknown, more: Partial<LanguageModel> = {}): LanguageModel {
   return {
     name: "foreign",

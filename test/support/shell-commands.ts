@@ -2,16 +2,16 @@ import type { DocumentBlock } from "./document-blocks.ts";
 
 export type ShellCommand =
   | { readonly kind: "run"; readonly line: number; readonly text: string }
-  /** Takes too long, or was done before the test could run: the command only has to exist. */
+  /** Takes too long, or ran before the test: the command only has to exist. */
   | { readonly kind: "known"; readonly line: number; readonly text: string }
-  /** `npx troupe …`: it works where the package is installed, which no clone is. */
+  /** `npx troupe …`: it works where the package is installed, which is not the case in a clone. */
   | { readonly kind: "installed"; readonly line: number; readonly text: string; readonly words: readonly string[] }
   | { readonly kind: "unknown"; readonly line: number; readonly text: string; readonly reason: string };
 
-/** Scripts of package.json that a document may show and that are quick enough to run. */
+/** Scripts of package.json that a document may show and that are fast enough to run. */
 const quickScripts = new Set(["start", "troupe", "example"]);
 
-/** The commands of an `sh` block, one a line; `\` continues a line, `#` begins a comment. `line` is the document's. */
+/** The commands of an `sh` block, one per line; `\` continues a line, `#` begins a comment. `line` is the document's. */
 export function commandsOf(block: DocumentBlock, scripts: ReadonlySet<string>): readonly ShellCommand[] {
   const commands: ShellCommand[] = [];
   let pending = "";

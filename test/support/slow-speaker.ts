@@ -1,15 +1,15 @@
 import { type AgentDefinition, defineAgent } from "../../src/index.ts";
 
 export interface Speech {
-  /** Called when the first half is said. */
+  /** Called when the first half was sent. */
   readonly said: () => void;
-  /** When it goes on. */
+  /** Resolves when the second half may follow. */
   readonly goOn: Promise<void>;
-  /** When the answer is whole: what is committed takes the place of what is still being sent, so those who listen say it. */
+  /** Resolves when the answer may complete. The committed text replaces the streamed one, so listeners have to come first. */
   readonly whole: Promise<unknown>;
 }
 
-/** An agent that says half of its answer, waits, says the other half, and waits again before the answer is whole. */
+/** An agent that sends half of its answer, waits, sends the other half, and waits again before the answer is complete. */
 export function slowSpeaker({ said, goOn, whole }: Speech): AgentDefinition {
   return defineAgent({
     name: "speaker",

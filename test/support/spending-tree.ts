@@ -15,7 +15,7 @@ import type { Stage } from "./runtimes.ts";
 
 export const price = { inputPerMillion: 1, outputPerMillion: 10 };
 export const usage = { inputTokens: 100, outputTokens: 100 };
-/** Eight calls of the one child. */
+/** Eight calls of the only child. */
 export const eight = Array.from({ length: 8 }, (_, index) => asks("child", `part ${index}`));
 
 export interface TreeOptions {
@@ -30,11 +30,11 @@ export interface SpendingTree {
   readonly runtime: Runtime;
   readonly agent: Agent;
   readonly model: ScriptedModel;
-  /** That no commit left an account over its limit, and that all is at rest. Gives how often it was looked. */
+  /** Asserts that no commit left an account over its limit, and that all are at rest. Returns the number of checks. */
   readonly looked: () => Promise<number>;
 }
 
-/** A lead, `root-1`, and its children; the tree's accounts are looked at after each of its commits. */
+/** A lead, `root-1`, and its children; the tree's accounts are checked after each of its commits. */
 export async function startTree(stage: Stage, options: TreeOptions): Promise<SpendingTree> {
   const { child, lead, childBudget, calls = eight } = options;
   const model = scriptedModel(leadScript(calls, { usage }));
@@ -65,7 +65,7 @@ export async function atRest(runtime: Runtime): Promise<void> {
   }
 }
 
-/** What the accounts show wrong: more used and reserved than a limit allows. */
+/** The faults of the accounts: more used and reserved than a limit allows. */
 function overspent(accounts: readonly Account[]): string[] {
   return accounts.flatMap(({ id, limits, used, reserved }) => [
     ...(isOver(used.tokens + reserved.tokens, limits.maxTokens) ? [`${id}: tokens`] : []),

@@ -1,18 +1,18 @@
 import type { GenerateOptions, LanguageModel } from "../../src/index.ts";
 import type { ModelResponse } from "../../src/state/index.ts";
 
-/** One answer, as the test speaks it. */
+/** One answer, which the test sends. */
 export interface Speech {
-  /** Whether the caller asked for a stream. */
+  /** Whether the caller requested a stream. */
   readonly isStreamed: boolean;
   say(text: string): void;
   think(text: string): void;
-  /** The answer is what was said; with the name of a tool it asks for that. */
+  /** Ends the answer with the sent text; with a tool name it calls that tool. */
   end(tool?: string): void;
   fail(error: Error): void;
 }
 
-/** A model whose answers are spoken by the test, call by call. */
+/** A model whose answers are sent by the test, call by call. */
 export class SpokenModel {
   readonly model: LanguageModel;
   readonly #speeches: PromiseWithResolvers<Speech>[] = [];
@@ -28,7 +28,7 @@ export class SpokenModel {
     };
   }
 
-  /** The next call, as soon as it is made. */
+  /** Resolves with the next call. */
   next(): Promise<Speech> {
     this.#taken += 1;
     return this.#speech(this.#taken - 1).promise;

@@ -5,7 +5,7 @@ export interface SseFrame {
   readonly data: string;
 }
 
-/** The frames of a stream as they come; comments are left out. Throws when the connection breaks. */
+/** The frames of a stream as they arrive, without comments. Throws when the connection breaks. */
 export async function* sseFrames(response: Response): AsyncGenerator<SseFrame, void, undefined> {
   const decoder = new TextDecoder();
   let rest = "";

@@ -14,7 +14,7 @@ export function rowsOf(stores: Stores, rootAgentId: string): Promise<JournalRow[
   return stores.readTree("default", rootAgentId, 0, ALL);
 }
 
-/** Everything that is stored of an agent's prompts, as an inspector reads it. */
+/** All stored data of an agent's prompts, as an inspector reads it. */
 export async function conversationOf(stores: Stores, agent: AgentRecord): Promise<StoredConversation> {
   const { tenant, agentId, rootAgentId } = agent;
   const key: AgentKey = { tenant, agentId };

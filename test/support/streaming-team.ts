@@ -5,7 +5,7 @@ import { textOf, type ModelRequest } from "../../src/state/index.ts";
 import { loopTurns } from "./journal-probes.ts";
 import { TextClient } from "./text-client.ts";
 
-/** A model that says each answer word by word, in an event-loop turn each; every second answer of a turn is its last. */
+/** A model that streams each answer word by word, one per event-loop turn; every second answer of a turn is its last. */
 function wordyModel(tools: readonly string[]): LanguageModel {
   return {
     name: "wordy",
@@ -43,7 +43,7 @@ function wordsFor({ messages }: ModelRequest): string[] {
   );
 }
 
-/** A lead that talks, calls a tool and a child that talks too, and talks again. */
+/** A lead that answers, calls a tool and a child that streams too, and answers again. */
 export function streamingTeam(): AgentDefinition {
   const look = defineTool({
     name: "look",
@@ -60,13 +60,13 @@ export function streamingTeam(): AgentDefinition {
 }
 
 export interface Cut {
-  /** Live events after which the client is cut off: it is in the middle of an answer then. */
+  /** The number of live events after which the client is cut off, in the middle of an answer. */
   readonly after: number;
-  /** Event-loop turns until it is back. */
+  /** Event-loop turns until it reconnects. */
   readonly pause: number;
 }
 
-/** A client that is cut off and comes back, until a turn has ended; after the last cut it stays. */
+/** A client that is cut off and reconnects, until a turn has ended; after the last cut it stays. */
 export async function watchedOverCuts(runtime: Runtime, lastTurnId: string, cuts: readonly Cut[]): Promise<TextClient> {
   const client = new TextClient();
   for (const { after, pause } of [...cuts, { after: Number.POSITIVE_INFINITY, pause: 0 }]) {
@@ -87,7 +87,7 @@ export async function talk(agent: Agent, turns: number): Promise<void> {
   for (let turn = 1; turn <= turns; turn += 1) await agent.executeTurn(`t${turn}`).result;
 }
 
-/** What is wrong with what a client was given; empty when it is what the journal holds. */
+/** The faults in a client's events; empty if they equal the journal. */
 export async function faultsOf(client: TextClient, runtime: Runtime): Promise<string[]> {
   const faults = [...client.faults];
   const whole = new TextClient();
@@ -102,14 +102,14 @@ export async function faultsOf(client: TextClient, runtime: Runtime): Promise<st
     const [agentId = "", turnId = "", number = ""] = step.split(" ");
     const messages = await runtime.stores.messagesById({ tenant: runtime.tenant, agentId }, [`${turnId}:${number}`]);
     const kept = messages[0] ? textOf(messages[0].content) : "";
-    // Of a step that it was shown nothing of it is owed nothing.
+    // A step of which the client received nothing need not be completed.
     if (text !== "" && text !== kept)
       faults.push(`${step} shows ${JSON.stringify(text)}, stored is ${JSON.stringify(kept)}`);
   }
   return faults;
 }
 
-/** How many steps a client was shown text of. */
+/** The number of steps of which a client received text. */
 export function stepsShown(client: TextClient): number {
   return [...client.shown.values()].filter((text) => text !== "").length;
 }

@@ -1,17 +1,17 @@
 import { parseCursor, type TroupeEvent } from "../../src/state/index.ts";
 
-/** A client that knows a tree by its events alone, and shows the text of each step: what it has comes from many streams. */
+/** A client that builds the text of each step from a tree's events only, over many streams. */
 export class TextClient {
-  /** What was shown of each step, by `agent turn step`. */
+  /** The received text of each step, by `agent turn step`. */
   readonly shown = new Map<string, string>();
   readonly thought = new Map<string, string>();
   readonly durable: TroupeEvent[] = [];
   readonly snapshots: TroupeEvent[] = [];
-  /** What a client must never be given. */
+  /** Events that a client must never receive. */
   readonly faults: string[] = [];
   readonly #closed = new Set<string>();
 
-  /** Where a stream that takes this one's place has to begin. */
+  /** The cursor after which a stream that replaces this one must begin. */
   get cursor(): string | undefined {
     return this.durable.at(-1)?.cursor ?? undefined;
   }

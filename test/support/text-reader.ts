@@ -25,7 +25,7 @@ export class Reader {
   #taken = 0;
   #arrived = Promise.withResolvers<void>();
 
-  /** `isSlow`: it takes an event only when it is asked for it. */
+  /** `isSlow`: it reads an event only on request. */
   constructor({ clock }: Stage, runtime: Runtime, options: { client?: TextClient; isSlow?: boolean } = {}) {
     this.#clock = clock;
     this.client = options.client ?? new TextClient();
@@ -75,7 +75,7 @@ export class Reader {
   }
 }
 
-/** A runtime with an agent "f" whose model says what the test lets it say. */
+/** A runtime with an agent "f" whose model sends what the test passes. */
 export async function openedSpeaker(stage: Stage, options: Pick<RuntimeOptions, "streaming"> = {}) {
   const spoken = new SpokenModel();
   const definition = defineAgent({ name: "speaker", model: spoken.model, tools: [look] });

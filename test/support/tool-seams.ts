@@ -76,10 +76,10 @@ const onBoth: readonly ToolSeam[] = [
     },
     (foreign) => ({ effect: "once", reconcile: () => foreign.or({ done: true, result: "x" }) }),
   ),
-  tool("an AwaitedChild that the tool made itself", (_run, foreign) => {
+  tool("an AwaitedChild that the tool created itself", (_run, foreign) => {
     return new AwaitedChild(foreign.or("x"), foreign.or("x"));
   }),
 ];
 
-/** Everything that a tool's code can give, where its agent lives and as a job on a queue. */
+/** All code of a tool, in the agent's process and as a job on a queue. */
 export const toolSeams: readonly Seam[] = [...onBoth.map(seamOf), ...onBoth.map(queued)];

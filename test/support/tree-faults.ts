@@ -3,7 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { entriesOf, orderFault } from "./journal-probes.ts";
 import { count, type Tally } from "./random-world.ts";
 
-/** What is wrong with what a tree of agents has stored, when all of it is at rest. */
+/** The faults in the stored data of a tree of agents when all of it is at rest. */
 export async function faultsOfTree(stores: Stores, rootAgentId: string, tally: Tally): Promise<string[]> {
   const faults: string[] = [];
   const open = await stores.requests({ tenant: "default", rootAgentId, status: "open" });
@@ -26,8 +26,8 @@ export async function faultsOfTree(stores: Stores, rootAgentId: string, tally: T
 }
 
 /**
- * F23: no model call is begun before each call of the answer before it has its one result, behind which nothing is proposed for it;
- * and each call of `generate()` that is granted ends once.
+ * F23: no model call begins before each call of the answer before has its one result, after which nothing is proposed for it;
+ * and each granted call of `generate()` ends once.
  */
 function journalFault(entries: readonly Entry[]): string | undefined {
   const open = new Set<string>();

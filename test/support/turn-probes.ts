@@ -1,15 +1,15 @@
 import type { Runtime, TroupeEvent, Turn } from "../../src/index.ts";
 import type { ScriptedAnswer } from "../../src/testing/index.ts";
 
-/** Something a test holds back: it knows when it was reached, and decides when it goes on. */
+/** A gate in a test's code: it records arrivals, and the test opens it. */
 export interface Gate<T> {
-  /** Resolves when it was reached for the n-th time, from 1. */
+  /** Resolves at the n-th arrival, from 1. */
   reached(times?: number): Promise<void>;
   readonly count: number;
-  /** Resolves all calls of pass(), those that wait and later ones, with the value. */
+  /** Resolves all calls of pass(), pending and later ones, with the value. */
   open(value: T): void;
   fail(error: Error): void;
-  /** To be awaited where the test wants to hold on; with a signal an abort ends the wait. */
+  /** To be awaited where the test blocks; with a signal an abort ends the wait. */
   pass(signal?: AbortSignal): Promise<T>;
 }
 
@@ -50,7 +50,7 @@ export function createGate<T = void>(): Gate<T> {
 
 export type AskedCall = string | { readonly name: string; readonly arguments?: object };
 
-/** An answer that asks for tools. */
+/** An answer that calls tools. */
 export function calling(...calls: AskedCall[]): ScriptedAnswer {
   return { toolCalls: calls.map((call) => (typeof call === "string" ? { name: call } : call)) };
 }
@@ -62,7 +62,7 @@ export async function eventsOfTurn(turn: Turn): Promise<TroupeEvent[]> {
   return events;
 }
 
-/** The next event of this process that fits. Listens from the call on. */
+/** The next matching event of this process. Listens from the call on. */
 export function nextEvent(runtime: Runtime, fits: (event: TroupeEvent) => boolean): Promise<TroupeEvent> {
   const found = Promise.withResolvers<TroupeEvent>();
   const subscription = runtime.subscribe((event) => {

@@ -4,7 +4,7 @@ import { type Agent, type AgentDefinition, defineAgent, defineTool, type Runtime
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "./turn-probes.ts";
 
-/** An agent that asks for an approval when it is told to pay, and notes everything else. */
+/** An agent that asks for an approval if it is told to pay, and notes every other input. */
 export function payingClerk(): AgentDefinition {
   const pay = defineTool({
     name: "pay",
@@ -21,7 +21,7 @@ export function payingClerk(): AgentDefinition {
   return defineAgent({ name: "clerk", model, tools: [pay] });
 }
 
-/** Opens the clerks `a-1`, whose turn waits for an approval, and `b-1`, which has nothing to do. */
+/** Opens the clerks `a-1`, whose turn waits for an approval, and `b-1`, which is idle. */
 export async function openTwoClerks(runtime: Runtime): Promise<{ readonly turn: Turn; readonly requestId: string }> {
   const open = async (agentId: string): Promise<Agent> => {
     const clerk = await runtime.agent("clerk", { agentId, budget: { maxSteps: 50 } });
@@ -34,7 +34,7 @@ export async function openTwoClerks(runtime: Runtime): Promise<{ readonly turn: 
   return { turn, requestId: ("requests" in rest && rest.requests[0]?.requestId) || "" };
 }
 
-/** Asserts that `b-1` takes a turn in spite of what happened to `a-1`. */
+/** Asserts that `b-1` accepts a turn in spite of what happened to `a-1`. */
 export async function expectOtherWorks(runtime: Runtime): Promise<void> {
   const other = await runtime.find("b-1");
   await other.start();

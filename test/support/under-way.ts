@@ -3,7 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 
 const underWay = new Set<Promise<unknown>>();
 
-/** The same stores; what they are asked is known to be under way until it is answered. */
+/** The same stores, with their pending calls recorded until they are answered. */
 export function noted(stores: Stores): Stores {
   return new Proxy(stores, {
     get: (target, name: keyof Stores) => {
@@ -18,7 +18,7 @@ export function noted(stores: Stores): Stores {
   });
 }
 
-/** Resolves when all that the stores were asked so far is answered. In memory that is so at once, over a network it is not. */
+/** Resolves when all calls so far are answered: in memory immediately, over a network not. */
 export async function answered(): Promise<void> {
   if (underWay.size > 0) await Promise.allSettled(underWay);
 }
@@ -32,8 +32,8 @@ function note(answer: Promise<unknown>): void {
 }
 
 /**
- * Stores as over a network: what is posted while a commit is on its way is there before the commit is made. `turns`: so many turns of
- * the event loop it is on its way.
+ * Stores with the latency of a network: items posted during a commit arrive before it is applied. `turns`: the latency in turns of
+ * the event loop.
  */
 export function far(stores: Stores, turns = 6): Stores {
   const commit: Stores["commit"] = async (...given) => {

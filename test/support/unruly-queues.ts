@@ -1,7 +1,7 @@
 import type { DeadCause, JobRun, Queues, ToolJob, WorkOptions } from "../../src/queues/index.ts";
 
 /**
- * Queues within a process that keep no promise: what was added waits until the test gives it out, in any order, once, twice at
+ * Queues within a process without guarantees: an added job waits until the test delivers it, in any order, once, twice at
  * a time, again after its end, or never.
  */
 export class UnrulyQueues implements Queues {
@@ -22,7 +22,7 @@ export class UnrulyQueues implements Queues {
     this.#work = options;
   }
 
-  /** Gives a job to its processor, as a worker would. */
+  /** Passes a job to its processor, as a worker would. */
   async give(index: number): Promise<void> {
     const { queue, job } = this.#at(index);
     const { signal } = new AbortController();

@@ -1,17 +1,17 @@
-/** The outcome of every change that code can try on a value that it was given. A refused change throws; its error is kept. */
+/** The outcome of every change that code can try on a value that it received. A refused change throws; its error is recorded. */
 export interface Damage {
-  /** What was refused, in the words of the errors. */
+  /** The messages of the refusals. */
   readonly refusals: Set<string>;
-  /** How many changes went through. */
+  /** The number of successful changes. */
   changes: number;
 }
 
 const listMethods = ["push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill", "copyWithin"] as const;
 
-/** Tries every change on the value and on all that it holds; models, compilers, strategies and classes are their maker's own. */
+/** Tries every change on the value and on everything in it; models, compilers, strategies and classes belong to their author. */
 export function vandalise(value: unknown, damage: Damage): void {
   const { stackTraceLimit } = Error;
-  // The stacks of these thousands of errors are never read, and making them takes most of the time.
+  // The stacks of these thousands of errors are never read, and creating them takes most of the time.
   Error.stackTraceLimit = 0;
   for (const change of partsOf(value, new Set()).flatMap(changesOf)) {
     try {
@@ -24,7 +24,7 @@ export function vandalise(value: unknown, damage: Damage): void {
   Error.stackTraceLimit = stackTraceLimit;
 }
 
-/** The value and all plain objects and lists in it, innermost first: what is outside may be emptied. */
+/** The value and all plain objects and lists in it, innermost first, because the outer ones may be emptied. */
 function partsOf(value: unknown, seen: Set<object>): readonly object[] {
   if (typeof value !== "object" || value === null || seen.has(value)) return [];
   if (!Array.isArray(value) && ![Object.prototype, null].includes(Object.getPrototypeOf(value) as object | null))

@@ -2,14 +2,14 @@ import { spawn } from "node:child_process";
 import { commandEnvironment, sourceCondition } from "../../scripts/run-command.ts";
 
 export interface WaitingProcess {
-  /** Resolves with the first whole line of stdout; rejects when the process has ended without one. */
+  /** Resolves with the first complete line of stdout; rejects if the process has ended without one. */
   readonly firstLine: Promise<string>;
-  /** Everything it said, and its exit code, or the name of the signal that ended it. */
+  /** Its whole output, and its exit code, or the name of the signal that ended it. */
   readonly ended: Promise<{ readonly stdout: string; readonly stderr: string; readonly code: number | string }>;
   kill(): void;
 }
 
-/** Runs a program in a process of its own, where `import "troupe"` means `src/`. */
+/** Runs a program in a separate process, where `import "troupe"` resolves to `src/`. */
 export function startProgram(
   file: string,
   words: readonly string[] = [],

@@ -4,11 +4,11 @@ import { type LanguageModel, openaiModel, type OpenaiModelOptions } from "../../
 import type { ModelResponse } from "../../src/state/index.ts";
 import { neverAborted, request } from "./model-calls.ts";
 
-/** A request as it came over the wire. */
+/** A request as received. */
 export interface WireRequest {
   /** For instance `POST /v1/chat/completions HTTP/1.1`. */
   readonly line: string;
-  /** By their names in small letters. */
+  /** By their lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   /** 0 for the server's first request. */
@@ -27,7 +27,7 @@ export interface WireServer {
 }
 
 /**
- * A server on 127.0.0.1 that is given each whole request and writes the bytes of its answer itself. It stops with the test.
+ * A server on 127.0.0.1 that receives each whole request and writes the bytes of its answer itself. It stops with the test.
  */
 export async function wireServer(
   answer: (socket: Socket, request: WireRequest) => void,
@@ -68,7 +68,7 @@ export async function wireServer(
   };
 }
 
-/** The request, once it is complete: its length is told by `content-length`. */
+/** The request, once it is complete: its length is in `content-length`. */
 function requestOf(received: Buffer, index: number): WireRequest | undefined {
   const end = received.indexOf("\r\n\r\n");
   if (end === -1) return undefined;
@@ -102,7 +102,7 @@ export const completion = (content: string): string =>
   });
 export const goodAnswer = wireAnswer(completion("hello"));
 
-/** With it, a model sends through the client of its provider, which uses this `fetch`. */
+/** With this option a model sends through the client of its provider, which uses this `fetch`. */
 export const byClient: OpenaiModelOptions = { fetch: globalThis.fetch };
 
 export function wireModel(server: WireServer, options: OpenaiModelOptions = {}): LanguageModel {

@@ -30,7 +30,7 @@ class Own {
   readonly field = 1;
 }
 
-/** What people, and programs that go wrong, give in the place of something else. */
+/** Values that people, or faulty programs, pass instead of valid ones. */
 export function classicValues(): readonly unknown[] {
   const classics = [
     null,
@@ -71,7 +71,7 @@ export function anyValues(count: number): readonly unknown[] {
   });
 }
 
-/** Whether it was taken; what is refused is refused as the input that it is, by the name of what is wrong with it. */
+/** Whether it was accepted; a refusal must be an input error that names the value. */
 export async function isTaken(name: string, call: () => unknown): Promise<boolean> {
   try {
     await call();

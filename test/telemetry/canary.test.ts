@@ -17,13 +17,13 @@ import { describeRuntimes } from "../support/runtimes.ts";
 import { createSpanRecorder } from "./span-recorder.ts";
 import { temporaryFolder } from "./team.ts";
 
-/** A secret that says where it came from. */
+/** A secret that contains where it is used. */
 const canary = (place: string): string => `canary-${place}-7f3a9c`;
 const canaries = /canary-[a-z]+/g;
 
 const headers = `{"authorization":"Bearer ${canary("header")}","x-api-key":"${canary("apikey")}","accept":"*/*"}`;
 
-/** An agent whose tools and models are careless with what they know. */
+/** An agent whose tools and models leak the secrets that they have. */
 function carelessTeam(): AgentDefinition {
   const pay = defineTool({
     name: "pay",
@@ -87,7 +87,7 @@ function filesIn(folder: string): string {
 describeRuntimes(
   "S13: canaries",
   (stage) => {
-    it("are in no log, session file, span, table or line, though all of these show contents", async () => {
+    it("are in no log, session file, span, table or printed line, though all of these contain contents", async () => {
       const runtime = await stage().open({ agents: [carelessTeam()] });
       const folder = temporaryFolder();
       const recorder = createSpanRecorder();
@@ -118,7 +118,7 @@ describeRuntimes(
       };
       for (const [where, text] of Object.entries(shown)) {
         expect({ where, found: text.match(canaries) ?? [] }).toEqual({ where, found: [] });
-        // Each of them did speak of what holds the canaries.
+        // Each output did contain the text around the canaries.
         expect(text).toContain("[redacted]");
         expect(text).toContain("pay");
         expect(text).toMatch(/401 at https/);

@@ -8,7 +8,7 @@ import { end, failure, leadAndReader, start, teller } from "./hand-made.ts";
 const call = { callId: "desk#1:1:0", name: "search" };
 const limit = { accountId: "desk#1", limit: "maxTokens" } as const;
 
-describe("a line for an event", () => {
+describe("the text of an event", () => {
   const desk = teller({ at: start, row: 0 }, { agentId: "desk" });
   const lines: [TroupeEventBody, string | undefined][] = [
     [{ type: "turn.started", number: 3, prompt: "secret plan" }, "turn 3 began"],
@@ -83,7 +83,7 @@ describe("a line for an event", () => {
     expect(eventText(desk.tell(body, isOfStep ? 2 : null))).toBe(line);
   });
 
-  it("shows what was said only when asked to", () => {
+  it("contains prompts and answers only if requested", () => {
     const event = desk.tell({ type: "turn.started", number: 1, prompt: "Tell me\nall" });
     expect(eventText(event, { content: true })).toBe("turn 1 began: “Tell me all”");
     const progress = desk.tell({ type: "tool.progress", ...call, attempt: 1, after: null, update: { done: 3 } }, 1);
@@ -95,7 +95,7 @@ describe("a line for an event", () => {
 });
 
 describe("a narration", () => {
-  it("names each agent by its path, and tells how long turns took", () => {
+  it("names each agent by its path and includes the duration of turns", () => {
     const narrator = new EventNarrator(createRedactor({ environment: {} }), false);
     const told = leadAndReader().flatMap((event) => narrator.tell(event)?.text ?? []);
     expect(told).toMatchInlineSnapshot(`
@@ -116,7 +116,7 @@ describe("a narration", () => {
     `);
   });
 
-  it("does not know the parents of agents that it comes to late", () => {
+  it("omits the unknown parents of agents whose start it did not see", () => {
     const narrator = new EventNarrator(createRedactor({ environment: {} }), false);
     const [, , , , started] = leadAndReader();
     expect(started && narrator.tell(started)?.text).toBe("…/reader~1234  turn 1 began");
@@ -139,11 +139,11 @@ describe("plain text", () => {
     ["a\u202Eb\u200Bc", "abc"],
     ["0123456789abc", "012345678…"],
     ["01234567\u{1F600}9", "01234567…"],
-  ])("%j is shown as %j", (given, shown) => {
+  ])("%j is printed as %j", (given, shown) => {
     expect(oneLine(given, 10)).toBe(shown);
   });
 
-  test("durations and costs are in units for people", () => {
+  test("durations and costs have readable units", () => {
     expect([0.4, 999, 1_000, 59_949, 59_950, 3_599_000, 3_600_000, -1].map(durationText)).toEqual([
       "0 ms",
       "999 ms",

@@ -30,7 +30,7 @@ it("S6: hostile ids stay in the folder", () => {
   expect(fileNameOf("desk-7.a@b_c")).toBe("desk-7.a@b_c");
 });
 
-test("two ids never share a name, even if the file system ignores case, and no name is too long", () => {
+test("two ids never share a name, even on a case-insensitive file system, and no name is too long", () => {
   const id = anyText({ unit: "binary", maxLength: 300 });
   assert(
     property(tuple(id, id), ([one, other]) => {

@@ -3,12 +3,12 @@ import type { TroupeEvent, TroupeEventBody } from "../../src/state/index.ts";
 export const start = Date.UTC(2026, 0, 1, 9);
 
 export interface Teller {
-  /** Lets time pass, in milliseconds. */
+  /** Advances the time, in milliseconds. */
   pass(ms: number): void;
   tell(body: TroupeEventBody, step?: number | null): TroupeEvent;
 }
 
-/** Makes the events of one agent by hand, each with the next cursor. */
+/** Creates the events of one agent, each with the next cursor. */
 export function teller(clock: { at: number; row: number }, who: Partial<TroupeEvent> & { agentId: string }): Teller {
   return {
     pass: (ms) => {
@@ -44,10 +44,10 @@ export const end = {
 
 export const failure = { code: "model_error", message: "the model is away", retryable: true };
 
-/** The call of the lead that spawned the reader. */
+/** The lead's call that spawned the reader. */
 const spawningCall = "desk#1:1:0";
 
-/** A lead that asks a reader, which calls a tool that fails; both end. */
+/** A lead that calls a reader, which calls a tool that fails; both end. */
 export function leadAndReader(): TroupeEvent[] {
   const clock = { at: start, row: 0 };
   const lead = teller(clock, { agentId: "desk" });

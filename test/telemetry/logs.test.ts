@@ -18,7 +18,7 @@ async function turnOf(runtime: Runtime, agentId: string): Promise<string> {
   return (await agent.executeTurn("Compare north and south").result).status;
 }
 
-it("H8: the terminal shows each agent with its tools, tokens and cost", async () => {
+it("H8: the terminal log names each agent with its tools, tokens and cost", async () => {
   const lines: string[] = [];
   const runtime = await runtimeWith((it) => terminalLog(it, { write: (line) => lines.push(line) }));
   await turnOf(runtime, "desk");
@@ -32,7 +32,7 @@ it("H8: the terminal shows each agent with its tools, tokens and cost", async ()
   expect(shown).not.toContain("Compare");
 });
 
-it("H8: the terminal says nothing when it is quiet, nor after it is closed", async () => {
+it("H8: the terminal log prints nothing if it is quiet or closed", async () => {
   const write = vi.fn<(line: string) => void>();
   const runtime = await runtimeWith((it) => terminalLog(it, { write, quiet: true }));
   const log = terminalLog(runtime, { write });
@@ -42,7 +42,7 @@ it("H8: the terminal says nothing when it is quiet, nor after it is closed", asy
   expect(write).not.toHaveBeenCalled();
 });
 
-it("a terminal that fails is told of once, and the turn does not notice", async () => {
+it("a failing terminal is reported once, and the turn is not affected", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   const write = vi.fn<(line: string) => void>().mockImplementation(() => {
     throw new Error("EPIPE");
@@ -54,7 +54,7 @@ it("a terminal that fails is told of once, and the turn does not notice", async 
   warned.mockRestore();
 });
 
-it("H8: a text log has a file for each tree, with times, for its owner alone", async () => {
+it("H8: a text log has a file for each tree, with times, readable by its owner only", async () => {
   const directory = join(temporaryFolder(), "made", "logs");
   const runtime = await runtimeWith(() => undefined);
   const log = textLog(runtime, { directory }, { content: true });
@@ -72,7 +72,7 @@ it("H8: a text log has a file for each tree, with times, for its owner alone", a
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-it("a text log at one path takes all agents, and appends to what is there", async () => {
+it("a text log with one path contains all agents, and appends to an existing file", async () => {
   const path = join(temporaryFolder(), "all.log");
   writeFileSync(path, "before\n");
   const runtime = await runtimeWith(() => undefined);
@@ -91,7 +91,7 @@ it("a text log at one path takes all agents, and appends to what is there", asyn
   expect(whole).not.toContain("lead@three");
 });
 
-it("a disk that fails is told of once and breaks no turn; the next file is written all the same", async () => {
+it("a failing disk is reported once and fails no turn; the next file is still written", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   const folder = temporaryFolder();
   writeFileSync(join(folder, "file"), "");
@@ -116,7 +116,7 @@ it("a disk that fails is told of once and breaks no turn; the next file is writt
   warned.mockRestore();
 });
 
-it("a text log without a place is refused", async () => {
+it("a text log without a path is refused", async () => {
   const runtime = await runtimeWith(() => undefined);
   expect(() => textLog(runtime, "")).toThrow('a text log needs a location: a path, or { directory: "logs" }');
   await runtime.shutdown();

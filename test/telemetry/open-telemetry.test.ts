@@ -31,7 +31,7 @@ const wholeTree = [
 ];
 
 describeRuntimes("spans", (stage) => {
-  it("of a lead and two readers are one tree, with the times of the events", async () => {
+  it("of a lead and two readers form one tree, with the times of the events", async () => {
     const recorder = createSpanRecorder();
     const runtime = await stage().open({ agents: [leadOfReaders(async () => stage().clock.advance(25))] });
     const startedAt = stage().clock.now();
@@ -67,7 +67,7 @@ describeRuntimes("spans", (stage) => {
     );
   });
 
-  it("carry prompts, answers, arguments and results when asked to, redacted", async () => {
+  it("contain prompts, answers, arguments and results if requested, redacted", async () => {
     const recorder = createSpanRecorder();
     const redactor = createRedactor({ secrets: ["south"], environment: {} });
     const runtime = await stage().open({ agents: [leadOfReaders()] });
@@ -102,7 +102,7 @@ describeRuntimes("spans", (stage) => {
     );
   });
 
-  it("of turns that wait in line are a tree each, also where contents take time to read", async () => {
+  it("of queued turns form one tree each, also if contents take time to read", async () => {
     const recorder = createSpanRecorder();
     const runtime = await stage().open({ agents: [leadOfReaders()] });
     const { tracerProvider } = recorder;
@@ -136,7 +136,7 @@ describeRuntimes("spans", (stage) => {
     expect((await turn.result).status).toBe("completed");
     await telemetry.close();
 
-    // What was over before is not told again: the lead's first call, and the readers'.
+    // Calls that ended before are not repeated: the lead's first call, and the readers'.
     const before = [
       "chat large < invoke_agent lead",
       "chat small < invoke_agent reader < execute_tool reader < invoke_agent lead",
@@ -149,7 +149,7 @@ describeRuntimes("spans", (stage) => {
     expect(millisecondsOf(span?.endTime ?? [0, 0])).toBeGreaterThan(startedAt + 5_000);
   });
 
-  it("of a turn that fails are errors, and of one that is stopped are not", async () => {
+  it("of a failed turn have the status error, and those of a stopped one do not", async () => {
     const recorder = createSpanRecorder();
     const gate = createGate();
     const error = new Error("the card 4711 is wrong");

@@ -62,7 +62,7 @@ const entries: TraceEntry[] = [
 ];
 const redactor = createRedactor({ secrets: ["hunter22"], environment: {} });
 
-it("shows a trace as a table with sums", () => {
+it("renders a trace as a table with sums", () => {
   expect(`\n${renderTrace(entries, { redactor })}\n`).toMatchInlineSnapshot(`
     "
     step  what   name    status              time  tokens      cost  content
@@ -77,7 +77,7 @@ it("shows a trace as a table with sums", () => {
   `);
 });
 
-it("leaves contents out when asked to", () => {
+it("leaves contents out if requested", () => {
   const shown = renderTrace(entries, { redactor, content: false });
   expect(shown).toContain("search");
   expect(shown).not.toMatch(/please|query|found \[|content/);

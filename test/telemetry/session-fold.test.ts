@@ -5,7 +5,7 @@ import { sessionYaml } from "../../src/telemetry/index.ts";
 import { SessionFold } from "../../src/telemetry/session-record.ts";
 import { end, failure, leadAndReader, start, teller } from "./hand-made.ts";
 
-it("a turn with what it asked, called and cost, its subagents' turns beside", () => {
+it("a turn contains its calls and costs, and next to it its subagents' turns", () => {
   const fold = new SessionFold("desk");
   const ended = leadAndReader().flatMap((event) => fold.note(event) ?? []);
   expect(ended).toEqual(["desk#1"]);
@@ -46,15 +46,15 @@ it("a turn with what it asked, called and cost, its subagents' turns beside", ()
   });
 });
 
-it("a subagent has a record of its own too", () => {
+it("a subagent has its own record too", () => {
   const fold = new SessionFold("desk~1234abcd");
-  // Its own events tell all that is needed; who spawned it does not matter.
+  // Its own events are sufficient; the parent does not matter.
   for (const event of leadAndReader()) fold.note(event);
   expect(fold.record?.turns.map(({ input }) => input)).toEqual(["paper A"]);
   expect(fold.record?.agent).toBe("reader");
 });
 
-it("H8: a second turn is not billed for the first", () => {
+it("H8: a second turn does not include the cost of the first", () => {
   const clock = { at: start, row: 0 };
   const fold = new SessionFold("desk");
   for (const number of [1, 2]) {
@@ -68,19 +68,19 @@ it("H8: a second turn is not billed for the first", () => {
   }
   expect(fold.record?.turns).toMatchObject([
     { duration_ms: 10, tokens: 1, cost: 0.000_001, tools_called: ["b"], model: null },
-    // In the order in which the model asked, not in which they ended.
+    // In the order in which the model requested them, not in which they ended.
     { duration_ms: 20, tokens: 2, cost: 0.000_002, tools_called: ["a", "b"], error: "model_error: the model is away" },
   ]);
 });
 
-it("has no record before the first turn, and passes over turns whose beginning it did not see", () => {
+it("has no record before the first turn, and skips turns whose beginning it did not see", () => {
   const fold = new SessionFold("desk");
   const [, ...headless] = leadAndReader();
   for (const event of headless) expect(fold.note(event)).toBeUndefined();
   expect(fold.record).toBeUndefined();
 });
 
-it("any text survives the file", () => {
+it("any text survives writing and reading the file", () => {
   const turn = {
     turn_id: "desk#1",
     model: null,

@@ -21,7 +21,7 @@ function spansOf(operations: readonly SpanOperation[]): string[] {
 }
 
 describe("events as spans", () => {
-  it("turns, model calls and tool calls, subagents under the call that spawned them", () => {
+  it("turns, model calls and tool calls, with subagents under the call that spawned them", () => {
     expect(spansOf(operationsOf(leadAndReader()))).toEqual([
       "invoke_agent lead [0–300] under null",
       "chat gpt-5 [1–101] under desk#1",
@@ -33,7 +33,7 @@ describe("events as spans", () => {
     ]);
   });
 
-  it("every span that is started is ended, in time, and nothing is ended twice", () => {
+  it("every started span is ended once, in time", () => {
     const operations = operationsOf(leadAndReader());
     const started = operations.filter(({ type }) => type === "start").map(({ key }) => key);
     const ended = operations.filter(({ type }) => type === "end").map(({ key }) => key);
@@ -41,7 +41,7 @@ describe("events as spans", () => {
     expect(new Set(ended).size).toBe(ended.length);
   });
 
-  it("carry the names of the conventions, and no contents", () => {
+  it("contain the names of the conventions, and no contents", () => {
     const operations = operationsOf(leadAndReader());
     const [turn, chat, answered] = operations;
     expect(turn).toMatchObject({
@@ -79,21 +79,21 @@ describe("events as spans", () => {
       expect(JSON.stringify(operationsOf(leadAndReader(), { captureContent: true }))).toContain(text);
   });
 
-  it("use the session as the conversation where there is one", () => {
+  it("use the session as the conversation if there is one", () => {
     const desk = teller({ at: start, row: 0 }, { agentId: "desk", sessionId: "visit-4" });
     const [turn] = operationsOf([desk.tell({ type: "turn.started", number: 1, prompt: "" })]);
     expect(turn?.attributes).toMatchObject({ "gen_ai.conversation.id": "visit-4" });
   });
 });
 
-describe("a turn that does not end well", () => {
+describe("a turn that fails or is stopped", () => {
   const desk = teller({ at: start, row: 0 }, { agentId: "desk" });
   const begun = [
     desk.tell({ type: "turn.started", number: 1, prompt: "" }),
     desk.tell({ type: "step.started", model: "gpt-5" }, 1),
   ];
 
-  it("ends the call in flight with it: failed with its error", () => {
+  it("ends the call in flight with its error if it failed", () => {
     desk.pass(70);
     const operations = operationsOf([...begun, desk.tell({ type: "turn.failed", ...end, error: failure })]);
     expect(spansOf(operations)).toEqual([
@@ -103,7 +103,7 @@ describe("a turn that does not end well", () => {
     expect(operations.at(-1)).toMatchObject({ attributes: { "troupe.turn.status": "failed" } });
   });
 
-  it("is no error when it was stopped; what it cut is", () => {
+  it("is not an error if it was stopped; the interrupted call is", () => {
     const operations = operationsOf([
       ...begun,
       desk.tell({ type: "tool.started", callId: "desk#1:1:0", name: "search", attempt: 1 }, 1),
@@ -129,7 +129,7 @@ describe("a turn that does not end well", () => {
   });
 });
 
-describe("what has no start of its own", () => {
+describe("events without a start", () => {
   const desk = teller({ at: start + 500, row: 0 }, { agentId: "desk" });
   const begun = desk.tell({ type: "turn.started", number: 1, prompt: "" });
   const call = { callId: "desk#1:1:0", name: "pay" };
@@ -139,7 +139,7 @@ describe("what has no start of its own", () => {
     expect(spansOf(operationsOf([begun, refused]))[1]).toBe("execute_tool pay [500–500] under desk#1, denied");
   });
 
-  it("a second attempt is noted on the call's span, and what belongs to no call on the turn's", () => {
+  it("a second attempt is recorded on the call's span; events outside a call on the turn's", () => {
     const operations = operationsOf([
       begun,
       desk.tell({ type: "tool.started", ...call, attempt: 1 }, 1),
@@ -165,7 +165,7 @@ describe("what has no start of its own", () => {
     ]);
   });
 
-  it("a subagent that code spawned stands right under the turn", () => {
+  it("a subagent that code spawned is directly under the turn", () => {
     const child = teller(
       { at: start + 501, row: 9 },
       { agentId: "desk~1", rootAgentId: "desk", parentAgentId: "desk", turnId: "desk~1#1" },

@@ -1,7 +1,7 @@
 import { createRequire, registerHooks } from "node:module";
 import type * as Sdk from "@opentelemetry/sdk-trace-base";
 
-// The test runner gives Node the condition "module", under which OpenTelemetry offers a build that only bundlers can load.
+// The test runner sets Node's condition "module", under which OpenTelemetry offers a build that only bundlers can load.
 const hooks = registerHooks({
   resolve: (specifier, context, next) =>
     next(specifier, { ...context, conditions: context.conditions.filter((condition) => condition !== "module") }),
@@ -11,7 +11,7 @@ hooks.deregister();
 
 export interface SpanRecorder {
   readonly tracerProvider: Sdk.BasicTracerProvider;
-  /** Those that have ended. */
+  /** The ended spans. */
   spans(): Sdk.ReadableSpan[];
   /** Each span with its ancestors: `chat large < invoke_agent lead`, sorted. */
   paths(): string[];
@@ -30,7 +30,7 @@ export function createSpanRecorder(): SpanRecorder {
   return { tracerProvider, spans, paths: () => spans().map(pathOf).toSorted() };
 }
 
-/** Milliseconds since the epoch of a span's time. */
+/** The time of a span in milliseconds since the epoch. */
 export function millisecondsOf([seconds, nanoseconds]: readonly [number, number]): number {
   return seconds * 1_000 + nanoseconds / 1_000_000;
 }

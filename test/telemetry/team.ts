@@ -10,7 +10,7 @@ import { calling } from "../support/turn-probes.ts";
 
 const price = { inputPerMillion: 1, outputPerMillion: 10 };
 
-/** A reader that fetches what it was asked for, and says it. */
+/** A reader that fetches the requested page and returns its text. */
 export function fetchingReader(delay: () => Promise<unknown> = async () => undefined): AgentDefinition {
   const fetchPage = defineTool({
     name: "fetch_page",
@@ -33,13 +33,13 @@ export function fetchingReader(delay: () => Promise<unknown> = async () => undef
   return defineAgent({ name: "reader", model, price, tools: [fetchPage] });
 }
 
-/** A lead that asks two readers at once. */
+/** A lead that calls two readers concurrently. */
 export function leadOfReaders(delay?: () => Promise<unknown>): AgentDefinition {
   const model = scriptedModel(leadScript([asks("reader", "north"), asks("reader", "south")]), { name: "large" });
   return defineAgent({ name: "lead", model, price, tools: [subagent(fetchingReader(delay))] });
 }
 
-/** A folder of its own for the test that asks for it. */
+/** A temporary folder for the current test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "troupe-telemetry-"));
   folders.push(folder);

@@ -12,7 +12,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "../support/turn-probes.ts";
 import { createSpanRecorder } from "./span-recorder.ts";
 
-/** What an SDK for servers registers. */
+/** What a server's OpenTelemetry SDK registers. */
 class ContextsOfCalls implements ContextManager {
   readonly #storage = new AsyncLocalStorage<Context>();
 
@@ -51,7 +51,7 @@ afterEach(async () => {
   for (const close of closes.splice(0).toReversed()) await close();
 });
 
-/** A lead with a subagent, both with a tool whose code makes a span of its own. */
+/** A lead with a subagent, both with a tool whose code creates a span. */
 function tracedTeam(queue: string | undefined) {
   const recorder = createSpanRecorder();
   const tracer = recorder.tracerProvider.getTracer("user code");
@@ -89,8 +89,8 @@ const wholeTree = [
   "invoke_agent lead < POST /ask",
 ];
 
-describe("the trace of who asks", () => {
-  it("holds the turn, its subagents, and what tools make of it", async () => {
+describe("the trace of the caller", () => {
+  it("contains the turn, its subagents, and the spans of tools", async () => {
     const { recorder, tracer, agents } = tracedTeam(undefined);
     const runtime = await createRuntime({ agents });
     closes.push(() => runtime.shutdown());
@@ -107,7 +107,7 @@ describe("the trace of who asks", () => {
     expect(new Set(recorder.spans().map((span) => span.spanContext().traceId)).size).toBe(1);
   });
 
-  it("goes over queues and stores to those who run it, with every job", async () => {
+  it("is passed through queues and stores to the executing processes, with every job", async () => {
     const { recorder, tracer, agents } = tracedTeam("pages");
     const folder = mkdtempSync(join(tmpdir(), "troupe-trace-"));
     closes.push(() => rmSync(folder, { recursive: true, force: true }));
@@ -149,7 +149,7 @@ describe("the trace of who asks", () => {
     for (const path of made) expect(path).toMatch(/< execute_tool look < invoke_agent (lead|helper) <.* POST \/ask$/);
   });
 
-  it("is taken as headers, and stored with the turn", async () => {
+  it("is accepted as headers and stored with the turn", async () => {
     const { agents } = tracedTeam(undefined);
     const runtime = await createRuntime({ agents });
     closes.push(() => runtime.shutdown());
@@ -168,7 +168,7 @@ describe("the trace of who asks", () => {
     );
   });
 
-  it("is stored without what is too long to be", async () => {
+  it("is stored without values above the length limit", async () => {
     const { recorder, agents } = tracedTeam(undefined);
     const runtime = await createRuntime({ agents });
     closes.push(() => runtime.shutdown());
@@ -188,7 +188,7 @@ describe("the trace of who asks", () => {
     expect.assertions(1);
   });
 
-  it("is not made up if the runtime traces nothing", async () => {
+  it("is not created if the runtime traces nothing", async () => {
     const { recorder, tracer, agents } = tracedTeam(undefined);
     const runtime = await createRuntime({ agents });
     closes.push(() => runtime.shutdown());

@@ -3,7 +3,7 @@ import { memoryStores, type TroupeEvent } from "../../src/index.ts";
 import { TreeFeed } from "../../src/telemetry/listen.ts";
 import { end, start, teller } from "./hand-made.ts";
 
-/** A feed whose events a test gives by hand; what it receives is told as texts. */
+/** A feed with events from the test; its deliveries are recorded as texts. */
 function handFed(onEvent: (event: TroupeEvent, feed: TreeFeed) => Promise<void> | undefined) {
   const heard: string[] = [];
   let publish: ((event: TroupeEvent) => void) | undefined;
@@ -32,7 +32,7 @@ const started = desk.tell({ type: "turn.started", number: 1, prompt: "" });
 const step = desk.tell({ type: "step.started", model: "gpt-5" }, 1);
 const ended = desk.tell({ type: "turn.completed", ...end });
 
-it("gives events at once, and reads the past only of a tree that it comes to late", async () => {
+it("delivers events immediately, and reads the past only of a tree whose start it missed", async () => {
   const early = handFed(() => undefined);
   for (const event of [started, step]) early.publish(event);
   expect(early.heard).toEqual(["turn.started", "step.started"]);
@@ -44,7 +44,7 @@ it("gives events at once, and reads the past only of a tree that it comes to lat
   expect(late.heard).toEqual(["past of 0", "step.started", "turn.completed"]);
 });
 
-it("keeps the order where an event takes time, and leaves out what says nothing", async () => {
+it("keeps the order if an event takes time, and leaves out irrelevant events", async () => {
   const slow = Promise.withResolvers<void>();
   const { feed, heard, publish } = handFed((event) => (event === step ? slow.promise : undefined));
   const warning = desk.tell({ type: "warning", code: "x", message: "y" });
@@ -55,7 +55,7 @@ it("keeps the order where an event takes time, and leaves out what says nothing"
   expect(heard).toEqual(["turn.started", "step.started", "turn.completed"]);
 });
 
-it("forgets no tree of which something waits: the past would be told a second time", async () => {
+it("drops no tree with pending events: its past would be delivered a second time", async () => {
   const slow = Promise.withResolvers<void>();
   const forgotten: boolean[] = [];
   const { feed, publish, heard } = handFed((event, it) => {
@@ -69,11 +69,11 @@ it("forgets no tree of which something waits: the past would be told a second ti
   publish(step);
   await feed.flush();
   expect(forgotten).toEqual([false, true]);
-  // Only the last event met a tree that was forgotten.
+  // Only the last event belonged to a tree that had been dropped.
   expect(heard.indexOf("past of 0")).toBe(heard.length - 2);
 });
 
-it("goes on after an event that could not be taken, and says so once", async () => {
+it("continues after an event that failed, and reports it once", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   const { feed, heard, publish } = handFed((event) => {
     if (event === step) return Promise.reject(new Error("away"));

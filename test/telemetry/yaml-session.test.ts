@@ -23,7 +23,7 @@ function onlyRecordIn(directory: string): SessionRecord {
 }
 
 describeRuntimes("a YAML file for each session", (stage) => {
-  it("H8: holds each turn by itself, and equals what the journal tells", async () => {
+  it("H8: contains each turn separately, and equals the journal", async () => {
     const directory = join(temporaryFolder(), "sessions");
     const runtime = await stage().open({ agents: [leadOfReaders(async () => stage().clock.advance(30))] });
     const sessions = yamlSession(runtime, { directory });
@@ -69,12 +69,12 @@ describeRuntimes("a YAML file for each session", (stage) => {
     await sessions.close();
   });
 
-  it("goes on in another process where the first one stopped", async () => {
+  it("continues in another process where the first one stopped", async () => {
     const directory = temporaryFolder();
     const runtime = await stage().open({ agents: [leadOfReaders()] });
     const first = await runtime.agent("lead", { agentId: "desk" });
     await first.start();
-    // This turn had no listener.
+    // No listener received this turn.
     await first.executeTurn("Compare").result;
     await first.shutdown();
     const other = await stage().open({ agents: [leadOfReaders()] });
@@ -89,7 +89,7 @@ describeRuntimes("a YAML file for each session", (stage) => {
     await sessions.close();
   });
 
-  it("has a turn whole that it came to in the middle", async () => {
+  it("contains a whole turn if it started in the middle of it", async () => {
     const directory = temporaryFolder();
     const gate = createGate();
     const runtime = await stage().open({ agents: [leadOfReaders(() => gate.pass())] });
@@ -106,7 +106,7 @@ describeRuntimes("a YAML file for each session", (stage) => {
     expect(record).toEqual(await sessionRecord(runtime, "desk"));
   });
 
-  it("has the messages of each turn when asked to", async () => {
+  it("contains the messages of each turn if requested", async () => {
     const directory = temporaryFolder();
     const runtime = await stage().open({ agents: [leadOfReaders()] });
     const sessions = yamlSession(runtime, { directory, messages: true });
@@ -131,7 +131,7 @@ describeRuntimes("a YAML file for each session", (stage) => {
 describeRuntimes(
   "a record from the journal",
   (stage) => {
-    it("is there for subagents, and not for agents without a turn", async () => {
+    it("exists for subagents, and not for agents without a turn", async () => {
       const runtime = await stage().open({ agents: [leadOfReaders()] });
       const desk = await runtime.agent("lead", { agentId: "desk" });
       await desk.start();
@@ -146,7 +146,7 @@ describeRuntimes(
       });
     });
 
-    it("shows a failed turn and the error", async () => {
+    it("contains a failed turn and the error", async () => {
       const agent = defineAgent({ name: "clerk", model: scriptedModel({ error: new Error("no answer today") }) });
       const runtime = await stage().open({ agents: [agent] });
       const desk = await runtime.agent("clerk", { agentId: "desk" });
@@ -158,7 +158,7 @@ describeRuntimes(
       ]);
     });
 
-    it("is whole again for an agent that rested while hundreds of others worked", async () => {
+    it("is complete again for an agent that was idle while hundreds of others worked", async () => {
       const directory = temporaryFolder();
       const clerk = defineAgent({ name: "clerk", model: scriptedModel("Noted.") });
       const runtime = await stage().open({ agents: [clerk] });
@@ -176,7 +176,7 @@ describeRuntimes(
       expect(turns?.map(({ input }) => input)).toEqual(["Hello", "Hello again"]);
     });
 
-    it("a folder that cannot be written is told of once and breaks no turn", async () => {
+    it("a folder that cannot be written is reported once and fails no turn", async () => {
       const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
       const directory = join(temporaryFolder(), "\0");
       const runtime = await stage().open({ agents: [leadOfReaders()] });

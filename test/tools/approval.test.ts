@@ -16,14 +16,14 @@ async function asks(tool: Tool<never>, args: Parameters<typeof tool.describeCall
 }
 
 describe("approval", () => {
-  test("nothing needs it, never expires and needs no credentials unless the tool says so", () => {
+  test("no tool needs it, expires or needs credentials by default", () => {
     const tool = defineTool(base);
     expect(tool.needsApproval).toBe(false);
     expect("approvalExpiresAfterMs" in tool).toBe(false);
     expect("auth" in tool).toBe(false);
   });
 
-  test("what the tool says is on the tool", () => {
+  test("the tool has the fields of its definition", () => {
     const waits = { needsApproval: true, approvalExpiresAfterMs: 60_000, auth: "required" } as const;
     expect(defineTool({ ...base, ...waits })).toMatchObject(waits);
   });
@@ -48,7 +48,7 @@ describe("approval", () => {
     expect(await asks(defineTool(definition), { amount: 5, to: "x" })).toBe(false);
   });
 
-  test("what it does to its arguments goes no further", async () => {
+  test("its changes to the arguments have no effect", async () => {
     const args = { amount: 1, to: "x" };
     const tool = defineTool({
       ...base,
@@ -59,20 +59,20 @@ describe("approval", () => {
     expect(args).toEqual({ amount: 1, to: "x" });
   });
 
-  test.each([undefined, null, "no", 0])("an answer of %j is a fault, and lets nothing run", async (answer) => {
+  test.each([undefined, null, "no", 0])("an answer of %j is a fault, and runs nothing", async (answer) => {
     const tool = defineTool({ ...base, needsApproval: () => answer as unknown as boolean });
     await expect(asks(tool, { amount: 1, to: "x" })).rejects.toThrow(/needsApproval returned \w+, not true or false/);
   });
 
   test.each<[string, object, RegExp]>([
     ["needsApproval as a text", { needsApproval: "always" }, /needsApproval must be true, false or a function/],
-    ["an expiry of nothing", { needsApproval: true, approvalExpiresAfterMs: 0 }, /approvalExpiresAfterMs is 0; use/],
+    ["an expiry of 0", { needsApproval: true, approvalExpiresAfterMs: 0 }, /approvalExpiresAfterMs is 0; use/],
     ["half a millisecond", { needsApproval: true, approvalExpiresAfterMs: 0.5 }, /is 0.5; use a whole number/],
-    ["an expiry without end", { needsApproval: true, approvalExpiresAfterMs: Infinity }, /leave it out for never/],
-    ["an expiry past all calendars", { needsApproval: true, approvalExpiresAfterMs: 9e15 }, /use a whole number/],
-    ["an expiry of an approval that nothing needs", { approvalExpiresAfterMs: 5 }, /set needsApproval as well/],
+    ["an infinite expiry", { needsApproval: true, approvalExpiresAfterMs: Infinity }, /leave it out for never/],
+    ["an expiry beyond all calendars", { needsApproval: true, approvalExpiresAfterMs: 9e15 }, /use a whole number/],
+    ["an expiry without needsApproval", { approvalExpiresAfterMs: 5 }, /set needsApproval as well/],
     ["a description that is not a function", { describeCall: "Pay?" }, /describeCall must be a function, not string/],
-    ["another auth", { auth: "optional" }, /auth is the text "optional"; use "required", or leave it out/],
+    ["an invalid auth", { auth: "optional" }, /auth is the text "optional"; use "required", or leave it out/],
   ])("%s is refused", (_name, change, message) => {
     const define = () => defineTool({ ...base, ...change });
     expect(define).toThrow(InvalidInputError);
@@ -80,17 +80,17 @@ describe("approval", () => {
   });
 });
 
-describe("what a person is asked", () => {
-  test("the tool's own words, from its checked arguments", () => {
+describe("the text of an approval", () => {
+  test("is the tool's own, from its checked arguments", () => {
     const tool = defineTool({ ...base, describeCall: ({ amount, to }) => `Move ${amount} to ${to}?` });
     expect(tool.describeCall({ amount: 5, to: "savings" })).toBe("Move 5 to savings?");
   });
 
-  test("without them the name and the arguments", () => {
+  test("is the name and the arguments by default", () => {
     expect(defineTool(base).describeCall({ amount: 5, to: "savings" })).toBe('transfer({"amount":5,"to":"savings"})');
   });
 
-  test("long arguments are cut at 500 characters, and no character in two", () => {
+  test("cuts long arguments at 500 characters, and never within a character", () => {
     const shown = defineTool(base).describeCall({ to: `${"a".repeat(492)}😀${"b".repeat(1_000)}` });
     expect(shown).toBe(`transfer({"to":"${"a".repeat(492)}…)`);
     expect(shown.isWellFormed()).toBe(true);
@@ -105,9 +105,9 @@ describe("what a person is asked", () => {
           .at(0)!
           .toFixed(),
     ],
-    ["gives no text", () => 5],
-    ["gives an empty text", () => " "],
-  ])("a description that %s does not keep them from deciding: the arguments are shown", (_name, describeCall) => {
+    ["returns no text", () => 5],
+    ["returns an empty text", () => " "],
+  ])("a description that %s does not block the decision: the arguments are shown", (_name, describeCall) => {
     const tool = defineTool({ ...base, describeCall: describeCall as () => string });
     expect(tool.describeCall({ amount: 5 })).toBe('transfer({"amount":5})');
   });

@@ -27,7 +27,7 @@ describe.each([
 ] as const)("arguments as models write them, with %s", (kind, schema) => {
   const defaults = kind === "zod" ? { limit: 20 } : {};
 
-  test("null for an optional member is absence, at any depth, and is kept where the schema allows it", async () => {
+  test("null for an optional property counts as absent, at any depth, unless the schema allows it", async () => {
     const given = {
       query: "cats",
       limit: null,
@@ -48,7 +48,7 @@ describe.each([
     });
   });
 
-  test("the word null is absence where neither a text nor null fits", async () => {
+  test("the text 'null' counts as absent if neither a text nor null is valid", async () => {
     expect(await read(schema, { query: "null", limit: "null", tag: "null" })).toEqual({
       query: "null",
       ...defaults,
@@ -56,11 +56,11 @@ describe.each([
     });
   });
 
-  test("null for a needed member is refused", async () => {
+  test("null for a required property is refused", async () => {
     expect(await read(schema, { query: null })).toMatch(/query: .*string/);
   });
 
-  test("JSON texts are decoded where the schema wants something else", async () => {
+  test("JSON texts are decoded if the schema expects another type", async () => {
     const lines = JSON.stringify([{ item: "tea", count: "3" }]);
     expect(await read(schema, { query: "[1]", limit: "5", urgent: "true", place: '{"zip":"8000"}', lines })).toEqual({
       query: "[1]",
@@ -79,7 +79,7 @@ describe.each([
   });
 
   test.each([
-    ["no JSON", { query: "cats", limit: "five" }, /limit: /],
+    ["invalid JSON", { query: "cats", limit: "five" }, /limit: /],
     ["JSON of another type", { query: "cats", urgent: "1" }, /urgent: /],
     ["a number that would lose digits", { query: "cats", limit: "12345678901234567890" }, /limit: /],
     ["a forbidden key", { query: "cats", place: '{"__proto__":{"zip":1}}' }, /place: /],
@@ -88,7 +88,7 @@ describe.each([
   });
 });
 
-test("of several alternatives the one that fits counts", async () => {
+test("of several alternatives the valid one counts", async () => {
   const target = z.union([
     z.object({ kind: z.literal("city"), name: z.string(), zip: z.number().optional() }),
     z.object({ kind: z.literal("point"), at: z.array(z.number()) }),
@@ -103,7 +103,7 @@ test("of several alternatives the one that fits counts", async () => {
   });
 });
 
-test("schemas that refer to themselves are read to the end", async () => {
+test("recursive schemas are repaired completely", async () => {
   const node = z.object({
     name: z.string(),
     get children() {
@@ -117,7 +117,7 @@ test("schemas that refer to themselves are read to the end", async () => {
   });
 });
 
-test("nothing is read again where the first reading fits, or where the author's own check refuses it", async () => {
+test("nothing is repaired if the arguments are valid, or if the author's own check refuses them", async () => {
   const loose = z.object({ any: z.any(), tag: z.string().nullish() });
   expect(await read(loose, { any: "[1]", tag: null })).toEqual({ any: "[1]", tag: null });
   let checks = 0;
@@ -143,7 +143,7 @@ test.each([
   expect(await read(schema, { user: 7 })).toMatch(/user: .*expected string/);
 });
 
-test("schemas of zod 4.0.17 are read a second time too", async () => {
+test("arguments for schemas of zod 4.0.17 are repaired too", async () => {
   const schema = other.object({ limit: other.number().default(5), tags: other.array(other.string()).optional() });
   expect(await read(schema as unknown as z.ZodObject, { limit: null, tags: '["a"]' })).toEqual({
     limit: 5,

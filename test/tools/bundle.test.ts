@@ -27,7 +27,7 @@ const program = `
   console.log(JSON.stringify(messages.filter(({ role }) => role === "tool").map(({ content }) => content)));
   await agent.runtime.shutdown();
 `;
-/** Packages that load only when a program asks for them, which this one does not. */
+/** Packages that load only on request, which does not happen here. */
 const optional = /^(?:ioredis|bullmq|openai|gpt-tokenizer|@pydantic\/genai-prices)(?:\/|$)/;
 
 test("an agent whose tool has a JSON Schema runs from one file, in a folder without packages", async () => {

@@ -31,7 +31,7 @@ describe("a tool that the caller executes", () => {
     expect(await text.parse("{}")).toMatchObject({ ok: false });
   });
 
-  test("says in words what is asked", () => {
+  test("describes the request", () => {
     expect(clientTool(base).describeCall({ kind: "text", count: 1 })).toBe('pick_file({"kind":"text","count":1})');
     const inWords = clientTool({ ...base, describeCall: ({ kind, count }) => `Pick ${count} ${kind}` });
     expect(inWords.describeCall({ kind: "text", count: 2 })).toBe("Pick 2 text");
@@ -41,8 +41,8 @@ describe("a tool that the caller executes", () => {
     ["a name with a space", { name: "pick file" }, /letters, digits/],
     ["no description", { description: "" }, /Tool "pick_file": description is empty/],
     ["an execute", { execute: () => "file" }, /its caller executes it; use defineTool/],
-    ["an expiry of nothing", { expiresAfterMs: 0 }, /expiresAfterMs is 0/],
-    ["parameters that are no object", { parameters: z.string() }, /Tool "pick_file": The parameters must describe/],
+    ["an expiry of 0", { expiresAfterMs: 0 }, /expiresAfterMs is 0/],
+    ["parameters that are not an object", { parameters: z.string() }, /Tool "pick_file": The parameters must describe/],
     ["a description of calls that is not a function", { describeCall: 1 }, /describeCall must be a function/],
   ])("%s is refused", (_name, change, message) => {
     const define = () => clientTool({ ...base, ...change });
@@ -50,7 +50,7 @@ describe("a tool that the caller executes", () => {
     expect(define).toThrow(message);
   });
 
-  test("stands in a registry beside others", () => {
+  test("can be registered with others", () => {
     expect(createToolRegistry([clientTool(base), askUser()]).definitions()).toHaveLength(2);
     expect(() => createToolRegistry([askUser(), askUser()])).toThrow(/Two tools are named "ask_user"/);
   });
@@ -64,7 +64,7 @@ describe("asking the user", () => {
     expect(() => askUser({ expiresAfterMs: -1 })).toThrow(/expiresAfterMs is -1/);
   });
 
-  test("takes a question and perhaps answers to choose from", async () => {
+  test("accepts a question and optional answers to choose from", async () => {
     const tool = askUser();
     expect(await tool.parse('{"question":"Which one?"}')).toMatchObject({ ok: true, json: { question: "Which one?" } });
     expect((await tool.parse('{"question":"Which?","options":["a","b"]}')).ok).toBe(true);
@@ -81,7 +81,7 @@ describe("asking the user", () => {
     expectTypeOf<UserQuestion>().toEqualTypeOf<{ question: string; options?: string[] | undefined }>();
   });
 
-  test("the question is asked as it is, with its options", () => {
+  test("the question is passed unchanged, with its options", () => {
     expect(askUser().describeCall({ question: "Which one?" })).toBe("Which one?");
     expect(askUser().describeCall({ question: "Which?", options: ["tea", "milk"] })).toBe("Which?\n- tea\n- milk");
     expect(askUser().describeCall({ question: "w".repeat(5_000) })).toHaveLength(5_000);
@@ -98,7 +98,7 @@ describe("the caller's answer for the model", () => {
     expect(answerText(askUser(), value)).toEqual({ text });
   });
 
-  test("an answer that has no JSON form is an error that says so", () => {
+  test("an answer without a JSON form is an error that names the reason", () => {
     const answer = answerText(clientTool(base), { picked: new Map() });
     expect(answer).toEqual({
       error: "unreadable",

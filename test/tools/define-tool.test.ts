@@ -11,7 +11,7 @@ const search = {
   execute: () => "found",
 };
 
-describe("what a definition becomes", () => {
+describe("the defined tool", () => {
   test("the defaults are the careful ones", () => {
     const tool = defineTool(search);
     expect(tool).toMatchObject({ kind: "function", effect: "once", timeoutMs: 60_000, maxAttempts: 1 });
@@ -21,7 +21,7 @@ describe("what a definition becomes", () => {
     expect(Object.isFrozen(tool)).toBe(true);
   });
 
-  test("the model sees the input side of a zod schema, without $schema", () => {
+  test("the model gets the input side of a zod schema, without $schema", () => {
     expect(defineTool(search).jsonSchema).toEqual({
       type: "object",
       properties: {
@@ -36,7 +36,7 @@ describe("what a definition becomes", () => {
     expect(defineTool({ ...search, parameters }).jsonSchema).toEqual({ type: "object", properties: {} });
   });
 
-  test("a JSON Schema text is shown as it is, with properties where it lists none", () => {
+  test("a JSON Schema text is unchanged, with properties if it lists none", () => {
     const parameters = '{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}';
     expect(defineTool({ ...search, parameters }).jsonSchema).toEqual({ type: "object", properties: {} });
   });
@@ -75,7 +75,7 @@ describe("what a definition becomes", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("refused definitions", () => {
   const cases: readonly [string, object, RegExp][] = [
     ["a name with a space", { name: "my search" }, /"my search".*letters, digits/],
     ["an empty name", { name: "" }, /letters, digits/],
@@ -88,27 +88,27 @@ describe("what is refused", () => {
     ],
     ["a name that is not a text", { name: 5 as never }, /A tool cannot be named 5: use 1 to 64 letters/],
     ["an unknown effect", { effect: "twice" }, /effect is the text "twice"; use "none", "keyed" or "once"/],
-    ["more attempts of a once tool", { maxAttempts: 2 }, /maxAttempts is 2.*"once" is never repeated/],
+    ["several attempts of a once tool", { maxAttempts: 2 }, /maxAttempts is 2.*"once" is never repeated/],
     ["half an attempt", { effect: "none", maxAttempts: 1.5 }, /maxAttempts is 1.5; use a whole number/],
-    ["no concurrency at all", { concurrency: 0 }, /concurrency is 0/],
-    ["a time-out of nothing", { timeoutMs: 0 }, /timeoutMs is 0; use a positive, finite number/],
-    ["a time-out without end", { timeoutMs: Number.POSITIVE_INFINITY }, /timeoutMs is Infinity/],
-    ["a time-out that is not a number", { timeoutMs: Number.NaN }, /timeoutMs is NaN/],
-    ["no execute", { execute: undefined }, /execute must be a function, not undefined/],
+    ["a concurrency of 0", { concurrency: 0 }, /concurrency is 0/],
+    ["a timeout of 0", { timeoutMs: 0 }, /timeoutMs is 0; use a positive, finite number/],
+    ["an infinite timeout", { timeoutMs: Number.POSITIVE_INFINITY }, /timeoutMs is Infinity/],
+    ["a timeout that is not a number", { timeoutMs: Number.NaN }, /timeoutMs is NaN/],
+    ["a missing execute", { execute: undefined }, /execute must be a function, not undefined/],
     ["a reconcile that is not a function", { reconcile: "yes" }, /reconcile must be a function, not string/],
-    ["parameters that are no schema", { parameters: { type: "object" } }, /zod 4 schema, or a string/],
-    ["the queue of the agents", { queue: "wake" }, /queue is "wake", which is reserved for agents; give.*another name/],
+    ["parameters that are not a schema", { parameters: { type: "object" } }, /zod 4 schema, or a string/],
+    ["the reserved queue name", { queue: "wake" }, /queue is "wake", which is reserved for agents; give.*another name/],
     ["a queue with an invalid name", { queue: "a b" }, /queue "a b" .*is not a valid id: use 1 to 128 characters/],
     ["a priority without a queue", { priority: 1 }, /priority is set without a queue; set queue as well/],
     ["a priority out of range", { queue: "q", priority: -1 }, /priority is -1; use a whole number from 0 to 1,000,000/],
     [
-      "a concurrency beside a queue",
+      "a concurrency next to a queue",
       { queue: "q", concurrency: 2 },
       /set the concurrency of the queue on its workers.*concurrency: 2/,
     ],
     ["a zod schema that is not an object", { parameters: z.string() }, /must describe an object.*"string"/],
     [
-      "a zod schema that JSON cannot say",
+      "a zod schema without a JSON Schema form",
       { parameters: z.object({ at: z.date() }) },
       /Date cannot be represented.*z\.iso/,
     ],
@@ -122,7 +122,7 @@ describe("what is refused", () => {
     expect(define).toThrow(message);
   });
 
-  test("keyed and none tools may be tried again", () => {
+  test("keyed and none tools may be retried", () => {
     expect(defineTool({ ...search, effect: "keyed", maxAttempts: 3 }).maxAttempts).toBe(3);
     expect(defineTool({ ...search, effect: "none", maxAttempts: 3 }).maxAttempts).toBe(3);
   });

@@ -28,7 +28,7 @@ function orderTool(parameters: ToolParameters) {
   return defineTool({ name: "order", description: "Orders.", parameters, execute: () => "done" });
 }
 
-/** What both schemas say, in plain code. */
+/** The rules of both schemas, in plain code. */
 function isOrder(value: unknown): boolean {
   const { item, lines = [] } = value as { item: unknown; lines?: unknown };
   if (typeof item !== "string" || !Array.isArray(lines)) return false;
@@ -77,7 +77,7 @@ describe.each([
   ["zod", orderTool(zodOrder)],
   ["JSON Schema", orderTool(jsonOrder)],
 ] as const)("hostile arguments with %s (F24)", (_kind, tool) => {
-  test(`${amount(10_000, 1_670)} of them: right arguments are taken, of all others the model is told, and nothing throws`, async () => {
+  test(`${amount(10_000, 1_670)} of them: valid arguments are accepted, others give the model an error, and nothing throws`, async () => {
     const seen = { taken: 0, refused: 0 };
     await fc.assert(
       fc.asyncProperty(hostile, async (text) => {
@@ -91,7 +91,7 @@ describe.each([
     expect(({} as Record<string, unknown>)["x"]).toBeUndefined();
   });
 
-  test("100,000 levels are refused, whether or not they end (S12)", async () => {
+  test("100,000 levels are refused, complete or cut off (S12)", async () => {
     expect(await tool.parse(nested(100_000, true))).toMatchObject({
       ok: false,
       message: expect.stringContaining("200 levels"),
@@ -102,25 +102,24 @@ describe.each([
     });
   });
 
-  test("a message stays short, however long the keys on the way to a forbidden one", async () => {
+  test("an error stays short, however long the keys on the path to a forbidden one", async () => {
     const parsed = await tool.parse(`{"item":"a","${"k".repeat(900_000)}":{"__proto__":1}}`);
     expect(parsed.ok ? 0 : parsed.message.length).toBeGreaterThan(100);
     expect(parsed.ok ? "" : parsed.message.length).toBeLessThan(2_000);
   });
 });
 
-/** What is wrong with an answer to these arguments, or nothing. */
+/** The fault in the outcome for these arguments, or `undefined`. */
 function faultOf(parsed: ParsedArguments, text: string): string | undefined {
-  if (parsed.ok)
-    return isOrder(parsed.value) && isOrder(parsed.json) ? undefined : "arguments that do not fit are taken";
+  if (parsed.ok) return isOrder(parsed.value) && isOrder(parsed.json) ? undefined : "invalid arguments are accepted";
   const { message } = parsed;
-  if (!message.startsWith("The tool order was not run: ")) return "the model is not told what happened";
-  if (!message.endsWith("Correct the arguments and call it again.")) return "the model is not told what to do";
+  if (!message.startsWith("The tool order was not run: ")) return "the model does not learn what happened";
+  if (!message.endsWith("Correct the arguments and call it again.")) return "the model does not learn what to do";
   if (message.length > 10_000) return `the message has ${message.length} characters`;
-  return isRight(text) ? "right arguments are refused" : undefined;
+  return isRight(text) ? "valid arguments are refused" : undefined;
 }
 
-/** What has to be taken: JSON of our size and depth, without forbidden keys, that is an order. */
+/** Whether the arguments must be accepted: JSON within the limits of size and depth, without forbidden keys, that is an order. */
 function isRight(text: string): boolean {
   if (text.length > 300_000) return false;
   try {

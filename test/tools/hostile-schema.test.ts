@@ -6,7 +6,7 @@ function tool(schema: object) {
   return defineTool({ name: "foreign", description: "From elsewhere.", parameters, execute: () => "done" });
 }
 
-/** Processor time, so that a busy machine does not fail the test; each of these ran for minutes or for ever without a bound. */
+/** Processor time, so that a busy machine does not fail the test; without a bound each of these ran for minutes or endlessly. */
 async function costOf(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
   await work();
@@ -25,8 +25,8 @@ async function answerOf(schema: object, text: string): Promise<string> {
   return answer;
 }
 
-describe("a foreign schema cannot hold the event loop (S11)", () => {
-  test("patterns that make others backtrack", async () => {
+describe("a foreign schema cannot block the event loop (S11)", () => {
+  test("patterns with catastrophic backtracking", async () => {
     const schema = {
       properties: { a: { type: "string", pattern: "^(a+)+$" } },
       patternProperties: { "^(k|k)*!$": {} },
@@ -52,7 +52,7 @@ describe("a foreign schema cannot hold the event loop (S11)", () => {
     expect(await answerOf({ oneOf: [child, { not: child }, child] }, nested)).toContain("takes too long");
   });
 
-  test("a schema that refers to itself without end says nothing more there", async () => {
+  test("an endlessly self-referencing schema is ignored where it recurses", async () => {
     expect(await answerOf({ allOf: [{ $ref: "#" }], required: ["a"] }, "{}")).toContain('required property "a"');
     expect(await answerOf({ allOf: [{ $ref: "#" }] }, "{}")).toBe("accepted");
   });
@@ -68,21 +68,21 @@ describe("a foreign schema cannot hold the event loop (S11)", () => {
     expect(await answerOf(unique, distinct)).toContain("takes too long");
   });
 
-  test("many members against many schemas", async () => {
+  test("many properties against many schemas", async () => {
     const members = JSON.stringify(Object.fromEntries(Array.from({ length: 12_000 }, (_, index) => [`p${index}`, 1])));
     const rest = { anyOf: Array.from({ length: 1_000 }, (_, index) => ({ const: `${index}` })) };
     expect(await answerOf({ additionalProperties: rest }, members)).toContain("takes too long");
     expect(await answerOf({ unevaluatedProperties: rest }, members)).toContain("takes too long");
   });
 
-  test("many mistakes: the model is told of the first", async () => {
+  test("of many errors the model gets the first", async () => {
     const $defs = { s: { type: "string" } };
     const schema = { $defs, properties: { a: { type: "array", items: { $ref: "#/$defs/s" } } } };
     expect(await answerOf(schema, `{"a":[${Array(200_000).fill("1").join(",")}]}`)).toMatch(/a\[0\]: .*"string"/);
   });
 
   test.each(["url", "regex", "uri", "uri-reference", "email", "hostname", "ipv6", "duration", "json-pointer"])(
-    "format %s with a text made for it",
+    "format %s with a text designed against it",
     async (format) => {
       const schema = { properties: { a: { type: "string", format } } };
       const bait = [`http://[${":".repeat(200_000)}\\`, `${"(".repeat(200_000)}\\`, `a@${"a-".repeat(100_000)}!\\`];
@@ -91,13 +91,13 @@ describe("a foreign schema cannot hold the event loop (S11)", () => {
   );
 });
 
-describe("what cannot be checked is left to the model, and told with its place", () => {
+describe("an uncheckable keyword is left to the model and named with its path", () => {
   const place = { properties: { a: {} } };
   test.each<[string, object, RegExp | undefined]>([
-    ["a pattern that looks behind", { properties: { a: { pattern: "(?<=x)y" } } }, undefined],
+    ["a pattern with a lookbehind", { properties: { a: { pattern: "(?<=x)y" } } }, undefined],
     ["a broken key pattern", { patternProperties: { "a)": {} } }, /#\/patternProperties: .*Unmatched/],
     ["a broken pattern", { properties: { a: { pattern: "(" } } }, /#\/properties\/a\/pattern: .*Unterminated group/],
-    ["a pattern of another language", { properties: { a: { pattern: "^a\\Z" } } }, /Invalid escape/],
+    ["a pattern in another syntax", { properties: { a: { pattern: "^a\\Z" } } }, /Invalid escape/],
     [
       "a reference out of the schema",
       { $ref: "https://example.com/s" },
@@ -106,7 +106,7 @@ describe("what cannot be checked is left to the model, and told with its place",
     ["a reference to nothing", { ...place, $ref: "#/$defs/none" }, /"#\/\$defs\/none" does not refer to a schema/],
     ["a reference to a value", { default: { type: "string" }, $ref: "#/default" }, /does not refer to a schema/],
     [
-      "a type that no draft knows",
+      "an unknown type",
       { properties: { a: { type: "file" } } },
       /#\/properties\/a\/type: "\\"file\\"" is not valid here/,
     ],
@@ -121,13 +121,13 @@ describe("what cannot be checked is left to the model, and told with its place",
       /#\/properties\/a\/required: "true" is not valid here/,
     ],
     [
-      "an $id that is not an address",
+      "an $id that is not a URL",
       { properties: { a: { $id: "http://[" } } },
       /the \$id "http:\/\/\[" is not an address/,
     ],
     ["an asynchronous schema", { $async: true }, undefined],
     [
-      "a format that is a name of every object",
+      "a format named like a property of every object",
       { properties: { a: { format: "hasOwnProperty" } } },
       /is not valid here/,
     ],
@@ -140,12 +140,12 @@ describe("what cannot be checked is left to the model, and told with its place",
     expect(subject.unchecked?.[0] ?? "all is checked").toMatch(told ?? /^all is checked$/);
   });
 
-  test("the rest is checked all the same", async () => {
+  test("the rest is still checked", async () => {
     const schema = { properties: { a: { type: "string", pattern: "(", maxLength: 3 }, b: { $ref: "#/none" } } };
     expect(await answerOf(schema, '{"a":"long text","b":1}')).toMatch(/a: String is too long \(9 > 3\)/);
   });
 
-  test("of names that only such a pattern tells apart none is called one too many", async () => {
+  test("a property that only such a pattern would allow is not reported as unknown", async () => {
     const schema = { patternProperties: { "(x": {} }, additionalProperties: false };
     expect(await answerOf(schema, '{"xy":1}')).toBe("accepted");
   });
@@ -157,7 +157,7 @@ describe("what cannot be checked is left to the model, and told with its place",
     expect(() => tool(schema)).toThrow(message);
   });
 
-  test("words that are data are left alone", async () => {
+  test("keywords that are data are unchanged", async () => {
     const data = { $ref: "https://example.com/s", pattern: "(", $id: "x" };
     const schema = { properties: { $ref: { type: "string" }, a: { const: data, examples: [data] } }, default: data };
     expect(await answerOf(schema, JSON.stringify({ $ref: "x", a: data }))).toBe("accepted");

@@ -34,7 +34,7 @@ test("their arguments are checked as those of every tool", async () => {
   expect(await parsed("load_tool_results", "{}")).toContain("callIds: is missing");
 });
 
-test("where they are, their names are taken", () => {
+test("if they are used, their names are reserved", () => {
   const own = defineTool({ name: "load_history", description: "Mine.", parameters: z.object({}), execute: () => "" });
   const register = () => createToolRegistry([own, ...internalTools]);
   expect(register).toThrow(InvalidInputError);

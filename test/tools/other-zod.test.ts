@@ -1,4 +1,4 @@
-// An application may hold more than one copy of zod, a link to a clone or a workspace for instance: what counts is the schema.
+// An application may have more than one copy of zod, for instance through a linked clone or a workspace: only the schema counts.
 import { createRuntime, defineAgent, defineTool, subagent } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { z as other } from "zod-lowest";
 import { z as three } from "zod-lowest/v3";
 import type { ToolParameters } from "../../src/tools/index.ts";
 
-/** To the compiler the schemas of two versions are not the same. */
+/** The compiler treats the schemas of two versions as different types. */
 function asOurs(schema: object): z.ZodObject {
   return schema as z.ZodObject;
 }
@@ -56,7 +56,7 @@ test("a schema of another copy and version of zod 4 describes and checks argumen
   await runtime.shutdown();
 });
 
-test("a schema of zod 3 is refused in words", () => {
+test("a schema of zod 3 is refused with an explanation", () => {
   const parameters: unknown = three.object({ a: three.number() });
   expect(() =>
     defineTool({ name: "add", description: "Adds.", parameters: parameters as ToolParameters, execute: () => "" }),

@@ -4,19 +4,19 @@ import { excerptOf, renderOutput } from "../../src/tools/index.ts";
 
 describe("rendering a result", () => {
   test.each<[string, unknown, string]>([
-    ["a string as it is", 'say "hi"', 'say "hi"'],
-    ["undefined as nothing", undefined, ""],
+    ["a string unchanged", 'say "hi"', 'say "hi"'],
+    ["undefined as an empty text", undefined, ""],
     ["null as JSON", null, "null"],
     ["a number as JSON", 4.5, "4.5"],
     ["an object as JSON", { a: [1, { b: true }], left: undefined }, '{"a":[1,{"b":true}]}'],
     ["a date as JSON", { at: new Date(0) }, '{"at":"1970-01-01T00:00:00.000Z"}'],
     ["NaN by its name", { a: Number.NaN, b: [Number.NaN] }, '{"a":"NaN","b":["NaN"]}'],
-    ["what is infinite", [Infinity, -Infinity, 0], '["Infinity","-Infinity",0]'],
-    ["a number that is none, alone", Number.NaN, "NaN"],
+    ["infinity", [Infinity, -Infinity, 0], '["Infinity","-Infinity",0]'],
+    ["NaN alone", Number.NaN, "NaN"],
     ["undefined in a list, where JSON has null", [undefined, null, { a: undefined }], '["undefined",null,{}]'],
     ["a hole in a list", Object.assign(Array(3), { 0: 1, 2: 3 }), '[1,"undefined",3]'],
-    ["a date that is none", { at: new Date(Number.NaN) }, '{"at":"Invalid Date"}'],
-    ["what toJSON gives", [{ toJSON: () => Number.NaN }, { toJSON: () => undefined }], '["NaN","undefined"]'],
+    ["an invalid date", { at: new Date(Number.NaN) }, '{"at":"Invalid Date"}'],
+    ["the value of toJSON", [{ toJSON: () => Number.NaN }, { toJSON: () => undefined }], '["NaN","undefined"]'],
     ["an object of a class by its fields", Object.assign(Object.create({ hidden: 1 }), { a: 1 }), '{"a":1}'],
   ])("%s", (_name, value, text) => {
     expect(renderOutput(value)).toEqual({ text });
@@ -47,7 +47,7 @@ describe("rendering a result", () => {
       },
       /not today/,
     ],
-  ])("%s is told as an error of the result, after the tool ran", (_name, value, message) => {
+  ])("%s is reported as an error of the result, after the tool ran", (_name, value, message) => {
     const rendered = renderOutput(value);
     expect(rendered.error).toBe("unreadable");
     expect(rendered.text).toMatch(message);
@@ -55,7 +55,7 @@ describe("rendering a result", () => {
   });
 });
 
-/** Generous: such a value takes a fraction of it. Without a bound it is minutes, or the memory is gone first. */
+/** A generous bound: such a value takes a fraction of it. Without it rendering takes minutes or all memory. */
 function renderInTime(value: unknown) {
   const startedAt = performance.now();
   const rendered = renderOutput(value);
@@ -63,8 +63,8 @@ function renderInTime(value: unknown) {
   return rendered;
 }
 
-describe("a huge result is rendered or refused, and never holds up the rest for long (S12)", () => {
-  test("100 MB of text, alone or in an object, are kept whole for the artifact", () => {
+describe("a huge result is rendered or refused, and never blocks the event loop for long (S12)", () => {
+  test("100 MB of text, alone or in an object, are kept completely for the artifact", () => {
     const text = "a".repeat(100_000_000);
     expect(renderInTime(text).text).toHaveLength(100_000_000);
     expect(renderInTime({ text }).text).toHaveLength(100_000_011);
@@ -72,8 +72,8 @@ describe("a huge result is rendered or refused, and never holds up the rest for 
   });
 
   test.each<[string, () => unknown, RegExp]>([
-    ["more values than can be gone through", () => Array(10_000_001).fill(0), /more than 10000000 values/],
-    ["the same in parts", () => Array(1_001).fill(Array(10_000).fill(0)), /more than 10000000 values/],
+    ["too many values", () => Array(10_000_001).fill(0), /more than 10000000 values/],
+    ["too many values as parts", () => Array(1_001).fill(Array(10_000).fill(0)), /more than 10000000 values/],
     ["a list of four billion holes", () => ({ holes: Array(4_000_000_000) }), /more than 10000000 values/],
     ["a Buffer of 100 MB", () => Buffer.alloc(100_000_000), /it is binary data.*toString\("base64"\)/],
     ["a Buffer of 100 MB inside", () => [{ file: Buffer.alloc(100_000_000) }], /it holds binary data/],
@@ -85,7 +85,7 @@ describe("a huge result is rendered or refused, and never holds up the rest for 
     expect(rendered.text).toMatch(message);
   });
 
-  test("the reason why there is no text is short, also one that the value's own code gave", () => {
+  test("the reason for a missing text is short, also one from the value's own code", () => {
     const value = {
       toJSON() {
         throw new Error("x".repeat(1_000_000));
@@ -101,7 +101,7 @@ describe("an excerpt", () => {
     expect(excerptOf("abc", 3, "a-1")).toBe("abc");
   });
 
-  test("head and tail stay, and a sentence says what is missing and where the whole is", () => {
+  test("head and tail are kept, and a sentence names the omitted size and the location of the whole", () => {
     const text = `START${"x".repeat(10_000)}END`;
     const excerpt = excerptOf(text, 500, "artifact-7");
     expect(excerpt.startsWith("START")).toBe(true);
@@ -113,7 +113,7 @@ describe("an excerpt", () => {
     expect(kept + Number(cut)).toBe(text.length);
   });
 
-  test("no room for anything but the sentence gives the sentence", () => {
+  test("a limit smaller than the sentence gives only the sentence", () => {
     expect(excerptOf("x".repeat(100), 10, "a-1").trim()).toMatch(/^\[100 of 100 characters were cut.*a-1\.\]$/);
   });
 

@@ -37,19 +37,19 @@ describe.each([
   ["zod", zodOrder],
   ["JSON Schema", jsonOrder],
 ] as const)("with %s", (_kind, schema) => {
-  test("good arguments are for execute and for the journal", async () => {
+  test("valid arguments are passed to execute and to the journal", async () => {
     const order = { item: "tea", lines: [{ size: "large", count: 2 }] };
     expect(await tool(schema).parse(JSON.stringify(order))).toEqual({ ok: true, value: order, json: order });
   });
 
-  test("changing the arguments does not reach the journal", async () => {
+  test("changing the arguments does not affect the journal", async () => {
     const parsed = await tool(schema).parse('{"item":"tea","lines":[]}');
     if (!parsed.ok) throw new Error(parsed.message);
     (parsed.value as { lines: unknown[] }).lines.push("more");
     expect(parsed.json).toEqual({ item: "tea", lines: [] });
   });
 
-  test("the model is told the tool, each place, and what would be right", async () => {
+  test("the model gets the tool, each path, and the expected value", async () => {
     const message = await refusal(schema, '{"lines":[{"size":"huge","count":0}]}');
     expect(message).toContain("tool order was not run");
     expect(message).toMatch(/\bitem\b/);
@@ -90,12 +90,12 @@ describe.each([
     expect(await refusal(schema, `{"item":${"[".repeat(10_000)}`)).toContain("not valid JSON");
   });
 
-  test("what is not said is not hidden: past 20 mistakes the rest is counted", async () => {
+  test("omitted errors are counted: after 20 errors the rest is a number", async () => {
     const lines = Array.from({ length: 50 }, (_, count) => ({ size: "huge", count: count + 1 }));
     expect(await refusal(schema, JSON.stringify({ item: "tea", lines }))).toMatch(/and 30 more/);
   });
 
-  test("any text at all gives arguments or a message, never a throw (F24)", async () => {
+  test("any text gives arguments or an error, and never throws (F24)", async () => {
     const subject = tool(schema);
     const whole = JSON.stringify({ item: "tea", lines: [{ size: "large", count: 2 }] });
     const text = fc.oneof(
@@ -123,7 +123,7 @@ test("the size limit counts bytes and can be set", async () => {
 });
 
 describe("zod only", () => {
-  test("execute gets the transformed value, the journal the same as JSON, and a restart gives it back", async () => {
+  test("execute gets the transformed value, the journal the same as JSON, and a restart restores it", async () => {
     const subject = tool(
       z.object({ tags: z.string().transform((text) => text.split(",")), page: z.number().default(1) }),
     );
@@ -137,13 +137,13 @@ describe("zod only", () => {
     ["a Date", z.string().transform((text) => new Date(text)), /at: .*class Date/],
     ["a bigint", z.string().transform(() => 1n), /at: .*bigint/],
     ["NaN", z.string().transform(Number), /at: .*NaN/],
-  ])("a transform that gives %s is called a fault of the tool", async (_name, at, message) => {
+  ])("a transform that returns %s is reported as a fault of the tool", async (_name, at, message) => {
     const text = await refusal(z.object({ at }), '{"at":"tomorrow"}');
     expect(text).toMatch(message);
     expect(text).toContain("fault of the tool");
   });
 
-  test("a check that throws or rejects is told and not thrown", async () => {
+  test("a check that throws or rejects is reported and not thrown", async () => {
     const throwing = z.object({ a: z.string() }).refine(() => {
       throw new Error("database away");
     });
@@ -160,20 +160,20 @@ describe("zod only", () => {
     expect(await loaded.parse('{"user":"ada"}')).toMatchObject({ ok: true, json: { user: { name: "ada" } } });
   });
 
-  test("a union says what each alternative wants", async () => {
+  test("a union error names what each alternative expects", async () => {
     const union = z.object({ to: z.union([z.string(), z.object({ id: z.number() })]) });
     expect(await refusal(union, '{"to":true}')).toMatch(
       /to: fits none of the alternatives \(expected string, or object\)/,
     );
   });
 
-  test("what is missing is called missing", async () => {
+  test("a missing property is reported as missing", async () => {
     expect(await refusal(zodOrder, "{}")).toContain("item: is missing (expected string)");
   });
 });
 
 describe("JSON Schema only", () => {
-  test("keywords that zod's own converter lets pass are really checked (R7)", async () => {
+  test("keywords that zod's own converter ignores are checked (R7)", async () => {
     const schema = JSON.stringify({
       type: "object",
       properties: { a: { type: "array", contains: { const: 1 } }, u: { type: "string", format: "uuid" } },

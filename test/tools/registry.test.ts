@@ -14,18 +14,18 @@ test("tools of several kinds are found by name, in the order of registration", (
   expect(registry.tools.map((tool) => tool.name)).toEqual(["search", "reader", "send_mail"]);
 });
 
-test("the model's definitions are made once", () => {
+test("the model's definitions are created once", () => {
   const registry = createToolRegistry([make("search"), child]);
   expect(registry.definitions()).toBe(registry.definitions());
   expect(registry.definitions()[1]).toEqual({ name: "reader", description: "Reads.", parameters: { type: "object" } });
   expect(registry.definitions()[0]?.parameters).toMatchObject({ type: "object", required: ["a"] });
 });
 
-test("one name, one tool", () => {
+test("a duplicate name is refused", () => {
   expect(() => createToolRegistry([make("reader"), child])).toThrow(/named "reader" \(a function and a subagent\)/);
 });
 
-test("an unknown name is answered with the closest ones", () => {
+test("an unknown name is answered with the most similar ones", () => {
   const names = ["search_web", "send_mail", "read_file", "write_file", "list_files"];
   const registry = createToolRegistry(names.map((name) => make(name)));
   expect(registry.unknownToolMessage("websearch")).toContain('no tool "websearch"');

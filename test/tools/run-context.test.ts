@@ -42,8 +42,8 @@ function context(progress: RunContext["progress"] = () => undefined): RunContext
   };
 }
 
-describe("a lent run context (H6)", () => {
-  test("during the call it is the context itself", async () => {
+describe("a revocable run context (H6)", () => {
+  test("during the call it behaves as the context itself", async () => {
     const updates: unknown[] = [];
     const original = context((update) => updates.push(update));
     const { run } = revocable(original.callId, () => original);
@@ -55,7 +55,7 @@ describe("a lent run context (H6)", () => {
     expect(await run.saveArtifact(artifact)).toEqual({ artifactId: "artifact-1", version: 1 });
   });
 
-  test("after the call every single access throws", () => {
+  test("after the call every access throws", () => {
     const original = context();
     const lent = revocable(original.callId, () => original);
     const { run } = lent;
@@ -70,7 +70,7 @@ describe("a lent run context (H6)", () => {
     expect(() => JSON.stringify(run)).toThrow(InvalidInputError);
   });
 
-  test("a method taken out early is revoked too", () => {
+  test("a method read before is revoked too", () => {
     const updates: unknown[] = [];
     const lent = revocable("call", () => context((update) => updates.push(update)));
     const { run } = lent;
@@ -85,7 +85,7 @@ describe("a lent run context (H6)", () => {
 });
 
 describe("a run whose tool has secrets (S13)", () => {
-  test("what leaves by it is redacted, from the moment on at which they are known", async () => {
+  test("its output is redacted once the secrets are known", async () => {
     const sent: unknown[] = [];
     const original: RunContext = {
       ...context((update) => sent.push(update)),
@@ -112,7 +112,7 @@ describe("a run whose tool has secrets (S13)", () => {
     ]);
   });
 
-  test("a run without secrets hands on copies of what it was given", () => {
+  test("a run without secrets returns copies of its inputs", () => {
     const sent: unknown[] = [];
     const update = { done: 0.5 };
     const lent = revocable("call", () => context((value) => sent.push(value)));

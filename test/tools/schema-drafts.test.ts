@@ -6,18 +6,18 @@ import { fits as fitsSchema } from "../../src/tools/schema-check.ts";
 import { readDocument } from "../../src/tools/schema-document.ts";
 import { amount } from "../support/full.ts";
 
-/** Whether a value fits as it is, without a second reading. */
+/** Whether a value is valid without repair. */
 function fits(schema: object, a: unknown): boolean {
   const document = readDocument({ type: "object", ...schema });
   return fitsSchema(document, document.root, a);
 }
 
-/** Of the values of `a` those that the schema takes. */
+/** The values of `a` that the schema accepts. */
 function taken(a: object, values: readonly unknown[], root: object = {}): readonly unknown[] {
   return values.filter((value) => fits({ properties: { a }, ...root }, { a: value }));
 }
 
-/** As it is when it has been read from JSON: without objects that have no prototype. */
+/** The value after a JSON round trip: with prototypes on all objects. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 const draft = (version: string) => ({ $schema: `http://json-schema.org/draft-${version}/schema#` });
@@ -71,14 +71,14 @@ describe("schemas of every draft can be defined, and are checked", () => {
     expect(taken({ $ref: "t.json" }, values, aged)).toEqual(["ab", "abc"]);
   });
 
-  test("what stands beside a $ref counts since 2019-09 only", () => {
+  test("keywords next to a $ref count only since 2019-09", () => {
     const root = { $defs: { s: { type: "string" } } };
     const beside = { $ref: "#/$defs/s", maxLength: 1 };
     expect(taken(beside, ["a", "ab"], root)).toEqual(["a"]);
     expect(taken(beside, ["a", "ab"], { ...root, ...draft("07") })).toEqual(["a", "ab"]);
   });
 
-  test("what nothing else has said anything of", () => {
+  test("unevaluated properties and items", () => {
     const root = {
       properties: { a: {} },
       anyOf: [{ required: ["b"], properties: { b: { type: "number" } } }, { properties: { c: {} } }],
@@ -115,7 +115,7 @@ describe("schemas of every draft can be defined, and are checked", () => {
   });
 });
 
-describe("it judges as the validator that others use", () => {
+describe("it agrees with the common validator", () => {
   const value: fc.Arbitrary<unknown> = fc.oneof(
     { maxDepth: 3 },
     fc.constantFrom(null, true, false, 0, 1, 2, 1.5, -3, "", "a", "ab", "abc", "1"),

@@ -23,7 +23,7 @@ async function failureOf(apiKey: unknown, run: RunContext = runWith()): Promise<
 }
 
 describe("a secret parameter", () => {
-  test("reaches execute, whose type knows it, wherever the secrets stand", () => {
+  test("is passed to execute, whose type includes it, wherever the secrets are declared", () => {
     const last = defineTool({
       ...base,
       execute: (args) =>
@@ -46,7 +46,7 @@ describe("a secret parameter", () => {
     expect([last, first, none].map((tool) => tool.needsApproval)).toEqual([expect.any(Function), false, false]);
   });
 
-  test("is neither in the model's schema nor in what is journalled, and is there when the tool runs", async () => {
+  test("is neither in the model's schema nor in the journal, and is available when the tool runs", async () => {
     const seen: string[] = [];
     const tool = defineTool({
       ...base,
@@ -63,7 +63,7 @@ describe("a secret parameter", () => {
     expect(parsed.json).toEqual({ amount: 3 });
   });
 
-  test("is left out when the arguments are logged, copied or made JSON (S13)", async () => {
+  test("is omitted when the arguments are logged, copied or converted to JSON (S13)", async () => {
     const tool = defineTool({ ...base, secrets: { apiKey: () => canary } });
     const { args } = await tool.resolveArguments({ amount: 3 }, runWith());
     expect((args as { apiKey: string }).apiKey).toBe(canary);
@@ -71,7 +71,7 @@ describe("a secret parameter", () => {
     expect(args).toEqual({ amount: 3 });
   });
 
-  test("is resolved anew for every attempt", async () => {
+  test("is resolved again for every attempt", async () => {
     let asked = 0;
     const tool = defineTool({ ...base, secrets: { apiKey: () => `${canary}-${(asked += 1)}` } });
     const first = await tool.resolveArguments({ amount: 3 }, runWith());
@@ -80,7 +80,7 @@ describe("a secret parameter", () => {
     expect(second.redact(`${canary}-2`)).toBe("[secret:apiKey]");
   });
 
-  test("a model that sends it is told to leave it out, also if the schema lets it pass", async () => {
+  test("from a model is refused, also if the schema accepts it", async () => {
     for (const parameters of [z.looseObject({ amount: z.number() }), '{"type":"object"}']) {
       const tool = defineTool({ ...base, parameters, secrets: { apiKey: () => canary } });
       const parsed = await tool.parse('{"amount":3,"apiKey":"mine"}');
@@ -98,8 +98,8 @@ describe("a secret parameter", () => {
       z.object({}).transform(() => ({ apiKey: "mine" })),
       /transform set "apiKey".*\n.*fault of the tool/,
     ],
-    ["gives no object", z.object({}).transform(() => "text"), /something other than an object.*\n.*fault of the tool/],
-  ])("a transform of the tool's own that %s is refused", async (_name, parameters, message) => {
+    ["returns no object", z.object({}).transform(() => "text"), /something other than an object.*\n.*fault of the tool/],
+  ])("the tool's own transform that %s is refused", async (_name, parameters, message) => {
     const tool = defineTool({ ...base, parameters, secrets: { apiKey: () => canary } });
     expect(await tool.parse("{}")).toEqual({ ok: false, message: expect.stringMatching(message) });
   });
@@ -107,11 +107,11 @@ describe("a secret parameter", () => {
 
 describe("a definition is refused", () => {
   test.each<[string, unknown, RegExp]>([
-    ["when a secret is a parameter too", { amount: () => canary }, /"amount" is in parameters and in secrets/],
-    ["when a secret has no resolver", { apiKey: canary }, /secrets.apiKey must be a function.*not string/],
-    ["when a secret has a name that no parameter can have", { "api key": () => canary }, /named "api key"/],
-    ["when a secret would reach the prototype", { constructor: () => canary }, /named "constructor"/],
-    ["when the secrets are a list", [() => canary], /must be an object of functions/],
+    ["if a secret is also a parameter", { amount: () => canary }, /"amount" is in parameters and in secrets/],
+    ["if a secret has no resolver", { apiKey: canary }, /secrets.apiKey must be a function.*not string/],
+    ["if a secret has a name that no parameter can have", { "api key": () => canary }, /named "api key"/],
+    ["if a secret would reach the prototype", { constructor: () => canary }, /named "constructor"/],
+    ["if the secrets are a list", [() => canary], /must be an object of functions/],
   ])("%s", (_name, secrets, message) => {
     const define = () => defineTool({ ...base, secrets: secrets as Record<string, SecretResolver> });
     expect(define).toThrow(InvalidInputError);
@@ -124,7 +124,7 @@ function throwingResolver(): never {
   throw new TypeError(`the vault said ${canary}`, { cause: canary });
 }
 
-describe("a secret that cannot be had: the tool is known not to have run, and the value is not told", () => {
+describe("a secret that cannot be resolved: the tool has certainly not run, and the value is not shown", () => {
   test.each<[string, unknown, RegExp]>([
     ["its resolver throws", throwingResolver, /its secret "apiKey" could not be resolved \(TypeError\)/],
     ["its resolver rejects", () => Promise.reject(new Error(canary)), /could not be resolved \(Error\)/],
@@ -154,14 +154,14 @@ async function redactWith(secrets: Record<string, string>): Promise<(text: strin
   return (await tool.resolveArguments({ amount: 1 }, runWith())).redact;
 }
 
-describe("texts of a tool that hold a secret (S13)", () => {
-  test("each value is replaced by its name, every time", async () => {
+describe("texts of a tool that contain a secret (S13)", () => {
+  test("have each value replaced by its name, every time", async () => {
     const redact = await redactWith({ apiKey: canary, password: "pa$$&`word" });
     expect(redact(`${canary}, ${canary}: pa$$&\`word`)).toBe("[secret:apiKey], [secret:apiKey]: [secret:password]");
     expect(redact("nothing here")).toBe("nothing here");
   });
 
-  test("also as it stands in JSON and in a URL, and without the line break of the file it came from", async () => {
+  test("have its JSON and URL forms replaced too, and the form without the line break of its file", async () => {
     const value = 'se"cret/\\key\n';
     const redact = await redactWith({ key: value });
     expect(renderOutput({ got: value }, redact).text).toBe('{"got":"[secret:key]"}');
@@ -169,7 +169,7 @@ describe("texts of a tool that hold a secret (S13)", () => {
     expect(redact(`key ${value.trim()}.`)).toBe("key [secret:key].");
   });
 
-  test("in results and in the reason why there is none", async () => {
+  test("are redacted in results and in the reason for a missing one", async () => {
     const redact = await redactWith({ key: canary });
     const broken = {
       toJSON() {
@@ -180,7 +180,7 @@ describe("texts of a tool that hold a secret (S13)", () => {
     expect(renderOutput(broken, redact).text).toContain("no [secret:key] today");
   });
 
-  test("in what the tool threw, whose class stays what it is", async () => {
+  test("are redacted in errors of the tool, which keep their class", async () => {
     const redact = await redactWith({ key: canary });
     const stopped = new AgentStopError(`no ${canary}`);
     expect(redactError(stopped, redact)).toBe(stopped);
@@ -195,21 +195,21 @@ describe("texts of a tool that hold a secret (S13)", () => {
     });
   });
 
-  test("a value within another, and a value like a marker, leave nothing over", async () => {
+  test("a value within another, and a value like a marker, leave no remainder", async () => {
     const redact = await redactWith({ short: "abcd", long: "abcdefgh", odd: "secret" });
     expect(redact("abcdefgh abcd secret")).toBe("[secret:long] [secret:short] [secret:odd]");
   });
 
-  test("values under four characters are left alone", async () => {
+  test("values under four characters are not replaced", async () => {
     expect((await redactWith({ pin: "123" }))("123 of 1234")).toBe("123 of 1234");
   });
 
-  test("a tool without secrets gives its texts unchanged", async () => {
+  test("a tool without secrets returns its texts unchanged", async () => {
     const { redact, args } = await defineTool(base).resolveArguments({ amount: 1 }, runWith());
     expect([redact(canary), args]).toEqual([canary, { amount: 1 }]);
   });
 
-  test("for all texts and values, no value is left and all else stays", async () => {
+  test("for all texts and values, no value is left and everything else is kept", async () => {
     const value = fc.string({
       unit: fc.constantFrom("a", "b", '"', "\\", "%", "😀", "\ud800"),
       minLength: 4,

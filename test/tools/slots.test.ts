@@ -5,7 +5,7 @@ import { createSlots, type ReleaseSlot } from "../../src/tools/index.ts";
 const never = new AbortController().signal;
 
 describe("slots", () => {
-  test("no more run than the limit, and those who wait are served in order", async () => {
+  test("no more run than the limit, and waiters are served in order", async () => {
     const slots = createSlots(2);
     const order: string[] = [];
     const wait = async (name: string): Promise<ReleaseSlot> => {
@@ -26,7 +26,7 @@ describe("slots", () => {
     expect(order).toEqual(["first", "second", "third", "fourth"]);
   });
 
-  test("releasing twice gives back one slot", async () => {
+  test("releasing twice frees one slot", async () => {
     const slots = createSlots(1);
     const release = await slots.acquire(never);
     release();
@@ -36,7 +36,7 @@ describe("slots", () => {
     expect(slots.taken).toBe(1);
   });
 
-  test("an aborted waiter leaves with the signal's reason and takes no slot", async () => {
+  test("an aborted waiter rejects with the signal's reason and takes no slot", async () => {
     const slots = createSlots(1);
     const release = await slots.acquire(never);
     const controller = new AbortController();
@@ -51,7 +51,7 @@ describe("slots", () => {
     expect(slots.taken).toBe(0);
   });
 
-  test("an abort after the slot was given changes nothing", async () => {
+  test("an abort after the slot was granted changes nothing", async () => {
     const slots = createSlots(1);
     const release = await slots.acquire(never);
     const controller = new AbortController();
@@ -62,7 +62,7 @@ describe("slots", () => {
     expect(slots.taken).toBe(0);
   });
 
-  test("any mixture of coming, leaving and giving up ends with all slots free", async () => {
+  test("any mixture of acquiring, releasing and aborting ends with all slots free", async () => {
     const steps = fc.array(fc.constantFrom("acquire", "release", "abort"), { maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 4 }), steps, async (limit, script) => {

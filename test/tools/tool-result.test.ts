@@ -45,7 +45,7 @@ describe("results in parts", () => {
         ],
       },
     ],
-    ["our own parts", [{ type: "text", text: "The page:" }, image]],
+    ["troupe's own parts", [{ type: "text", text: "The page:" }, image]],
     [
       "Chat Completions",
       [
@@ -92,13 +92,13 @@ describe("results in parts", () => {
       ],
     ],
     [
-      "an image by its member `image`",
+      "an image in the property `image`",
       [
         { type: "output_text", text: "The page:" },
         { type: "image", image: data, mediaType: "image/png" },
       ],
     ],
-  ])("of %s are a text and an image", (_name, value) => {
+  ])("of %s become a text and an image", (_name, value) => {
     expect(renderOutput(value)).toEqual({ text: "The page:\n[image 1]", images: [image] });
   });
 
@@ -108,14 +108,14 @@ describe("results in parts", () => {
     }
   });
 
-  test("base64 of one form goes to the model, however a tool writes it", () => {
+  test("base64 in one form is passed to the model, however a tool writes it", () => {
     const wrapped = `data:image/JPG;base64,${data.slice(0, 76)}\n${data.slice(76)}`;
     const sent = { type: "image", url: `data:image/jpeg;base64,${data}` };
     expect(renderOutput(toolResult({ content: [{ type: "image", url: wrapped }] })).images).toEqual([sent]);
     expect(renderOutput({ type: "image", data: wrapped, mimeType: "image/jpg" }).images).toEqual([sent]);
   });
 
-  test("an image of 20 MB between the words of a text is left out of it, and one of them alone is refused", () => {
+  test("an image of 20 MB within a text is omitted, and one of them alone is refused", () => {
     const large = `${url}${"A".repeat(20_000_000)}`;
     expect(renderOutput(`Look: ${large} there, and ${large}`)).toMatchObject({
       text: `Look: [image of ${large.length} characters left out] there, and [image of ${large.length} characters left out]`,
@@ -126,7 +126,7 @@ describe("results in parts", () => {
     }
   });
 
-  test("images between the words of a text are left out of it", () => {
+  test("images within a text are omitted", () => {
     const page = `# Map\n\n![map](${url})\n\nTurn left.`;
     const left = `# Map\n\n![map]([image of ${url.length} characters left out])\n\nTurn left.`;
     expect(renderOutput(page)).toEqual({ text: left });
@@ -150,14 +150,14 @@ describe("results in parts", () => {
     ["base64 alone", png, /it is an image as text; return images with toolResult/],
     ["base64 within other JSON", { page: 1, shot: { data: png } }, /"data" is an image; return images with toolResult/],
     [
-      "a type that servers do not take",
+      "a type that servers do not accept",
       [{ type: "image", data, mimeType: "image/svg+xml" }],
       /cannot be sent; use a PNG/,
     ],
-    ["an address that is not encrypted", [{ type: "image", url: "http://example.com/a.png" }], /cannot be sent/],
-    ["no base64", [{ type: "image", data: "<svg>", mimeType: "image/png" }], /cannot be sent/],
-    ["too many", Array.from({ length: 21 }, () => image), /21 images; at most 20/],
-    ["too large", [{ type: "image", url: `${url}${"A".repeat(10_000_000)}` }], /at most 10000000 can be sent/],
+    ["a URL without TLS", [{ type: "image", url: "http://example.com/a.png" }], /cannot be sent/],
+    ["invalid base64", [{ type: "image", data: "<svg>", mimeType: "image/png" }], /cannot be sent/],
+    ["too many images", Array.from({ length: 21 }, () => image), /21 images; at most 20/],
+    ["a too large image", [{ type: "image", url: `${url}${"A".repeat(10_000_000)}` }], /at most 10000000 can be sent/],
     ["sounds", { content: [{ type: "audio", data, mimeType: "audio/wav" }] }, /part of type "audio"/],
   ])("%s is an error result", (_what, value, message) => {
     const { text, error } = renderOutput(value);
@@ -165,7 +165,7 @@ describe("results in parts", () => {
     expect(text.length).toBeLessThan(1_000);
   });
 
-  test("data that only looks like parts stays JSON", () => {
+  test("data that only looks like parts is kept as JSON", () => {
     for (const value of [
       [{ type: "text", text: "a" }],
       { type: "text", id: 1 },
@@ -195,9 +195,9 @@ describe("results in parts", () => {
 });
 
 test.each<[string, unknown, RegExp]>([
-  ["no list", "a", /takes \{ content: \[parts\], isError \}/],
-  ["a part of no type", [{ text: "a" }], /content\[0\] is .*use \{ type: "text"/],
-  ["a wrong image", [{ type: "image", url: "ftp://a" }], /cannot be sent/],
+  ["content that is not a list", "a", /takes \{ content: \[parts\], isError \}/],
+  ["a part of an unknown type", [{ text: "a" }], /content\[0\] is .*use \{ type: "text"/],
+  ["an invalid image", [{ type: "image", url: "ftp://a" }], /cannot be sent/],
 ])("toolResult refuses %s", (_what, content, message) => {
   expect(() => toolResult({ content: content as ToolResultPart[] })).toThrow(message);
 });

@@ -25,18 +25,18 @@ const entries: readonly TraceEntry[] = [
   },
 ];
 
-test.each(entries)("a $type entry comes back from JSON as it was (H5)", (entry) => {
+test.each(entries)("a $type entry survives a JSON round trip (H5)", (entry) => {
   expect(traceEntrySchema.parse(JSON.parse(JSON.stringify(entry)))).toEqual(entry);
 });
 
-test("an unknown price is null, never left out and never a fraction", () => {
+test("an unknown price is null, never omitted and never a fraction", () => {
   const [, call] = entries;
   const withCost = (costMicros: unknown) =>
     traceEntrySchema.safeParse({ ...call, usage: { inputTokens: 1, outputTokens: 1, costMicros } }).success;
   expect([withCost(null), withCost(0), withCost(undefined), withCost(0.5)]).toEqual([true, true, false, false]);
 });
 
-test("there are three effect classes and three outcomes of a tool", () => {
+test("a tool has three effect classes and three outcomes", () => {
   expect(effectClassSchema.options).toEqual(["none", "keyed", "once"]);
   const [, , tool] = entries;
   const statuses = ["success", "error", "not_found", "denied"];

@@ -22,26 +22,26 @@ describe("the model of a question", () => {
     expect(newAskJob({ question: "x", files: null, model }, environment).model).toBe(expected);
   });
 
-  test("that needs a key is refused where there is none, also when a job is carried on", () => {
+  test("is refused if it needs a key and none is set, also when a job is resumed", () => {
     expect(() => withUsableModel({ ...job, model: "gpt-5" }, {})).toThrow(/set OPENAI_API_KEY/);
     expect(withUsableModel(job, {})).toBe(job);
   });
 });
 
-test("a job survives as metadata, and other metadata is none", () => {
+test("a job survives as metadata, and other metadata is not a job", () => {
   expect(askJobOf(JSON.parse(JSON.stringify(job)) as Record<string, never>)).toEqual(job);
   expect(askJobOf({ command: "run", file: "/x.ts", input: "y" })).toBeUndefined();
   expect(askJobOf({ ...job, maxReaders: 0 })).toBeUndefined();
 });
 
 describe("the documents", () => {
-  test("are by default this project's README and docs, wherever it is started from", () => {
+  test("are this project's README and docs by default, wherever the command is started", () => {
     const { root, only } = documentsIn(null);
     expect(only).toContain("README.md");
     for (const name of only ?? []) expect(existsSync(join(root, name)), name).toBe(true);
   });
 
-  test("are a folder that exists; its absolute path is kept", () => {
+  test("must be an existing folder; its absolute path is saved", () => {
     expect(folderAt("test", process.cwd())).toBe(join(process.cwd(), "test"));
     expect(() => folderAt("none", process.cwd())).toThrow(/no such folder/);
     expect(() => folderAt("package.json", process.cwd())).toThrow(/not a folder/);
@@ -49,18 +49,18 @@ describe("the documents", () => {
 });
 
 describe("the team", () => {
-  test("is bounded: the lead by steps, tokens and time, each reader by its own", () => {
+  test("has limits: the lead on steps, tokens and time, each reader its own", () => {
     const lead = teamOf(job, { reach: "here" });
     expect(lead.limits).toMatchObject({ maxSteps: 12, maxTokens: 600_000, maxActiveMs: 600_000 });
     const reader = lead.tools.get("reader");
     expect(reader?.kind === "subagent" && reader.limits).toMatchObject({ maxSteps: 8, maxTokens: 120_000 });
   });
 
-  test("is defined alike each time, so that a job that is carried on finds itself unchanged", () => {
+  test("has the same definition each time, so that a resumed job is unchanged", () => {
     expect(teamOf(job, { reach: "here" }).ref).toEqual(teamOf({ ...job }, { reach: "here" }).ref);
   });
 
-  test("has as many readers as were asked for, in words and in fact", () => {
+  test("has as many readers as requested, in its instructions and in fact", () => {
     const lead = teamOf({ ...job, maxReaders: 1 }, { reach: "here" });
     const reader = lead.tools.get("reader");
     expect(reader?.kind === "subagent" && reader.policy.maxChildren).toBe(1);
@@ -68,7 +68,7 @@ describe("the team", () => {
     expect(lead.instructions).not.toContain("6 files");
   });
 
-  test("has the pace of the environment, and refuses one that is none", () => {
+  test("has the pace from the environment, and refuses an invalid one", () => {
     expect(offlineSpeedOf({})).toBeUndefined();
     expect(offlineSpeedOf({ TROUPE_OFFLINE_SPEED: "15" })).toBe(15);
     expect(() => offlineSpeedOf({ TROUPE_OFFLINE_SPEED: "fast" })).toThrow(/TROUPE_OFFLINE_SPEED is "fast"/);
@@ -77,7 +77,7 @@ describe("the team", () => {
 
 const asEnded = (record: AgentRecord): AgentRecord => ({ ...record, openTurnId: null, turnCount: 1 });
 
-/** A store with questions of these ages: whether each has a turn that is open, has none yet, or has ended. */
+/** A store with questions of these ages, each with an open turn, no turn yet, or an ended turn. */
 async function questions(ages: Readonly<Record<string, "open" | "none" | "ended">>): Promise<Stores> {
   const stores = memoryStores();
   const ended = new Set<string>();
@@ -100,16 +100,16 @@ async function resumed(stores: Stores): Promise<string | undefined> {
   return (await questionToResume(stores))?.record.agentId;
 }
 
-describe("what --resume takes up", () => {
-  test("the newest question that is not finished", async () => {
+describe("the question that --resume continues", () => {
+  test("is the newest unfinished one", async () => {
     expect(await resumed(await questions({ a: "open", b: "open", c: "ended" }))).toBe("b");
   });
 
-  test("one that was cut off before its first turn counts too", async () => {
+  test("is also one that was interrupted before its first turn", async () => {
     expect(await resumed(await questions({ a: "none", b: "ended" }))).toBe("a");
   });
 
-  test("else the newest of all", async () => {
+  test("is otherwise the newest of all", async () => {
     expect(await resumed(await questions({ z: "ended", b: "ended" }))).toBe("b");
     expect(await resumed(memoryStores())).toBeUndefined();
   });

@@ -35,14 +35,14 @@ function watched() {
 }
 
 describe("Ctrl-C in a chat", () => {
-  test("aborts first and leaves at the second, however soon that comes", () => {
+  test("aborts first and exits at the second, however soon that comes", () => {
     const { heard, interrupts } = watched();
     interrupts.interrupt();
     interrupts.interrupt();
     expect(heard).toEqual(["abort", 130]);
   });
 
-  test("as a signal under npm comes twice, and counts once", () => {
+  test("arrives twice under npm, and counts once", () => {
     const { heard, interrupts } = watched();
     const source = new EventEmitter();
     const stop = interrupts.watch(source, { now: () => 0, isForwarded: true });
@@ -54,7 +54,7 @@ describe("Ctrl-C in a chat", () => {
     expect(source.eventNames()).toEqual([]);
   });
 
-  test("is the first again after something was typed", () => {
+  test("counts as the first again after typing", () => {
     const { heard, interrupts } = watched();
     interrupts.interrupt();
     interrupts.typed();
@@ -67,7 +67,7 @@ function message(parts: Partial<Message> & Pick<Message, "role" | "origin">): Me
   return { id: "m", createdAt: 0, content: "", callId: "c", providerId: "p", ...parts } as Message;
 }
 
-test("a history in short is what was said, cut to a line each", () => {
+test("a short history contains the messages, each cut to one line", () => {
   const said = [
     message({ role: "user", origin: "user", content: "One\ntwo" }),
     message({ role: "assistant", origin: "model", content: "" }),

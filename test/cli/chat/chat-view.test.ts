@@ -46,7 +46,7 @@ const tool = eventSample({ type: "tool.completed", callId: "c", name: "pay", dur
 const below = (event: TroupeEvent): TroupeEvent => ({ ...event, agentId: "ask-mibodu~3fa9c1d2", agentName: "reader" });
 
 describe("a chat shows", () => {
-  test("what it had missed of an answer, and all of it anew where something else was shown", () => {
+  test("the missed start of an answer, and all of it again after other output", () => {
     expect(shown(step, delta("It is "), snapshot("It is so. "), delta("(a.md:1)", 10), completedSample())).toBe(
       "It is so. (a.md:1)\n",
     );
@@ -59,7 +59,7 @@ describe("a chat shows", () => {
     expect(shown(step, delta("\n\nIt is so. "), delta("(a.md:1)"), completedSample())).toBe("It is so. (a.md:1)\n");
   });
 
-  test("the whole text of a model that does not stream, or that was interrupted by a step of tools", () => {
+  test("the whole text of a model that does not stream, or that was interrupted by tool calls", () => {
     expect(shown(step, completedSample())).toBe("It is so. (a.md:1)\n");
     expect(shown(step, delta("Let me see."), tool, step, completedSample())).toBe(
       "Let me see.\n  · pay took 5 ms\nIt is so. (a.md:1)\n",
@@ -71,13 +71,13 @@ describe("a chat shows", () => {
     expect(shown(step, failedSample())).toContain("Failed: no\nroute (model_error)");
   });
 
-  test("what those below do, each line with its name, but not their text", () => {
+  test("the activity of subagents, each line with the name, but not their text", () => {
     expect(shown(below(delta("hidden")), below(tool), below(completedSample()))).toBe(
       "  · reader ~3fa9c1: pay took 5 ms\n  · reader ~3fa9c1: done after 3 steps\n",
     );
   });
 
-  test("decisions, but not the question again that is asked anyway", () => {
+  test("decisions, but not a question that is asked anyway", () => {
     const waits = eventSample({ type: "turn.waiting", reason: "request" });
     expect(shown(openedSample(), waits, decidedSample())).toBe("  · pay was approved by anna\n");
   });

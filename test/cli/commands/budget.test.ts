@@ -1,4 +1,4 @@
-// `troupe budget`: limits of an agent's life, changed without a process that runs it.
+// `troupe budget`: changes an agent's lifetime limits without a process that runs it.
 import { expect, test } from "vitest";
 import { createRuntime, defineAgent } from "../../../src/index.ts";
 import { sqliteStores } from "../../../src/stores/sqlite.ts";
@@ -19,7 +19,7 @@ async function planted() {
   return { path, budget: (...words: readonly string[]) => troupe(["budget", ...words, "--store", path]) };
 }
 
-test("changes what is given, and the agent works by it when it is run again", async () => {
+test("changes the given limits, which apply when the agent runs again", async () => {
   const { path, budget } = await planted();
   const changed = await budget("desk", "--max-tokens", "70000", "--max-steps", "5");
   expect(changed).toEqual({

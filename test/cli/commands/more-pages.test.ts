@@ -1,4 +1,4 @@
-// What stands below a page, typed as it is printed, until there is no more.
+// The command below a page, run as it is printed, until there are no more pages.
 import { describe, expect, test } from "vitest";
 import { sqliteStores } from "../../../src/stores/sqlite.ts";
 import { temporaryFile } from "../../stores/temporary-file.ts";
@@ -13,7 +13,7 @@ async function planted(count: number) {
   return { newestFirst, store: ["--store", path] };
 }
 
-/** All pages from this command line on, by the command that each one names. */
+/** All pages from this command line on, following the printed commands. */
 async function follow(words: readonly string[]) {
   const pages: (readonly string[])[] = [];
   for (let next: readonly string[] | undefined = words; next; ) {
@@ -27,7 +27,7 @@ async function follow(words: readonly string[]) {
 }
 
 describe("the command below a page", () => {
-  test("of `list` shows the next one; what is summed up is that of the page", async () => {
+  test("of `list` shows the next page, and totals are those of the page", async () => {
     const { newestFirst, store } = await planted(25);
     const pages = await follow(["list", "--limit", "10", ...store]);
     const ids = pages.flatMap((lines) => lines.flatMap((line) => /^job-\d+/.exec(line) ?? []));
@@ -40,7 +40,7 @@ describe("the command below a page", () => {
     expect(pages[0]?.at(-1)).toMatch(/^More: npx troupe list --limit 10 --after \d+:job-\d+ --store /);
   });
 
-  test("of `requests` too, and keeps --all", async () => {
+  test("of `requests` works too, and keeps --all", async () => {
     const { newestFirst, store } = await planted(35);
     const pages = await follow(["requests", "--all", "--limit", "3", ...store]);
     expect(pages[0]?.find((line) => line.startsWith("More: "))).toMatch(
@@ -50,7 +50,7 @@ describe("the command below a page", () => {
     expect(agents).toEqual(newestFirst.toReversed().filter((_, index) => index % 10 === 0));
   });
 
-  test("with --json stands on the other stream, and each line has its own cursor", async () => {
+  test("is on stderr with --json, and each line has its own cursor", async () => {
     const { newestFirst, store } = await planted(12);
     const { out, notes } = await troupe(["list", "--json", "--limit", "5", ...store]);
     const lines = out.map((line) => JSON.parse(line) as { readonly agentId: string; readonly cursor: string });
@@ -63,7 +63,7 @@ describe("the command below a page", () => {
     expect(behind.notes).toEqual([]);
   });
 
-  test("is not there when the page is full and nothing follows; behind the end there is nothing", async () => {
+  test("is missing if a full page is the last one; a page behind the end is empty", async () => {
     const { newestFirst, store } = await planted(3);
     const { out } = await troupe(["list", "--limit", "3", "--json", ...store]);
     expect(out).toHaveLength(newestFirst.length);

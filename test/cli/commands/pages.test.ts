@@ -1,4 +1,4 @@
-// Lists over thousands of trees: a page costs what stands in it, however much is stored.
+// Lists over thousands of trees: the cost of a page depends on its rows, not on the size of the store.
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { agentPage } from "../../../src/cli/commands/list.ts";
@@ -21,7 +21,7 @@ const PAGE = 20;
 interface Counted {
   readonly stores: Stores;
   calls: number;
-  /** Records of all kinds that were handed out. */
+  /** All records that were returned. */
   records: number;
 }
 
@@ -44,7 +44,7 @@ function counted(stores: Stores): Counted {
   return count;
 }
 
-/** What several pages give, each continued behind the last one's end. */
+/** The counts of several pages, each continued after the previous one. */
 async function allPages(
   next: (after: string | undefined) => Promise<{ last: string | undefined; ids: string[]; hasMore: boolean }>,
 ) {
@@ -75,12 +75,12 @@ function contract(open: () => Promise<Stores>, more?: (stores: () => Stores) => 
     const count = counted(stores);
     const { listed: page } = await agentPage(count.stores, PAGE, `${Number.MAX_SAFE_INTEGER}:first`);
     expect(page.map(({ agentId }) => agentId)).toEqual(newestFirst.slice(0, PAGE));
-    // The roots and one more; of each its owner, its tree and its open requests.
+    // The roots and one more; for each its owner, its tree and its open requests.
     expect(count.calls).toBe(1 + 3 * PAGE);
     expect(count.records).toBeLessThanOrEqual(PAGE + 1 + 3 * PAGE);
   });
 
-  test("requests: every one once, oldest first; a page reads its requests and who asks, and one more", async () => {
+  test("requests: every one once, oldest first; a page reads its requests and their agents, and one more", async () => {
     const listed = await allPages(async (after) => {
       const { placed, hasMore } = await requestPage(stores, { limit: 70, after });
       const ids = placed.map(({ request }) => request.requestId);
@@ -95,7 +95,7 @@ function contract(open: () => Promise<Stores>, more?: (stores: () => Stores) => 
     expect(count.records).toBe(PAGE + 1 + PAGE);
   });
 
-  test("an agent and its request are found by the start of an id without looking through all", async () => {
+  test("an agent and its request are found by the start of an id without reading all", async () => {
     const count = counted(stores);
     expect((await findAgent(count.stores, `job-${TREES - 1}`)).agentId).toBe(`job-${TREES - 1}`);
     await expect(findAgent(count.stores, "job-29")).resolves.toMatchObject({ agentId: "job-29" });
@@ -122,7 +122,7 @@ describe("SQLite", () => {
   contract(
     async () => sqliteStores(":memory:"),
     () => {
-      test("no statement of a page looks through a table or sorts one", async () => {
+      test("no statement of a page scans a table or sorts one", async () => {
         const path = temporaryFile();
         const file = sqliteStores(path);
         await plantTrees(file, 20);
@@ -155,7 +155,7 @@ describe.skipIf(!redisProgram)("Redis", () => {
   contract(
     async () => storesOn(redis.server),
     (stores) => {
-      test("the commands of a page are those of what stands in it", async () => {
+      test("a page needs commands only for its rows", async () => {
         const list = await commandsOf(redis.client, () => agentPage(stores(), PAGE, undefined));
         expect(list).toBeLessThanOrEqual(2 + (PAGE + 1) + 6 * PAGE);
         const requests = await commandsOf(redis.client, () => requestPage(stores(), { limit: PAGE }));

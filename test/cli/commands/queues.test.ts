@@ -1,4 +1,4 @@
-// `troupe queues`: what waits, who works on it, and what was given up and why.
+// `troupe queues`: waiting jobs, workers, and dead letters with their causes.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createRuntime, defineAgent } from "../../../src/index.ts";
 import { scriptedModel } from "../../../src/testing/index.ts";
@@ -25,7 +25,7 @@ describe.skipIf(!redisProgram)("the queues of a Redis", () => {
     open = [];
   });
 
-  /** A place of its own, with what other processes do there, and what the command tells of it. */
+  /** A prefix of its own, with the actions of other processes and the output of the command. */
   function place() {
     const prefix = ownPrefix();
     const queues = bullmqQueues({ url: server.url, prefix: `${prefix}queue:` });
@@ -37,7 +37,7 @@ describe.skipIf(!redisProgram)("the queues of a Redis", () => {
     };
   }
 
-  test("are none if no process has used any", async () => {
+  test("are empty if no process has used any", async () => {
     const { told } = place();
     const { code, out } = await told();
     expect(code).toBe(0);
@@ -46,7 +46,7 @@ describe.skipIf(!redisProgram)("the queues of a Redis", () => {
     ]);
   });
 
-  test("have what waits, what was given up, and the cause", async () => {
+  test("contain waiting jobs, dead letters, and the cause", async () => {
     const { queues, told } = place();
     const given = Promise.withResolvers<void>();
     await queues.work({
@@ -79,7 +79,7 @@ describe.skipIf(!redisProgram)("the queues of a Redis", () => {
     ]);
   });
 
-  test("have nothing that waits without need once the workers have left", async () => {
+  test("contain no needless jobs once the workers have left", async () => {
     const { prefix, queues, told } = place();
     const gate = createGate<string>();
     const agents = [defineAgent({ name: "till", model: scriptedModel((_request, { signal }) => gate.pass(signal)) })];
@@ -95,7 +95,7 @@ describe.skipIf(!redisProgram)("the queues of a Redis", () => {
     await agent.start();
     const turn = agent.executeTurn("go");
     await gate.reached();
-    // As by a process that does not know who holds the agent. It waits until the one that runs has ended.
+    // As by a process that does not know the agent's holder. The wake waits until the running one has ended.
     await queues.wake({ tenant: "default", agentId: "till" });
     gate.open("done");
     await turn.result;

@@ -1,4 +1,4 @@
-// What `resume`, `approve` and `run` show of the turn that they carry on.
+// How `resume`, `approve` and `run` describe the turn that they continue.
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { askingAgents } from "../../e2e/asking-agents.ts";
@@ -14,7 +14,7 @@ afterAll(() => folder.remove());
 const cli = (...words: readonly string[]) => troupe([...words, "--store", join(folder.path, "jobs.db")]);
 const till = (input: string) => cli("run", join(folder.path, "till.mjs"), input, "--agent-id", "till");
 
-test("the input is that of the turn that goes on, not that of the first", async () => {
+test("the input is that of the resumed turn, not of the first", async () => {
   expect(await till("pay Ann 5")).toMatchObject({ code: 4 });
   expect(await cli("reject", "till")).toMatchObject({ code: 0 });
   expect(await till("pay Bo 7")).toMatchObject({ code: 4 });

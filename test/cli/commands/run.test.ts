@@ -1,4 +1,4 @@
-// The prompt and the agent of `run`: from standard input, and out of several in a file.
+// The prompt and the agent of `run`: from standard input, and from several agents in a file.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -8,7 +8,7 @@ import { mostInputBytes, readArgument } from "../../../src/cli/inline/standard-i
 import { workFolder } from "../../e2e/cli-process.ts";
 import { troupe } from "../support/in-process.ts";
 
-/** Agents that repeat what they are told. */
+/** Agents that repeat their input. */
 const definitions = `import { defineAgent, subagent } from "troupe";
 import { scriptedModel } from "troupe/testing";
 const model = scriptedModel(({ messages }) => \`heard \${messages.at(-1).content}\`);
@@ -37,13 +37,13 @@ function run(file: string, words: readonly string[], input?: Iterable<string | U
   return troupe(["run", at(file), ...words, "--store", at("jobs.db")], {}, input);
 }
 
-describe("- in place of the prompt", () => {
+describe("- as the prompt", () => {
   test("reads standard input to its end, without the last line break", async () => {
     const { code, out } = await run("one.mjs", ["-", "--quiet"], ["First ", "line\n", "second line\r\n"]);
     expect({ code, out }).toEqual({ code: 0, out: ["heard First line", "second line"] });
   });
 
-  test("keeps a character that arrives in two pieces", async () => {
+  test("keeps a character that arrives in two chunks", async () => {
     const bytes = Buffer.from("Grüße");
     const { out } = await run("one.mjs", ["-", "--quiet"], [bytes.subarray(0, 3), bytes.subarray(3)]);
     expect(out).toEqual(["heard Grüße"]);
@@ -52,8 +52,12 @@ describe("- in place of the prompt", () => {
   test.each([
     ["nothing", [], "standard input is empty"],
     ["white space", [" \n\n"], "standard input is empty"],
-    ["something else than text", [Uint8Array.of(0x50, 0x4b, 0xff, 0xfe)], "not UTF-8"],
-    ["too much", Array(11).fill("x".repeat(1_000_000)), `more than ${mostInputBytes.toLocaleString("en-US")} bytes`],
+    ["data other than text", [Uint8Array.of(0x50, 0x4b, 0xff, 0xfe)], "not UTF-8"],
+    [
+      "too much text",
+      Array(11).fill("x".repeat(1_000_000)),
+      `more than ${mostInputBytes.toLocaleString("en-US")} bytes`,
+    ],
   ])("%s is wrong usage, and no store is made", async (_, input, message) => {
     const words = ["run", at("one.mjs"), "-", "--store", at("none.db")];
     const { code, notes } = await troupe(words, {}, input);
@@ -62,14 +66,14 @@ describe("- in place of the prompt", () => {
     expect(existsSync(at("none.db"))).toBe(false);
   });
 
-  test("is the question of ask, and the answer of a request", async () => {
+  test("also works for the question of ask and the answer of a request", async () => {
     const asked = await troupe(["ask", "--question", "-", "--store", at("jobs.db")]);
     expect(asked.notes.at(-1)).toContain("standard input is empty");
     const answered = await troupe(["answer", "run-x", "-", "--store", at("jobs.db")]);
     expect(answered.notes).toEqual([expect.stringContaining("standard input is empty")]);
   });
 
-  test("at a terminal a line says how the text ends", async () => {
+  test("on a terminal prints how to end the text", async () => {
     const stdin = Object.assign(new PassThrough(), { isTTY: true });
     stdin.end("Hello\n");
     const notes: string[] = [];
@@ -93,7 +97,7 @@ describe("of several agents in a file", () => {
   test.each([
     ["run", "two.mjs", ["Hello"], '"lead", "reader", "writer"'],
     ["chat", "two.mjs", [], '"lead", "reader", "writer"'],
-  ])("%s %s asks for --agent, and makes no store", async (command, file, words, names) => {
+  ])("%s %s asks for --agent, and creates no store", async (command, file, words, names) => {
     const { code, notes } = await troupe([command, at(file), ...words, "--store", at("none.db")]);
     expect(code).toBe(2);
     expect(notes).toEqual([
@@ -102,7 +106,7 @@ describe("of several agents in a file", () => {
     expect(existsSync(at("none.db"))).toBe(false);
   });
 
-  test("--agent names one, and its conversation goes on without it", async () => {
+  test("--agent names one, and its conversation continues without it", async () => {
     const id = ["--agent-id", "desk-9"];
     expect(await run("two.mjs", ["Hello", "--agent", "writer", "--quiet", ...id])).toMatchObject({ code: 0 });
     const second = await run("two.mjs", ["Again", ...id]);

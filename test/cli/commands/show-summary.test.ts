@@ -8,7 +8,7 @@ import { troupe } from "../support/in-process.ts";
 
 const usage = { inputTokens: 2_000, outputTokens: 100, cachedInputTokens: 500 };
 
-test("sums a run up: why it stopped, who spent it, what was slow, and the costs", async () => {
+test("sums a run up: why it stopped, the spending, what was slow, and the costs", async () => {
   const path = temporaryFile();
   const reader = defineAgent({ name: "reader", model: scriptedModel({ text: "read", usage }, { name: "small-1" }) });
   const lead = defineAgent({

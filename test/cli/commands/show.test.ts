@@ -8,7 +8,7 @@ import { troupe } from "../support/in-process.ts";
 
 const answer = `It is ${"quite ".repeat(22)}so.`;
 
-/** A model that makes these calls, and then answers. */
+/** A model that makes these calls and then answers. */
 function asking(...toolCalls: readonly ScriptedToolCall[]) {
   return scriptedModel(({ messages }) => (messages.some(({ role }) => role === "tool") ? answer : { toolCalls }));
 }
@@ -28,7 +28,7 @@ const lead = defineAgent({
   tools: [subagent(editor)],
 });
 
-test("a team of three levels is a tree that fits, and its texts are wrapped at spaces", async () => {
+test("a team of three levels is a tree that fits, with texts wrapped at spaces", async () => {
   const path = temporaryFile();
   const runtime = await createRuntime({ agents: [lead], stores: sqliteStores(path) });
   const agent = await runtime.agent("lead", { agentId: "team" });

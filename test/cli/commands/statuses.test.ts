@@ -1,4 +1,4 @@
-// One status of an agent in every command, and the exit codes as docs/cli.md lists them.
+// An agent has the same status in every command, with the exit codes listed in docs/cli.md.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -41,7 +41,7 @@ interface Listed {
   readonly lastTurn: unknown;
 }
 
-/** What `list` and `show` say of an agent, once each has said the same in words and in JSON. */
+/** The status of an agent in `list` and `show`, after checking that text and JSON agree in each. */
 async function statusOf(agentId: string): Promise<string> {
   const listed = (await cli("list", "--json")).out
     .map((line) => JSON.parse(line) as Listed)
@@ -64,14 +64,14 @@ describe("an agent whose turn", () => {
     ["failing", "failed", 1],
     ["spent", "stopped (token_limit)", 3],
     ["asking", "unfinished, waits for 1 decision", 4],
-  ])("is %s: `%s` everywhere, and exit code %i of run and resume", async (name, words, code) => {
+  ])("is %s: `%s` in every command, and exit code %i of run and resume", async (name, words, code) => {
     expect((await run(name)).code).toBe(code);
     expect(await statusOf(name)).toBe(words);
     expect((await cli("resume", name)).code).toBe(code);
     expect(await statusOf(name)).toBe(words);
   });
 
-  test("was aborted is stopped everywhere, with exit code 130", async () => {
+  test("was aborted is stopped in every command, with exit code 130", async () => {
     const aborted = await cli("abort", "asking");
     expect(aborted.code).toBe(0);
     expect((await cli("resume", "asking")).code).toBe(130);
@@ -79,13 +79,13 @@ describe("an agent whose turn", () => {
     expect((await cli("resume", "asking")).code).toBe(130);
   });
 
-  test("is answered goes on, with the exit code of its end", async () => {
+  test("is answered continues, with the exit code of its end", async () => {
     expect((await run("asking")).code).toBe(4);
     expect(await cli("answer", "on Friday", "--quiet")).toMatchObject({ code: 0, out: ["Thanks."] });
     expect(await statusOf("asking")).toBe("finished");
   });
 
-  test("has ended is paused in every view if it was paused since, and runs again when it is told something", async () => {
+  test("has ended is paused in every command if it was paused since, and runs again at the next message", async () => {
     const stores = sqliteStores(path());
     await stores.pause({ tenant: "default", agentId: "done" }, "user", Date.now());
     await stores.close();

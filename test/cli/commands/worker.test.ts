@@ -1,4 +1,4 @@
-// What is wrong with a command line of `worker` and `queues` is said before anything is connected.
+// Errors in a command line of `worker` and `queues` are reported before connecting.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { repositoryRoot } from "../../../scripts/run-command.ts";
 import { inFull } from "../../support/full.ts";
 import { troupe } from "../support/in-process.ts";
 
-// Nothing listens there.
+// A port without a server.
 const redis = ["--redis", "redis://127.0.0.1:1"];
 let folder = "";
 let file = "";
@@ -28,12 +28,16 @@ export const agent = defineAgent({ name: "scout", model: offlineModel(), tools: 
 describe("worker", () => {
   test.each<[string, readonly string[], RegExp]>([
     [
-      "no Redis",
+      "a command without Redis",
       ["--agents", "FILE"],
       /a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS$/,
     ],
     ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /unknown option '--store'/],
-    ["nothing to work on", redis, /a worker needs agents: give --agents FILE, or --ask for questions of `ask`$/],
+    [
+      "a command without agents",
+      redis,
+      /a worker needs agents: give --agents FILE, or --ask for questions of `ask`$/,
+    ],
     ["no such file", [...redis, "--agents", "nowhere.ts"], /there is no file nowhere\.ts/],
     ["a folder without --ask", [...redis, "--agents", "FILE", "--files", "docs"], /--files requires --ask/],
     [
@@ -42,22 +46,22 @@ describe("worker", () => {
       /--queues names "mail", .*; they have "browser"$/,
     ],
     [
-      "a queue that would never run",
+      "a queue with a concurrency of 0",
       [...redis, "--agents", "FILE", "--queues", "browser=0"],
       /would never run; its numbers must be at least 1/,
     ],
     [
-      "no agents at a time",
+      "a wake concurrency of 0",
       [...redis, "--agents", "FILE", "--concurrency", "0"],
       /--concurrency.* a whole number from 1 to 10000/,
     ],
     [
-      "no time to leave",
+      "a drain time of 0",
       [...redis, "--agents", "FILE", "--drain-seconds", "0"],
       /--drain-seconds.* a whole number from 1 to 86400/,
     ],
     [
-      "no port",
+      "an invalid port",
       [...redis, "--agents", "FILE", "--metrics-port", "70000"],
       /--metrics-port.* a port from 1 to 65535, or 0/,
     ],
@@ -72,14 +76,14 @@ describe("worker", () => {
     expect(said.notes).toEqual([expect.stringMatching(why)]);
   });
 
-  test("keys that are none are told without showing them", async () => {
+  test("invalid keys are reported without showing them", async () => {
     const said = await troupe(["worker", "--agents", file, ...redis], { TROUPE_QUEUE_SECRETS: "hunter2" });
     expect(said).toMatchObject({ code: 2, out: [] });
     expect(said.notes).toEqual([expect.stringMatching(/TROUPE_QUEUE_SECRETS: key 1 is not of the form ID:SECRET/)]);
     expect(said.notes.join()).not.toContain("hunter2");
   });
 
-  test("its help names every option and variable", async () => {
+  test("the help names every option and variable", async () => {
     const { out } = await troupe(["worker", "--help"]);
     const help = out.join("\n");
     const options = ["agents", "ask", "files", "model", "max-readers", "redis", "prefix", "queues", "concurrency"];
@@ -98,7 +102,7 @@ describe("queues", () => {
   });
 
   inFull(() => {
-    test("of a Redis that is away are not there", async () => {
+    test("cannot be read if Redis is away", async () => {
       const { code, notes } = await troupe(["queues", ...redis]);
       expect(code).toBe(1);
       expect(notes).toEqual([expect.stringMatching(/^troupe: store_unavailable: redis:\/\/127\.0\.0\.1:1: /)]);

@@ -11,7 +11,7 @@ function opened(isTerminal: boolean, onUnasked?: (line: string) => boolean) {
 }
 
 describe("lines of a pipe", () => {
-  test("come in order, each once, and then the end", async () => {
+  test("arrive in order, each once, and then the end", async () => {
     const { input, lines, written } = opened(false);
     input.end("one\ntwo\nthree");
     const reads = [];
@@ -20,7 +20,7 @@ describe("lines of a pipe", () => {
     expect(written()).toBe("0> one\n1> two\n2> three\n");
   });
 
-  test("are not lost when the reader that waits does not need one any more", async () => {
+  test("are not lost if the waiting reader is cancelled", async () => {
     const { input, lines } = opened(false);
     const controller = new AbortController();
     const waiting = lines.next("? ", { signal: controller.signal });
@@ -34,7 +34,7 @@ describe("lines of a pipe", () => {
 });
 
 describe("lines of a terminal", () => {
-  test("are asked for with a prompt, and may begin with what is to be changed", async () => {
+  test("are requested with a prompt, and may start with text to edit", async () => {
     const { input, lines, written } = opened(true);
     const waiting = lines.next("Arguments: ", { prefill: '{"a":1}' });
     input.write("\r");
@@ -43,14 +43,14 @@ describe("lines of a terminal", () => {
     lines.close();
   });
 
-  test("that were not asked for are kept, unless they are taken at once", async () => {
+  test("that were not requested are kept, unless they are taken immediately", async () => {
     const { input, lines } = opened(true, (line) => line === "/now");
     input.write("first\r/now\rsecond\r");
     expect([await lines.next("> "), await lines.next("> ")]).toEqual([{ line: "first" }, { line: "second" }]);
     lines.close();
   });
 
-  test("Ctrl-C is told and ends nothing, Ctrl-D ends the input", async () => {
+  test("Ctrl-C is reported and ends nothing, Ctrl-D ends the input", async () => {
     const { input, lines, interrupts } = opened(true);
     const waiting = lines.next("> ");
     input.write("\u0003");
@@ -59,7 +59,7 @@ describe("lines of a terminal", () => {
     expect(interrupts()).toBe(1);
   });
 
-  test("what is told meanwhile stands above what is being typed", async () => {
+  test("output is printed above the line being typed", async () => {
     const { input, lines, written } = opened(true);
     const waiting = lines.next("> ");
     input.write("Hel");

@@ -25,7 +25,7 @@ describe("a reply to an approval", () => {
     expect(replyOf(approval, line)).toEqual({ type: "unclear", hint: "Type y, n, e or l." });
   });
 
-  test("can be put off, or edited in a line of its own", () => {
+  test("can be postponed, or edited in its own line", () => {
     expect(replyOf(approval, "l")).toEqual({ type: "later" });
     expect(replyOf(approval, "edit")).toEqual({ type: "edit" });
     expect(editOf("{to:1}")).toMatchObject({ type: "unclear", hint: expect.stringContaining("must be JSON") });
@@ -33,7 +33,7 @@ describe("a reply to an approval", () => {
 });
 
 describe("an answer", () => {
-  test("to a question is the text as it was typed, or the option that its number names", () => {
+  test("to a question is the text as typed, or the option with the typed number", () => {
     expect(replyOf(question, " on Fridays ")).toEqual({
       type: "decide",
       decide: { verdict: "answered", result: "on Fridays" },
@@ -42,7 +42,7 @@ describe("an answer", () => {
     expect(resultOf(requestSample({ kind: "question" }), "2")).toBe("2");
   });
 
-  test("of a client tool is JSON where it is JSON", () => {
+  test("of a client tool is JSON if it parses as JSON", () => {
     expect(['{"rows":3}', "7", '"7"', "7 rows", "{"].map((text) => resultOf(client, text))).toEqual([
       { rows: 3 },
       7,
@@ -52,7 +52,7 @@ describe("an answer", () => {
     ]);
   });
 
-  test.each([question, client])("of kind $kind can be refused or put off", (request) => {
+  test.each([question, client])("of kind $kind can be rejected or postponed", (request) => {
     expect(replyOf(request, "/reject not mine")).toEqual({
       type: "decide",
       decide: { verdict: "rejected", reason: "not mine" },

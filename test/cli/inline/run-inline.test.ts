@@ -1,4 +1,4 @@
-// `run` and `resume` at a terminal: the same process asks, and goes on.
+// `run` and `resume` on a terminal: the same process asks and continues.
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { CliContext } from "../../../src/cli/cli-context.ts";
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => stores.close());
 
-/** A terminal at which a person types these lines, each when something new is asked. */
+/** A terminal at which a person types these lines, each at a new question. */
 function terminal(replies: readonly string[]) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 100, rows: 30 });
@@ -59,7 +59,7 @@ function job(isResumed: boolean) {
   } as const;
 }
 
-test("what is asked is decided in place, and the answer follows", async () => {
+test("requests are decided inline, and the answer follows", async () => {
   const { context, text } = terminal(["y\r", "on Friday\r"]);
   expect(await runJob(context, stores, job(false), {})).toBe(0);
   expect(paid).toEqual(["Ann 1"]);
@@ -67,13 +67,13 @@ test("what is asked is decided in place, and the answer follows", async () => {
   expect(text()).toMatch(/paid 1 to Ann; on Friday\n[\s\S]*Show it again: troupe show till\n$/);
 });
 
-test("an edit shows the arguments to be changed, and the tool gets what was typed", async () => {
+test("an edit shows the arguments for changing, and the tool gets the typed ones", async () => {
   const { context } = terminal(["e\r", '\u0015{"to":"Cy","amount":3}\r', "on Friday\r"]);
   expect(await runJob(context, stores, job(false), {})).toBe(0);
   expect(paid).toEqual(["Cy 3"]);
 });
 
-test("what is put off stays open: the process leaves with 4, and a later one asks again", async () => {
+test("a postponed request stays open: the process exits with 4, and a later one asks again", async () => {
   const first = terminal(["l\r", "\r"]);
   expect(await runJob(first.context, stores, job(false), {})).toBe(4);
   expect(first.text()).toContain("npx troupe approve till#1:1:0:1\n");
@@ -83,7 +83,7 @@ test("what is put off stays open: the process leaves with 4, and a later one ask
   expect(paid).toEqual(["Ann 1"]);
 });
 
-test("Ctrl-C at a question leaves everything open, and the agent is not paused", async () => {
+test("Ctrl-C at a question leaves all requests open, and does not pause the agent", async () => {
   const { context } = terminal(["\u0003"]);
   expect(await runJob(context, stores, job(false), {})).toBe(4);
   expect(await stores.readAgent({ tenant: "default", agentId: "till" })).toMatchObject({ pause: null });

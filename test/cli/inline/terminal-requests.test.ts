@@ -14,7 +14,7 @@ type Person = (request: AgentRequest, signal: AbortSignal) => PersonsReply | Pro
 type Calls = Parameters<typeof askingRuntime>[0];
 type Rule = Parameters<typeof askingRuntime>[1];
 
-/** An agent that asks, and a desk at which this person sits. */
+/** An agent that opens requests, with this person at the terminal. */
 async function seated(...[calls, person, mayDecide]: readonly [Calls, Person, Rule?]) {
   asking = await askingRuntime(calls, mayDecide);
   const { runtime } = asking;
@@ -47,7 +47,7 @@ async function seated(...[calls, person, mayDecide]: readonly [Calls, Person, Ru
 }
 
 describe("the person at the terminal", () => {
-  test("is asked about each request once, and the turn goes on with what was decided", async () => {
+  test("is asked about each request once, and the turn continues with the decisions", async () => {
     const replies: PersonsReply[] = [{ verdict: "approved" }, { verdict: "rejected", reason: "too much" }];
     const calls = [payment("Ann", 1), payment("Bo", 2)];
     const { rest, paid, asked, said, runtime, openConversations } = await seated(
@@ -63,7 +63,7 @@ describe("the person at the terminal", () => {
     expect(decided.map(({ decision }) => decision?.by)).toEqual(["anna", "anna"]);
   });
 
-  test("may put one off: the others go on, and it can be asked again", async () => {
+  test("may postpone one: the others continue, and it can be asked again", async () => {
     let isPutOff = true;
     const person: Person = ({ name }) => (name === "pay" && isPutOff ? "later" : decisionOn(name));
     const { rest, paid, desk } = await seated([payment("Ann", 1), questionOf("Which day?")], person);
@@ -75,13 +75,13 @@ describe("the person at the terminal", () => {
     expect(await rest()).toMatchObject({ status: "completed", text: "paid 1 to Ann; on Friday" });
   });
 
-  test("who has left is asked nothing more", async () => {
+  test("is asked nothing more after leaving", async () => {
     const { rest, asked } = await seated([payment("Ann", 1), payment("Bo", 2)], () => "ended");
     expect(await rest()).toMatchObject({ status: "waiting", requests: [{}, {}] });
     expect(asked).toHaveLength(1);
   });
 
-  test("is told why an edit does not fit, and is asked again", async () => {
+  test("is told why an edit is invalid, and is asked again", async () => {
     const replies: PersonsReply[] = [
       { verdict: "edited", arguments: { to: 5 } },
       { verdict: "edited", arguments: { to: "Cy", amount: 3 } },
@@ -92,7 +92,7 @@ describe("the person at the terminal", () => {
     expect(said).toEqual([expect.stringContaining("do not fit")]);
   });
 
-  test("who may not decide is told how another person does, and the turn goes on when that is done", async () => {
+  test("without the right to decide is told how another person does, and the turn continues after that", async () => {
     const outrunAtLast: Person = (request, signal) =>
       asked.length === 1 ? { verdict: "approved" } : outrun(request, signal);
     const { rest, paid, said, asked } = await seated([payment("Ann", 1)], outrunAtLast, ({ by }) => by === "bo");
@@ -106,14 +106,14 @@ describe("the person at the terminal", () => {
     ]);
   });
 
-  test("is not asked any more about what was decided elsewhere", async () => {
+  test("is no longer asked about a request decided elsewhere", async () => {
     const { rest, paid, said } = await seated([payment("Ann", 1)], outrun);
     expect(await rest()).toMatchObject({ status: "completed", text: "paid 1 to Ann" });
     expect(paid).toEqual(["Ann 1"]);
     expect(said).toEqual([expect.stringContaining("decided elsewhere")]);
   });
 
-  test("who is too late is told who was faster", async () => {
+  test("is told whose decision came first if theirs is too late", async () => {
     const { rest, paid, said } = await seated([payment("Ann", 1)], late);
     expect(await rest()).toMatchObject({ status: "completed", text: "Rejected by user." });
     expect(paid).toEqual([]);

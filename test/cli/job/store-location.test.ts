@@ -8,36 +8,36 @@ function place(options: StoreOptions, redis?: string) {
   return storeLocation({ environment: { TROUPE_REDIS: redis } }, options);
 }
 
-describe("which store is meant, and the words that name it", () => {
+describe("the selected store, and its name in output", () => {
   test.each<[string, StoreOptions, string | undefined, string, readonly string[]]>([
-    ["nothing: the default file", {}, undefined, "./.troupe/ask.db", []],
-    ["an empty variable is none", {}, " ", "./.troupe/ask.db", []],
+    ["no option: the default file", {}, undefined, "./.troupe/ask.db", []],
+    ["an empty variable counts as unset", {}, " ", "./.troupe/ask.db", []],
     ["a file", { store: "jobs.db" }, undefined, "jobs.db", ["--store", "jobs.db"]],
-    ["a file goes before the variable", { store: "jobs.db" }, url, "jobs.db", ["--store", "jobs.db"]],
+    ["a file overrides the variable", { store: "jobs.db" }, url, "jobs.db", ["--store", "jobs.db"]],
     [
-      "so does the default one",
+      "the default file does too",
       { store: "./.troupe/ask.db" },
       url,
       "./.troupe/ask.db",
       ["--store", "./.troupe/ask.db"],
     ],
-    ["an address", { redis: url }, undefined, url, ["--redis", url]],
-    ["an address goes before the variable", { redis: "redis://b" }, url, "redis://b", ["--redis", "redis://b"]],
+    ["a URL", { redis: url }, undefined, url, ["--redis", url]],
+    ["a URL overrides the variable", { redis: "redis://b" }, url, "redis://b", ["--redis", "redis://b"]],
     ["the variable", {}, url, url, ["--redis", url]],
     ["a prefix", { redis: url, prefix: "t:" }, undefined, `${url} (prefix t:)`, ["--redis", url, "--prefix", "t:"]],
-    ["a prefix beside the variable", { prefix: "t:" }, url, `${url} (prefix t:)`, ["--redis", url, "--prefix", "t:"]],
+    ["a prefix next to the variable", { prefix: "t:" }, url, `${url} (prefix t:)`, ["--redis", url, "--prefix", "t:"]],
   ])("%s", (_what, options, variable, name, words) => {
     expect(place(options, variable)).toMatchObject({ name, words, remarks: [] });
   });
 
-  test("a password is in no word and no name; what is left out is said", () => {
+  test("a password is in no output and no name, and its omission is mentioned", () => {
     const typed = place({ redis: secretUrl });
     expect(typed).toMatchObject({
       name: "redis://app@127.0.0.1:6379/2",
       words: ["--redis", "redis://app@127.0.0.1:6379/2"],
     });
     expect(typed.remarks).toEqual([expect.stringContaining("The password is left out")]);
-    // The address without it would take the place of the variable, which has it.
+    // The URL without it would override the variable, which contains the password.
     const known = place({ prefix: "t:" }, secretUrl);
     expect(known).toMatchObject({ name: "redis://app@127.0.0.1:6379/2 (prefix t:)", words: ["--prefix", "t:"] });
     expect(known.remarks).toEqual([expect.stringContaining("TROUPE_REDIS, which contains its password")]);
@@ -65,7 +65,7 @@ describe("which store is meant, and the words that name it", () => {
   });
 });
 
-test("several nodes are a cluster, which takes user, password and TLS of the first", () => {
+test("several nodes are a cluster, with the user, password and TLS of the first", () => {
   const address = redisAddress("rediss://app:p%40ss@a:7000, rediss://[::1]", "--redis");
   expect(address.shown).toBe("rediss://app@a:7000,rediss://[::1]");
   expect(redisOptions(address, "t:")).toEqual({

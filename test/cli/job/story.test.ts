@@ -6,7 +6,7 @@ import { scriptedModel } from "../../../src/testing/index.ts";
 import { z } from "zod";
 import { calling } from "../../support/turn-probes.ts";
 
-/** A stored tree of a lead and so many readers, and how often each method of its stores is called by what follows. */
+/** A stored tree of a lead and this many readers, and the counted calls of each method of its stores. */
 async function storedTree(readers: number) {
   const stores = memoryStores();
   const look = defineTool({
@@ -60,11 +60,11 @@ it("a stored tree is read once, however many agents it has", async () => {
   expect(story.agents.every(({ stopReason }) => stopReason === "completed")).toBe(true);
   expect(story.end).toMatchObject({ type: "turn.completed", text: "done" });
   expect(types.filter((type) => type === "turn.completed")).toHaveLength(31);
-  // Beside the pages it asks for the prompt and for the answer of each turn.
+  // Apart from the pages it reads the prompt and the answer of each turn.
   expect(calls).toEqual({ listAgents: 1, readTree: 1, messagesById: 62, accounts: 1 });
 });
 
-it("without texts no message is read, and all else is the same", async () => {
+it("without texts no message is read, and everything else is the same", async () => {
   const { stores, calls } = await storedTree(30);
   const whole = await readStory(stores, "desk", { hasTexts: true });
   const before = calls["messagesById"];

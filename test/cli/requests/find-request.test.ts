@@ -22,7 +22,7 @@ async function find(text: string | undefined, verdict: "approved" | "answered"):
   return (await findRequest(runtime.stores, text, verdict)).requestId;
 }
 
-test("a request is found by its id, by a start that only one has, or as the only one that can be decided so", async () => {
+test("a request is found by its id, by a unique start of it, or as the only one that this decision fits", async () => {
   await ask("till");
   expect(await find("till#1:1:0:1", "approved")).toBe("till#1:1:0:1");
   expect(await find("till#1:1:1", "approved")).toBe("till#1:1:1:1");
@@ -35,7 +35,7 @@ test("a request is found by its id, by a start that only one has, or as the only
   await expect(find("", "approved")).rejects.toThrow("there is no request");
 });
 
-test("what is open goes before what was decided; that is found too, to be told how", async () => {
+test("open requests come before decided ones, which are found too and reported with their decision", async () => {
   await ask("till");
   await decideStored(runtime.stores, "till#1:1:0:1", { verdict: "rejected", by: "anna" });
   expect((await findRequest(runtime.stores, "till", "approved")).requestId).toBe("till#1:1:1:1");
@@ -49,7 +49,7 @@ test("what is open goes before what was decided; that is found too, to be told h
   });
 });
 
-test("all of them are listed, however many pages they fill, each with its path", async () => {
+test("all are listed, however many pages they fill, each with its path", async () => {
   const ids = Array.from({ length: 101 }, (_, index) => `till-${index}`);
   for (const id of ids) await ask(id);
   const open = await allRequests(runtime.stores, { status: "open" });

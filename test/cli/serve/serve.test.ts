@@ -18,7 +18,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const yaml = join(repositoryRoot, "examples/teal/agent.yaml");
 const store = ["--store", join(folder, "serve.db")];
 
-test("serve prints an address, a token and a command that works as it is typed, and leaves on SIGTERM with 0", async () => {
+test("serve prints a URL, a token and a working command, and exits on SIGTERM with 0", async () => {
   const words = [join(repositoryRoot, "src/cli/main.ts"), "serve", yaml, "--port", "0", ...store];
   const env = { ...process.env, OPENAI_API_KEY: undefined, TROUPE_SERVE_TOKEN: undefined };
   const server = spawn(process.execPath, words, { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
@@ -41,13 +41,13 @@ test("serve prints an address, a token and a command that works as it is typed, 
   expect(lines.slice(-2)).toEqual([expect.stringMatching(/^Leaving on SIGTERM/), "Left; nothing was cut off."]);
 });
 
-test("callers of Entra ID are of the directory that the server serves", () => {
+test("callers of Entra ID must be in the configured directory", () => {
   const environment = { TROUPE_ENTRA_TENANT: "directory-1", TROUPE_ENTRA_AUDIENCE: "app-1, app-2" };
   expect(serveAuth("entra", environment)).toMatchObject({ tenant: "directory-1", token: null });
   expect(serveAuth("token", { TROUPE_SERVE_TOKEN: "from-the-environment" })).toMatchObject({ isGiven: true });
 });
 
-test("receivers are told with the keys of a file, else with those of the environment", async () => {
+test("webhooks are signed with the keys of a file, otherwise with those of the environment", async () => {
   const keys = [1, 2].map((value) => Buffer.alloc(32, value).toString("base64"));
   const path = file("two-keys", keys.join("\n"));
   const origins = ["http://hooks.internal:8080"];
@@ -76,14 +76,14 @@ test.each([
   expect(notes).toEqual([expect.stringContaining(message)]);
 });
 
-/** A file in the folder of these tests. */
+/** A file in a temporary folder of these tests. */
 function file(name: string, text: string): string {
   const path = join(folder, name);
   writeFileSync(path, text);
   return path;
 }
 
-describe("what cannot be served is one line and exit code 2, nothing is started, and no store is made", () => {
+describe("an invalid configuration is one line and exit code 2, starts nothing, and creates no store", () => {
   const unmade = join(folder, "unmade");
   const busy = createServer();
   let port = 0;
@@ -94,12 +94,12 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
   afterAll(() => busy.close());
 
   test.each([
-    ["a taken port", () => [yaml, "--port", String(port)], /port \d+ of 127\.0\.0\.1 is taken/],
-    ["a header that is none", () => [yaml, "--chats", "a b"], /the name of a header/],
-    ["a file that is not there", () => ["none.yaml"], /there is no file none\.yaml/],
+    ["a used port", () => [yaml, "--port", String(port)], /port \d+ of 127\.0\.0\.1 is taken/],
+    ["an invalid header", () => [yaml, "--chats", "a b"], /the name of a header/],
+    ["a missing file", () => ["none.yaml"], /there is no file none\.yaml/],
     ["a file of another kind", () => [file("agent.txt", "")], /is not an agent file/],
     [
-      "a field of a wrong kind",
+      "a field of a wrong type",
       () => [
         file(
           "hot.yaml",
@@ -133,28 +133,28 @@ describe("what cannot be served is one line and exit code 2, nothing is started,
       ],
       /--plugins and --catalog require an agent in YAML/,
     ],
-    ["an unknown way to know callers", () => [yaml, "--auth", "basic"], /Allowed choices are token, entra, none/],
+    ["an unknown authentication", () => [yaml, "--auth", "basic"], /Allowed choices are token, entra, none/],
     [
       "an unknown surface",
       () => [yaml, "--surfaces", "teal,apo"],
       /there is no surface "apo": did you mean api\? available surfaces are api, teal/,
     ],
     [
-      "a surface like no other",
+      "a surface unlike any other",
       () => [yaml, "--surfaces", "gopher"],
       /no surface "gopher"; available surfaces are api, teal/,
     ],
-    ["no surface", () => [yaml, "--surfaces", ","], /--surfaces must contain one or more of api, teal/],
+    ["an empty list of surfaces", () => [yaml, "--surfaces", ","], /--surfaces must contain one or more of api, teal/],
     [
-      "a webhook key that is none",
+      "an invalid webhook key",
       () => [yaml, "--webhook-keys", file("keys", "short\n")],
       /keys: key 1 is invalid; give 32/,
     ],
     ["a file without a webhook key", () => [yaml, "--webhook-keys", file("no-keys", "\n")], /contains no key/],
-    ["webhook keys that are not there", () => [yaml, "--webhook-keys", "none.txt"], /none\.txt cannot be read/],
-    ["a receiver without a key", () => [yaml, "--webhook-origin", "http://a"], /--webhook-origin needs a key/],
-    ["a receiver with a path", () => [yaml, "--webhook-origin", "http://a/b"], /http:\/\/a\/b is not an origin/],
-    ["no file", () => [], /missing required argument/],
+    ["missing webhook keys", () => [yaml, "--webhook-keys", "none.txt"], /none\.txt cannot be read/],
+    ["a webhook origin without a key", () => [yaml, "--webhook-origin", "http://a"], /--webhook-origin needs a key/],
+    ["a webhook origin with a path", () => [yaml, "--webhook-origin", "http://a/b"], /http:\/\/a\/b is not an origin/],
+    ["an empty file name", () => [], /missing required argument/],
   ])("%s", async (_, words, message) => {
     const { code, out, notes } = await troupe(["serve", ...words(), "--store", join(unmade, "serve.db")]);
     expect({ code, out, notes: notes.length }).toEqual({ code: 2, out: [], notes: 1 });

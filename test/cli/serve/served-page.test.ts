@@ -7,25 +7,25 @@ import { served } from "../support/served.ts";
 const access = { way: "token", token: "a-token-of-ann-0001", isGiven: false } as const;
 const place = { host: "127.0.0.1", proxies: undefined, page: true, access } as const;
 
-test("the page is there on this machine, with a token that an address can carry", () => {
+test("the page is served on this machine, with a token that fits into a URL", () => {
   expect(noPageBecause(place)).toBeNull();
   expect(noPageBecause({ ...place, host: "::1", proxies: 0 })).toBeNull();
 });
 
 test.each([
-  ["it was left out", { page: false }, "--no-page"],
-  ["a proxy stands in front", { proxies: 1 }, "the server is behind a proxy"],
-  ["other machines reach the server", { host: "0.0.0.0" }, "the server listens for other machines"],
+  ["it is turned off", { page: false }, "--no-page"],
+  ["a proxy is configured", { proxies: 1 }, "the server is behind a proxy"],
+  ["the server listens for other machines", { host: "0.0.0.0" }, "the server listens for other machines"],
   [
     "the token has other characters",
     { access: { ...access, token: "a token!" } },
     "contains characters other than letters",
   ],
-])("it is not there when %s", (_what, difference, reason) => {
+])("the page is missing if %s", (_what, difference, reason) => {
   expect(noPageBecause({ ...place, ...difference })).toContain(reason);
 });
 
-test("the page of a server refuses clients without the token, under another name, or from another origin", async () => {
+test("the page of a server refuses clients without the token, with another host name, or from another origin", async () => {
   const { url, origin } = await served([]);
   const [address = "", token = ""] = url.split("/#token=");
   expect(address).toBe(origin);
@@ -39,7 +39,7 @@ test("the page of a server refuses clients without the token, under another name
   const protocols = { "sec-websocket-protocol": `troupe.feed.v1, bearer.${token}` };
   expect((await knock(feed, protocols)).status).toBe(101);
   expect((await knock(feed, { ...protocols, host: "evil.example" })).status).toBe(403);
-  // The API beside it stays as it is.
+  // The API next to it is unchanged.
   expect(await statusOf("/api/agents", bearer)).toBe(200);
   expect(await statusOf("/healthz", {})).toBe(200);
 });
@@ -56,7 +56,7 @@ test.each(
     ] as const,
     first,
   ),
-)("a server has no page with %s, at no address and with no token", async (_what, words, reason) => {
+)("with %s a server has no page, at any path or with any token", async (_what, words, reason) => {
   const { origin, url } = await served(words, directory);
   expect(url).toContain(`none (${reason}); `);
   const local = origin.replace("0.0.0.0", "127.0.0.1");

@@ -8,7 +8,7 @@ import { apiSurface } from "../../../src/server/index.ts";
 const teal = [{ definition: agent, version: "1.0" }];
 const place = { agents: [agent], teal, sharing: undefined, chatIdHeaders: ["X-Chat"] };
 
-/** A surface that notes that it was loaded; `absent`: its package is not there. */
+/** A surface that records whether it was loaded; `absent`: its package is missing. */
 function surface(name: string, loaded: string[], absent?: string): ServedSurface {
   return {
     name,
@@ -30,7 +30,7 @@ function linesOf(surfaces: Parameters<typeof readyLines>[1]["surfaces"]): readon
   return readyLines(teal, { ...ready, tenant: "default", input: "Hello?", isYaml: false });
 }
 
-test("what is not named is not loaded, and the order is that of the registry", async () => {
+test("unnamed surfaces are not loaded, and the order is that of the registry", async () => {
   const loaded: string[] = [];
   const known = [surface("one", loaded), surface("two", loaded), surface("three", loaded)];
   const surfaces = await loadSurfaces("three, one,three", known);
@@ -38,7 +38,7 @@ test("what is not named is not loaded, and the order is that of the registry", a
   expect((await surfaces.make(place)).map(({ name }) => name)).toEqual(["one", "three"]);
 });
 
-test("a surface without its package is left out with the install line, and refused when it is named", async () => {
+test("a surface without its package is left out with the install command, and refused if it is named", async () => {
   const known = [surface("one", []), surface("wire", [], absence)];
   const surfaces = await loadSurfaces(undefined, known);
   expect((await surfaces.make(place)).map(({ name }) => name)).toEqual(["one"]);
@@ -51,7 +51,7 @@ test("a surface without its package is left out with the install line, and refus
   });
 });
 
-test("an error in a surface that is there is no absence", async () => {
+test("an error inside an installed surface does not count as a missing package", async () => {
   const broken = { ...surface("one", []), load: () => Promise.reject(new TypeError("a fault in it")) };
   await expect(loadSurfaces(undefined, [broken])).rejects.toThrow("a fault in it");
 });
@@ -61,7 +61,7 @@ test.each([
   ["teal", ["Teal Agents"], "/desk/1.0 -d"],
   ["a2a", ["A2A"], "/a2a/desk/message:send -d"],
   ["openai", ["OpenAI"], "/v1/chat/completions -d"],
-])("--surfaces %s: its addresses, and a command that calls it", async (list, titles, command) => {
+])("--surfaces %s: its URLs, and a command that calls it", async (list, titles, command) => {
   const lines = linesOf(await loadSurfaces(list));
   const shown = lines.filter((line) => /^ {2}(?!Page|Health|curl)/.test(line)).map((line) => line.trim().split(":")[0]);
   expect(shown).toEqual(titles);

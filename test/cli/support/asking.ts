@@ -12,12 +12,12 @@ import { scriptedModel, type ScriptedToolCall } from "../../../src/testing/index
 
 export interface Asking {
   readonly runtime: Runtime;
-  /** What was paid, in order. */
+  /** The payments, in order. */
   readonly paid: string[];
   close(): Promise<void>;
 }
 
-/** A runtime whose `cashier` makes these calls in its first step and then tells their results. */
+/** A runtime whose `cashier` makes these calls in its first step and then answers with their results. */
 export async function askingRuntime(
   calls: readonly ScriptedToolCall[],
   mayDecide?: RuntimeOptions["mayDecide"],

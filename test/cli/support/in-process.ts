@@ -4,12 +4,12 @@ import { runProgram } from "../../../src/cli/program.ts";
 
 export interface Said {
   readonly code: number;
-  /** Lines of the answer, and those beside it. */
+  /** Lines of stdout, and those of stderr. */
   readonly out: readonly string[];
   readonly notes: readonly string[];
 }
 
-/** The command as an installed package has it, without a process of its own and without a terminal; `input` is piped in. */
+/** Runs the command as the installed package does, in this process and without a terminal; `input` is piped in. */
 export async function troupe(
   words: readonly string[],
   environment: Readonly<Record<string, string>> = {},

@@ -7,7 +7,7 @@ import { identityOf, agentKey, Owner } from "../../contracts/stores-fixtures.ts"
 const TENANT = "default";
 const AT_ONCE = 50;
 
-/** So many trees, each a moment younger than the one before; each tenth waits for a decision. Gives the ids, newest first. */
+/** Creates this many trees, each newer than the previous one; every tenth waits for a decision. Returns the ids, newest first. */
 export async function plantTrees(stores: Stores, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, index) => `job-${(index * 7919) % count}`);
   for (let at = 0; at < count; at += AT_ONCE) {

@@ -50,7 +50,7 @@ export function used(amounts: Partial<Account["used"]>): Account["used"] {
   return { ...accountSample().used, ...amounts };
 }
 
-/** A piece of an answer, from its beginning or from further on. */
+/** A piece of an answer, from its beginning or a later offset. */
 export function deltaSample(text: string, offset = 0) {
   return eventSample({ type: "text.delta", text, offset, attempt: 1, after: null, cursor: null });
 }
@@ -102,7 +102,7 @@ export function failedSample() {
   return eventSample({ type: "turn.failed", ...endParts, text: "", stopReason: "error", error });
 }
 
-/** An approval of a payment that is not decided yet. */
+/** An undecided approval of a payment. */
 export function requestSample(changes: Partial<AgentRequest> = {}): AgentRequest {
   return {
     tenant: "default",

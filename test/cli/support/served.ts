@@ -23,14 +23,14 @@ export const agents = [
 `;
 
 export interface Served {
-  /** Of the page, with its token; the reason in brackets where there is none. */
+  /** The URL of the page, with its token; the reason in brackets if there is none. */
   readonly url: string;
   readonly origin: string;
-  /** What it printed until then. */
+  /** The output until then. */
   readonly lines: readonly string[];
 }
 
-/** A server in a process of its own, until the test ends, which it leaves with 0. */
+/** A server in its own process, until the test ends it; it must exit with 0. */
 export async function served(words: readonly string[], given: NodeJS.ProcessEnv = {}): Promise<Served> {
   const folder = mkdtempSync(join(tmpdir(), "troupe-served-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -6,8 +6,8 @@ function account(id: string, turnId: string | null, maxTokens: number, tokens: n
   return accountSample({ id, turnId, limits: { maxTokens }, used: used({ tokens }) });
 }
 
-describe("an agent's line in the live tree", () => {
-  test("sets what is used against what is allowed", () => {
+describe("an agent's row in the live tree", () => {
+  test("shows usage and limit", () => {
     const turn = accountSample({
       limits: { maxSteps: 12, maxTokens: 600_000, maxActiveMs: 60_000, maxCostMicros: 500_000 },
       used: used({ steps: 2, tokens: 24_000, activeMs: 1_500, costMicros: 20_000 }),
@@ -26,7 +26,7 @@ describe("an agent's line in the live tree", () => {
     ]);
   });
 
-  test("shows what calls in flight have reserved behind what is used", () => {
+  test("shows the reservations of calls in flight behind the usage", () => {
     const turn = accountSample({
       limits: { maxTokens: 600_000, maxCostMicros: 500_000 },
       used: used({ tokens: 24_000, costMicros: 20_000 }),
@@ -36,7 +36,7 @@ describe("an agent's line in the live tree", () => {
     expect(cells.slice(3, 5)).toEqual(["24k+4.4k/600k", "$0.0200+$0.0030/$0.50"]);
   });
 
-  test("shows its own figures where nothing is limited, and what it runs", () => {
+  test("shows the plain usage without limits, and the running tools", () => {
     const agent = readerSample("3fa9c1d2e4", {
       activity: "tools",
       costMicros: null,
@@ -55,7 +55,7 @@ describe("an agent's line in the live tree", () => {
     ]);
   });
 
-  test("says what it waits for, and how many more there are", () => {
+  test("shows what it waits for, and how many more", () => {
     const context = { accounts: [], now: 5_000 };
     const pay = { kind: "approval", name: "pay", prompt: 'pay({"to":\n"Ann"})' } as const;
     const agent = agentSample({ activity: "waiting", openRequests: { a: pay } });
@@ -77,7 +77,7 @@ describe("an agent's line in the live tree", () => {
     expect(agentCells(agent, "", { accounts, now: 0 })[3]).toBe("9k/10k");
   });
 
-  test("its working time is that of all its turns", () => {
+  test("the working time is that of all its turns", () => {
     const accounts = [
       accountSample({ turnId: "ask-mibodu#1", used: used({ activeMs: 1_000 }) }),
       accountSample({ turnId: "ask-mibodu#2", activeCount: 1, activeSince: 5_000 }),

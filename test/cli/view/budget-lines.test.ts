@@ -84,8 +84,8 @@ const shown = (width: number, parts: Partial<BudgetView> = {}): string[] =>
     line.replace(/\d{4}-\d\d-\d\d \d\d:\d\d/, "<a time>"),
   );
 
-describe("who may spend what", () => {
-  test("in a wide terminal: a row for each limit, exact, under the account that pays; then what was spent by model", () => {
+describe("limits and spending", () => {
+  test("in a wide terminal: a row for each limit, exact, under the paying account; then the spending by model", () => {
     expect(shown(120)).toEqual([
       "ACCOUNT                        LIMIT              USED  RESERVED  UNCONFIRMED                OF",
       "lead ask-mibodu, turn 1        steps                 7         -            -                12",
@@ -160,7 +160,7 @@ describe("who may spend what", () => {
     );
   });
 
-  test("says so where there is nothing", () => {
+  test("reports that there are no accounts", () => {
     expect(shown(80, { accounts: [] })).toEqual(["There are no accounts: nothing was spent."]);
   });
 });

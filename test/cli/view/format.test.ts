@@ -9,7 +9,7 @@ import {
   formatTime,
 } from "../../../src/cli/view/format.ts";
 
-describe("figures as a person reads them", () => {
+describe("amounts are readable", () => {
   test.each([
     [-5, "0 ms"],
     [0, "0 ms"],
@@ -51,7 +51,7 @@ describe("figures as a person reads them", () => {
     expect(formatCost(micros)).toBe(text);
   });
 
-  test("a running time keeps still within a second", () => {
+  test("a running time does not change within a second", () => {
     expect([formatRunningTime(1_999), formatRunningTime(61_999)]).toEqual(["1 s", "1 m 01 s"]);
   });
 

@@ -50,7 +50,7 @@ describe("the live view", () => {
     expect(lines.at(-1)).toMatch(/^Pausing/);
   });
 
-  test("at 80 columns says what each agent does now, however much is limited and reserved", () => {
+  test("at 80 columns shows the current activity of each agent, with any limits and reservations", () => {
     const turn = accountSample({
       limits: { maxSteps: 12, maxTokens: 600_000, maxActiveMs: 60_000, maxCostMicros: 500_000 },
       used: used({ steps: 2, tokens: 24_000, activeMs: 1_500, costMicros: 20_000 }),
@@ -72,7 +72,7 @@ describe("the live view", () => {
     ]);
   });
 
-  test("the end of a long answer is what stays", () => {
+  test("the end of a long answer stays visible", () => {
     const text = Array.from({ length: 100 }, (_, index) => `line ${index}`).join("\n");
     const lines = frameLines(frame({ agents: [agentSample({ text })], rows: 10 }), plain);
     expect(lines.at(-1)).toBe("line 99");
@@ -83,7 +83,7 @@ describe("the live view", () => {
     expect(frameLines(frame({ agents }), plain).join("")).not.toContain("\u001B");
   });
 
-  test("colours are used, unless NO_COLOR says otherwise", () => {
+  test("colours are used unless NO_COLOR is set", () => {
     const agents = [agentSample({ endedAt: 5, stopReason: "error" })];
     expect(frameLines(frame({ agents }), paintFor({})).join("\n")).toContain("\u001B[31m");
     expect(frameLines(frame({ agents }), paintFor({ NO_COLOR: "" })).join("\n")).toContain("\u001B[31m");

@@ -29,7 +29,7 @@ function started(size = { columns: 100, rows: 20 }) {
   return { clock, written, reporter, stream };
 }
 
-test("draws what happens, and leaves the answer and the table behind", () => {
+test("draws events, and leaves the answer and the table on the screen", () => {
   const { clock, written, reporter } = started();
   reporter.event(deltaSample("It is"));
   clock.advance(100);
@@ -56,7 +56,7 @@ test("a crash leaves a usable terminal, and nothing is drawn after it", () => {
   expect(written).toHaveLength(count);
 });
 
-test("shows who waits for a decision until it is made", () => {
+test("shows the agent that waits for a decision until it is made", () => {
   const { clock, written, reporter } = started();
   reporter.event(openedSample());
   clock.advance(100);
@@ -77,7 +77,7 @@ test("the tree stays above a question, without the cursor hidden", () => {
   expect(held.endsWith("\u001B[?25h")).toBe(true);
 });
 
-test("the address of the page stays in sight above a tree that fills the terminal", () => {
+test("the URL of the page stays visible above a tree that fills the terminal", () => {
   const { clock, written, reporter } = started({ columns: 40, rows: 12 });
   const address = `Inspect the agents at http://127.0.0.1:40001/#token=${"x".repeat(40)}`;
   reporter.event(deltaSample("line\n".repeat(50)));
@@ -85,11 +85,11 @@ test("the address of the page stays in sight above a tree that fills the termina
   expect(written.at(-1)).toBe(`${address}\n`);
   clock.advance(1_000);
   const drawn = (written.at(-1) ?? "").trimEnd().split("\n");
-  // The address takes 3 rows, the cursor 1.
+  // The URL takes 3 rows, the cursor 1.
   expect(drawn.length).toBeLessThanOrEqual(12 - 3 - 1);
 });
 
-test("is drawn again soon when the terminal changes its size", () => {
+test("is redrawn soon after the terminal changes its size", () => {
   const { clock, written, reporter, stream } = started();
   clock.advance(100);
   const count = written.length;
@@ -101,7 +101,7 @@ test("is drawn again soon when the terminal changes its size", () => {
   expect(stream.listenerCount("resize")).toBe(0);
 });
 
-test("keeps quiet while a person is asked, and goes on where it was", () => {
+test("is silent while a person is asked, and then continues", () => {
   const { clock, written, reporter } = started();
   clock.advance(100);
   const release = reporter.hold();

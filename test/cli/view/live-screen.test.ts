@@ -7,7 +7,7 @@ import { createFakeClock } from "../../../src/testing/index.ts";
 const escape = "\u001B";
 const sequences = new RegExp(`${escape}\\[\\??(\\d*)([A-Za-z])|\\r|\\n|[^${escape}\\r\\n]+`, "g");
 
-/** What a terminal shows after all that was written: enough of one to draw over lines. */
+/** What a terminal shows after all output: just enough of one to draw over lines. */
 function terminal() {
   const screen: string[] = [""];
   let row = 0;
@@ -31,7 +31,7 @@ function terminal() {
     rows: 24,
     write,
   });
-  /** Makes it narrower: longer lines are broken, and the cursor moves down with them. */
+  /** Makes it narrower: longer lines are wrapped, and the cursor moves down with them. */
   const narrow = (columns: number): void => {
     const broken = screen.map((line) => line.match(new RegExp(`.{1,${columns}}`, "g")) ?? [""]);
     row = broken.slice(0, row).flat().length;
@@ -42,7 +42,7 @@ function terminal() {
 }
 
 describe("the screen", () => {
-  test("draws over what it drew before, also when there is less to show", () => {
+  test("draws over its previous frame, also if the new one is shorter", () => {
     const { stream, lines } = terminal();
     stream.write("before\n");
     const screen = new LiveScreen(stream);
@@ -54,7 +54,7 @@ describe("the screen", () => {
   test.each([
     ["drawn over", (screen: LiveScreen) => screen.draw(["short"]), ["before", "short"]],
     ["closed", (screen: LiveScreen) => screen.close(), ["before"]],
-  ] as const)("leaves no rows behind when it is %s after the terminal became narrower", (_what, change, expected) => {
+  ] as const)("leaves no rows behind if it is %s after the terminal became narrower", (_what, change, expected) => {
     const { stream, narrow, lines } = terminal();
     stream.write("before\n");
     const screen = new LiveScreen(stream);
@@ -65,7 +65,7 @@ describe("the screen", () => {
     expect(lines()).toEqual(expected);
   });
 
-  test("leaves printed lines above itself, and the last drawing above a question", () => {
+  test("leaves printed lines above itself, and the last frame above a question", () => {
     const { stream, lines } = terminal();
     const screen = new LiveScreen(stream);
     screen.draw(["one", "two"]);
@@ -79,7 +79,7 @@ describe("the screen", () => {
     expect(lines()).toEqual(["address", "four", "Approve? y", "five"]);
   });
 
-  test("gives the terminal back as it was, once", () => {
+  test("restores the terminal once", () => {
     const { stream, lines, raw } = terminal();
     stream.write("before\n");
     const screen = new LiveScreen(stream);
@@ -92,7 +92,7 @@ describe("the screen", () => {
     expect(raw().indexOf("\u001B[?25l")).toBeLessThan(raw().indexOf("\u001B[?25h"));
   });
 
-  test("writes nothing when it never drew", () => {
+  test("writes nothing if it never drew", () => {
     const { stream, raw } = terminal();
     new LiveScreen(stream).close();
     expect(raw()).toBe("");
@@ -100,7 +100,7 @@ describe("the screen", () => {
 });
 
 describe("redrawing", () => {
-  test("happens at most ten times a second, however many events there are", () => {
+  test("redraws at most ten times a second, however many events there are", () => {
     const clock = createFakeClock();
     let draws = 0;
     const limit = limitRedraws(clock, () => {
@@ -115,7 +115,7 @@ describe("redrawing", () => {
     expect(draws).toBeLessThanOrEqual(101);
   });
 
-  test("shows the last change soon, goes on while nothing happens, and ends when it is stopped", () => {
+  test("shows the last change soon, keeps redrawing without events, and ends when it is stopped", () => {
     const clock = createFakeClock();
     const drawn: number[] = [];
     const start = clock.now();
@@ -132,7 +132,7 @@ describe("redrawing", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("a clock that is set back does not freeze it", () => {
+  test("a clock that is set back does not stop redrawing", () => {
     const clock = createFakeClock();
     let draws = 0;
     const limit = limitRedraws(clock, () => {

@@ -85,7 +85,7 @@ describe("an event as a line", () => {
     deltaSample("x"),
     eventSample({ type: "lifecycle.changed", status: "busy" }),
     eventSample({ type: "step.completed" }),
-  ])("$type is not worth a line", (event) => {
+  ])("$type prints no line", (event) => {
     expect(plainLine(event, 0)).toBeUndefined();
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { deadLetterTable, queueTable } from "../../../src/cli/commands/queues.ts";
 import type { DeadLetter } from "../../../src/queues/index.ts";
 
-test("queues with what waits, runs and was given up", () => {
+test("queues with their waiting and running jobs and dead letters", () => {
   const none = { waiting: 0, active: 0, delayed: 0, dead: 0, workers: 0 };
   expect(
     queueTable([
@@ -24,7 +24,7 @@ const letter = (job: DeadLetter["job"], cause: Partial<DeadLetter["cause"]>): De
   at: new Date(2026, 10, 21, 14, 3).getTime(),
 });
 
-test("dead letters with what they were about, as far as that is known, and why", () => {
+test("dead letters with their job, if known, and the cause", () => {
   const agent = { tenant: "default", agentId: "till" };
   const call = { ...agent, kind: "tool", callId: "till#3:2:0", isRepeatable: true } as const;
   expect(

@@ -47,7 +47,7 @@ const plain = (out: (line: string) => void, note = out): Reporter => plainReport
 const quiet = (out: (line: string) => void, note: (line: string) => void): Reporter => quietReporter(out, note, width);
 
 describe("plain lines", () => {
-  test("tell the story, the answer, and a table with the sum of all agents", () => {
+  test("contain the events, the answer, and a table with the totals of all agents", () => {
     expect(record(plain, ending()).out).toEqual([
       "Question: What is it?",
       "    0 ms  lead ask-mibodu: begins “What is it?”",
@@ -85,7 +85,7 @@ describe("plain lines", () => {
     ]);
   });
 
-  test("of a job that is carried on say how much was there, once", () => {
+  test("of a resumed job contain the number of stored events, once", () => {
     const out: string[] = [];
     const reporter = plain((line) => out.push(line));
     reporter.past([completedSample()]);
@@ -98,7 +98,7 @@ describe("plain lines", () => {
     ]);
   });
 
-  test("wait while a person is asked something", () => {
+  test("wait while a person is asked", () => {
     const out: string[] = [];
     const reporter = plain((line) => out.push(line));
     const release = reporter.hold();
@@ -135,7 +135,7 @@ describe("plain lines", () => {
     ]);
   });
 
-  test("say why there is no answer", () => {
+  test("explain why there is no answer", () => {
     expect(record(plain, ending({ end: stoppedSample() })).out).toContain(
       "Stopped: token_limit, lead, this turn: 50,000 of 50,000 tokens.",
     );
@@ -150,13 +150,13 @@ describe("plain lines", () => {
 });
 
 describe("JSON lines", () => {
-  test("hold every event and nothing else", () => {
+  test("contain every event and nothing else", () => {
     const { out, notes } = record(jsonReporter, ending());
     expect(out.map((line) => (JSON.parse(line) as { type: string }).type)).toEqual(["turn.started", "text.delta"]);
     expect(notes).toEqual(["Pausing"]);
   });
 
-  test("begin with what happened before", () => {
+  test("begin with the earlier events", () => {
     const out: string[] = [];
     const reporter = jsonReporter(
       (line) => out.push(line),
@@ -168,11 +168,11 @@ describe("JSON lines", () => {
 });
 
 describe("quiet", () => {
-  test("prints the answer alone", () => {
+  test("prints only the answer", () => {
     expect(record(quiet, ending())).toEqual({ out: ["It is so. (a.md:1)"], notes: [] });
   });
 
-  test("prints nothing where there is no answer, and says why on the other stream", () => {
+  test("prints nothing if there is no answer, and the reason on stderr", () => {
     expect(record(quiet, ending({ end: failedSample() }))).toEqual({
       out: [],
       notes: ["Failed: no\nroute (model_error)"],

@@ -11,26 +11,23 @@ import { requestSample } from "../support/samples.ts";
 
 const invocation = { main: "/p/node_modules/troupe/dist/cli/main.js", directory: "/p", script: undefined };
 
-describe("what is asked", () => {
-  test("an approval whose words are its arguments says them once", () => {
+describe("requests", () => {
+  test("an approval whose text equals its arguments prints them once", () => {
     expect(askingLines(requestSample())).toEqual([
       "lead ask-mibodu asks for approval of pay (ask-mibodu#1:1:0:1):",
       '  pay({"to":"Ann"})',
     ]);
   });
 
-  test.each(["Pay Ann", 'pay({"to":"A…'])(
-    "words that are not the whole truth do not hide the arguments: %s",
-    (prompt) => {
-      expect(askingLines(requestSample({ prompt }))).toEqual([
-        "lead ask-mibodu asks for approval of pay (ask-mibodu#1:1:0:1):",
-        `  ${prompt}`,
-        '  arguments: {"to":"Ann"}',
-      ]);
-    },
-  );
+  test.each(["Pay Ann", 'pay({"to":"A…'])("a text that differs from the arguments does not hide them: %s", (prompt) => {
+    expect(askingLines(requestSample({ prompt }))).toEqual([
+      "lead ask-mibodu asks for approval of pay (ask-mibodu#1:1:0:1):",
+      `  ${prompt}`,
+      '  arguments: {"to":"Ann"}',
+    ]);
+  });
 
-  test("a question keeps its lines, and a request that expires says when", () => {
+  test("a question keeps its lines, and a request that expires shows when", () => {
     const prompt = "Which day?\n- Monday";
     const lines = askingLines(requestSample({ kind: "question", name: "ask_user", prompt, expiresAt: 0 }));
     expect(lines).toEqual([
@@ -40,7 +37,7 @@ describe("what is asked", () => {
     ]);
   });
 
-  test("nothing that a model wrote moves the cursor", () => {
+  test("text of a model cannot move the cursor", () => {
     const request = requestSample({ prompt: "\u001B[2JPay\u0007", arguments: { to: "\u202EnnA" } });
     const text = askingLines(request).join("\n");
     for (const sign of ["\u001B", "\u0007", "\u202E"]) expect(text).not.toContain(sign);
@@ -63,7 +60,7 @@ test.each([
   expect(decidingLines({ requestId: "a#1:1:0:1", kind }, invocation, ["--store", "x.db"])).toEqual(lines);
 });
 
-test("a job that waits tells everything that is asked, and how to decide it", () => {
+test("a waiting job prints all its requests, and how to decide them", () => {
   const requests = [requestSample(), requestSample({ requestId: "ask-mibodu#1:1:1:1", kind: "question" })];
   const text = waitingLines(requests, invocation, []).join("\n");
   expect(text).toContain("    npx troupe approve ask-mibodu#1:1:0:1\n");
@@ -71,7 +68,7 @@ test("a job that waits tells everything that is asked, and how to decide it", ()
 });
 
 describe("the table of requests", () => {
-  test("has age, asker, tool, words and expiry", () => {
+  test("has age, agent, tool, text and expiry", () => {
     const placed = [
       { request: requestSample(), path: "lead ask-mibodu" },
       { request: requestSample({ expiresAt: 121_000, kind: "question" }), path: "lead ask-mibodu › reader ~3fa9c1" },
@@ -85,7 +82,7 @@ describe("the table of requests", () => {
     ]);
   });
 
-  test("in a narrow terminal keeps the id, who asks and for what", () => {
+  test("in a narrow terminal keeps the id, the agent and the text", () => {
     const placed = [{ request: requestSample({ kind: "question" }), path: "lead ask-mibodu › reader ~3fa9c1" }];
     expect(requestTable(placed, { now: 61_000, width: 80 })).toEqual([
       "REQUEST             AGENT                             ASKS               EXPIRES",

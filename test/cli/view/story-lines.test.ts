@@ -18,7 +18,7 @@ const messages: readonly Message[] = [
 ];
 
 describe("a history", () => {
-  test("is cut where it is long", () => {
+  test("is cut if it is long", () => {
     const lines = historyLines(messages, false);
     expect(lines.slice(0, 5)).toEqual([
       "[user]",
@@ -32,14 +32,14 @@ describe("a history", () => {
     expect(lines.slice(-2)).toEqual(["[user, hook:notes]", "  Mind the gap."]);
   });
 
-  test("is whole when all of it was asked for", () => {
+  test("is complete if requested", () => {
     const lines = historyLines(messages, true);
     expect(lines.join("\n")).toContain("x".repeat(300));
     expect(lines).toContain("  line 13 x");
   });
 });
 
-test("a trace counts its times from the start of the turn", () => {
+test("the times of a trace count from the start of the turn", () => {
   const common = { turnId: "a#1", at: 1_000 };
   const trace: readonly TraceEntry[] = [
     { type: "user_input", ...common, step: 0, turn: 1, prompt: "What is it?" },

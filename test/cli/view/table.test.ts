@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { fitsTable, tableLines } from "../../../src/cli/view/table.ts";
 
-test("columns are as wide as their widest cell, figures to the right, and no line ends with spaces", () => {
+test("columns are as wide as their widest cell, numbers align right, and no line ends with spaces", () => {
   const columns = [{ title: "NAME" }, { title: "N", align: "right" as const }, { title: "NOTE", maxWidth: 5 }];
   const lines = tableLines(columns, [
     ["日本", "7", "a long note"],
@@ -19,7 +19,7 @@ test("branches of a tree keep their spaces at every level", () => {
   expect(lines).toEqual(["AGENT", "lead", "├─ a", "│  └─ b c", "└─ d", "   ├─ e", "   │"]);
 });
 
-test("where a table is too wide, columns are left out by rank, and then cells are cut", () => {
+test("in a too wide table columns are left out by rank, and then cells are cut", () => {
   const columns = [
     { title: "NAME", minWidth: 4 },
     { title: "N", leaveOut: 2 },

@@ -18,7 +18,7 @@ describe("the width of text in a terminal", () => {
     expect(widthOf(text)).toBe(width);
   });
 
-  test("a wide character that would stick out is left out whole", () => {
+  test("a wide character that would exceed the width is left out", () => {
     expect(truncate("日本語", 4)).toBe("日…");
     expect(truncate("日本語", 6)).toBe("日本語");
     expect(truncate("abc", 0)).toBe("");
@@ -45,7 +45,7 @@ describe("the width of text in a terminal", () => {
     expect(wrap("", 4)).toEqual([""]);
   });
 
-  test("wrapped lines fit and lose no letter", () => {
+  test("wrapped lines fit and keep every letter", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 2, max: 30 }), (raw, columns) => {
         const text = oneLine(raw);
@@ -56,7 +56,7 @@ describe("the width of text in a terminal", () => {
     );
   });
 
-  test("what others wrote cannot steer the terminal", () => {
+  test("foreign text cannot control the terminal", () => {
     expect(printable("a\u001B[2Jb\u001B]0;title\u0007c\rd\te\nf\u202Eg\u009B1m")).toMatch(/^[a-z0;  \n[\]]+$/);
     expect(printable("one\r\ntwo\n")).toBe("one\ntwo\n");
     expect(oneLine("  one\n\ttwo ")).toBe("one two");

@@ -3,7 +3,7 @@ import { placeTree } from "../../../src/cli/view/table.ts";
 
 const member = (agentId: string, parentAgentId: string | null = null) => ({ agentId, parentAgentId });
 
-test("children stand below their parents, with branches that tell the levels apart", () => {
+test("children come below their parents, with branches that show the level", () => {
   const members = [
     member("a"),
     member("b", "a"),
@@ -22,6 +22,6 @@ test("children stand below their parents, with branches that tell the levels apa
   ]);
 });
 
-test("an agent whose parent is not known stands by itself", () => {
+test("an agent with an unknown parent is a root", () => {
   expect(placeTree([member("x", "gone"), member("y")]).map(({ branch }) => branch)).toEqual(["", ""]);
 });

@@ -9,8 +9,8 @@ const names = async (options: DefinitionOptions) => {
   return [...collectDefinitions(agents).keys()];
 };
 
-describe("what a worker knows", () => {
-  test("has to be something", async () => {
+describe("the agents of a worker", () => {
+  test("must not be empty", async () => {
     await expect(names({})).rejects.toThrow("give --agents FILE, or --ask for questions of `ask`");
   });
 
@@ -32,7 +32,7 @@ describe("what a worker knows", () => {
     expect(agents[0]?.tools.tools.map(({ name }) => name)).toContain("math-add");
   });
 
-  test("a team that is run by its own process has names that people know", () => {
+  test("a team that is run by its own process has readable names", () => {
     const { name } = askTeam({ root: "docs", model: documentModel(), maxReaders: 6 }, "here");
     expect(name).toBe("lead");
   });

@@ -1,4 +1,4 @@
-// What a worker tells over HTTP of how it is.
+// The health and metrics of a worker over HTTP.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
@@ -20,31 +20,31 @@ async function get(told: Partial<Told>, path: string, init?: RequestInit) {
 }
 
 describe("the endpoint of a worker", () => {
-  test("is on this machine alone, on a port that it names", async () => {
+  test("listens on this machine only, on a port that it names", async () => {
     const answer = await get({}, "/metrics");
     expect(endpoint?.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(answer).toEqual({ status: 200, type: "text/plain; version=0.0.4; charset=utf-8", text: "a 1\n" });
   });
 
-  test("says that all is well, with figures", async () => {
+  test("reports its health and metrics", async () => {
     const { status, text } = await get({}, "/healthz?verbose");
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({ status: "ok", problems: [], roundTripMs: 3 });
   });
 
-  test.each(["/healthz", "/readyz"])("%s answers 503 with the reasons where something is wrong", async (path) => {
+  test.each(["/healthz", "/readyz"])("%s answers 503 with the reasons if a check fails", async (path) => {
     const { status, text } = await get({ health: bad, readiness: bad }, path);
     expect(status).toBe(503);
     expect(JSON.parse(text)).toMatchObject({ status: "unhealthy", problems: ["the canary did not come back"] });
   });
 
-  test("what cannot be found out is not well either", async () => {
+  test("a check that throws also fails", async () => {
     const { status, text } = await get({ metrics: failing }, "/metrics");
     expect(status).toBe(503);
     expect(text).toContain("Redis does not answer");
   });
 
-  test("knows no other page, and only reads", async () => {
+  test("has no other page, and is read-only", async () => {
     expect(await get({}, "/")).toMatchObject({ status: 404, text: "Available: /metrics, /healthz and /readyz.\n" });
     await endpoint?.close();
     expect(await get({}, "/metrics", { method: "POST", body: "x" })).toMatchObject({ status: 405 });
@@ -52,7 +52,7 @@ describe("the endpoint of a worker", () => {
     expect(await get({}, "/metrics", { method: "HEAD" })).toMatchObject({ status: 200, text: "" });
   });
 
-  test("many who ask at once get one answer: a canary is not sent for each", async () => {
+  test("concurrent requests share one answer: no canary is sent for each", async () => {
     let [inFlight, most] = [0, 0];
     const landing = Promise.withResolvers<void>();
     const health = async () => {
@@ -71,7 +71,7 @@ describe("the endpoint of a worker", () => {
     expect(most).toBe(1);
   });
 
-  test("a port that is taken is named, with what to do", async () => {
+  test("a used port is named, with a hint", async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void other.close());

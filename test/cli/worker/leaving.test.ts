@@ -18,14 +18,14 @@ test.each([
   ["SIGTERM", 143],
   ["SIGINT", 130],
   ["SIGHUP", 129],
-] as const)("%s asks to leave, and once more to leave at once", (signal, exitCode) => {
+] as const)("%s asks to leave, and a second one leaves immediately", (signal, exitCode) => {
   const { source, heard } = watched();
   source.emit(signal);
   source.emit(signal);
   expect(heard).toEqual([signal, exitCode]);
 });
 
-test("what a terminal and npm send at the same moment is one signal", () => {
+test("the copies of one signal from a terminal and npm count as one", () => {
   const { source, heard, later } = watched(true);
   source.emit("SIGINT");
   later(copyWithinMs - 1);
@@ -43,7 +43,7 @@ test("a second signal of another kind counts too", () => {
   expect(heard).toEqual(["SIGINT", 143]);
 });
 
-test("afterwards signals are none of its business", () => {
+test("after the end signals are ignored", () => {
   const { source, heard, stop } = watched();
   stop();
   source.emit("SIGTERM");

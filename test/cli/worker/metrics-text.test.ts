@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { metricsText } from "../../../src/cli/worker/worker-metrics.ts";
 
-test("figures are in the text format of Prometheus", () => {
+test("metrics are in the text format of Prometheus", () => {
   const text = metricsText([
     { name: "a_total", help: "How often a.", type: "counter", samples: [{ value: 3 }] },
     {
@@ -24,7 +24,7 @@ jobs{queue="odd\\"\\\\\\n",state="waiting"} 1.5
 `);
 });
 
-test("what is not known is left out, its help too", () => {
+test("an unknown value is left out, with its help", () => {
   const help = "It.";
   const text = metricsText([
     { name: "gone", help, type: "gauge", samples: [{ value: null }] },

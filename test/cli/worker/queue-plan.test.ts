@@ -29,7 +29,7 @@ describe("--queues", () => {
     ["a=1@0/s", /would never run/],
     ["a,a=2", /"a" is named twice/],
     ["wake=3", /the queue of the agents; see --concurrency/],
-  ])("%j is refused, and says why", (text, why) => {
+  ])("%j is refused with the reason", (text, why) => {
     expect(() => queuePlan(text)).toThrow(InvalidArgumentError);
     expect(() => queuePlan(text)).toThrow(why);
   });
@@ -56,7 +56,7 @@ const above = defineAgent({
 });
 
 describe("the queues of an agent file", () => {
-  test("are those of its tools, its subagents' included", () => {
+  test("are those of its tools, including its subagents'", () => {
     expect(queuesOfDefinitions(collectDefinitions([above]).values())).toEqual(["browser", "mail"]);
   });
 
@@ -66,7 +66,7 @@ describe("the queues of an agent file", () => {
     expect(workOfQueues({}, ["browser"])).toEqual({});
   });
 
-  test("are the only ones: the jobs of another could not be run", () => {
+  test("are the only allowed ones: jobs of another could not be run", () => {
     expect(() => workOfQueues({ male: {} }, ["browser", "mail"])).toThrow(InvalidInputError);
     expect(() => workOfQueues({ male: {} }, ["browser", "mail"])).toThrow(
       '--queues names "male", but no tool of these agents has that queue; they have "browser", "mail"',
@@ -75,7 +75,7 @@ describe("the queues of an agent file", () => {
   });
 });
 
-test("a queue as people are told of it", () => {
+test("the description of a queue", () => {
   expect(queueText(["mail", {}])).toBe("mail (1 at a time)");
   expect(queueText(["scan", { concurrency: 2, rateLimit: { max: 30, perMs: 60_000 } }])).toBe(
     "scan (2 at a time, at most 30 started in 60 s)",

@@ -1,4 +1,4 @@
-// What a worker tells of itself: figures, whether it is well, and whether it takes work.
+// The reports of a worker: metrics, health and readiness.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -52,7 +52,7 @@ const workerWith = (health: RuntimeHealth, metrics: RuntimeMetrics | Error) =>
   );
 
 describe("the metrics of a worker", () => {
-  test("are what it has counted, by queue where that is meant", async () => {
+  test("are its counters, by queue if they have one", async () => {
     const lines = (await workerWith(well, counted).metrics()).split("\n");
     expect(lines).toEqual(
       expect.arrayContaining([
@@ -79,7 +79,7 @@ describe("the metrics of a worker", () => {
     expect(names.filter((name = "") => !guide.includes(`\`${name}`))).toEqual([]);
   });
 
-  test("tell that Redis is away, too", async () => {
+  test("report that Redis is away", async () => {
     const problems = ["the stores did not answer within 4000 ms"];
     const queues = { isHealthy: false, roundTripMs: null, problems: [] };
     const ill = { ...well, isHealthy: false, problems, storesMs: null, queues };
@@ -90,7 +90,7 @@ describe("the metrics of a worker", () => {
   });
 });
 
-test("a worker that leaves is well, and not ready", async () => {
+test("a worker that leaves is healthy and not ready", async () => {
   const told = workerWith(well, counted);
   expect(await told.readiness()).toEqual({ isGood: true, problems: [] });
   told.leave();
@@ -99,10 +99,10 @@ test("a worker that leaves is well, and not ready", async () => {
   expect(await told.metrics()).toMatch(/^troupe_ready 0$/m);
 });
 
-describe("the lines of a worker", () => {
+describe("the output of a worker", () => {
   const readiness = { names: ["lead", "reader"], concurrency: 1, storeName: "redis://r", queuePlan: {} };
 
-  test("say what it does and where", () => {
+  test("contains its role and its store", () => {
     expect(readyLine({ ...readiness, metricsUrl: undefined })).toBe(
       `Worker ${process.pid} is ready on redis://r: lead, reader (1 agent at a time); no queues of tools`,
     );
@@ -112,7 +112,7 @@ describe("the lines of a worker", () => {
     );
   });
 
-  test("say what it has done", () => {
+  test("contains a summary of its work", () => {
     expect(summaryLine(counted, { left: 0, tookMs: 850 })).toBe(
       "Left after 850 ms: 12 turns ended, 7 parked, 40 tool jobs run, 2 deaths of workers observed; nothing was cut off.",
     );

@@ -25,7 +25,7 @@ import { serve, type Served, tokens, type User } from "../served.ts";
 export type Binding = "JSONRPC" | "HTTP+JSON";
 export const bindings: readonly Binding[] = ["JSONRPC", "HTTP+JSON"];
 
-/** An agent that removes files, asks for names, saves notes, is told colours, and repeats what it is told otherwise. */
+/** An agent that removes files, asks for names, saves notes, receives colours, and otherwise repeats its input. */
 export function deskAgent(removed: string[] = []): AgentDefinition {
   const remove = defineTool({
     name: "remove",
@@ -73,7 +73,7 @@ export async function servedDesk(options: Partial<RuntimeOptions> = {}): Promise
   return { ...serve(runtime, { surfaces: [surface] }), runtime, removed };
 }
 
-/** The fetch of a user, which goes to the handler without a socket. */
+/** A fetch as a user, directly to the handler without a socket. */
 export function fetchOf({ fetch }: Pick<RuntimeServer, "fetch">, as: User = "ann"): typeof globalThis.fetch {
   return async (input, init) => {
     const request = new Request(input, init);
@@ -89,7 +89,7 @@ interface ClientPlace {
   readonly name?: string;
 }
 
-/** The official client, as it finds the agent by its card. */
+/** The official client, created from the agent's card. */
 export async function clientOf(
   fetchImpl: typeof globalThis.fetch,
   { binding = "JSONRPC", base = "http://127.0.0.1", name = "desk" }: ClientPlace = {},
@@ -104,7 +104,7 @@ export async function clientOf(
 
 let count = 0;
 
-/** A message of a user as the client sends it. */
+/** A user's message as the client sends it. */
 export function saying(
   text: string,
   { taskId = "", contextId = "", messageId, ...configuration }: Saying = {},
@@ -140,10 +140,10 @@ interface Saying {
   readonly returnImmediately?: boolean;
 }
 
-/** Sends, and gives the task. */
+/** Sends a message and returns the task. */
 export async function sent(client: Client, request: SendMessageRequest): Promise<Task> {
   const result = await client.sendMessage(request);
-  if ("messageId" in result) throw new Error("a message came where a task was expected");
+  if ("messageId" in result) throw new Error("expected a task, got a message");
   return result;
 }
 

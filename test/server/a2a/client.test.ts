@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { EXTENSION } from "../../../src/server/a2a/read-message.ts";
 import { answerIn, bindings, clientOf, fetchOf, saying, sent, servedDesk } from "./a2a-served.ts";
 
-/** A stream as short words: the state of tasks and statuses, the text of pieces. */
+/** A stream in short: the states of tasks and status updates, the text of pieces. */
 function wordOf({ payload }: StreamResponse): string {
   switch (payload?.$case) {
     case "task":
@@ -38,14 +38,14 @@ describe.each(bindings)("the official client over %s", (binding) => {
     return { ...served, client: await clientOf(fetchOf(served.server), { binding }) };
   };
 
-  it("goes on with a context whose agent was never started, as after the death of who created it", async () => {
+  it("continues a context whose agent was never started, as if its creator had crashed", async () => {
     const { runtime, client } = await opened();
     const agentId = agentIdOfName({ ...ann, definition: "desk" }, "trip");
     await runtime.agent("desk", { agentId, ownerId: "ann", sessionId: "trip" });
     expect(answerIn(await sent(client, saying("hello", { contextId: "trip" })))).toBe("1: hello");
   });
 
-  it("sends a text, and goes on in its context", async () => {
+  it("sends a text and continues its context", async () => {
     const { client } = await opened();
     const one = await sent(client, saying("hello", { messageId: "m-1" }));
     expect([one.status?.state, answerIn(one)]).toEqual([TaskState.TASK_STATE_COMPLETED, "1: hello"]);
@@ -115,7 +115,7 @@ describe.each(bindings)("the official client over %s", (binding) => {
     expect([done.status?.state, removed]).toEqual([TaskState.TASK_STATE_COMPLETED, ["a.txt"]]);
   });
 
-  it("cancels a task that waits, and no ended one", async () => {
+  it("cancels a waiting task and no ended one", async () => {
     const { client } = await opened();
     const asked = await sent(client, saying("remove"));
     const canceled = await client.cancelTask({ tenant: "", id: asked.id, metadata: undefined });
@@ -135,7 +135,7 @@ describe.each(bindings)("the official client over %s", (binding) => {
     expect(asked.at(-1)).toMatch(/TASK_STATE_INPUT_REQUIRED$/);
   });
 
-  it("follows a waiting task to its end, and no ended one", async () => {
+  it("follows a waiting task to its end and no ended one", async () => {
     const { client } = await opened();
     const { id, contextId } = await sent(client, saying("ask"));
     const following = client.resubscribeTask({ tenant: "", id });
@@ -151,7 +151,7 @@ describe.each(bindings)("the official client over %s", (binding) => {
     await expect(all(client.resubscribeTask({ tenant: "", id }))).rejects.toThrow(UnsupportedOperationError);
   });
 
-  it("gets what was saved as artifacts", async () => {
+  it("receives saved files as artifacts", async () => {
     const { client } = await opened();
     const task = await sent(client, saying("save"));
     expect(task.artifacts.map(({ name, parts }) => [name, parts[0]?.content?.$case, parts[0]?.mediaType])).toEqual([
@@ -163,7 +163,7 @@ describe.each(bindings)("the official client over %s", (binding) => {
     expect([table, Buffer.from(note as Buffer).toString()]).toEqual([{ rows: 2 }, "# Note"]);
   });
 
-  it("lists tasks, the newest status first, in pages", async () => {
+  it("lists tasks in pages, newest status first", async () => {
     const { client } = await opened();
     const list = (more: object) =>
       client.listTasks({
@@ -193,7 +193,7 @@ describe.each(bindings)("the official client over %s", (binding) => {
     expect((await list({ statusTimestampAfter: "2999-01-01T00:00:00.000Z" })).tasks).toEqual([]);
   });
 
-  it("gets the task at once where it does not wait", async () => {
+  it("receives the task immediately if it does not wait", async () => {
     const { client, runtime } = await opened();
     const begun = await sent(client, saying("hello", { returnImmediately: true }));
     const agent = await runtime.find(agentIdOfName({ ...ann, definition: "desk" }, begun.contextId));
@@ -201,7 +201,7 @@ describe.each(bindings)("the official client over %s", (binding) => {
     expect(answerIn(await client.getTask({ tenant: "", id: begun.id }))).toBe("1: hello");
   });
 
-  it("reads the extended card, which names the tools", async () => {
+  it("reads the extended card, which contains the tools", async () => {
     const { client } = await opened();
     const card = await client.getAgentCard();
     expect(card.skills.map(({ id }) => id)).toEqual(["desk", "tool:remove", "tool:save", "tool:ask_user"]);

@@ -1,4 +1,4 @@
-// A process that serves the desk over an SQLite file and tells a receiver. It is to be killed.
+// A process that serves the desk over a SQLite file and calls a webhook, until the test kills it.
 import { createRuntime } from "troupe";
 import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
 import { sqliteStores } from "troupe/stores/sqlite";

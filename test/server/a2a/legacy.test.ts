@@ -1,4 +1,4 @@
-// Clients of version 0.3: the official client with its layer for old agents, given a card that has only the fields of 0.3.
+// Clients of version 0.3: the official client with its compatibility layer, given a card that has only the fields of 0.3.
 import { TaskState } from "@a2a-js/sdk";
 import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from "@a2a-js/sdk/client";
 import { describe, expect, it } from "vitest";
@@ -20,12 +20,12 @@ async function opened() {
 }
 
 describe("a client of 0.3", () => {
-  it("speaks it", async () => {
+  it("speaks version 0.3", async () => {
     const { client } = await opened();
     expect(client.protocolVersion).toBe("0.3");
   });
 
-  it("sends, goes on, answers and reads", async () => {
+  it("sends, continues, answers and reads", async () => {
     const { client } = await opened();
     const one = await sent(client, saying("hello"));
     expect([one.status?.state, answerIn(one)]).toEqual([TaskState.TASK_STATE_COMPLETED, "1: hello"]);
@@ -66,7 +66,7 @@ describe("a client of 0.3", () => {
     [{ message: { kind: "message", messageId: "m", role: "user", parts: [{ kind: "file", file: 5 }] } }],
     [{ message: { kind: "message", messageId: "m", role: "user", parts: [] } }],
     [{}],
-  ])("is told that %j does not fit", async (params) => {
+  ])("receives an error for invalid %j", async (params) => {
     const { ask } = await opened();
     const body = { jsonrpc: "2.0", id: 1, method: "message/send", params };
     const answer = await (await ask("/a2a/desk", { method: "POST", body })).json();

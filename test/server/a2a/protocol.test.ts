@@ -1,4 +1,4 @@
-// The letter of the protocol: cards, versions, errors.
+// Details of the protocol: cards, versions, errors.
 import { a2aSurface } from "troupe/server";
 import { createRuntime } from "troupe";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -41,7 +41,7 @@ const info = (reason: string) => [
 ];
 
 describe("a card", () => {
-  it("is there for every client, and is sent again only if it has changed", async () => {
+  it("is public, and is sent again only if it has changed", async () => {
     const { server } = await opened();
     const first = await server.fetch(new Request(`http://127.0.0.1${card}`));
     expect([first.status, first.headers.get("cache-control")]).toEqual([200, "public, max-age=300"]);
@@ -68,7 +68,7 @@ describe("a card", () => {
     }
   });
 
-  it("is at its own address alone where there are several, and names the public address of the server", async () => {
+  it("is only at the agent's address if there are several, and contains the public URL of the server", async () => {
     const desk = deskAgent();
     const other = { ...desk, name: "other" };
     const runtime = await createRuntime({ agents: [desk] });
@@ -88,7 +88,7 @@ describe("a card", () => {
     await expect(a2aSurface({ agents: [{ definition: desk }, { definition: desk }] })).rejects.toThrow("two agents");
   });
 
-  it("is for callers alone where the surface names no agents", async () => {
+  it("requires a caller if the surface names no agents", async () => {
     const runtime = await createRuntime({ agents: [deskAgent()] });
     onTestFinished(() => runtime.shutdown());
     const { server, ask } = serve(runtime, { surfaces: [await a2aSurface()] });
@@ -99,7 +99,7 @@ describe("a card", () => {
 });
 
 describe("a version", () => {
-  it.each(["1.0", "1.0.1"])("%s is spoken over both bindings", async (version) => {
+  it.each(["1.0", "1.0.1"])("%s is served over both bindings", async (version) => {
     const { call, rest } = await opened();
     const headers = { "a2a-version": version };
     const answers = [

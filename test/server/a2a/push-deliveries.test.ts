@@ -1,4 +1,4 @@
-// Push notifications whose receivers fail, and whose servers are killed or are several.
+// Push notifications with failing receivers, and with killed or several servers.
 import type { Stores } from "troupe";
 import type { ServeOptions } from "troupe/server";
 import { memoryStores } from "troupe/stores/memory";
@@ -20,7 +20,7 @@ const whole = ["task INPUT_REQUIRED", "WORKING", "artifact answer", "COMPLETED"]
 
 const idsOf = (calls: readonly HookCall[]) => calls.map(({ headers }) => String(headers["idempotency-key"]));
 
-/** Calls without those that a receiver would drop, because it has their id already. */
+/** Calls without duplicates, which a receiver drops by their id. */
 function once(calls: readonly HookCall[]): readonly HookCall[] {
   const ids = idsOf(calls);
   return calls.filter((_, index) => ids.indexOf(ids[index] ?? "") === index);
@@ -29,7 +29,7 @@ function once(calls: readonly HookCall[]): readonly HookCall[] {
 const rootOfTask = ({ id }: { readonly id: string }): string => id.split(".")[0] ?? "";
 
 describe("a receiver that fails", () => {
-  it("is tried again later and later, and given up with a warning on all outputs", async () => {
+  it("is retried with growing delays, and given up with a warning on all outputs", async () => {
     const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
     const clock = createFakeClock();
     const receiver = await startReceiver(() => 503);
@@ -60,7 +60,7 @@ describe("a receiver that fails", () => {
     expect(await page.text()).toContain('troupe_webhook_deliveries_total{surface="a2a",outcome="failed"} 11');
   });
 
-  it("holds up no other, and gets in order what it has missed", async () => {
+  it("delays no other receiver, and gets its missed notifications in order", async () => {
     const clock = createFakeClock();
     let isDown = true;
     const [failing, silent] = [await startReceiver(() => (isDown ? 500 : 200)), await startReceiver(() => null)];
@@ -78,12 +78,12 @@ describe("a receiver that fails", () => {
     expect(told(await fine.until(isEnded))).toEqual(whole);
     isDown = false;
     clock.advance(((await ofFailing())?.retryAt ?? 0) - clock.now());
-    // It was never told of the task, which it gets as it is now.
+    // It has missed the task and gets its current state.
     expect(told(await failing.until(isEnded))).toEqual(["task INPUT_REQUIRED", "task COMPLETED"]);
     await expect.poll(async () => (await stored()).map(({ url }) => url), long).toEqual([silent.origin]);
   });
 
-  it("in the middle gets in order what it has missed", async () => {
+  it("in the middle gets its missed notifications in order", async () => {
     const clock = createFakeClock();
     let isDown = false;
     const receiver = await startReceiver(() => (isDown ? 500 : 200));
@@ -104,7 +104,7 @@ describe("a receiver that fails", () => {
   });
 });
 
-it("credentials that were sealed with a key that is gone are not guessed", async () => {
+it("credentials that were sealed with a removed key are not sent", async () => {
   const stores = memoryStores();
   const receiver = await startReceiver(() => null);
   const first = await hooked({ stores, receiver });
@@ -121,7 +121,7 @@ it("credentials that were sealed with a key that is gone are not guessed", async
   expect(receiver.calls).toHaveLength(1);
 });
 
-/** A server that comes so much later that the claims of others are over. */
+/** A server that starts so much later that the claims of others have expired. */
 const later: Partial<ServeOptions> = { clock: { ...systemClock, now: () => systemClock.now() + 120_000 } };
 
 const fetchAsAnn: typeof fetch = async (input, init) => {
@@ -132,9 +132,9 @@ const fetchAsAnn: typeof fetch = async (input, init) => {
 
 describe("a server that is killed", () => {
   it.each([
-    ["while it tells", "none", (count: number) => (count === 1 ? null : 200)],
-    ["after it was heard, before it has noted so", "webhook.sent:1", () => 200],
-  ])("%s: another one goes on, and what comes twice has the same id", async (_, fault, statusOf) => {
+    ["during a delivery", "none", (count: number) => (count === 1 ? null : 200)],
+    ["after a delivery, before recording it", "webhook.sent:1", () => 200],
+  ])("%s: another one continues, and a repeated notification has the same id", async (_, fault, statusOf) => {
     const path = temporaryFile();
     const receiver = await startReceiver((_call, count) => statusOf(count));
     const environment = fault === "none" ? {} : { TROUPE_FAULT: fault };
@@ -163,7 +163,7 @@ describe("a server that is killed", () => {
   });
 });
 
-/** Two servers over one store: a configuration is made at one, and its task goes on at the other. */
+/** Two servers over one store: a configuration is created at one, and its task continues at the other. */
 async function betweenTwo(open: () => Stores) {
   const receiver = await startReceiver();
   const one = await hooked({ stores: open(), receiver });
@@ -180,7 +180,7 @@ async function betweenTwo(open: () => Stores) {
   const calls = await receiver.until(isAllTold);
   const ofEach = tasks.map(({ id }) => told(calls.filter(({ path }) => path === `/${id}`)));
   const repeated = calls.length - once(calls).length;
-  // What one of them has deleted is known to the other.
+  // A deletion at one is known to the other.
   const task = await asking(there);
   await there.createTaskPushNotificationConfig(configOf(task.id, `${receiver.origin}/last`, { id: "last" }));
   await receiver.until((known) => known.some(({ path }) => path === "/last"));
@@ -191,7 +191,7 @@ async function betweenTwo(open: () => Stores) {
 
 const toldOnce = { ofEach: Array.from({ length: 5 }, () => whole), repeated: 0, ofDeleted: 1 };
 
-describe("two servers tell once", () => {
+describe("two servers deliver once", () => {
   it("over one file of SQLite", async () => {
     const path = temporaryFile();
     expect(await betweenTwo(() => sqliteStores(path))).toEqual(toldOnce);

@@ -46,7 +46,7 @@ export interface Item {
   readonly artifactUpdate?: { readonly artifact: { readonly artifactId: string; readonly name: string } };
 }
 
-/** What a receiver was told, in short. */
+/** The notifications of a receiver, in short. */
 export function told(calls: readonly HookCall[]): string[] {
   return calls.map(({ body }) => {
     const { task, statusUpdate, artifactUpdate } = body as Item;

@@ -11,7 +11,7 @@ import { bindings, clientOf, fetchOf, saying, sent } from "./a2a-served.ts";
 import { answer, asking, bearer, configOf, hooked, isEnded, type Item, told } from "./push-served.ts";
 
 describe.each(bindings)("over %s", (binding) => {
-  it("configurations are made, read, listed and deleted, and show no secret", async () => {
+  it("configurations are created, read, listed and deleted, and show no secret", async () => {
     const { server, ask, receiver } = await hooked();
     const client = await clientOf(fetchOf(server), { binding });
     expect((await client.getAgentCard()).capabilities?.pushNotifications).toBe(true);
@@ -31,7 +31,7 @@ describe.each(bindings)("over %s", (binding) => {
     await expect(get(minted.id)).rejects.toThrow("no such push notification config");
     const list = () => client.listTaskPushNotificationConfig({ tenant: "", taskId, pageSize: 0, pageToken: "" });
     expect(await list()).toEqual({ configs: [configOf(taskId, url, { id: "a" }), shown], nextPageToken: "" });
-    // The client does not send the size of a page over HTTP.
+    // The client does not send the page size over HTTP.
     const page = async (query: string) => {
       const path = `/a2a/desk/tasks/${taskId}/pushNotificationConfigs?pageSize=1${query}`;
       const answered = await (await ask(path, { headers: { "a2a-version": "1.0" } })).json();
@@ -47,7 +47,7 @@ describe.each(bindings)("over %s", (binding) => {
     expect((await list()).configs).toEqual([shown]);
   });
 
-  it("a receiver is told of the task and its changes, up to the end", async () => {
+  it("a receiver gets the task and its changes, up to the end", async () => {
     const { server, receiver } = await hooked();
     const client = await clientOf(fetchOf(server), { binding });
     const task = await asking(client);
@@ -74,7 +74,7 @@ describe.each(bindings)("over %s", (binding) => {
     await expect(late).rejects.toThrow("the task has ended");
   });
 
-  it("a message brings its configuration, and what it saves is told", async () => {
+  it("a message contains its configuration, and its saved files are notified", async () => {
     const { server, receiver } = await hooked();
     const client = await clientOf(fetchOf(server), { binding });
     const taskPushNotificationConfig = configOf("", receiver.origin, { token: "t" });
@@ -89,7 +89,7 @@ describe.each(bindings)("over %s", (binding) => {
   });
 });
 
-it("what is saved, asked for and decided meanwhile is told in its order", async () => {
+it("saved files, questions and decisions are notified in order", async () => {
   const save = defineTool({
     name: "save",
     description: "Saves a note",
@@ -174,7 +174,7 @@ it("shapes that the translation of 0.3 does not expect are refused", async () =>
 });
 
 describe("without a key", () => {
-  it("the card says that there are none, and the methods refuse", async () => {
+  it("the card reports no support, and the methods refuse", async () => {
     const { server, ask, runtime } = await hooked({ serving: { webhooks: undefined } });
     const client = await clientOf(fetchOf(server));
     expect((await client.getAgentCard()).capabilities?.pushNotifications).toBe(false);
@@ -220,9 +220,9 @@ describe("a configuration is refused before anything is written", () => {
     ["a token beyond ASCII", config({ token: "é" })],
     ["a very long token", config({ token: "a".repeat(5_000) })],
     ["a very long id", config({ id: "a".repeat(256) })],
-    ["no address", { id: "a" }],
-    ["a line end in its address", { url: "https://example.com/\r\na" }],
-    ["an address without TLS", { url: "http://example.com/" }],
+    ["an invalid URL", { id: "a" }],
+    ["a line end in its URL", { url: "https://example.com/\r\na" }],
+    ["a URL without TLS", { url: "http://example.com/" }],
     ["a private address", { url: "https://169.254.169.254/" }],
     ["a decimal address", { url: "https://2130706433/" }],
   ])("with %s", async (_, body) => {
@@ -265,7 +265,7 @@ describe("a configuration is refused before anything is written", () => {
   });
 });
 
-it("secrets are nowhere but at the receiver", async () => {
+it("secrets are sent to the receiver only", async () => {
   const { server, ask, runtime, receiver, lines } = await hooked();
   const client = await clientOf(fetchOf(server));
   const task = await asking(client);
@@ -297,7 +297,7 @@ it("secrets are nowhere but at the receiver", async () => {
   await answer(client, task);
 });
 
-it("a deleted configuration is told nothing more", async () => {
+it("a deleted configuration gets no more notifications", async () => {
   const { server, receiver } = await hooked();
   const client = await clientOf(fetchOf(server));
   const task = await asking(client);

@@ -3,7 +3,7 @@ import { type SurfaceAnswer, type SurfaceDriver, surfaceSuite } from "../../cont
 import { requestOf } from "../served.ts";
 import { EXTENSION } from "../../../src/server/a2a/read-message.ts";
 
-/** The part of a task that the suite reads. */
+/** The fields of a task that the suite reads. */
 interface Task {
   readonly id?: string;
   readonly contextId?: string;

@@ -1,4 +1,4 @@
-// What is not the caller's is answered byte for byte like what does not exist, over every route and every method.
+// Data of another caller is answered byte for byte like missing data, over every route and every method.
 import { a2aSurface } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXTENSION } from "../../../src/server/a2a/read-message.ts";
@@ -40,7 +40,7 @@ const byTask = ({ taskId }: Ids) => ({ taskId, id: "c" });
 const config = { url: "https://hook.example/", token: "t" };
 const withConfig = (ids: Ids) => ({ ...said(ids), configuration: { taskPushNotificationConfig: config } });
 
-/** Every way to name a task. */
+/** Every request that names a task. */
 const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   SendMessage: rpc("SendMessage", said),
   "SendMessage with a decision": rpc("SendMessage", decided),
@@ -78,7 +78,7 @@ const ask = async (asked: Ask, token: string | null): Promise<Told> =>
 beforeAll(async () => {
   tenants = await serveTwoTenants([deskAgent(removed)], {
     surfaces: [await a2aSurface()],
-    // No name has an address, so no webhook is called.
+    // No host name resolves, so no webhook is called.
     webhooks: { keys: [webhookKey()], lookup: () => Promise.resolve([]) },
   });
   const begin = rest("POST", "/message:send", () => ({ message: { ...message, parts: [{ text: "remove" }] } }));
@@ -107,7 +107,7 @@ describe.each(Object.entries(strangers))("%s", (_, token) => {
   });
 });
 
-it("a task that is named by hostile texts does not exist", async () => {
+it("a task named by hostile text does not exist", async () => {
   const texts = [
     "../../etc/passwd",
     "\0",
@@ -135,7 +135,7 @@ it("a task that is named by hostile texts does not exist", async () => {
 });
 
 it.each(["../../etc/passwd", "\0", "a b\nc", "𝒳", "\ud800", "__proto__", "{}*:"])(
-  "a context named %j is a context like others",
+  "a context named %j is an ordinary context",
   async (contextId) => {
     const begin = rpc("SendMessage", () => ({ message: { ...message, contextId, parts: [{ text: contextId }] } }));
     const { text } = await ask(begin(unknown), tokens.ann);
@@ -146,13 +146,13 @@ it.each(["../../etc/passwd", "\0", "a b\nc", "𝒳", "\ud800", "__proto__", "{}*
   },
 );
 
-it("what a caller has named is there for this caller, and no stranger has changed it", async () => {
+it("the data that a caller named exists for this caller, unchanged by strangers", async () => {
   const { status, text } = await ask(rest("GET", "/tasks/ID/pushNotificationConfigs")(known), tokens.ann);
   const own = { id: "c", taskId: known.taskId, url: config.url };
   expect([status, JSON.parse(text)]).toEqual([200, { configs: [own], nextPageToken: "" }]);
 });
 
-it("a config of another id, and of another agent's task, is not there", async () => {
+it("a config of another id, and of another agent's task, does not exist", async () => {
   const ofOther = rest("GET", "/tasks/ID/pushNotificationConfigs/other")(known);
   const ofNone = rest("GET", "/tasks/ID/pushNotificationConfigs/c")(unknown);
   expect([(await ask(ofOther, tokens.ann)).status, (await ask(ofNone, tokens.ann)).status]).toEqual([404, 404]);

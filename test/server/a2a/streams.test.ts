@@ -20,7 +20,7 @@ const fetchAsAnn: typeof fetch = async (input, init) => {
   return await fetch(input, { ...init, headers });
 };
 
-/** What a client has of a task after some items of its stream. */
+/** The state of a client's task after some items of its stream. */
 class Reader {
   readonly #items: AsyncIterator<StreamResponse, void>;
   task: Task | undefined;
@@ -74,7 +74,7 @@ async function node(definition: AgentDefinition, options: Partial<RuntimeOptions
 const done = { state: TaskState.TASK_STATE_COMPLETED, text: whole, isEnded: true };
 
 describe.each(bindings)("a stream over %s", (binding) => {
-  it("has the text as it is written, and so has one that begins in the middle", async () => {
+  it("contains the text as it is written, also if it starts in the middle", async () => {
     const goOn = Promise.withResolvers<void>();
     const heard = Promise.withResolvers<void>();
     const { client } = await node(slowSpeaker({ said: () => undefined, goOn: goOn.promise, whole: heard.promise }));
@@ -91,7 +91,7 @@ describe.each(bindings)("a stream over %s", (binding) => {
   });
 });
 
-it("a stream goes on at another server after kill -9 in its middle, over the same SQLite file", async () => {
+it("a stream continues at another server after kill -9 in its middle, over the same SQLite file", async () => {
   const path = temporaryFile();
   const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "a2a"]);
   onTestFinished(() => process.kill());
@@ -116,7 +116,7 @@ it("a stream goes on at another server after kill -9 in its middle, over the sam
   expect([answerIn(read), read.history.length]).toEqual([whole, 2]);
 });
 describe.skipIf(!redisProgram)("two servers over one Redis", () => {
-  it("one follows and answers the task that the other one has begun", async () => {
+  it("one follows and answers a task that the other one began", async () => {
     const place = await RedisServer.start();
     onTestFinished(() => place.stop());
     const open = () => node(deskAgent(), { stores: redisStores({ url: place.url }) });

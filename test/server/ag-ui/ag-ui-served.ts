@@ -23,7 +23,7 @@ function lastOf(messages: readonly { readonly content: unknown }[]): string {
   return String(messages.at(-1)?.content);
 }
 
-/** An agent that does what it is told: `remove`, `ask`, `show` (a tool of the front end), `delegate`, `think`, `fail`. */
+/** An agent that follows its input: `remove`, `ask`, `show` (a tool of the front end), `delegate`, `think`, `fail`. */
 export function desk(removed: string[]): AgentDefinition {
   const remove = defineTool({
     name: "remove",
@@ -72,7 +72,7 @@ export function desk(removed: string[]): AgentDefinition {
   });
 }
 
-/** A server with this surface and the own API. */
+/** A server with this surface and troupe's own API. */
 export async function deskServed(
   options: Partial<RuntimeOptions> = {},
   serving: Partial<ServeOptions> = {},
@@ -83,7 +83,7 @@ export async function deskServed(
   return { ...serve(runtime, { surfaces: [apiSurface(), agUiSurface()], ...serving }), runtime, removed };
 }
 
-/** The same on a clock that a test moves. It is in the future: the client judges by its own what has expired. */
+/** The same with a clock that the test moves. It starts in the future, because the client checks expiry by its own clock. */
 export async function timedDesk(): Promise<DeskServed & { readonly clock: FakeClock }> {
   const clock = createFakeClock(Date.UTC(2099, 0, 1));
   return { ...(await deskServed({ clock }, { clock })), clock };

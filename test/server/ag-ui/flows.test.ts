@@ -1,14 +1,14 @@
-// The main flows with the official client, which checks the order of all events and throws when one is out of place.
+// The main flows with the official client, which checks the order of all events and throws at a wrong one.
 import { expect, test, vi } from "vitest";
 import { deskServed, showTool, timedDesk } from "./ag-ui-served.ts";
 import { resumeWith, Thread } from "./official-client.ts";
 
-/** The client writes each refusal to the console too. */
+/** The client also logs each refusal to the console. */
 function expectRefusals(): void {
   vi.spyOn(console, "error").mockReturnValue();
 }
 
-test("a text as it is written, and a follow-on in the same thread", async () => {
+test("a streamed text, and a follow-up in the same thread", async () => {
   const { server } = await deskServed();
   const thread = new Thread(server);
   await thread.say("hello");
@@ -31,13 +31,13 @@ test("a text as it is written, and a follow-on in the same thread", async () => 
   expect(thread.shown()).toEqual(["user: hello", "assistant: 1: hello", "user: again", "assistant: 2: again"]);
 });
 
-test("reasoning comes before the text that it led to", async () => {
+test("reasoning comes before its text", async () => {
   const { server } = await deskServed();
   const thread = await new Thread(server).say("think");
   expect(thread.shown()).toEqual(["user: think", "reasoning: Let me see.", "assistant: It is so."]);
 });
 
-test("an approval interrupts the run; approved, the call runs, and its result comes with the resumed run", async () => {
+test("an approval interrupts the run; after it, the call runs and its result comes with the resumed run", async () => {
   const { server, removed } = await deskServed();
   const thread = await new Thread(server).say("remove");
   expect(thread.outcome).toEqual({ interrupt: true });
@@ -116,7 +116,7 @@ test("a tool of the front end: its call is pending, its result comes as a messag
   ]);
 });
 
-test("a subagent: what it does carries its id, and ends before it does", async () => {
+test("the events of a subagent have its id, and end before its parent's", async () => {
   const { server } = await deskServed();
   const thread = await new Thread(server).say("delegate");
   const tagged = thread.events.filter((event) => "subagentRunId" in event).map(({ type }) => type);
@@ -139,7 +139,7 @@ test("a subagent: what it does carries its id, and ends before it does", async (
   ]);
 });
 
-test("a subagent that waits is suspended, and goes on in the resumed run", async () => {
+test("a subagent that waits is suspended, and continues in the resumed run", async () => {
   const { server, removed } = await deskServed();
   const thread = await new Thread(server).say("delegate remove");
   const [interrupt] = thread.client.pendingInterrupts;
@@ -166,11 +166,11 @@ test("a subagent that waits is suspended, and goes on in the resumed run", async
   expect(thread.shown().at(-1)).toMatch(/^assistant: so: .*Read it\./);
 });
 
-test("resume must answer all open interrupts: else nothing is decided, and the run says what is missing", async () => {
+test("resume must answer all open interrupts: otherwise nothing is decided, and the error names the missing ones", async () => {
   const { server, removed, runtime } = await deskServed();
   const thread = await new Thread(server).say("remove two");
   const [one, two] = thread.client.pendingInterrupts;
-  // Its own client would refuse to send this.
+  // The official client would refuse to send this.
   thread.client.pendingInterrupts = [];
   await thread.run({ resume: [{ interruptId: one?.id ?? "", status: "resolved", payload: { approved: true } }] });
   expect(thread.events).toMatchObject([
@@ -181,7 +181,7 @@ test("resume must answer all open interrupts: else nothing is decided, and the r
   expect(removed).toEqual([]);
 });
 
-test("an answer that is sent again, by any run, is fine; another one is refused", async () => {
+test("an answer that is repeated by any run is accepted; a different one is refused", async () => {
   expectRefusals();
   const { server, removed } = await deskServed();
   const thread = await new Thread(server).say("remove");
@@ -197,7 +197,7 @@ test("an answer that is sent again, by any run, is fine; another one is refused"
   expect(removed).toEqual(["a.txt"]);
 });
 
-test("a payload that does not fit decides nothing", async () => {
+test("an invalid payload decides nothing", async () => {
   expectRefusals();
   const { server, removed, runtime } = await deskServed();
   const thread = await new Thread(server).say("remove");
@@ -208,7 +208,7 @@ test("a payload that does not fit decides nothing", async () => {
   expect(removed).toEqual([]);
 });
 
-test("a run of a failed turn ends with an error and the history, and the thread goes on", async () => {
+test("a run of a failed turn ends with an error and the history, and the thread can continue", async () => {
   const { server } = await deskServed();
   const thread = await new Thread(server).say("fail");
   expect(thread.events.at(-1)).toMatchObject({ type: "RUN_ERROR", code: expect.any(String) });
@@ -217,7 +217,7 @@ test("a run of a failed turn ends with an error and the history, and the thread 
   expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
 });
 
-test("context and pictures reach the model before and in the message; other parts are refused", async () => {
+test("context and images reach the model before and in the message; other parts are refused", async () => {
   expectRefusals();
   const { server, runtime } = await deskServed();
   const thread = new Thread(server);
@@ -242,7 +242,7 @@ test("context and pictures reach the model before and in the message; other part
   await expect(thread.run()).rejects.toThrow("400");
 });
 
-test("after a failed run the client answers its old interrupts once more, together with the next message", async () => {
+test("after a failed run the client answers its old interrupts again, together with the next message", async () => {
   const { server } = await deskServed();
   const thread = await new Thread(server).say("remove, then fail");
   await thread.run(resumeWith(thread, { approved: true }));
@@ -256,7 +256,7 @@ test("after a failed run the client answers its old interrupts once more, togeth
   expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
 });
 
-test("an interrupt that has expired is cancelled, and the run goes on", async () => {
+test("an expired interrupt is cancelled, and the run continues", async () => {
   const { server, clock } = await timedDesk();
   const thread = await new Thread(server).say("ask in time");
   expect(thread.client.pendingInterrupts).toMatchObject([{ expiresAt: new Date(clock.now() + 1_000).toISOString() }]);
@@ -270,7 +270,7 @@ test("an interrupt that has expired is cancelled, and the run goes on", async ()
   expect(thread.shown().at(-1)).toContain("so: ");
 });
 
-test("a text that was said before a call is not said again at the end", async () => {
+test("a text before a call is not repeated at the end", async () => {
   const { server } = await deskServed();
   const thread = await new Thread(server).say("talk, then end");
   expect(thread.outcome).toEqual({ success: [] });
@@ -283,7 +283,7 @@ test("a text that was said before a call is not said again at the end", async ()
   expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
 });
 
-test("what was said over another surface is shown in its place, before what comes", async () => {
+test("messages of another surface are shown in order, before the new ones", async () => {
   const { server, runtime } = await deskServed();
   const thread = await new Thread(server).say("one");
   const [record] = await runtime.list();
@@ -297,7 +297,7 @@ test("what was said over another surface is shown in its place, before what come
   expect(thread.types()).not.toContain("MESSAGES_SNAPSHOT");
 });
 
-test("a client that left in the middle of a text has the whole of it in its next run", async () => {
+test("a client that left in the middle of a text gets the whole text in its next run", async () => {
   const { server } = await deskServed();
   const thread = await new Thread(server).say("one");
   const [said, answer] = thread.client.messages;
@@ -306,7 +306,7 @@ test("a client that left in the middle of a text has the whole of it in its next
   expect(thread.shown()).toEqual(["user: one", "assistant: 1: one", "user: two", "assistant: 2: two"]);
 });
 
-test("instructions of the application stay where they are", async () => {
+test("instructions of the application keep their position", async () => {
   const { server } = await deskServed();
   const thread = new Thread(server);
   thread.client.addMessage({ id: "system", role: "system", content: "Be kind." });

@@ -2,7 +2,7 @@ import { HttpAgent, type RunAgentParameters } from "@ag-ui/client";
 import type { AGUIEvent } from "@ag-ui/core";
 import { tokens, type User } from "../served.ts";
 
-/** The part of a server that the client reaches. */
+/** The methods of the server that the client uses. */
 export interface Reached {
   fetch(request: Request): Promise<Response>;
 }
@@ -11,16 +11,16 @@ export interface ThreadOptions {
   readonly as?: User;
   readonly threadId?: string;
   readonly agent?: string;
-  /** What becomes of an answer on its way to the client. */
+  /** Changes an answer on its way to the client. */
   readonly onWay?: (response: Response) => Response;
 }
 
-/** A conversation of the official client, over a fetch handler; it checks the order of all events. */
+/** A conversation of the official client over a fetch handler. It checks the order of all events. */
 export class Thread {
   readonly client: HttpAgent;
   /** The events of the last run. */
   events: AGUIEvent[] = [];
-  /** How the last run ended; `undefined` if it was cut off. */
+  /** The outcome of the last run; `undefined` if it was cut off. */
   outcome: unknown;
   #server: Reached;
   #replayed: string | null = null;
@@ -51,13 +51,13 @@ export class Thread {
     this.#server = server;
   }
 
-  /** Says something, and reads the run to its end. Rejects when the client finds anything wrong with it. */
+  /** Sends a message and reads the run to its end. Rejects if the client finds a fault. */
   async say(text: string, parameters: RunAgentParameters = {}): Promise<this> {
     this.client.addMessage({ id: crypto.randomUUID(), role: "user", content: text });
     return await this.run(parameters);
   }
 
-  /** `onEvent`: called with each event as it comes. */
+  /** `onEvent`: called with each event as it arrives. */
   async run(parameters: RunAgentParameters = {}, onEvent?: (event: AGUIEvent) => void): Promise<this> {
     this.events = [];
     this.outcome = undefined;

@@ -12,11 +12,11 @@ import { identities, requestOf } from "../served.ts";
 import { Thread } from "./official-client.ts";
 import { threadFaults } from "./thread-faults.ts";
 
-/** A random program of agents, and how its client behaves. */
+/** A random program of agents, and the behaviour of its client. */
 export const threadPlan = fc.record({
   program: turnPlan,
   streaming: fc.constantFrom("always" as const, "watched" as const),
-  /** How the model says its answers, one after the other; then plainly. */
+  /** The texts of the model's answers, in order; then plain ones. */
   speeches: fc.array(
     fc.record({
       pieces: fc.array(
@@ -26,16 +26,16 @@ export const threadPlan = fc.record({
         },
       ),
       reasoning: fc.constantFrom(undefined, "Let me see.", "Hm.\n"),
-      /** What is stored is not what was said. */
+      /** The stored text differs from the streamed one. */
       isReplaced: fc.nat(9).map((number) => number === 0),
     }),
     { maxLength: 8 },
   ),
-  /** After how many pieces of a stream its client is cut off, one run after the other. */
+  /** The number of pieces after which the client is cut off, for each run. */
   cuts: fc.array(fc.oneof(fc.constant(null), fc.nat(12)), { maxLength: 6 }),
-  /** Whether a second client sends a run too, at the same time. */
+  /** Whether a second client sends the same run at the same time. */
   isTwice: fc.array(fc.boolean(), { maxLength: 4 }),
-  /** Whether a run is sent again when it has ended. */
+  /** Whether a run is sent again after its end. */
   isAgain: fc.array(fc.boolean(), { maxLength: 4 }),
 });
 export type ThreadPlan = typeof threadPlan extends fc.Arbitrary<infer Value> ? Value : never;
@@ -53,14 +53,14 @@ interface Scene {
 }
 
 /**
- * Plays a plan over the official client: says something, decides what it is asked, goes on where it was cut off. Gives
- * what the client found wrong, and how its messages differ from what is stored.
+ * Runs a plan with the official client: sends messages, decides requests, continues where it was cut off. Returns the faults
+ * that the client reports, and the differences between its messages and the stored ones.
  */
 export class RandomThread {
   readonly #plan: ThreadPlan;
   readonly #tally: Tally;
   readonly #world: RandomWorld;
-  // In the future, because the client judges by its own clock what has expired.
+  // In the future, because the client checks expiry by its own clock.
   readonly #clock = createFakeClock(Date.UTC(2099, 0, 1));
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #faults: string[] = [];
@@ -89,7 +89,7 @@ export class RandomThread {
     try {
       for (const number of this.#plan.program.turns.keys()) {
         thread.client.addMessage({ id: `said ${number}`, role: "user", content: `go ${number}` });
-        // After a failed run the client still knows of interrupts, and wants each of them answered.
+        // After a failed run the client still holds interrupts, and requires an answer for each of them.
         const resume = thread.client.pendingInterrupts.map(({ id: interruptId }) => {
           return { interruptId, status: "cancelled" as const };
         });
@@ -136,7 +136,7 @@ export class RandomThread {
     return { deltas: pieces, reasoning, ...(isReplaced ? { text: "something else" } : {}) };
   };
 
-  /** Runs until the agent has nothing more to do and to ask. */
+  /** Runs until the agent has no more work and no open request. */
   async #converse(given: RunAgentParameters): Promise<void> {
     const { thread, runtime } = this.#known();
     let parameters = given;
@@ -150,15 +150,15 @@ export class RandomThread {
       const next = isRefused || this.#hasFailed() ? undefined : await this.#next();
       const open = await runtime.turns({ status: "open" });
       if (next === undefined && open.length === 0 && isCompared) return;
-      // After a refusal or a failure it knows of interrupts that another client has decided.
+      // After a refusal or a failure it holds interrupts that another client has decided.
       if (next === undefined) thread.client.pendingInterrupts = [];
-      // A run that was ended by a pause goes on when it is sent again.
+      // A run that a pause ended continues when it is sent again.
       parameters = next ?? (this.#wasPaused() ? { runId: `run ${this.#runs - 1}` } : {});
     }
-    this.#faults.push(`it comes to no end: ${JSON.stringify(thread.outcome)}`);
+    this.#faults.push(`the thread does not end: ${JSON.stringify(thread.outcome)}`);
   }
 
-  /** Resolves when calls that the pause has held have begun. */
+  /** Resolves once the calls that the pause held have begun. */
   async #resume(agent: Agent): Promise<void> {
     await agent.resume();
     await loopTurns(20);
@@ -173,7 +173,7 @@ export class RandomThread {
     return (this.#known().thread.outcome as { readonly error?: string } | undefined)?.error === "paused";
   }
 
-  /** What the client sends next; `undefined` if it is asked nothing. */
+  /** The client's next request; `undefined` if nothing is open. */
   async #next(): Promise<RunAgentParameters | undefined> {
     const { client, outcome } = this.#known().thread;
     if (client.pendingInterrupts.length > 0) {
@@ -189,7 +189,7 @@ export class RandomThread {
     return {};
   }
 
-  /** One run, again and again where it is cut off. Returns whether it was refused. */
+  /** One run, repeated while it is cut off. Returns whether it was refused. */
   async #run(given: RunAgentParameters): Promise<boolean> {
     const { thread } = this.#known();
     this.#before = await this.#turns();
@@ -202,7 +202,7 @@ export class RandomThread {
     const [isRefused = false] = await Promise.all(clients.map((client) => this.#once(client, parameters)));
     if (isRefused) this.#second = undefined;
     for (let cut = 0; thread.outcome === undefined && !isRefused && this.#faults.length === 0; cut += 1) {
-      if (cut > mostCuts) this.#faults.push("it is cut off again and again");
+      if (cut > mostCuts) this.#faults.push("the run is cut off too often");
       count(this.#tally.acted, "went on");
       if (await this.#once(thread, parameters)) return true;
     }
@@ -224,12 +224,12 @@ export class RandomThread {
     } catch (error) {
       const text = String(error);
       const isRefusal = text.includes("409") && (this.#isDisturbed || text.includes("was expired"));
-      if (!isRefusal) this.#faults.push(`the client says: ${text}\n${thread.types().join(" ")}`);
+      if (!isRefusal) this.#faults.push(`the client reports: ${text}\n${thread.types().join(" ")}`);
       return true;
     }
   }
 
-  /** A page that was opened beside the first one. */
+  /** A second page, opened next to the first one. */
   #secondClient(): Thread {
     const { server, thread } = this.#known();
     const second = new Thread(server, { agent: "lead" });
@@ -252,12 +252,12 @@ export class RandomThread {
     return { interruptId: id, status: "resolved" as const, payload: reason === "tool_call" ? approval : "yes" };
   }
 
-  /** Returns whether that could be done. */
+  /** Returns whether that was possible. */
   async #compare(): Promise<boolean> {
     const { runtime, thread } = this.#known();
     if (thread.outcome === undefined || (await this.#isWorking()) || (await this.#isOvertaken())) return false;
     const agent = await this.#agent();
-    // While it is paused, what was under way below it still ends.
+    // During the pause, work already in flight below it still ends.
     if (agent.state.status === "paused") return false;
     for (const one of [thread, ...(this.#second?.outcome === undefined ? [] : [this.#second])]) {
       count(this.#tally.acted, "compared");
@@ -267,7 +267,7 @@ export class RandomThread {
     return true;
   }
 
-  /** Whether turns of another client were under way beside the last run. */
+  /** Whether turns of another client were open during the last run. */
   async #isOvertaken(): Promise<boolean> {
     return this.#isDisturbed && this.#before !== (await this.#turns());
   }
@@ -293,7 +293,8 @@ export class RandomThread {
     });
     done.catch(() => undefined);
     for (let poll = 0; !isDone; poll += 1) {
-      if (poll > mostPolls) throw new Error(`it never ends: ${JSON.stringify(await this.#known().runtime.turns())}`);
+      if (poll > mostPolls)
+        throw new Error(`the run does not end: ${JSON.stringify(await this.#known().runtime.turns())}`);
       await this.#tick();
     }
     await done;
@@ -305,7 +306,7 @@ export class RandomThread {
     if (this.#world.activity === before) this.#clock.advance(50);
   }
 
-  /** Strikes. It must not wait: the code that is struck goes on beside it. */
+  /** Disturbs the run. It must not wait, because the disturbed code continues concurrently. */
   #act(action: Action): void {
     if (this.#isEnding || action === "restart") return;
     count(this.#tally.acted, action);
@@ -371,7 +372,7 @@ export class RandomThread {
   }
 
   #known(): Scene {
-    if (!this.#scene) throw new Error("nothing is played yet");
+    if (!this.#scene) throw new Error("the plan has not been run");
     return this.#scene;
   }
 }

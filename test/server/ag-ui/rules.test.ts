@@ -4,7 +4,7 @@ import { surfaceSuite } from "../../contracts/surfaces.contract.ts";
 import { sseFrames } from "../../support/sse-frames.ts";
 import { requestOf } from "../served.ts";
 
-/** The part of the events that the suite reads. */
+/** The fields of the events that the suite reads. */
 interface Event {
   readonly type: string;
   readonly messageId?: string;
@@ -14,7 +14,7 @@ interface Event {
   readonly messages?: readonly { readonly id: string; readonly role: string; readonly content?: string }[];
 }
 
-/** A message without a thread or a key begins a thread of its own; one with a key the thread of that key. */
+/** A message without a thread or a key opens a new thread; one with a key uses the thread of that key. */
 function threadOf({ conversation, key, text }: SurfaceMessage): string {
   return conversation ?? (key === undefined ? `thread of ${text} ${crypto.randomUUID()}` : `thread of ${key}`);
 }
@@ -49,7 +49,7 @@ const driver: SurfaceDriver = {
         text = (text ?? "") + event.delta;
         turn = event.messageId?.split(":")[0] ?? "";
       }
-      // A run that was started before is shown what is stored.
+      // A run that was started before receives the stored messages.
       const last = event.messages?.at(-1);
       if (last?.role === "assistant") [turn = "", text = null] = [last.id.split(":")[0], last.content ?? null];
       if (event.type === "RUN_FINISHED") waitsFor = (event.outcome?.interrupts ?? []).map(({ id }) => id);
@@ -70,5 +70,5 @@ const driver: SurfaceDriver = {
     }),
 };
 
-// Left out: what a plain message to a waiting turn decides. In AG-UI it decides nothing, because `resume` does.
+// Tests of plain messages to a waiting turn are left out: in AG-UI they decide nothing, because `resume` does.
 surfaceSuite("AG-UI", driver);

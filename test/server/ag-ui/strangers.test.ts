@@ -1,4 +1,4 @@
-// What is not the caller's is answered byte for byte like what does not exist; hostile texts and bodies, and unusual clients.
+// Data of another caller is answered byte for byte like missing data; hostile texts and bodies, and unusual clients.
 import { agUiSurface } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { tokens } from "../served.ts";
@@ -19,7 +19,7 @@ const unknown: Ids = {
 
 const resumed = ({ requestId: interruptId }: Ids) => ({ interruptId, status: "resolved", payload: { approved: true } });
 
-/** Every way to name what belongs to a user. */
+/** Every request that names data of a user. */
 const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   "a run that resumes": (ids) => ({
     path: "/ag-ui/desk",
@@ -56,7 +56,7 @@ afterAll(async () => {
 });
 
 describe.each(Object.keys(asks))("%s", (name) => {
-  it.each(Object.keys(strangers))("is answered to %s like what does not exist", async (who) => {
+  it.each(Object.keys(strangers))("is answered to %s like a missing thread", async (who) => {
     const token = strangers[who] ?? null;
     const [own, other] = [known, unknown].map((ids) => asks[name]?.(ids) ?? { path: "/", body: {} });
     const [about, nothing] = [await ask(own as Ask, token), await ask(other as Ask, token)];
@@ -66,7 +66,7 @@ describe.each(Object.keys(asks))("%s", (name) => {
   });
 });
 
-it("the same thread of another caller is another thread, which shows nothing of this one", async () => {
+it("the same thread name of another caller is another thread, without any data of this one", async () => {
   for (const token of [tokens.bob, tokens.eve]) {
     const toolResult = { id: "t", role: "tool", toolCallId: known.callId, content: "done" };
     for (const messages of [[], [toolResult]]) {
@@ -81,7 +81,7 @@ it("the same thread of another caller is another thread, which shows nothing of 
   expect(removed).toEqual([]);
 });
 
-it("an agent that is not served is like one that there is not", async () => {
+it("an agent that is not served is answered like a missing one", async () => {
   const one = await deskServed({}, { surfaces: [agUiSurface({ agents: ["desk"] })] });
   const body = { threadId: "t", runId: "r", messages: [] };
   const answers = await Promise.all(
@@ -103,23 +103,20 @@ const run = (more: object) => ({ threadId: "t", runId: "r", messages: [said("hel
 it.each<[string, unknown]>([
   ["no thread", { runId: "r", messages: [] }],
   ["an empty run", run({ runId: "" })],
-  ["a run that is a number", run({ runId: 7 })],
-  ["a thread of 2,000 characters", run({ threadId: "x".repeat(2_000) })],
-  ["messages that are none", run({ messages: "hello" })],
-  ["a role that there is not", run({ messages: [{ id: "m", role: "god", content: "x" }] })],
+  ["a number as run id", run({ runId: 7 })],
+  ["a thread id of 2,000 characters", run({ threadId: "x".repeat(2_000) })],
+  ["a text as messages", run({ messages: "hello" })],
+  ["an unknown role", run({ messages: [{ id: "m", role: "god", content: "x" }] })],
   ["a message without an id", run({ messages: [{ role: "user", content: "x" }] })],
   ["content that is an object", run({ messages: [said({ text: "x" })] })],
   ["a picture without data", run({ messages: [said([{ type: "image" }])] })],
   ["a video", run({ messages: [said([{ type: "video", source: { type: "url", value: "https://x" } }])] })],
-  ["tools that are none", run({ tools: [{ name: 7 }] })],
-  [
-    "a tool that has the name of the agent's own",
-    run({ tools: [{ name: "remove", description: "", parameters: {} }] }),
-  ],
-  ["a tool whose parameters are no schema", run({ tools: [{ name: "x", description: "", parameters: { type: 7 } }] })],
-  ["context that is none", run({ context: [{ description: "x" }] })],
-  ["a status that there is not", run({ resume: [{ interruptId: "x", status: "maybe" }] })],
-  ["an interrupt that there is not", run({ messages: [], resume: [{ interruptId: "x", status: "cancelled" }] })],
+  ["a tool without a valid name", run({ tools: [{ name: 7 }] })],
+  ["a tool with the name of one of the agent's", run({ tools: [{ name: "remove", description: "", parameters: {} }] })],
+  ["a tool with invalid parameters", run({ tools: [{ name: "x", description: "", parameters: { type: 7 } }] })],
+  ["a context without a value", run({ context: [{ description: "x" }] })],
+  ["an unknown status", run({ resume: [{ interruptId: "x", status: "maybe" }] })],
+  ["an unknown interrupt", run({ messages: [], resume: [{ interruptId: "x", status: "cancelled" }] })],
 ])("%s is refused, and nothing is stored", async (_, body) => {
   const { ask: send, runtime } = await deskServed();
   const response = await send("/ag-ui/desk", { method: "POST", body });
@@ -130,7 +127,7 @@ it.each<[string, unknown]>([
 });
 
 it.each(["../../etc/passwd", "\0", "a b\nc", "𝒳", "\ud800", "__proto__", "{}*:", "#1:in", "x".repeat(1_000)])(
-  "a thread, a run and a message that are named %j are like others",
+  "a thread, a run and a message named %j are ordinary ones",
   async (name) => {
     const { ask: send, runtime } = await deskServed();
     const body = { threadId: name, runId: name, messages: [said("hello", { id: name })] };
@@ -144,7 +141,7 @@ it.each(["../../etc/passwd", "\0", "a b\nc", "𝒳", "\ud800", "__proto__", "{}*
   },
 );
 
-it("takes what is unusual and legal: a long history, fields that it does not know, roles that it does not use", async () => {
+it("accepts unusual and legal input: a long history, unknown fields, and unused roles", async () => {
   const { ask: send } = await deskServed();
   const history = Array.from({ length: 3_000 }, (_, index) => ({
     id: `old ${index}`,
@@ -166,7 +163,7 @@ it("takes what is unusual and legal: a long history, fields that it does not kno
   expect([response.status, (await response.text()).includes('"outcome":{"type":"success"}')]).toEqual([200, true]);
 });
 
-it("cancels only what runs, of the run that is named, and once", async () => {
+it("cancels only a running run, by its id, and once", async () => {
   const { ask: send } = await deskServed();
   const cancel = async (body: object) => {
     const response = await send("/ag-ui/desk/cancel", { method: "POST", body });

@@ -1,4 +1,4 @@
-// A run that is followed by others, at other servers, after a kill -9 and by several people at once; all with the official client.
+// A run followed by others, at other servers, after a kill -9 and by several people at once; all with the official client.
 import { type AgentDefinition, createRuntime, type RuntimeOptions } from "troupe";
 import { agUiSurface } from "troupe/server";
 import { redisStores } from "troupe/stores/redis";
@@ -29,7 +29,7 @@ async function heardHalf(thread: Thread): Promise<{ readonly done: Promise<unkno
   return { done };
 }
 
-/** What came until the connection broke. The client itself does not report the error of a broken connection. */
+/** The events until the connection broke. The client itself does not report the error of a broken connection. */
 async function* untilBroken(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
   try {
     for await (const bytes of body ?? []) yield bytes;
@@ -44,7 +44,7 @@ function speaking(server: Reached): Thread {
   return thread;
 }
 
-test("the same run sent again in the middle: both clients have the whole text once", async () => {
+test("the same run sent again in the middle: both clients get the whole text once", async () => {
   const goOn = Promise.withResolvers<void>();
   const { server, runtime } = await node(
     slowSpeaker({ said: () => undefined, goOn: goOn.promise, whole: goOn.promise }),
@@ -64,7 +64,7 @@ test("the same run sent again in the middle: both clients have the whole text on
   expect(await runtime.turns()).toHaveLength(1);
 });
 
-test("after kill -9 in the middle of a text its run goes on at another server, without a doubled piece", async () => {
+test("after kill -9 in the middle of a text its run continues at another server, without a duplicate piece", async () => {
   const path = temporaryFile();
   const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "ag-ui"]);
   onTestFinished(() => process.kill());
@@ -92,7 +92,7 @@ test("after kill -9 in the middle of a text its run goes on at another server, w
   expect(await after.runtime.turns()).toHaveLength(1);
 });
 
-test("two people answer an interrupt at once: the first counts, and the other is told", async () => {
+test("of two people who answer an interrupt at once the first counts, and the other is told", async () => {
   vi.spyOn(console, "error").mockReturnValue();
   const { server, removed } = await deskServed();
   const [ann, second] = await twoAtOneInterrupt(server, server);
@@ -135,7 +135,7 @@ describe.skipIf(!redisProgram)("two servers over one Redis", () => {
     expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
   });
 
-  test("of two who answer at once, at both of them, the first counts", async () => {
+  test("of two concurrent answers, at both of them, the first counts", async () => {
     vi.spyOn(console, "error").mockReturnValue();
     const [one, other] = await twoNodes();
     const threads = await twoAtOneInterrupt(one.server, other.server);

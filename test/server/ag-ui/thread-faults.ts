@@ -2,13 +2,13 @@ import type { Message as ClientMessage } from "@ag-ui/core";
 import { type Agent, type Message, type Runtime, textOf } from "troupe";
 import type { Thread } from "./official-client.ts";
 
-/** How what a client shows differs from what is stored: empty when it shows just that. */
+/** The differences between a client's messages and the stored ones. */
 export async function threadFaults(runtime: Runtime, agent: Agent, { client }: Thread): Promise<string[]> {
   const faults: string[] = [];
   const shown = Map.groupBy(client.messages, ({ subagentRunId }) => subagentRunId ?? agent.agentId);
   for (const agentId of new Set([agent.agentId, ...shown.keys()])) {
     const isRoot = agentId === agent.agentId;
-    // One that was aborted with the agent above it ends after the run.
+    // A subagent that was aborted with its parent ends after the run.
     if (!isRoot && (await isAborted(runtime, agentId))) continue;
     const stored = await runtime.stores.messages({ tenant: runtime.tenant, agentId });
     const expected = stored.flatMap((message) => storedLine(message, isRoot) ?? []);
@@ -19,9 +19,9 @@ export async function threadFaults(runtime: Runtime, agent: Agent, { client }: T
     for (const line of lacking) faults.push(`${name} lacks ${line}`);
     for (const line of strange) faults.push(`${name} has ${line}`);
     if (lacking.length + strange.length > 0) continue;
-    if (given.length !== expected.length) faults.push(`${name} has something twice: ${given.join(", ")}`);
+    if (given.length !== expected.length) faults.push(`${name} has duplicates: ${given.join(", ")}`);
     const [one, other] = [given, expected].map((lines) => inOrder(lines).join("\n"));
-    if (one !== other) faults.push(`${name} is in another order: ${one} | ${other}`);
+    if (one !== other) faults.push(`${name} is out of order: ${one} | ${other}`);
   }
   return faults;
 }
@@ -33,7 +33,7 @@ async function isAborted({ stores, tenant }: Runtime, agentId: string): Promise<
   );
 }
 
-/** Lines in which the results that follow an answer are sorted: calls end as they like. */
+/** The lines with the results after each answer sorted, because calls end in any order. */
 function inOrder(lines: readonly string[]): readonly string[] {
   const found: string[] = [];
   let results: string[] = [];
@@ -55,7 +55,7 @@ function storedLine(message: Message, isRoot: boolean): string | undefined {
     const calls = (message.toolCalls ?? []).map((call) => [call.callId, call.name, call.arguments]);
     return text === "" && calls.length === 0 ? undefined : answerLine(message.id, text, calls);
   }
-  // What hooks and steps add for the model is nothing that a user has said.
+  // Messages that hooks and steps add for the model are not messages of the user.
   return message.role === "user" && isRoot && message.metadata === undefined ? saidLine(text) : undefined;
 }
 

@@ -11,11 +11,11 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** The body, as that schema reads it. */
+  /** The body, parsed by that schema. */
   readonly as: <Schema extends z.ZodType>(schema: Schema) => z.output<Schema>;
 }
 
-/** Asks, and checks each answer against the OpenAPI document, closed: a field that the document does not know fails. */
+/** Sends a request, and checks the answer against the OpenAPI document in closed form: an undocumented field fails. */
 export async function checkedAsk({ ask }: Pick<Served, "ask">) {
   const surface = apiSurface();
   const document = await readDocument(surface);
@@ -65,7 +65,7 @@ function operationOf(
   throw new Error(`${method} ${path} is not in the document`);
 }
 
-/** The value with all schemas of objects closed. */
+/** The value with all object schemas closed. */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed);
   if (typeof value !== "object" || value === null) return value;

@@ -1,6 +1,6 @@
 import type { ShownDocument, ShownOperation, ShownSchema } from "./document.ts";
 
-/** A client in TypeScript for everything in the document: its types, and a method for each operation. */
+/** Generates a TypeScript client for the whole document: its types, and a method for each operation. */
 export function clientSource(document: ShownDocument): string {
   const types = Object.entries(document.components.schemas).map(
     ([name, schema]) => `export type ${name} = ${typeOf(schema)};`,
@@ -85,7 +85,7 @@ function typeOf(schema: ShownSchema): string {
   return typeof type === "string" ? type : "unknown";
 }
 
-/** The part of the client that is the same for every document. */
+/** The source that is the same for every document. */
 const runtime = `
 interface Arguments {
   readonly path?: Readonly<Record<string, unknown>>;

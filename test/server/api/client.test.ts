@@ -13,7 +13,7 @@ import { ada, served } from "./served.ts";
 
 const run = promisify(execFile);
 
-/** The main flow, as a user writes it who has the generated client and nothing else. */
+/** The main flow, as a user of only the generated client writes it. */
 const program = `
 import { type Agent, ApiError, Client, type Frame, type Event, type Request, type Turn } from "./client.ts";
 
@@ -53,7 +53,7 @@ console.log(JSON.stringify({
 }));
 `;
 
-/** The generated client and the program in a folder of their own. */
+/** The generated client and the program in a temporary folder. */
 async function writeProgram(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "generated-client-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -17,7 +17,7 @@ export interface ShownOperation {
   readonly security?: readonly object[];
 }
 
-/** The document as a client gets it: after its way through JSON. */
+/** The document as a client receives it: after a JSON round trip. */
 export interface ShownDocument {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
@@ -42,7 +42,7 @@ export function refsIn(value: unknown): Set<string> {
   return refs;
 }
 
-/** What a reference `#/a/b` leads to. */
+/** The target of a reference `#/a/b`. */
 export function schemaAt(document: ShownDocument, ref: string): unknown {
   const [, ...keys] = ref.split("/");
   return keys.reduce<unknown>(

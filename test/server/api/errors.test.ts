@@ -10,7 +10,7 @@ import { clerk, served } from "./served.ts";
 
 const wait = { headers: { prefer: "wait=30" } };
 
-it("input that does not fit is refused with its place, and nothing is done", async () => {
+it("invalid input is refused with its path, and nothing is done", async () => {
   const { ask } = await checkedAsk(await served());
   const { agentId } = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema);
   const turns = `POST /api/agents/${agentId}/turns`;
@@ -47,7 +47,7 @@ it("input that does not fit is refused with its place, and nothing is done", asy
   });
 });
 
-it("what the state of an agent does not allow is answered 409, and says why", async () => {
+it("a request that the agent's state does not allow is answered 409 with the reason", async () => {
   const { ask } = await checkedAsk(await served());
   const { agentId } = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema);
   const place = `POST /api/agents/${agentId}`;
@@ -74,7 +74,7 @@ it("what the state of an agent does not allow is answered 409, and says why", as
   expect((await ask(`GET /api/agents/${agentId}/turns/9`)).status).toBe(404);
 });
 
-it("tools of the client's own are answered over the same routes, where the definition allows them", async () => {
+it("the client's own tools are answered over the same routes, if the definition allows them", async () => {
   const model = scriptedModel([{ toolCalls: [{ name: "locate", arguments: { precise: true } }] }, "Bern."]);
   const { ask } = await checkedAsk(
     await served({ agents: [defineAgent({ name: "guide", model, clientTools: true }), clerk()] }),
@@ -91,7 +91,7 @@ it("tools of the client's own are answered over the same routes, where the defin
   expect((await ask(`POST /api/agents/${other}/turns`, { body })).status).toBe(403);
 });
 
-it("routes and methods that are not there are answered in the form of this API", async () => {
+it("unknown routes and methods are answered in the format of this API", async () => {
   const { ask } = await served();
   const missing = await ask("GET /api/none");
   expect([missing.status, await missing.json()]).toMatchObject([404, { error: { code: "not_found" } }]);
@@ -99,7 +99,7 @@ it("routes and methods that are not there are answered in the form of this API",
   expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "POST, GET"]);
 });
 
-it("a name and a type that a tool made up do no harm in headers", async () => {
+it("a name and a type from a tool cannot inject headers", async () => {
   const name = 'a"\r\nset-cookie: x=1\u2028/../ü.html';
   const save = defineTool({
     name: "save",
@@ -127,7 +127,7 @@ it("a name and a type that a tool made up do no harm in headers", async () => {
   );
 });
 
-it("whom mayDecide forbids it is answered 403, and the request still waits", async () => {
+it("a caller whom mayDecide forbids a decision is answered 403, and the request still waits", async () => {
   const { ask } = await served({ mayDecide: ({ verdict }) => verdict === "rejected" });
   const made = agentSchema.parse(await (await ask("POST /api/agents", { body: { definition: "clerk" } })).json());
   const begun = await ask(`POST /api/agents/${made.agentId}/turns`, {
@@ -142,7 +142,7 @@ it("whom mayDecide forbids it is answered 403, and the request still waits", asy
   expect((await ask(place, { body: { verdict: "rejected", argumentsHash } })).status).toBe(200);
 });
 
-it("the mark by which the server knows who created an agent cannot be given, and is shown nowhere", async () => {
+it("the marker of an agent's creator cannot be set, and is not shown", async () => {
   const { ask } = await served();
   const body = { definition: "clerk", metadata: { desk: 7 } };
   const forged = { ...body, metadata: { "troupe:created-by": "x" } };

@@ -20,7 +20,7 @@ test("an agent can begin with a conversation", async () => {
   expect((await ask(`GET /api/agents/${agentId}/messages`)).body).toMatchObject({ items: messages });
 });
 
-test("the main flow: an agent, turns, a stream, a decision, and everything that can be read; every answer fits the document", async () => {
+test("the main flow: an agent, turns, a stream, a decision, and all reads; every answer matches the document", async () => {
   const { ask, asked } = await checkedAsk(await served());
 
   const definitions = await ask("GET /api/definitions");

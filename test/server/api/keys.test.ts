@@ -27,7 +27,7 @@ it("fifty equal requests with one key start one turn, and get the same answer", 
   expect([other.status, errorSchema.parse(await other.json()).error.code]).toEqual([422, "turn_conflict"]);
 });
 
-it("a stream that is asked for again with its key and the last id goes on", async () => {
+it("a stream that is requested again with its key and the last id continues", async () => {
   const here = await served();
   const place = `POST /api/agents/${await idOf(await createAgent(here))}/turns`;
   const read = async (lastId?: string): Promise<string[]> => {
@@ -47,7 +47,7 @@ it("a stream that is asked for again with its key and the last id goes on", asyn
   for (const [index, id] of whole.entries()) expect(await read(id)).toEqual(whole.slice(index + 1));
 });
 
-it("a key creates one agent, and another request under it is refused", async () => {
+it("a key creates one agent, and another request with it is refused", async () => {
   const here = await served();
   const body = { sessionId: "s", metadata: { floor: 2 }, budget: { maxSteps: 3 } };
   const answers = await Promise.all(Array.from({ length: 8 }, () => createAgent(here, body, key)));
@@ -71,7 +71,7 @@ it.each(["", "two words", "ü".repeat(2), "x".repeat(256)])("the key %j is refus
   expect(response.status).toBe(400);
 });
 
-it("a decision that is sent again with its key is answered alike, and another one is refused", async () => {
+it("a decision that is repeated with its key gets the same answer, and a different one is refused", async () => {
   const here = await served();
   const agentId = await idOf(await createAgent(here));
   await here.ask(`POST /api/agents/${agentId}/turns`, { body: { input: "ask" }, headers: { prefer: "wait=30" } });

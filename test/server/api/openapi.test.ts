@@ -15,7 +15,7 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   ]),
 );
 
-test("every route is in the document, and nothing else", () => {
+test("every route is in the document, and no others", () => {
   const routes = surface.routes.map(({ method, path, id }) => `${method} ${path} ${id}`);
   expect(operations.map(([place, { operationId }]) => `${place} ${operationId}`).sort()).toEqual(routes.sort());
   expect(new Set(surface.routes.map(({ id }) => id)).size).toBe(surface.routes.length);
@@ -42,7 +42,7 @@ test("it has the form of OpenAPI 3.1: fields of each object, parameters of each 
   }
 });
 
-test("every reference leads somewhere, every component is used, and all have speaking names", () => {
+test("every reference has a target, every component is used, and all have readable names", () => {
   const refs = refsIn(document);
   expect(refs.size).toBeGreaterThan(20);
   for (const ref of refs) expect([ref, schemaAt(document, ref) !== undefined]).toEqual([ref, true]);
@@ -63,12 +63,12 @@ test("every schema compiles", () => {
   expect(() => ajv.compile({ anyOf: all })).not.toThrow();
 });
 
-test("answers are open to new fields, bodies are not", () => {
+test("answers allow unknown fields, bodies do not", () => {
   expect(document.components.schemas["NewAgent"]).toMatchObject({ additionalProperties: false });
   expect(document.components.schemas["Agent"]).not.toHaveProperty("additionalProperties");
 });
 
-test("what needs a token says so, and the rest that it needs none", () => {
+test("each operation states whether it needs a token", () => {
   const open = operations.filter(([, { security }]) => security?.length === 0).map(([place]) => place);
   expect(open).toEqual(["GET /api/openapi.json", "GET /api/docs"]);
   expect(document.security).toEqual([{ bearer: [] }]);

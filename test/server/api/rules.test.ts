@@ -2,7 +2,7 @@ import { apiSurface } from "troupe/server";
 import { type SurfaceDriver, surfaceSuite } from "../../contracts/surfaces.contract.ts";
 import { requestOf } from "../served.ts";
 
-/** The part of a turn that the suite reads. */
+/** The fields of a turn that the suite reads. */
 interface TurnAnswer {
   readonly turnId?: string;
   readonly agentId?: string;
@@ -38,7 +38,7 @@ const driver: SurfaceDriver = {
     return {
       status: response.status,
       text: status === "completed" ? (result?.text ?? null) : null,
-      // The hash is what was shown to whom decides.
+      // The hash is the one shown to the deciding user.
       waitsFor: requests.map(({ requestId, argumentsHash }) => `${requestId.replace("#", ".")} ${argumentsHash}`),
       isReplayed: response.headers.get("idempotency-replayed") === "true",
       conversation: agentId,

@@ -27,7 +27,7 @@ export const identities: Readonly<Record<string, Identity>> = {
   [eve]: { userId: "ada", tenant: "elsewhere", scopes: [] },
 };
 
-/** An agent that does what its input says: `save`, `remove`, `ask`, `delegate`, `chat`. */
+/** An agent that follows its input: `save`, `remove`, `ask`, `delegate`, `chat`. */
 export function clerk(): AgentDefinition {
   const say = scriptedModel(({ messages }) => {
     const last = messages.at(-1);
@@ -83,7 +83,7 @@ export interface AskOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A server over a runtime of its own; both are closed after the test. */
+/** A server over its own runtime; both are closed after the test. */
 export async function served(
   options: Partial<RuntimeOptions> = {},
   serving: Partial<ServeOptions> = {},
@@ -125,7 +125,7 @@ export interface Frame {
   readonly data: { readonly type: string; readonly cursor: string | null; readonly [key: string]: unknown };
 }
 
-/** The frames of a stream as they come. */
+/** The frames of a stream as they arrive. */
 export async function* framesOf(response: Response): AsyncGenerator<Frame, void, undefined> {
   for await (const { id, event, data } of sseFrames(response)) {
     yield { id, event, data: JSON.parse(data) as Frame["data"] };

@@ -7,7 +7,7 @@ import { turnSchema } from "../../../src/server/api/turn-json.ts";
 import { type RuntimeServer, serveRuntime } from "../../../src/server/serve-runtime.ts";
 import { ada, askOf, type AskOptions, bob, clerk, eve, identities } from "./served.ts";
 
-/** Ids of things that belong to ada, or that do not exist. */
+/** Ids of ada's data, or of missing data. */
 interface Ids {
   readonly agentId: string;
   readonly requestId: string;
@@ -22,14 +22,14 @@ const unknown: Ids = {
   argumentsHash: "none",
 };
 
-/** What a stranger may send to each route that names something: the query and the body. */
+/** The input of a stranger for each route that names data: the query and the body. */
 const inputs: Readonly<Record<string, (ids: Ids) => { readonly query?: string; readonly body?: unknown }>> = {
   startTurn: () => ({ body: { input: "chat" } }),
   decideRequest: ({ argumentsHash }) => ({ body: { verdict: "approved", argumentsHash } }),
   createTicket: ({ agentId }) => ({ body: { rootAgentId: agentId } }),
   listRequests: ({ agentId }) => ({ query: `?root=${agentId}` }),
 };
-/** Routes that name nothing: they show each caller what is theirs. */
+/** Routes without an id: they show each caller their own data. */
 const ownLists = ["listDefinitions", "createAgent", "listAgents", "listAllTurns"];
 
 const routes = apiSurface().routes.filter(({ access }) => access === "caller");
@@ -93,7 +93,7 @@ beforeAll(async () => {
     artifactId: artifact?.artifactId ?? "",
     argumentsHash: request?.argumentsHash ?? "",
   };
-  // Created in the process, for no user.
+  // Created in the process, without a user.
   await (await runtime.agent("clerk", { agentId: "nobodys" })).start();
   ownerless = { ...unknown, agentId: "nobodys", requestId: "nobodys.2:1:0:1" };
   return async () => {
@@ -102,7 +102,7 @@ beforeAll(async () => {
   };
 });
 
-/** Everything of an answer that a stranger sees, but the id of the request. */
+/** Everything of an answer that a stranger sees, except the request id. */
 async function seen([place, options]: [string, AskOptions], token: string | null) {
   const response = await ask(place, { ...options, token });
   const { "x-request-id": _, ...headers } = Object.fromEntries(response.headers);
@@ -110,7 +110,7 @@ async function seen([place, options]: [string, AskOptions], token: string | null
 }
 
 describe.each(named.map((route) => [`${route.method} ${route.path}`, route] as const))("%s", (_, route) => {
-  it.each(Object.entries(strangers))("is answered to %s as if there were nothing", async (who, token) => {
+  it.each(Object.entries(strangers))("is answered to %s like missing data", async (who, token) => {
     const answer = await seen(requestOf(route, known), token);
     expect(answer).toEqual(await seen(requestOf(route, unknown), token));
     const isSomebody = token === bob || token === eve;
@@ -118,36 +118,33 @@ describe.each(named.map((route) => [`${route.method} ${route.path}`, route] as c
   });
 
   it("is answered to its owner", async () => {
-    // What changes a thing is answered in other tests, and would change it for the rows that follow.
+    // Routes with an effect are tested elsewhere; here they would change the data of later rows.
     const { status } = route.method === "GET" ? await statusOf(requestOf(route, known)) : { status: 200 };
     expect(status).toBe(200);
   });
 
-  it("shows no user what has no owner", async () => {
+  it("is not shown to any user if it has no owner", async () => {
     for (const token of [ada, bob]) {
       expect(await seen(requestOf(route, ownerless), token)).toEqual(await seen(requestOf(route, unknown), token));
     }
   });
 });
 
-/** The status of an answer to the owner; a stream is left at once. */
+/** The status of an answer to the owner; a stream is closed immediately. */
 async function statusOf([place, options]: [string, AskOptions]): Promise<{ readonly status: number }> {
   const { status, body } = await ask(place, options);
   await body?.cancel();
   return { status };
 }
 
-it.each([zoe, "token-of-none-0001", ...Object.keys(oddTokens)])(
-  "%s has no list, and creates nothing",
-  async (token) => {
-    for (const { method, path } of routes.filter(({ id }) => ownLists.includes(id))) {
-      const body = method === "POST" ? { body: { definition: "clerk" } } : {};
-      const answer = await seen([`${method} ${path}`, body], token);
-      expect(answer).toEqual(await seen([`${method} ${path}`, body], "token-of-none-0002"));
-      expect([path, answer.status]).toEqual([path, 401]);
-    }
-  },
-);
+it.each([zoe, "token-of-none-0001", ...Object.keys(oddTokens)])("%s has no list and creates nothing", async (token) => {
+  for (const { method, path } of routes.filter(({ id }) => ownLists.includes(id))) {
+    const body = method === "POST" ? { body: { definition: "clerk" } } : {};
+    const answer = await seen([`${method} ${path}`, body], token);
+    expect(answer).toEqual(await seen([`${method} ${path}`, body], "token-of-none-0002"));
+    expect([path, answer.status]).toEqual([path, 401]);
+  }
+});
 
 function variants({ agentId }: Ids): [string, AskOptions][] {
   return [
@@ -163,7 +160,7 @@ function variants({ agentId }: Ids): [string, AskOptions][] {
   ];
 }
 
-it.each([bob, eve])("a cursor, a key or another form of the answer opens nothing either", async (token) => {
+it.each([bob, eve])("a cursor, a key or another response format gives no access either", async (token) => {
   for (const [index, variant] of variants(known).entries()) {
     const answer = await seen(variant, token);
     expect(answer).toEqual(await seen(variants(unknown)[index] ?? variant, token));
@@ -171,7 +168,7 @@ it.each([bob, eve])("a cursor, a key or another form of the answer opens nothing
   }
 });
 
-it("lists hold what is the caller's alone", async () => {
+it("lists contain only the caller's data", async () => {
   for (const [place, token, count] of [
     ["agents", ada, 1],
     ["turns", ada, 2],
@@ -192,7 +189,7 @@ async function create(token: string, body: object, headers = {}): Promise<string
   return agentSchema.parse(await (await ask("POST /api/agents", { token, body, headers })).json()).agentId;
 }
 
-it("the same name and the same key are another agent for another user", async () => {
+it("the same name and the same key mean another agent for another user", async () => {
   const desk = { definition: "clerk", key: "desk" };
   const key = { "idempotency-key": "one" };
   const names = await Promise.all([ada, bob, eve].map((token) => create(token, desk)));
@@ -202,7 +199,7 @@ it("the same name and the same key are another agent for another user", async ()
   expect(await create(ada, { definition: "clerk" }, key)).toBe(keys[0]);
 });
 
-it("nothing of a stranger's attempts was done", async () => {
+it("a stranger's attempts had no effect", async () => {
   const { status } = turnSchema.parse(await (await ask(`GET /api/agents/${known.agentId}/turns/2`)).json());
   expect(status).toBe("waiting");
   expect(agentSchema.parse(await (await ask(`GET /api/agents/${known.agentId}`)).json()).status).toBe("busy");

@@ -13,7 +13,7 @@ async function createAgent({ ask }: Served): Promise<string> {
   return agentSchema.parse(await (await ask("POST /api/agents", { body: { definition: "clerk" } })).json()).agentId;
 }
 
-/** Reads frames until one of that type, and leaves. */
+/** Reads frames until one of that type, then cancels the stream. */
 async function readUntil(response: Response, type: string): Promise<Frame[]> {
   const frames: Frame[] = [];
   for await (const frame of framesOf(response)) {
@@ -32,7 +32,7 @@ async function follow({ ask }: Served, agentId: string, lastId?: string): Promis
   return await ask(`GET /api/trees/${agentId}/events`, { headers });
 }
 
-it("a stream that is cut after any event goes on after it, with no gap and no double", async () => {
+it("a stream that is cut after any event continues after it, without gaps or duplicates", async () => {
   const here = await served();
   const agentId = await createAgent(here);
   for (const input of ["delegate", "save"]) {
@@ -46,7 +46,7 @@ it("a stream that is cut after any event goes on after it, with no gap and no do
   }
 });
 
-it("goes on in another process, after a restart, with the same events as an undisturbed stream", async () => {
+it("continues in another process, after a restart, with the same events as an undisturbed stream", async () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-streams-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, "agents.sqlite");
@@ -70,7 +70,7 @@ it("goes on in another process, after a restart, with the same events as an undi
   expect([...before, ...after].filter(({ id }) => id)).toEqual(undisturbed.filter(({ id }) => id));
 });
 
-it("the stream of a turn has the events that the turn has in its process, subagents included, and ends with it", async () => {
+it("the stream of a turn has the same events as in the turn's process, including subagents, and ends with the turn", async () => {
   const here = await served();
   const agentId = await createAgent(here);
   await here.ask(`POST /api/agents/${agentId}/turns`, { body: { input: "chat" }, headers: wait });
@@ -88,7 +88,7 @@ it("the stream of a turn has the events that the turn has in its process, subage
   expect(texts.every(({ id, data }) => id === undefined && typeof data["text"] === "string")).toBe(true);
 });
 
-it("text comes as it is written, without an id", async () => {
+it("text arrives as it is written, without an id", async () => {
   const here = await served();
   const agentId = await createAgent(here);
   const stream = await here.ask(`POST /api/agents/${agentId}/turns`, {
@@ -101,7 +101,7 @@ it("text comes as it is written, without an id", async () => {
   expect(pieces.every(({ id }) => id === undefined)).toBe(true);
 });
 
-it("from=now leaves out the past, ?after= goes on like Last-Event-ID, and other cursors are refused", async () => {
+it("from=now skips the past, ?after= continues like Last-Event-ID, and other cursors are refused", async () => {
   const here = await served();
   const agentId = await createAgent(here);
   await here.ask(`POST /api/agents/${agentId}/turns`, { body: { input: "chat" }, headers: wait });
@@ -119,7 +119,7 @@ it("from=now leaves out the past, ?after= goes on like Last-Event-ID, and other 
   expect((await follow(here, agentId, "1; DROP")).status).toBe(400);
 });
 
-it("a tree and its cursor, and the events after that cursor, are one story", async () => {
+it("a tree and its cursor match the events after that cursor", async () => {
   const here = await served();
   const agentId = await createAgent(here);
   await here.ask(`POST /api/agents/${agentId}/turns`, { body: { input: "remove" }, headers: wait });
@@ -134,7 +134,7 @@ it("a tree and its cursor, and the events after that cursor, are one story", asy
   );
 });
 
-it("a client that leaves ends its stream, and the turn goes on", async () => {
+it("a client that leaves ends its stream, and the turn continues", async () => {
   const here = await served({}, { metrics: "open" });
   const agentId = await createAgent(here);
   const leaving = new AbortController();

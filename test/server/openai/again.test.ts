@@ -1,4 +1,4 @@
-// Requests that are sent again: by a key, by the official client, after kill -9, at another server, and clients that leave.
+// Repeated requests: by a key, by the official client, after kill -9, at another server, and after a client left.
 import type { ConflictError, OpenAI } from "openai";
 import { createRuntime, defineAgent, memoryStores, type RuntimeOptions } from "troupe";
 import { openaiSurface } from "troupe/server";
@@ -18,7 +18,7 @@ const model = "desk";
 const user = (content: string) => ({ role: "user" as const, content });
 const answerContent = ({ choices }: OpenAI.ChatCompletion): string | null | undefined => choices[0]?.message.content;
 
-/** A way to a server on which the first answer is lost. */
+/** A fetch to a server that loses the first answer. */
 function losingFirst(fetch: (request: Request) => Promise<Response>, counts: string[] = []) {
   let isFirst = true;
   return {
@@ -34,7 +34,7 @@ function losingFirst(fetch: (request: Request) => Promise<Response>, counts: str
   };
 }
 
-test("two equal requests with a key at once are one answer, however late the history is read; a fork is one too", async () => {
+test("two concurrent equal requests with a key get one answer, also if the history is read late, and also for a fork", async () => {
   const stores = memoryStores();
   let beforeReading: (() => Promise<void>) | undefined;
   const messagesOf: typeof stores.messages = async (...place) => {
@@ -73,12 +73,12 @@ describe("the official client repeats a request whose answer was lost", () => {
     expect(answerContent(await client.chat.completions.create({ model, messages: [user("hello")] }))).toBe("1: hello");
     expect(way.counts).toEqual(["0", "1"]);
     expect(await runtime.turns()).toHaveLength(1);
-    // Said once more on purpose it is a message like others.
+    // Sent once more on purpose, it is an ordinary message.
     await client.chat.completions.create({ model, messages: [user("hello")] });
     expect(await runtime.turns()).toHaveLength(2);
   });
 
-  test("an answer to a question is given once", async () => {
+  test("an answer to a question is applied once", async () => {
     const { server, runtime } = await deskServed({}, { surface: { chatIdHeaders: ["x-chat"] } });
     const defaultHeaders = { "x-chat": "holiday" };
     const asked = await clientOf(server, { defaultHeaders }).chat.completions.create({
@@ -91,7 +91,7 @@ describe("the official client repeats a request whose answer was lost", () => {
     expect(await runtime.turns()).toHaveLength(1);
   });
 
-  test("results of tools are given once", async () => {
+  test("results of tools are applied once", async () => {
     const { server, runtime } = await deskServed();
     const body = { model, tools: [showTool] };
     const called = await clientOf(server).chat.completions.create({ ...body, messages: [user("show")] });
@@ -166,7 +166,7 @@ async function speakers(options: Partial<RuntimeOptions>, clock: Clock = systemC
 
 const speak = { model: "speaker", messages: [user("speak")] };
 
-test("the server is killed in the middle of a stream: the same key goes on at another one, from the beginning", async () => {
+test("the server is killed in the middle of a stream: the same key restarts the stream at another server", async () => {
   const path = temporaryFile();
   const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "openai"]);
   onTestFinished(() => process.kill());
@@ -191,7 +191,7 @@ test("the server is killed in the middle of a stream: the same key goes on at an
   expect(await runtime.turns()).toHaveLength(1);
 });
 
-test("the server is killed before its answer: the official client's own repetition finds the turn at another one", async () => {
+test("the server is killed before its answer: the official client's retry finds the turn at another server", async () => {
   const path = temporaryFile();
   const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "openai"]);
   onTestFinished(() => process.kill());
@@ -227,7 +227,7 @@ test("the server is killed before its answer: the official client's own repetiti
   expect(await runtime.turns()).toHaveLength(1);
 });
 
-test("an answer that takes too long is refused for now, and found by the same request later", async () => {
+test("an answer that takes too long is refused as retryable, and found by the same request later", async () => {
   const { runtime, goOn, heard } = await speakers({});
   const { server } = serve(runtime, { surfaces: [openaiSurface()], waitMs: 20 });
   const late = clientOf(server).chat.completions.create(speak);
@@ -244,7 +244,7 @@ test("an answer that takes too long is refused for now, and found by the same re
   expect([answerContent(data), response.headers.get("idempotency-replayed")]).toEqual([whole, "true"]);
 });
 
-test("a message to a turn that works is refused, and worth another try", async () => {
+test("a message to a busy turn is refused as retryable", async () => {
   const { server, runtime, goOn, heard } = await speakers({});
   const { completions } = clientOf(server, { defaultHeaders: { "x-troupe-conversation": "holiday" } }).chat;
   const first = completions.create(speak);
@@ -283,7 +283,7 @@ test.each([false, true])("an agent that is paused is an error (stream: %j)", asy
   await expect(asked).rejects.toMatchObject({ error: { code: "paused" } });
 });
 
-/** A clock whose long delays are over when the test says so. */
+/** A clock whose long delays end when the test releases them. */
 function clockWithDelays() {
   const delays = new Map<() => void, number>();
   const clock: Clock = {
@@ -323,7 +323,7 @@ describe("a client that leaves a request without a conversation", () => {
     );
   });
 
-  test("and comes back in time keeps it", async () => {
+  test("and comes back in time keeps its turn", async () => {
     const { clock, delays } = clockWithDelays();
     const { server, runtime, goOn, heard } = await speakers({}, clock);
     const { url } = await server.listen();
@@ -347,7 +347,7 @@ describe("a client that leaves a request without a conversation", () => {
     expect(await runtime.turns()).toMatchObject([{ status: "completed" }]);
   });
 
-  test("and never sends the results of its tools has its turn ended in an hour", async () => {
+  test("and never sends the results of its tools has its turn ended after an hour", async () => {
     const { clock, delays, over } = clockWithDelays();
     const { server, runtime } = await deskServed({}, { clock });
     await clientOf(server).chat.completions.create({ model, messages: [user("show")], tools: [showTool] });
@@ -358,7 +358,7 @@ describe("a client that leaves a request without a conversation", () => {
 });
 
 describe.skipIf(!redisProgram)("two servers over one Redis", () => {
-  test("one goes on with the conversation and the call that the other one has begun", async () => {
+  test("one continues with the conversation and the call of the other", async () => {
     const place = await RedisServer.start();
     onTestFinished(() => place.stop());
     const open = async () => {

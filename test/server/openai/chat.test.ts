@@ -8,7 +8,7 @@ import { deskServed, showTool } from "./openai-served.ts";
 
 type Message = OpenAI.ChatCompletionMessageParam;
 
-/** What the surface tells beside the protocol. */
+/** The surface's output outside the protocol. */
 interface More {
   readonly troupe: {
     readonly type?: string;
@@ -24,7 +24,7 @@ const result = (id = "", content = "shown"): Message => ({ role: "tool", tool_ca
 const user = (content: string): Message => ({ role: "user", content });
 const model = "desk";
 
-/** A front end that keeps the whole history, and sends it each time. */
+/** A front end that keeps the whole history and sends it each time. */
 class Chat {
   readonly client: OpenAI;
   readonly messages: Message[] = [];
@@ -52,7 +52,7 @@ class Chat {
 const surface = { chatIdHeaders: ["X-Chat"] };
 const served = () => deskServed({}, { surface });
 
-test("a text; the history makes the conversation, and each request has an agent of its own", async () => {
+test("a text; the history identifies the conversation, and each request has its own agent", async () => {
   const { server, runtime } = await served();
   const chat = new Chat(server);
   expect(await chat.say("hello")).toBe("1: hello");
@@ -74,7 +74,7 @@ test("a text; the history makes the conversation, and each request has an agent 
   expect((await runtime.turns()).map(({ number }) => number)).toEqual([1, 1]);
 });
 
-test("a stream: the role, the pieces, the reason, the usage, and no more", async () => {
+test("a stream: the role, the pieces, the reason and the usage only", async () => {
   const { server } = await served();
   const client = clientOf(server);
   const stream = await client.chat.completions.create({
@@ -101,7 +101,7 @@ test("a stream: the role, the pieces, the reason, the usage, and no more", async
   expect(ids.size).toBe(1);
 });
 
-test("the client's own helper for streams puts the same answer together", async () => {
+test("the client's own stream helper assembles the same answer", async () => {
   const { server } = await served();
   const stream = clientOf(server).chat.completions.stream({
     model,
@@ -121,7 +121,7 @@ test("the client's own helper for streams puts the same answer together", async 
   expect(completion.usage).toEqual(whole.usage);
 });
 
-test("tools of the server are told of by the way, and never come as calls", async () => {
+test("tools of the server are reported outside the protocol, and never as calls", async () => {
   const { server } = await served();
   const stream = await clientOf(server).chat.completions.create({ model, messages: [user("loop")], stream: true });
   const told: unknown[] = [];
@@ -137,7 +137,7 @@ test("tools of the server are told of by the way, and never come as calls", asyn
   ]);
 });
 
-test("system messages reach the model as the first thing that is said, unless they are ignored", async () => {
+test("system messages reach the model first, unless they are ignored", async () => {
   const { server } = await served();
   const messages: Message[] = [{ role: "system", content: "Be short." }, user("all")];
   const { choices } = await clientOf(server).chat.completions.create({ model, messages });
@@ -147,7 +147,7 @@ test("system messages reach the model as the first thing that is said, unless th
   expect(ignored.choices[0]?.message.content).toBe("1: all");
 });
 
-test("images and lists of parts are taken", async () => {
+test("images and lists of parts are accepted", async () => {
   const { server } = await served();
   const url = "data:image/png;base64,iVBORw0KGgo=";
   const content = [
@@ -159,28 +159,28 @@ test("images and lists of parts are taken", async () => {
   expect(choices[0]?.message.content).toBe("1: look at this");
 });
 
-test("a conversation goes on in one agent while the client has its history, and is a fork of it otherwise", async () => {
+test("a conversation continues in one agent while the client has its history, and is forked otherwise", async () => {
   const { server, runtime } = await served();
   const chat = new Chat(server, { name: "chat-1" });
   await chat.say("hello");
   const agentId = chat.last?.troupe.agentId;
   expect(await chat.say({ role: "system", content: "It is Monday." }, "again")).toBe("2: again");
   expect(chat.last?.troupe.agentId).toBe(agentId);
-  // The user takes another way from the first answer on.
+  // The user continues differently after the first answer.
   chat.messages.splice(2);
   expect(await chat.say("otherwise")).toBe("2: otherwise");
   const fork = chat.last?.troupe.agentId;
   expect(fork).not.toBe(agentId);
   expect(await chat.say("and on")).toBe("3: and on");
   expect(chat.last?.troupe.agentId).toBe(fork);
-  // The first message once more, as for another answer to it.
+  // The first message once more, for another answer.
   const other = new Chat(server, { name: "chat-1" });
   expect(await other.say("hello")).toBe("1: hello");
   expect(other.last?.troupe.agentId).not.toBe(agentId);
   expect((await runtime.list({ sessionId: "chat-1" })).length).toBe(3);
 });
 
-test("a conversation that was begun on another wire goes on here, with its history or without", async () => {
+test("a conversation from another protocol continues here, with its history or without", async () => {
   const { server, ask } = await served();
   const post = async (path: string, body: object): Promise<{ agentId: string }> =>
     (await (await ask(path, { method: "POST", body, headers: { prefer: "wait=30" } })).json()) as { agentId: string };
@@ -198,7 +198,7 @@ test("a conversation that was begun on another wire goes on here, with its histo
   expect(await (await ask(`/api/agents/${agentId}/messages`)).text()).toContain("4: back");
 });
 
-test("a question comes as text, and the next message answers it", async () => {
+test("a question is sent as text, and the next message answers it", async () => {
   const { server } = await served();
   const chat = new Chat(server, { name: "chat-1" });
   expect(await chat.say("ask")).toBe("your name?");
@@ -213,7 +213,7 @@ test("a question comes as text, and the next message answers it", async () => {
   expect(chat.last?.troupe.agentId).toBe(turn?.split("#")[0]);
 });
 
-test("a question of a subagent comes as text too", async () => {
+test("a question of a subagent is sent as text too", async () => {
   const { server } = await served();
   const chat = new Chat(server, { name: "chat-1" });
   expect(await chat.say("delegate")).toBe("which page?");
@@ -235,7 +235,7 @@ test("a question without a conversation is the whole answer: its turn ends", asy
   expect(await chat.say("Ann")).toBe("2: Ann");
 });
 
-test("an approval waits in a conversation; decided elsewhere, the conversation goes on", async () => {
+test("an approval waits in a conversation, which continues after a decision elsewhere", async () => {
   const { server, removed, ask } = await served();
   const chat = new Chat(server, { name: "chat-1" });
   const text = await chat.say("remove");
@@ -256,7 +256,7 @@ test("an approval waits in a conversation; decided elsewhere, the conversation g
   expect(after.last?.troupe.agentId).toBe(troupe?.agentId);
 });
 
-test("any message to an approval rejects it, and never approves", async () => {
+test("any message to an approval rejects it and never approves", async () => {
   const { server, removed } = await served();
   const chat = new Chat(server, { name: "chat-1" });
   await chat.say("remove");
@@ -265,7 +265,7 @@ test("any message to an approval rejects it, and never approves", async () => {
   expect(removed).toEqual([]);
 });
 
-test("an approval without a conversation is rejected, and said so, in a stream too", async () => {
+test("an approval without a conversation is rejected, which the answer mentions, in a stream too", async () => {
   const { server, removed, runtime } = await served();
   const chat = new Chat(server);
   const text = await chat.say("remove");
@@ -280,7 +280,7 @@ test("an approval without a conversation is rejected, and said so, in a stream t
   expect((await runtime.turns()).map(({ status }) => status)).toEqual(["completed", "completed"]);
 });
 
-test("a tool of the client: its call ends the answer, and its result goes on with the turn", async () => {
+test("a tool of the client: its call ends the answer, and its result continues the turn", async () => {
   const { server } = await served();
   for (const name of [undefined, "chat-1"]) {
     const chat = new Chat(server, { ...(name === undefined ? {} : { name }), tools: [showTool] });
@@ -301,7 +301,7 @@ test("a tool of the client: its call ends the answer, and its result goes on wit
   }
 });
 
-test("a message to a turn that waits for results is refused, and not worth another try", async () => {
+test("a message to a turn that waits for results is refused as not retryable", async () => {
   const { server } = await served();
   const chat = new Chat(server, { name: "chat-1", tools: [showTool] });
   await chat.say("show");
@@ -310,7 +310,7 @@ test("a message to a turn that waits for results is refused, and not worth anoth
   expect((waiting as ConflictError).headers?.get("x-should-retry")).toBe("false");
 });
 
-test("results are taken together, again, and not otherwise", async () => {
+test("results are accepted together and repeatedly, and otherwise refused", async () => {
   const { server } = await served();
   const chat = new Chat(server, { tools: [showTool] });
   expect(await chat.say("show two")).toBe("Both.");
@@ -351,7 +351,7 @@ test("the client's own runner runs its tools", async () => {
   expect(shown).toEqual(["a map"]);
 });
 
-test("a turn that fails is an error, also in the middle of a stream, and is not tried again", async () => {
+test("a failed turn is an error, also in the middle of a stream, and is not retried", async () => {
   const { server } = await served();
   let sent = 0;
   const client = clientOf(server, { maxRetries: 2, onRequest: () => (sent += 1) });

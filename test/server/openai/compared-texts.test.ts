@@ -8,7 +8,7 @@ const pieces = ["a", "b", " ", "\n", "\t", "\u00a0", "\u3000", "\ufeff", "![](",
 const text = array(constantFrom(...pieces), { maxLength: 8 }).map((list) => list.join(""));
 
 describe("texts of a chat", () => {
-  it("are the same when they differ in white space alone", () => {
+  it("are equal if they differ in white space only", () => {
     assert(
       property(text, text, (one, other) => {
         expect(isSameText(one, other)).toBe(plain(one) === plain(other));
@@ -18,7 +18,7 @@ describe("texts of a chat", () => {
     );
   });
 
-  it("lose whole images, and keep what only begins like one", () => {
+  it("lose whole images, and keep text that only begins like one", () => {
     assert(
       property(text, (one) => {
         expect(withoutImages(one)).toBe(one.replaceAll(/!\[\]\([^)]*\)/g, ""));

@@ -29,7 +29,7 @@ test("only the named definitions are models, also at another path", async () => 
   await expect(client.models.retrieve("lead.v2")).rejects.toBeInstanceOf(NotFoundError);
 });
 
-test("refusals have the protocol's form, and the client knows them", async () => {
+test("errors have the protocol's format, and the client recognizes them", async () => {
   const { server, ask } = await served({}, { requestsPerMinute: 3 });
   const unknown = await clientOf(server)
     .models.retrieve("gpt-5")
@@ -61,7 +61,7 @@ test("refusals have the protocol's form, and the client knows them", async () =>
   expect(Number((often as RateLimitError).headers?.get("retry-after"))).toBeGreaterThan(0);
 });
 
-test("pages of a named origin may send what the official client sends, and the names of conversations", async () => {
+test("pages of an allowed origin may send the official client's headers and the names of conversations", async () => {
   const { server } = await served({ chatIdHeaders: ["X-Chat"] }, {}, ["https://app.example.com"]);
   const { headers, status } = await server.fetch(
     new Request("http://127.0.0.1/v1/chat/completions", {
@@ -76,7 +76,7 @@ test("pages of a named origin may send what the official client sends, and the n
   );
 });
 
-test("options that do not fit are refused", () => {
+test("invalid options are refused", () => {
   expect(() => openaiSurface({ path: "/v1/" })).toThrow('a path like "/v1"');
   expect(() => openaiSurface({ chatIdHeaders: ["x y"] })).toThrow("a header name");
   expect(() => openaiSurface({ models: ["desk"] } as never)).toThrow("agents");

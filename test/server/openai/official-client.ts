@@ -10,7 +10,7 @@ interface ClientPlace extends Pick<ClientOptions, "maxRetries" | "defaultHeaders
   readonly onRequest?: (request: Request) => void;
 }
 
-/** The official client, over the handler of a server or over any fetch. */
+/** The official client, over the handler of a server or any fetch. */
 export function clientOf(
   server: Pick<RuntimeServer, "fetch">,
   { as = "ann", token = tokens[as], path = "/v1", onRequest, maxRetries = 0, defaultHeaders = {} }: ClientPlace = {},

@@ -20,7 +20,7 @@ export interface OpenAiServed extends Served {
   readonly removed: string[];
 }
 
-/** An agent that does what it is told: `remove`, `ask`, `show` (a tool of the client), `delegate`, `think`, `fail`, `loop`. */
+/** An agent that follows its input: `remove`, `ask`, `show` (a tool of the client), `delegate`, `think`, `fail`, `loop`. */
 export function desk(removed: string[] = []): AgentDefinition {
   const remove = defineTool({
     name: "remove",
@@ -78,7 +78,7 @@ export function desk(removed: string[] = []): AgentDefinition {
   });
 }
 
-/** A server with this surface and the own API. */
+/** A server with this surface and troupe's own API. */
 export async function deskServed(
   options: Partial<RuntimeOptions> = {},
   { surface, ...serving }: Partial<ServeOptions> & { readonly surface?: OpenAiSurfaceOptions } = {},

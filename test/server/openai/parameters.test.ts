@@ -9,7 +9,7 @@ import { clientOf } from "./official-client.ts";
 
 const person = z.object({ name: z.string().describe("The whole name"), age: z.number() });
 
-/** `desk` answers with text, `clerk` with a person; it gets it wrong at first. */
+/** `desk` answers with text, `clerk` with a structured person, invalid at first. */
 async function served() {
   const desk = defineAgent({ name: "desk", model: scriptedModel(() => ({ text: "done" })) });
   const clerk = defineAgent({
@@ -27,7 +27,7 @@ async function served() {
 
 const messages = [{ role: "user" as const, content: "Who?" }];
 
-test("what shapes an answer is ignored, and so are unknown parameters", async () => {
+test("parameters that influence an answer are ignored, and so are unknown ones", async () => {
   const completions = await served();
   const unknown = { top_k: 5, think: true };
   const completion = await completions.create({
@@ -75,13 +75,13 @@ test.each([
   ["response_format", { response_format: { type: "json_object" } }],
   ["response_format", { response_format: { type: "json_schema", json_schema: { name: "x", schema: {} } } }],
   ["response_format", { response_format: { type: "grammar" } }],
-])("what would make the answer another one is refused: %s", async (param, more) => {
+])("parameters that would change the kind of answer are refused: %s", async (param, more) => {
   const completions = await served();
   const asked = completions.create({ model: "desk", messages, ...more } as never);
   await expect(asked).rejects.toMatchObject({ status: 400, param, code: "unsupported_parameter" });
 });
 
-test("an agent with an output answers by its schema, whole and in a stream; by no other", async () => {
+test("an agent with an output answers in its schema, whole and in a stream, and refuses another one", async () => {
   const completions = await served();
   const response_format = zodResponseFormat(person, "person");
   const parsed = await completions.parse({ model: "clerk", messages, response_format });

@@ -1,4 +1,4 @@
-// For all messages of a chat, whole or streamed, its history is found again: no message makes a fork.
+// For random messages of a chat, whole or streamed, the history is recognized: no message causes a fork.
 import * as fc from "fast-check";
 import type { OpenAI } from "openai";
 import { openaiSurface } from "troupe/server";
@@ -36,7 +36,7 @@ const message = fc.oneof(
 );
 const program = fc.array(fc.record({ message, isStream: fc.boolean() }), { minLength: 1, maxLength: 7 });
 
-/** What a front end keeps of an answer: some trim it. */
+/** The part of an answer that a front end keeps: some trim it. */
 function kept({ content, tool_calls: calls }: OpenAI.ChatCompletionMessage): Message {
   const text = content?.trim() ?? null;
   return calls === undefined
@@ -61,7 +61,7 @@ test("a chat of any messages is one agent, and is the same in a stream", { timeo
           ? await completions.stream(body).finalChatCompletion()
           : await completions.create(body);
         const answer = completion.choices[0]?.message;
-        if (answer === undefined) throw new Error("there is no answer");
+        if (answer === undefined) throw new Error("the answer is missing");
         messages.push(kept(answer));
         return answer.tool_calls ?? [];
       };

@@ -1,4 +1,4 @@
-// Requests for responses that are sent again, by the client itself or by a person.
+// Repeated requests for responses, by the client itself or by a person.
 import OpenAI from "openai";
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
 import { expect, test } from "vitest";
@@ -32,7 +32,7 @@ test("the same key is the same response; another body under it is refused", asyn
   expect(await runtime.list({ rootsOnly: true })).toHaveLength(3);
 });
 
-test("what the client sends again by itself is the same response, what a person asks again another one", async () => {
+test("an automatic retry of the client is the same response, a person's repetition is another one", async () => {
   const { client } = await responsesServed();
   const ask = (body: ResponseCreateParamsNonStreaming, count: number) =>
     client.responses.create(body, { headers: { "x-stainless-retry-count": String(count) } });
@@ -49,7 +49,7 @@ test("what the client sends again by itself is the same response, what a person 
   expect(await ask(answer, 0).then(({ id }) => id)).toBe((await ask(answer, 2)).id);
 });
 
-test("an answer that got lost on its way is found by the client's own repetition", async () => {
+test("an answer that was lost is found by the client's own retry", async () => {
   const { server, runtime } = await responsesServed();
   let count = 0;
   const ask = async (...given: ConstructorParameters<typeof Request>) => {
@@ -71,7 +71,7 @@ test("an answer that got lost on its way is found by the client's own repetition
   expect((await runtime.turns()).length).toBe(2);
 });
 
-test("of equal requests at once with one key one begins a response, and all have it", async () => {
+test("of concurrent equal requests with one key one begins a response, and all receive it", async () => {
   const { client, runtime } = await responsesServed();
   const headers = { "idempotency-key": "one" };
   const ask = (body: ResponseCreateParamsNonStreaming) => client.responses.create(body, { headers });
@@ -85,7 +85,7 @@ test("of equal requests at once with one key one begins a response, and all have
   expect((await runtime.turns()).length).toBe(2);
 });
 
-test("a conversation goes on over chat completions, and back", async () => {
+test("a conversation continues over chat completions, and back", async () => {
   const { client } = await responsesServed();
   const first = await client.responses.create({ model: "desk", conversation: "trip", input: "a" });
   const headers = { "X-Troupe-Conversation": "trip" };

@@ -1,9 +1,9 @@
-// Answers to what a response asks for: approvals, questions, tools of the client.
+// Answers to a response's requests: approvals, questions, tools of the client.
 import { memoryStores } from "troupe";
 import { expect, test } from "vitest";
 import { approving, openOf, refusal, responsesServed, shown } from "./responses-served.ts";
 
-test("an approval that is rejected tells the reason; a message to a question is its answer", async () => {
+test("a rejected approval contains the reason; a message to a question is its answer", async () => {
   const { client, removed } = await responsesServed();
   const asked = await client.responses.create({ model: "desk", input: "remove" });
   const rejected = await client.responses.create(approving(asked, false, "not today"));
@@ -20,7 +20,7 @@ test("an approval that is rejected tells the reason; a message to a question is 
   expect(await client.responses.retrieve(answered.id)).toEqual(answered);
 });
 
-test("what was asked for stays as it was when the turn has gone on, and each part counts its own tokens", async () => {
+test("requests stay unchanged when the turn has continued, and each response counts its own tokens", async () => {
   const { client, runtime } = await responsesServed();
   const asked = await client.responses.create({ model: "desk", input: "remove" });
   const done = await client.responses.create(approving(asked));
@@ -39,7 +39,7 @@ test("what was asked for stays as it was when the turn has gone on, and each par
   );
 });
 
-test("an answer that an equal one overtakes is the same response", async () => {
+test("an answer that is overtaken by an equal one gets the same response", async () => {
   const stores = memoryStores();
   let afterReading: (() => Promise<void>) | undefined;
   const requestOf: typeof stores.request = async (...place) => {
@@ -66,7 +66,7 @@ test("an answer that an equal one overtakes is the same response", async () => {
   expect([approved.length, removed]).toEqual([2, ["a.txt"]]);
 });
 
-test("of two that decide at once the first counts; the same again is the same response", async () => {
+test("of two concurrent decisions the first counts, and an equal one gets the same response", async () => {
   const { client, removed } = await responsesServed();
   const asked = await client.responses.create({ model: "desk", input: "remove" });
   const settled = await Promise.allSettled(
@@ -90,7 +90,7 @@ test("of two that decide at once the first counts; the same again is the same re
   expect(removed).toHaveLength(isApproved ? 1 : 0);
 });
 
-test("answers are given to all that is asked for, or nothing is decided", async () => {
+test("all requests must be answered together, otherwise nothing is decided", async () => {
   const { client, removed, runtime } = await responsesServed();
   const asked = await client.responses.create({ model: "desk", input: "remove two" });
   const ids = asked.output.flatMap((item) => (item.type === "mcp_approval_request" ? [item.id] : []));
@@ -105,7 +105,7 @@ test("answers are given to all that is asked for, or nothing is decided", async 
   expect((await client.responses.create({ previous_response_id: asked.id, input: answers.slice(1) })).id).toBe(done.id);
 });
 
-test("the approval of a subagent's call is asked for in its name, and its call is shown", async () => {
+test("a subagent's call is shown with its name and the approval requested for it", async () => {
   const { client, removed } = await responsesServed();
   const asked = await client.responses.create({ model: "desk", input: "delegate remove" });
   expect(shown(asked)).toEqual([
@@ -121,7 +121,7 @@ test("the approval of a subagent's call is asked for in its name, and its call i
   expect(removed).toEqual(["a.txt"]);
 });
 
-test("answers of the wrong kind, to nothing, or with a message are refused, and decide nothing", async () => {
+test("answers of the wrong kind, to missing requests, or with a message are refused and decide nothing", async () => {
   const { client, runtime } = await responsesServed();
   const asked = await client.responses.create({ model: "desk", input: "remove" });
   const question = await client.responses.create({ model: "desk", input: "ask" });

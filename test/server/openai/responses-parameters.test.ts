@@ -1,4 +1,4 @@
-// What the Responses API takes, refuses and ignores.
+// Parameters of the Responses API that are accepted, refused and ignored.
 import { zodTextFormat } from "openai/helpers/zod";
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
 import { defineAgent } from "troupe";
@@ -19,7 +19,7 @@ test.each([
   [{ input: [{ type: "item_reference", id: "x" }] }, "input[0].type"],
   [{ prompt: { id: "x" } }, null],
   [{ model: undefined }, "model"],
-] as const)("what would mean something else is refused: %j", async (more, param) => {
+] as const)("a parameter that would change the meaning is refused: %j", async (more, param) => {
   const { client, runtime } = await responsesServed();
   const body = { model: "desk", input: "a", ...more } as unknown as ResponseCreateParamsNonStreaming;
   const [status, code, named] = await refusal(client.responses.create(body));
@@ -28,7 +28,7 @@ test.each([
   expect(await runtime.list()).toEqual([]);
 });
 
-test("what the agent's definition decides is ignored; a limit of tool calls is kept", async () => {
+test("parameters that the agent's definition decides are ignored; a limit of tool calls is applied", async () => {
   const { client } = await responsesServed();
   const response = await client.responses.create({
     model: "desk",
@@ -49,7 +49,7 @@ test("what the agent's definition decides is ignored; a limit of tool calls is k
   expect(limited.status).toBe("completed");
 });
 
-test("a model that is none is refused as the protocol says", async () => {
+test("an unknown model is refused as in the protocol", async () => {
   const { client } = await responsesServed();
   expect(await refusal(client.responses.create({ model: "gpt-9", input: "a" }))).toEqual([
     404,
@@ -58,7 +58,7 @@ test("a model that is none is refused as the protocol says", async () => {
   ]);
 });
 
-test("instructions are the first thing that a new agent is told; with other ones a conversation forks", async () => {
+test("instructions reach a new agent first; different ones fork a conversation", async () => {
   const { client, runtime } = await responsesServed();
   const ask = (body: ResponseCreateParamsNonStreaming) => client.responses.create({ model: "desk", ...body });
   const first = await ask({
@@ -83,7 +83,7 @@ test("instructions are the first thing that a new agent is told; with other ones
   expect(await refusal(ask({ ...talk, instructions: "Be loud." }))).toEqual([400, "invalid_request", "instructions"]);
 });
 
-test("an agent with an output answers in its form, and only with what was checked", async () => {
+test("an agent with an output answers in its format, and only with the checked value", async () => {
   const output = z.object({ kilos: z.number() });
   const model = scriptedModel(["I think so", { deltas: ['{"kilos":', "3}"] }]);
   const { client } = await servedAgent(defineAgent({ name: "scales", model, output }));
@@ -99,7 +99,7 @@ test("an agent with an output answers in its form, and only with what was checke
   ]);
 });
 
-test("an agent that takes no tools of its callers says so", async () => {
+test("an agent that accepts no tools from callers refuses them", async () => {
   const { client } = await servedAgent(defineAgent({ name: "alone", model: scriptedModel("done") }));
   const asked = client.responses.create({ model: "alone", input: "show", tools: [show] });
   expect(await refusal(asked)).toEqual([400, "unsupported_parameter", "tools"]);

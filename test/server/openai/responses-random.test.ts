@@ -75,7 +75,7 @@ const show = {
   parameters: { type: "object" },
 } as const;
 
-/** Answers to all that a response asks for. */
+/** Answers to all requests of a response. */
 function answersTo({ status, output }: ModelResponse, approve: boolean): ResponseInput {
   if (status !== "completed") return [];
   return output.flatMap((item): ResponseInput => {
@@ -91,7 +91,7 @@ interface Played {
   readonly response: ModelResponse;
 }
 
-/** Plays a program to its end: each response as it was streamed. */
+/** Runs a program to its end, and returns each response as it was streamed. */
 async function play(client: OpenAI, approves: boolean): Promise<readonly Played[]> {
   const played: Played[] = [];
   let next: { readonly input: string | ResponseInput; readonly previous_response_id?: string } = { input: "go" };
@@ -105,7 +105,7 @@ async function play(client: OpenAI, approves: boolean): Promise<readonly Played[
   return played;
 }
 
-test("any program is streamed so that the client can follow, and read the same later", async () => {
+test("any program is streamed so that the client can follow it, and reads the same later", async () => {
   await fc.assert(
     fc.asyncProperty(programOf, async (program) => {
       const { client, runtime, server } = await servedAgent(agentOf(program));

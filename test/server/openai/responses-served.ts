@@ -13,7 +13,7 @@ export interface ResponsesServed extends Served {
   readonly client: OpenAI;
 }
 
-/** The agent that does what it is told, behind this surface and the own API. */
+/** The agent that follows its input, behind this surface and troupe's own API. */
 export async function responsesServed(
   options: Partial<RuntimeOptions> = {},
   serving: Partial<ServeOptions> = {},
@@ -33,12 +33,12 @@ export async function servedAgent(
   return { ...served, runtime, client: clientOf(served.server) };
 }
 
-/** The official client of Ann, at the address of a server. */
+/** The official client of Ann, at the URL of a server. */
 export function clientAt(url: string): OpenAI {
   return new OpenAI({ apiKey: tokens.ann, maxRetries: 0, baseURL: `${url}/v1` });
 }
 
-/** Pieces of a text as one, with the number of the last, and all else as it is. */
+/** Joins consecutive pieces of a text, with the number of the last; other events are unchanged. */
 export function joined(events: readonly ResponseStreamEvent[]): readonly unknown[] {
   const found: { type: string; sequence_number: number; delta?: string }[] = [];
   for (const event of events as readonly (ResponseStreamEvent & { readonly delta?: string })[]) {
@@ -49,7 +49,7 @@ export function joined(events: readonly ResponseStreamEvent[]): readonly unknown
   return found;
 }
 
-/** What a person sees of the items of a response. */
+/** The items of a response as readable texts. */
 export function shown({ output }: Pick<ModelResponse, "output">): readonly string[] {
   return output.map((item) => {
     switch (item.type) {
@@ -81,21 +81,21 @@ export async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   return found;
 }
 
-/** The response that a stream ended with. */
+/** The response at the end of a stream. */
 export function ended(events: readonly ResponseStreamEvent[]): ModelResponse {
   const last = events.at(-1);
   if (last?.type !== "response.completed") throw new Error(`the stream ended with ${last?.type}`);
   return last.response;
 }
 
-/** The type of each event, its text besides. */
+/** The type of each event, with its text. */
 export function lines(events: readonly ResponseStreamEvent[]): readonly string[] {
   return events.map((event) =>
     "delta" in event && typeof event.delta === "string" ? `${event.type} ${event.delta}` : event.type,
   );
 }
 
-/** The id by which the only approval, or the only call, is answered. */
+/** The id for the answer to the only approval or call. */
 export function openOf({ output }: Pick<ModelResponse, "output">): string {
   const ids = output.flatMap((item) => {
     if (item.type === "mcp_approval_request") return [item.id];
@@ -115,7 +115,7 @@ export function returning(response: ModelResponse, output: string) {
   return { previous_response_id: response.id, input: [item] };
 }
 
-/** The status, the code and the parameter of a refusal. */
+/** The status, the code and the parameter of an error. */
 export async function refusal(asked: PromiseLike<unknown>): Promise<readonly unknown[]> {
   try {
     await asked;

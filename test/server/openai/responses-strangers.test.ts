@@ -1,4 +1,4 @@
-// What is not the caller's is answered byte for byte like what does not exist, over every route of the Responses API.
+// Data of another caller is answered byte for byte like missing data, over every route of the Responses API.
 import type { Response as ModelResponse } from "openai/resources/responses/responses";
 import { openaiSurface } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
@@ -33,7 +33,7 @@ const approved = ({ approval }: Ids) => [
   { type: "mcp_approval_response", approval_request_id: approval, approve: true },
 ];
 
-/** Every way to name a response or what it asks for. */
+/** Every request that names a response or one of its requests. */
 const asks: Readonly<Record<string, (ids: Ids) => Ask>> = {
   "follow on": create(({ response }) => ({ previous_response_id: response, input: "go on" })),
   "follow on, streamed": create(({ response }) => ({ previous_response_id: response, input: "go on", stream: true })),
@@ -78,7 +78,7 @@ describe.each(Object.entries(strangers))("%s", (_, token) => {
   });
 });
 
-test("the owner sees that nothing was decided, and what exists differs from what does not", async () => {
+test("the owner sees that nothing was decided, and existing data is answered differently", async () => {
   expect(removed).toEqual([]);
   expect((await ask(at("GET")(known), tokens.ann)).status).toBe(200);
   expect((await ask(at("GET")(unknown), tokens.ann)).status).toBe(404);
@@ -99,7 +99,7 @@ test.each([
   ...["", " ", "#", "#1", "x#0", "x#-1", "x#1.5", "x#1 x#1:1:0:1", "x#9007199254740993", "\0#1", "__proto__#1"].map(
     (id) => sealedId("resp", id),
   ),
-])("a response that is named by %j does not exist", async (text) => {
+])("a response named %j does not exist", async (text) => {
   const ids = { ...known, response: text };
   const named = { previous_response_id: text, input: "go on" };
   const follow = await ask({ method: "POST", path: "/v1/responses", body: named }, tokens.ann);
@@ -114,7 +114,7 @@ test.each([
   }
 });
 
-test("an id of one's own that is put together wrongly does not exist", async () => {
+test("a malformed id derived from an own one does not exist", async () => {
   const { client } = await responsesServed();
   const asked = await client.responses.create({ model: "desk", input: "remove" });
   const second = await client.responses.create({ model: "desk", input: "delegate" });
@@ -126,7 +126,7 @@ test("an id of one's own that is put together wrongly does not exist", async () 
 });
 
 test.each(["../../etc/passwd", "\0", "a b\nc", "𝒳", "\ud800", "__proto__", "{}*:"])(
-  "a conversation named %j is one like others",
+  "a conversation named %j is an ordinary one",
   async (conversation) => {
     const go = create(() => ({ conversation, input: "hello" }));
     const texts = [await ask(go(unknown), tokens.ann), await ask(go(unknown), tokens.ann)].map(({ text }) => text);

@@ -1,4 +1,4 @@
-// Streams of responses that a client reads again after any of their events, also after the death of their server.
+// Streams of responses that a client resumes after any event, also after the death of their server.
 import type { ResponseCreateParamsNonStreaming, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { defineAgent, defineTool, ModelError } from "troupe";
 import { redisStores } from "troupe/stores/redis";
@@ -25,7 +25,7 @@ import {
 
 const whole = "The first half, and the second.";
 
-/** What a client has of a stream. */
+/** A client's state after reading a stream. */
 class Reader {
   readonly #events: AsyncIterator<ResponseStreamEvent>;
   readonly events: ResponseStreamEvent[] = [];
@@ -66,7 +66,7 @@ function streamedText(events: readonly ResponseStreamEvent[]): string {
   return events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join("");
 }
 
-test("after any event the rest of the stream comes, each character once", async () => {
+test("after any event the rest of the stream follows, each character once", async () => {
   const { client } = await responsesServed();
   const run = async (body: Pick<ResponseCreateParamsNonStreaming, "input">) =>
     await all(await client.responses.create({ model: "desk", ...body, stream: true }));
@@ -91,7 +91,7 @@ test("after any event the rest of the stream comes, each character once", async 
   }
 });
 
-test("a number in the middle of a piece gives the rest of it", async () => {
+test("a number in the middle of a piece returns the rest of it", async () => {
   const { client } = await responsesServed();
   const events = await all(await client.responses.create({ model: "desk", input: "hello", stream: true }));
   const [created] = events;
@@ -104,7 +104,7 @@ test("a number in the middle of a piece gives the rest of it", async () => {
   }
 });
 
-test("one who comes in the middle of an answer has what was written, and then the rest", async () => {
+test("a client that connects in the middle of an answer receives the earlier text, and then the rest", async () => {
   const goOn = Promise.withResolvers<void>();
   const heard = Promise.withResolvers<void>();
   const { client } = await servedAgent(
@@ -127,7 +127,7 @@ test("one who comes in the middle of an answer has what was written, and then th
   expect([second.number, third.number]).toEqual([first.number, first.number]);
 });
 
-test("who saw more of an aborted text than is stored is told of its end all the same", async () => {
+test("a client that saw more of an aborted text than is stored still receives its end", async () => {
   const never = new Promise<void>(() => undefined);
   const { client } = await servedAgent(slowSpeaker({ said: () => undefined, goOn: never, whole: never }));
   const first = new Reader(await client.responses.create({ model: "speaker", input: "speak", stream: true }));
@@ -139,7 +139,7 @@ test("who saw more of an aborted text than is stored is told of its end all the 
   expect(rest[0]?.sequence_number).toBeGreaterThan(first.number);
 });
 
-test("a text that is repeated otherwise gets no more pieces, and ends with what is true", async () => {
+test("a text that is repeated differently gets no more pieces, and ends with the stored text", async () => {
   const error = new ModelError("cut off", { retryable: true, retryAfterMs: 1, mayHaveBeenSent: true });
   const model = scriptedModel([{ deltas: ["The wr", "ong one"], error }, { deltas: ["The right one", ", at last"] }]);
   const { client } = await servedAgent(defineAgent({ name: "speaker", model }));
@@ -151,7 +151,7 @@ test("a text that is repeated otherwise gets no more pieces, and ends with what 
   expect(joined(later).slice(-4)).toEqual(joined(events).slice(-4));
 });
 
-test("a stream waits for an agent that is paused, and has the rest when it goes on", async () => {
+test("a stream waits while the agent is paused, and continues afterwards", async () => {
   const begun = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<string>();
   const look = defineTool({
@@ -181,7 +181,7 @@ test("a stream waits for an agent that is paused, and has the rest when it goes 
   for (const one of [reader, late]) expect((await one.toEnd()).text).toBe("seen");
 });
 
-it("goes on at another server after kill -9 in its middle, over the same SQLite file", async () => {
+it("continues at another server after kill -9 in its middle, over the same SQLite file", async () => {
   const path = temporaryFile();
   const process = startProgram(new URL("../killed-speaker.ts", import.meta.url).pathname, [path, "openai"]);
   onTestFinished(() => process.kill());
@@ -203,7 +203,7 @@ it("goes on at another server after kill -9 in its middle, over the same SQLite 
 });
 
 describe.skipIf(!redisProgram)("two servers over one Redis", () => {
-  it("one follows and answers the response that the other one has begun", async () => {
+  it("one follows and answers a response that the other one began", async () => {
     const place = await RedisServer.start();
     onTestFinished(() => place.stop());
     const open = async () => (await responsesServed({ stores: redisStores({ url: place.url }) })).client;
@@ -221,7 +221,7 @@ describe.skipIf(!redisProgram)("two servers over one Redis", () => {
     expect(next.output_text).toBe("2: hello");
   });
 
-  it("of decisions at both at once the first counts", async () => {
+  it("of concurrent decisions at both the first counts", async () => {
     const place = await RedisServer.start();
     onTestFinished(() => place.stop());
     const nodes = await Promise.all([1, 2].map(() => responsesServed({ stores: redisStores({ url: place.url }) })));

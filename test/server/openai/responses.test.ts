@@ -19,7 +19,7 @@ import {
   shown,
 } from "./responses-served.ts";
 
-test("a text: the response, the same when it is read again, and what it was begun with", async () => {
+test("a text: the response, the same when it is read again, and its input", async () => {
   const { client } = await responsesServed();
   const response = await client.responses.create({ model: "desk", input: "hello" });
   expect(response).toMatchObject({
@@ -41,7 +41,7 @@ test("a text: the response, the same when it is read again, and what it was begu
   expect(data).toMatchObject([{ type: "message", role: "user", content: [{ type: "input_text", text: "hello" }] }]);
 });
 
-test("a stream has the events of the protocol in their order, and ends with the response as it is stored", async () => {
+test("a stream has the events of the protocol in order, and ends with the stored response", async () => {
   const { client } = await responsesServed();
   const events = await all(await client.responses.create({ model: "desk", input: "hello", stream: true }));
   expect(lines(events)).toEqual([
@@ -64,7 +64,7 @@ test("a stream has the events of the protocol in their order, and ends with the 
   expect({ ...last, output_text: "1: hello" }).toEqual(await client.responses.retrieve(last.id));
 });
 
-test("the stream helper of the client has nothing to say against any flow", async () => {
+test("the stream helper of the client accepts every flow", async () => {
   const { client } = await responsesServed();
   const run = async (body: Omit<ResponseCreateParamsNonStreaming, "model">) =>
     await client.responses.stream({ model: "desk", ...body, stream: true }).finalResponse();
@@ -88,7 +88,7 @@ test("the stream helper of the client has nothing to say against any flow", asyn
   ]);
 });
 
-test("reasoning is an item of its own before the text, in the stream and stored", async () => {
+test("reasoning is a separate item before the text, in the stream and stored", async () => {
   const { client } = await responsesServed();
   const events = await all(await client.responses.create({ model: "desk", input: "think", stream: true }));
   expect(lines(events).slice(2, 9)).toEqual([
@@ -103,7 +103,7 @@ test("reasoning is an item of its own before the text, in the stream and stored"
   expect(shown(await client.responses.retrieve(ended(events).id))).toEqual(["(Let me see.)", "It is so."]);
 });
 
-test("a tool of the server is a call that is made, and never a function of the client's", async () => {
+test("a tool of the server is a completed call, and never a function of the client", async () => {
   const weigh = defineTool({
     name: "weigh",
     description: "Weighs",
@@ -136,7 +136,7 @@ test("a tool of the server is a call that is made, and never a function of the c
   ]);
 });
 
-test("a conversation goes on by previous_response_id, and by its name", async () => {
+test("a conversation continues by previous_response_id and by its name", async () => {
   const { client, runtime, server } = await responsesServed();
   const first = await client.responses.create({ model: "desk", input: "a" });
   const second = await client.responses.create({ previous_response_id: first.id, input: "b" });
@@ -160,7 +160,7 @@ test("a conversation goes on by previous_response_id, and by its name", async ()
   ).toEqual([400, "invalid_request", "conversation"]);
 });
 
-test("an older response forks: the conversation goes on as it was then, and the other one as it is", async () => {
+test("an older response forks: the fork continues from its state, and the original is unchanged", async () => {
   const { client } = await responsesServed();
   const first = await client.responses.create({ model: "desk", input: "a" });
   const second = await client.responses.create({ previous_response_id: first.id, input: "b" });
@@ -172,7 +172,7 @@ test("an older response forks: the conversation goes on as it was then, and the 
   expect((await client.responses.create({ previous_response_id: second.id, input: "e" })).output_text).toBe("3: e");
 });
 
-test("two that go on from the same response at once do not see each other", async () => {
+test("two concurrent follow-ups of one response do not see each other", async () => {
   const { client } = await responsesServed();
   const { id } = await client.responses.create({ model: "desk", input: "a" });
   const both = await Promise.all(
@@ -182,7 +182,7 @@ test("two that go on from the same response at once do not see each other", asyn
   expect(new Set(both.map((response) => response.id)).size).toBe(3);
 });
 
-test("a whole history begins a conversation, of which only what is new is asked", async () => {
+test("a whole history begins a conversation, in which only new messages are sent to the agent", async () => {
   const { client } = await responsesServed();
   const response = await client.responses.create({
     model: "desk",
@@ -197,7 +197,7 @@ test("a whole history begins a conversation, of which only what is new is asked"
   expect(data).toMatchObject([{ content: [{ text: "b" }] }]);
 });
 
-test("in the background: begun at once, read until it is finished", async () => {
+test("in the background: starts immediately, and is polled until it is finished", async () => {
   const goOn = Promise.withResolvers<string>();
   const { client } = await servedAgent(defineAgent({ name: "slow", model: scriptedModel(() => goOn.promise) }));
   const begun = await client.responses.create({ model: "slow", input: "go", background: true });
@@ -213,7 +213,7 @@ test("in the background: begun at once, read until it is finished", async () => 
   });
 });
 
-test("cancelled: it ends so, also while it waits for a person; what has ended stays as it is", async () => {
+test("cancelled: the response ends as cancelled, also while it waits for a person; an ended one is unchanged", async () => {
   const { client } = await servedAgent(
     defineAgent({ name: "slow", model: scriptedModel(() => new Promise<never>(() => undefined)) }),
   );
@@ -233,7 +233,7 @@ test("cancelled: it ends so, also while it waits for a person; what has ended st
   expect(await other.responses.cancel(ended.id)).toMatchObject({ status: "completed", output: ended.output });
 });
 
-test("a failure and a limit end a response as the protocol says", async () => {
+test("a failure and a limit end a response as in the protocol", async () => {
   const { client } = await responsesServed();
   const failed = await client.responses.create({ model: "desk", input: "fail" });
   expect(failed).toMatchObject({
@@ -250,7 +250,7 @@ test("a failure and a limit end a response as the protocol says", async () => {
   expect(limited).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
 });
 
-test("a response that is not finished in time is named by the error, and goes on", async () => {
+test("the error names a response that is not finished in time, and it continues", async () => {
   const goOn = Promise.withResolvers<string>();
   const agent = defineAgent({ name: "slow", model: scriptedModel(() => goOn.promise) });
   const { client } = await servedAgent(agent, {}, { waitMs: 50 });
@@ -266,7 +266,7 @@ test("a response that is not finished in time is named by the error, and goes on
   expect(lines(await all(await client.responses.retrieve(id, { stream: true }))).at(-1)).toBe("response.completed");
 });
 
-test("a response is kept: who deletes it is told so", async () => {
+test("a response cannot be deleted, and the error explains why", async () => {
   const { client } = await responsesServed();
   const { id } = await client.responses.create({ model: "desk", input: "a" });
   expect(await refusal(client.responses.delete(id))).toEqual([400, "unsupported", null]);

@@ -12,7 +12,7 @@ interface Completion {
   };
 }
 
-/** Conversations by the header for clients that keep no history. Decisions are for the own API. */
+/** Conversations by header, for clients without a history. Decisions use troupe's own API. */
 const driver: SurfaceDriver = {
   surfaces: () => [openaiSurface(), apiSurface()],
   chosenName: "holiday",

@@ -1,4 +1,4 @@
-// What is not the caller's is answered byte for byte like what does not exist, over every route and every way to name it.
+// Data of another caller is answered byte for byte like missing data, over every route and every kind of name.
 import { openaiSurface } from "troupe/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { tokens } from "../served.ts";
@@ -20,7 +20,7 @@ const called = (id: string) => [
   { role: "tool", tool_call_id: id, content: "shown by a stranger" },
 ];
 
-/** Every way to name something that was there before. A conversation is none: its name means one of the caller's own. */
+/** Every request that names existing data. A conversation is excluded: its name means one of the caller's own. */
 const asks: Readonly<Record<string, (toolCallId: string) => Partial<Ask>>> = {
   "a result": (id) => chat(called(id)),
   "a result in a stream": (id) => chat(called(id), { stream: true }),
@@ -63,19 +63,19 @@ describe.each(Object.entries(strangers))("%s", (_, token) => {
     expect(own.text).toMatch(/no such tool call|Incorrect API key/);
   });
 
-  it.each(["/v1/models", "/v1/models/desk", "/v1/models/unknown"])("gets nothing of others at %s", async (path) => {
+  it.each(["/v1/models", "/v1/models/desk", "/v1/models/unknown"])("receives no data of others at %s", async (path) => {
     const answer = await ask({ path, method: "GET" }, token);
     const isCaller = token === tokens.bob || token === tokens.eve;
     expect(answer.status).toBe(isCaller ? (path.endsWith("unknown") ? 404 : 200) : 401);
   });
 });
 
-it("a conversation of the same name is another one for each user, and what waits in it is not decided by others", async () => {
+it("the same conversation name means another one for each user, and its open requests are not decided by others", async () => {
   const said = (token: string) =>
     ask({ ...chat([{ role: "user", content: "all" }]), headers: { "x-troupe-conversation": "holiday" } }, token);
   expect(completionIn((await said(tokens.bob)).text).content).toBe("1: all");
   expect(completionIn((await said(tokens.eve)).text).content).toBe("1: all");
-  // Ann's own waits for the result, which a message is not.
+  // Ann's own conversation waits for the result, and her message is refused.
   expect((await said(tokens.ann)).status).toBe(409);
   const [request] = await tenants.runtimes.default.requests();
   expect(request?.status).toBe("open");
@@ -96,7 +96,7 @@ const hostile = [
   "\ud800",
 ];
 
-it.each(hostile)("%j is a model, a call and a conversation like others", async (text) => {
+it.each(hostile)("%j is an ordinary model, call and conversation name", async (text) => {
   const model = await ask({ body: { model: text, messages: [user] } }, tokens.ann);
   expect([model.status, JSON.parse(model.text)]).toMatchObject([
     404,
@@ -117,12 +117,16 @@ it.each(hostile)("%j is a model, a call and a conversation like others", async (
 
 it.each([
   ["no messages", { messages: [] }, "messages"],
-  ["a role of its own", { messages: [{ role: "root", content: "x" }] }, "messages[0].role"],
-  ["content that is not a text", { messages: [{ role: "user", content: 7 }] }, "messages[0].content"],
-  ["a part of another kind", { messages: [{ role: "user", content: [{ type: "file" }] }] }, "messages[0].content[0]"],
+  ["an unknown role", { messages: [{ role: "root", content: "x" }] }, "messages[0].role"],
+  ["content of a wrong type", { messages: [{ role: "user", content: 7 }] }, "messages[0].content"],
+  [
+    "a part of an unknown type",
+    { messages: [{ role: "user", content: [{ type: "file" }] }] },
+    "messages[0].content[0]",
+  ],
   ["an answer at the end", { messages: [user, { role: "assistant", content: "x" }] }, "messages"],
   [
-    "an image that is none",
+    "an invalid image",
     { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "file:///etc/passwd" } }] }] },
     null,
   ],
@@ -133,7 +137,7 @@ it.each([
     { messages: [user], tools: [{ type: "function", function: { name: "remove" } }] },
     null,
   ],
-])("%s is refused, and the place is named", async (_, body, param) => {
+])("%s is refused, and its path is named", async (_, body, param) => {
   const { status, text } = await ask({ body: { model: "desk", ...body } }, tokens.ann);
   expect([status, JSON.parse(text)]).toMatchObject([400, { error: { type: "invalid_request_error", param } }]);
 });

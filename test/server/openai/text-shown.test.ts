@@ -16,7 +16,7 @@ const thought = (step: number, text: string, offset: number, attempt = 1): Troup
 const snapshot = (step: number, text: string, reasoning: string | null = null, attempt = 1): TroupeEvent =>
   eventOf({ type: "text.snapshot", step, text, reasoning, attempt, offset: text.length });
 
-/** What a client has after some events. */
+/** A client's text after some events. */
 function heard(shown: TextShown, events: readonly TroupeEvent[]): { text: string; reasoning: string } {
   const taken = events.map((event) => shown.take(event));
   return { text: taken.map(({ text }) => text).join(""), reasoning: taken.map(({ reasoning }) => reasoning).join("") };
@@ -30,20 +30,20 @@ describe("the text of an answer", () => {
     expect(shown.end("One two.\n\nThree.\n\nFour.")).toBe("\n\nFour.");
   });
 
-  test("that is repeated goes on where it was, if it begins as before", () => {
+  test("that is repeated continues where it was if it begins as before", () => {
     const shown = new TextShown(turnId);
     const { text } = heard(shown, [delta(1, "One t", 0), delta(1, "One", 0, 2), delta(1, " two.", 3, 2)]);
     expect(text).toBe("One two.");
   });
 
-  test("that is repeated otherwise is said anew", () => {
+  test("that is repeated differently is sent again", () => {
     const shown = new TextShown(turnId);
     const { text } = heard(shown, [delta(1, "One t", 0), delta(1, "Uno", 0, 2), delta(1, " due.", 3, 2)]);
     expect(text).toBe("One t\n\nUno due.");
     expect(shown.responded({ turnId, step: 1 }, "Uno due.")).toBe("");
   });
 
-  test("after a gap is filled by the snapshot", () => {
+  test("after a gap is completed by the snapshot", () => {
     const shown = new TextShown(turnId);
     const { text } = heard(shown, [
       delta(1, "One", 0),
@@ -54,13 +54,13 @@ describe("the text of an answer", () => {
     expect(text).toBe("One two three.");
   });
 
-  test("that was cut off and became shorter is said anew", () => {
+  test("that was cut off and became shorter is sent again", () => {
     const shown = new TextShown(turnId);
     expect(heard(shown, [delta(1, "One two", 0), delta(1, "One", 0, 2)]).text).toBe("One two");
     expect(shown.responded({ turnId, step: 1 }, "One")).toBe("\n\nOne");
   });
 
-  test("of steps that came from the store, of other turns and of subagents is not said again", () => {
+  test("of stored steps, of other turns and of subagents is not repeated", () => {
     const shown = new TextShown(turnId, 1, "One.");
     const others = [delta(1, "One.", 0), { ...delta(2, "x", 0), turnId: "reader#1" }, delta(2, "Two.", 0)];
     expect(heard(shown, others).text).toBe("\n\nTwo.");
@@ -68,7 +68,7 @@ describe("the text of an answer", () => {
     expect(shown.responded({ turnId: "reader#1", step: 2 }, "x")).toBe("");
   });
 
-  test("and the reasoning are counted apart", () => {
+  test("and the reasoning are counted separately", () => {
     const shown = new TextShown(turnId);
     const events = [thought(1, "I see", 0), thought(1, ".", 5), delta(1, "One", 0), snapshot(1, "One.", "I see. Yes.")];
     expect(heard(shown, events)).toEqual({ text: "One.", reasoning: "I see. Yes." });
@@ -81,7 +81,7 @@ const step = fc.record({
   last: attempt,
   /** The client misses the first piece of the last attempt, and gets a snapshot. */
   isLate: fc.boolean(),
-  /** A hook has replaced what the model said. */
+  /** A hook has replaced the model's text. */
   stored: fc.option(fc.string({ maxLength: 8 }), { nil: undefined }),
 });
 
@@ -94,7 +94,7 @@ function piecesOf({ text, cuts }: { text: string; cuts: number[] }, number: numb
   return places.slice(1).map((end, index) => delta(of, text.slice(places[index], end), places[index] ?? 0, number));
 }
 
-test("if steps are repeated, missed or replaced, each step's text is there whole, in order, and nothing is taken back", () => {
+test("if steps are repeated, missed or replaced, each step's text is complete and in order, and nothing is retracted", () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 4 }), (steps) => {
       const shown = new TextShown(turnId);

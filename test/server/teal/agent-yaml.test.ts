@@ -9,7 +9,7 @@ const root = mkdtempSync(join(tmpdir(), "teal-"));
 afterAll(() => rmSync(root, { recursive: true }));
 let count = 0;
 
-/** A folder of its own with these files; returns the path of agent.yaml. */
+/** A temporary folder with these files; returns the path of agent.yaml. */
 function folderWith(files: Readonly<Record<string, string>>): string {
   const folder = join(root, String((count += 1)));
   mkdirSync(folder);
@@ -121,7 +121,7 @@ test("T9: an agent of a YAML file has its model, prompt, limits, tools and card"
   expect(tools.map((tool) => tool?.kind === "function" && tool.needsApproval)).toEqual([true, true]);
 });
 
-test("T9: plugins and catalog may lie elsewhere; without a catalog nothing needs an approval that the code does not want", async () => {
+test("T9: plugins and catalog may be elsewhere; without a catalog only the code requires approvals", async () => {
   const elsewhere = folderWith({ "mine.ts": plugins, "rules.json": catalog }).slice(0, -"agent.yaml".length);
   const file = folderWith({ "agent.yaml": whole });
   const governed = await loadTealAgent(file, {
@@ -166,10 +166,10 @@ test.each([
   expect(asked).toEqual([[name, { reasoningEffort: wanted }]]);
 });
 
-describe("T9: what is wrong is named by line and path", () => {
+describe("T9: an error names the line and the path", () => {
   test.each([
     [
-      "a field of a wrong kind",
+      "a field of a wrong type",
       small("version: 1", "    temperature: hot\n"),
       'agent.yaml:9: spec.agent.temperature is the text "hot"; expected a number from 0 to 1',
     ],
@@ -204,7 +204,7 @@ describe("T9: what is wrong is named by line and path", () => {
       "agent.yaml:1: spec is missing; expected an object { agent }",
     ],
     [
-      "a name that no address can have",
+      "a name that cannot be in a URL",
       small("version: 1").replace("name: A", "name: Math Agent"),
       'agent.yaml:2: name is the text "Math Agent"; expected a name of 1 to 64 letters, digits, "_", "-" and "."',
     ],
@@ -250,7 +250,7 @@ describe("T9: what is wrong is named by line and path", () => {
       "agent.yaml:1: (root) is a list; expected an object { apiVersion, name, version, spec }",
     ],
     ["an empty file", "", "agent.yaml:1: (root) is null; expected an object { apiVersion, name, version, spec }"],
-    ["no YAML", "name: [\n", "agent.yaml:2: "],
+    ["invalid YAML", "name: [\n", "agent.yaml:2: "],
     ["a field twice", "name: A\nname: B\n", "agent.yaml:2: Map keys must be unique"],
   ])("%s", async (_, text, message) => {
     expect(await failure({ "agent.yaml": text })).toContain(message);
@@ -286,7 +286,7 @@ describe("T9: what is wrong is named by line and path", () => {
       "catalog.json: plugins[0].tools",
     ],
     [
-      "a misspelt tool that is to be approved",
+      "a misspelt tool in the approvals of a catalog",
       { "custom_plugins.ts": plugins, "catalog.json": catalog.replace("delete_user", "delete_usr") },
       'catalog.json: plugins[0].tools[0].tool_id: the plugin "sensitive_plugin" has no tool "sensitive_plugin-delete_usr_data", which requires approval',
     ],
@@ -299,7 +299,7 @@ describe("T9: what is wrong is named by line and path", () => {
     expect(await failure({ "agent.yaml": whole, ...files })).toContain(message);
   });
 
-  test("a file or a catalog that is not there", async () => {
+  test("a missing file or catalog", async () => {
     expect(await failure({})).toContain("agent.yaml cannot be read: there is no such file");
     const catalogOption = { catalog: join(root, "none.json") };
     expect(await failure({ "agent.yaml": small("version: 1") }, catalogOption)).toContain("there is no catalog");

@@ -7,7 +7,7 @@ import { address, deletion, type Posted, type Teal, type TealJson, tealServed, t
 const twoCalls = { toolCalls: [...deletion.toolCalls, ...deletion.toolCalls] };
 const question = { toolCalls: [{ name: "ask_user", arguments: { question: "Which one?" } }] };
 
-/** A task that waits, and the path at which it is resumed. */
+/** A task that waits, and the path to resume it. */
 async function waiting(teal: Teal): Promise<{
   readonly ids: Pick<TealJson, "session_id" | "task_id" | "request_id">;
   readonly resume: string;
@@ -19,14 +19,14 @@ async function waiting(teal: Teal): Promise<{
   return { ids: { session_id, task_id, request_id }, resume: `/tealagents/v1alpha1/resume/${request_id}`, paused };
 }
 
-/** Below the address of the agent. */
+/** Relative to the URL of the agent. */
 const approvalOf = ({ json }: { readonly json: TealJson }): string => String(json.approval_url).slice(address.length);
 
 const completed = (output: string) => ({ output, source: "MathAgent:0.1", extra_data: null });
 const rejected = { message: "Tool excecution rejected." };
 
 describe("T5: pause and resume by request id", () => {
-  test("a call that needs a person pauses the request, and shows what would run", async () => {
+  test("a call that needs a person pauses the request, and shows the pending calls", async () => {
     const teal = await tealServed({ script: [deletion] });
     const { ids, resume, paused } = await waiting(teal);
     expect(paused.json).toEqual({
@@ -56,7 +56,7 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toEqual([]);
   });
 
-  test("approve runs the call once, however often it is sent; the answer is the content alone", async () => {
+  test("approve runs the call once, however often it is sent; the answer is only the content", async () => {
     const teal = await tealServed({ script: [deletion, "gone"] });
     const { ids, resume } = await waiting(teal);
     const first = await teal.post(resume, { action: "approve" });
@@ -71,7 +71,7 @@ describe("T5: pause and resume by request id", () => {
     });
   });
 
-  test("reject refuses all and ends the request, canceled; again is the same, approve comes too late", async () => {
+  test("reject refuses all calls and cancels the request; a repetition gets the same answer, a later approve is refused", async () => {
     const teal = await tealServed({ script: [twoCalls, "never shown"] });
     const { ids, resume } = await waiting(teal);
     const first = await teal.post(resume, { action: "reject", reason: "not mine" });
@@ -88,7 +88,7 @@ describe("T5: pause and resume by request id", () => {
     expect(next.json.status).toBe("Completed");
   });
 
-  test("approve takes all open approvals of the request, and only the next pause is a new question", async () => {
+  test("approve covers all open approvals of the request, and only the next pause is a new question", async () => {
     const teal = await tealServed({ script: [twoCalls, deletion, "done"] });
     const { ids, resume, paused } = await waiting(teal);
     expect(paused.json.content.tool_calls).toHaveLength(2);
@@ -101,13 +101,13 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toHaveLength(3);
   });
 
-  test("an approve that comes late, after the request has paused again, approves nothing that it has not seen", async () => {
+  test("a late approve, after the request has paused again, does not approve calls that it has not seen", async () => {
     const teal = await tealServed({ script: [deletion, deletion, "done"] });
     const { ids, resume, paused } = await waiting(teal);
     const first = approvalOf({ json: paused.json.content as TealJson });
     const second = await teal.post(first);
     expect(second.json).toMatchObject({ ...ids, message: "Human intervention required." });
-    // The address of the first pause gets the answer of the first time, and the bare one is told where to look.
+    // The URL of the first pause returns its first answer, and the short one returns the newer URL.
     expect(await teal.post(first)).toMatchObject({ status: 200, json: second.json });
     const { approval_url } = second.json;
     const late = await teal.post(resume, { action: "approve" });
@@ -118,7 +118,7 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toHaveLength(2);
   });
 
-  test("one call of a pause that another surface approved does not keep a bare approve from the others", async () => {
+  test("a call of a pause approved on another surface does not block a short approve of the others", async () => {
     const teal = await tealServed({ script: [twoCalls, "done"] });
     const { resume, paused } = await waiting(teal);
     const [call] = paused.json.content.tool_calls;
@@ -127,7 +127,7 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toHaveLength(2);
   });
 
-  test("a rejection is for all that the request waits for, also after another pause", async () => {
+  test("a rejection covers everything that the request waits for, also after another pause", async () => {
     const teal = await tealServed({ script: [deletion, deletion, "done"] });
     const { resume, paused } = await waiting(teal);
     await teal.post(approvalOf({ json: paused.json.content as TealJson }));
@@ -135,7 +135,7 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toHaveLength(1);
   });
 
-  test("unknown calls in the address approve nothing", async () => {
+  test("unknown calls in the URL approve nothing", async () => {
     const teal = await tealServed({ script: [deletion, "done"] });
     const { resume, ids } = await waiting(teal);
     const answer = await teal.post(`${resume}?calls=${ids.task_id}.9:1:0:1`, { action: "approve" });
@@ -143,7 +143,7 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toEqual([]);
   });
 
-  test("whom mayDecide forbids it is answered 403, and the request still waits", async () => {
+  test("a caller whom mayDecide forbids a decision is answered 403, and the request still waits", async () => {
     const runtime = { mayDecide: ({ verdict }: DecisionAttempt) => verdict === "rejected" };
     const teal = await tealServed({ script: [deletion], runtime });
     const { resume } = await waiting(teal);
@@ -165,7 +165,7 @@ describe("T5: pause and resume by request id", () => {
     }
   });
 
-  test("GET never decides, other words and a contradiction are 422, an unknown request is 404", async () => {
+  test("GET never decides, other actions and contradictions are 422, an unknown request is 404", async () => {
     const teal = await tealServed({ script: [deletion] });
     const { resume } = await waiting(teal);
     const got = await teal.ask(`${address}${resume}?action=approve`);
@@ -196,7 +196,7 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toEqual([]);
   });
 
-  test("a request that waits for nothing is not resumed", async () => {
+  test("a request that waits for nothing cannot be resumed", async () => {
     const teal = await tealServed({ script: "ok" });
     const { json } = await teal.post("", text("a"));
     const { task_id, session_id, request_id } = json;
@@ -205,7 +205,7 @@ describe("T5: pause and resume by request id", () => {
     expect([answer.status, answer.json]).toEqual([409, { detail, session_id, task_id, request_id }]);
   });
 
-  test("the person may change the arguments; with several calls they name one", async () => {
+  test("the person may change the arguments, and names the call if there are several", async () => {
     const teal = await tealServed({ script: [twoCalls, "gone"] });
     const { ids, resume, paused } = await waiting(teal);
     const unclear = await teal.post(resume, { action: "approve", arguments: { id: 8 } });
@@ -219,7 +219,7 @@ describe("T5: pause and resume by request id", () => {
     expect(teal.runs).toHaveLength(2);
   });
 
-  test("arguments that do not fit are refused, and the request still waits", async () => {
+  test("invalid arguments are refused, and the request still waits", async () => {
     const teal = await tealServed({ script: [deletion, "gone"] });
     const { resume } = await waiting(teal);
     const wrong = await teal.post(resume, { action: "approve", arguments: { id: "seven" } });
@@ -246,7 +246,7 @@ describe("T5: pause and resume by request id", () => {
     expect(await teal.post(resume, { action: "answer", result: "another" })).toMatchObject({ status: 409 });
   });
 
-  test("a plain message to the task answers its question, or rejects its approvals; it never approves", async () => {
+  test("a plain message to the task answers its question or rejects its approvals, and never approves", async () => {
     const asking = await tealServed({ script: [question, "thanks"] });
     const asked = await waiting(asking);
     const answered = await asking.post("", { ...text("the first"), task_id: asked.ids.task_id });
@@ -259,7 +259,7 @@ describe("T5: pause and resume by request id", () => {
     expect(deleting.runs).toEqual([]);
   });
 
-  test("a message that is repeated with its key does not reject what it waits for", async () => {
+  test("a message that is repeated with its key does not reject later approvals", async () => {
     const teal = await tealServed({ script: ["hello", deletion, "gone"] });
     const { task_id } = (await teal.post("", text("a"))).json;
     const repeat = () => teal.post("", { ...text("delete"), task_id }, { headers: { "idempotency-key": "k" } });
@@ -272,7 +272,7 @@ describe("T5: pause and resume by request id", () => {
     expect((await repeat()).json).toMatchObject({ request_id: first.json.request_id, status: "Completed" });
   });
 
-  test("an answer that is repeated with its key is the same answer, also after the end of the request", async () => {
+  test("an answer that is repeated with its key gets the same response, also after the end of the request", async () => {
     const teal = await tealServed({ script: [question, "thanks"] });
     const { ids } = await waiting(teal);
     const say = (words: string) =>
@@ -308,7 +308,7 @@ describe("T5: pause and resume by request id", () => {
     expect(ran).toEqual(["wipe"]);
   });
 
-  test("T5, T7: 20 approve and reject at once over two surfaces: one verdict, at most one run, losers learn who won", async () => {
+  test("T5, T7: of 20 concurrent decisions over two surfaces one wins, the tool runs at most once, all get its verdict", async () => {
     for (let round = 0; round < 5; round += 1) {
       const teal = await tealServed({ script: [twoCalls, "gone", "gone"] });
       const { resume, paused, ids } = await waiting(teal);

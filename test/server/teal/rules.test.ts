@@ -2,7 +2,7 @@ import { tealSurface } from "troupe/server";
 import { type SurfaceAnswer, type SurfaceDriver, surfaceSuite } from "../../contracts/surfaces.contract.ts";
 import { requestOf } from "../served.ts";
 
-/** The part of Teal's answers that the suite reads. */
+/** The fields of Teal's answers that the suite reads. */
 interface TealAnswer {
   readonly task_id?: string;
   readonly request_id?: string;
@@ -32,7 +32,7 @@ const driver: SurfaceDriver = {
     return {
       status: response.status,
       text: content?.output ?? null,
-      // A decision is about all open calls of its request.
+      // A decision covers all open calls of its request.
       waitsFor: (content?.tool_calls ?? []).map(() => request),
       isReplayed: response.headers.get("idempotency-replayed") === "true",
       conversation: task,

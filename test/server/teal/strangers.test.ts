@@ -1,5 +1,5 @@
-// Every route of the surface, for all kinds of callers: what belongs to another user is answered 401, in the same words
-// for all, and what is not there 404.
+// Every route of the surface, for all kinds of callers: data of another user is answered 401 with the same body
+// for all, and missing data 404.
 import { createRuntime, defineAgent, defineTool, type Runtime } from "troupe";
 import { type RuntimeServer, serveRuntime, tealSurface } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { identities, tokens } from "../served.ts";
 
-/** A task and its request: ann's, or ones that do not exist. */
+/** A task and its request: ann's, or missing ones. */
 interface Ids {
   readonly task: string;
   readonly request: string;
@@ -19,14 +19,14 @@ const unknown: Ids = {
 };
 
 const oddTokens: Readonly<Record<string, unknown>> = { "oid-null-000000000": null, "oid-empty-00000000": "" };
-/** Whose tenant this server does not serve, and who has a runtime here. */
+/** Callers whose tenant this server does not serve, and callers with a runtime here. */
 const [zoe, eve] = ["token-of-zoe-000001", tokens.eve];
 
 const strangers: Readonly<
   Record<string, { readonly token: string | null; readonly known: 401 | 404; readonly new: 200 | 401 }>
 > = {
   "another user": { token: tokens.bob, known: 401, new: 200 },
-  // Their own runtime knows nothing of the task.
+  // Their own runtime does not have the task.
   "the same user of another tenant": { token: eve, known: 404, new: 200 },
   "the same user of a tenant that is not served": { token: zoe, known: 401, new: 401 },
   nobody: { token: null, known: 401, new: 401 },
@@ -99,24 +99,21 @@ beforeAll(async () => {
 });
 
 describe.each(named)("%s", (_, route) => {
-  it.each(Object.entries(strangers))(
-    "is answered to %s as if the task did not exist, or no token had been sent",
-    async (_who, stranger) => {
-      const { token } = stranger;
-      const answer = await seen(route, known, token);
-      expect(answer.status).toBe(stranger.known);
-      const like =
-        stranger.known === 404 ? await seen(route, unknown, token) : await seen(route, known, strangerLike(token));
-      expect(answer).toEqual(like);
-    },
-  );
+  it.each(Object.entries(strangers))("is answered to %s like a missing task or token", async (_who, stranger) => {
+    const { token } = stranger;
+    const answer = await seen(route, known, token);
+    expect(answer.status).toBe(stranger.known);
+    const like =
+      stranger.known === 404 ? await seen(route, unknown, token) : await seen(route, known, strangerLike(token));
+    expect(answer).toEqual(like);
+  });
 
-  it("knows of no other task either: to its owner it is not there", async () => {
+  it("has no other task either: its owner gets 404 for it", async () => {
     expect((await seen(route, unknown, tokens.ann)).status).toBe(404);
   });
 });
 
-/** A token that is refused in the same words: none, or an unknown one. */
+/** Tokens that are refused with the same body: none, or an unknown one. */
 function strangerLike(token: string | null): string | null {
   return token === null || token === tokens.bob ? null : "token-of-none-0002";
 }
@@ -127,7 +124,7 @@ it.each(Object.entries(strangers))("%s begins a task of their own, or none", asy
   }
 });
 
-it("what needs no token shows nothing of a task", async () => {
+it("public routes show nothing of a task", async () => {
   for (const { path } of openRoutes) {
     const { status, body } = await answerTo(path, null);
     expect([path, status]).toEqual([path, 200]);
@@ -135,7 +132,7 @@ it("what needs no token shows nothing of a task", async () => {
   }
 });
 
-it("its owner finds it as it was, and decides it", async () => {
+it("its owner finds it unchanged, and decides it", async () => {
   expect((await runtimes["default"]?.requests({ rootAgentId: known.task }))?.length).toBe(1);
   for (const route of routes.filter(({ path }) => path.includes("{request_id}"))) {
     expect([route.path, (await seen(route, known, tokens.ann)).status]).toEqual([route.path, 200]);

@@ -5,7 +5,7 @@ import { address, deletion, framesOf, tealServed, text, uuid } from "./teal-serv
 const stream = { method: "POST", headers: { accept: "text/event-stream" } };
 
 describe("T1: a streamed request", () => {
-  test("shows the text as it is written, then the answer, with all three ids in every event", async () => {
+  test("contains the text as it is written, then the answer, with all three ids in every event", async () => {
     const pieces = ["The ", "answer ", "is 8"];
     const teal = await tealServed({
       script: { text: pieces.join(""), deltas: pieces, usage: { inputTokens: 40, outputTokens: 5 } },
@@ -38,7 +38,7 @@ describe("T1: a streamed request", () => {
   test.each([
     ["the same", ["The ans", "wer is 8"], "The answer is 8"],
     ["something else", ["It is 8"], "The answIt is 8"],
-  ])("whose model is asked again, and says %s: no piece comes twice", async (_, deltas, joined) => {
+  ])("whose model is called again, and answers %s: no piece comes twice", async (_, deltas, joined) => {
     const cut = new ModelError("cut", { retryable: true, mayHaveBeenSent: true });
     const teal = await tealServed({ script: [{ deltas: ["The ", "answ"], error: cut }, { deltas }] });
     const frames = await framesOf(await teal.ask(`${address}/sse`, { ...stream, body: text("5 + 3?") }));
@@ -57,7 +57,7 @@ describe("T1: a streamed request", () => {
     await reader.cancel();
   });
 
-  test("continues a task, and refuses one that is busy or another's before the stream begins", async () => {
+  test("continues a task, and refuses a busy or foreign one before the stream begins", async () => {
     const teal = await tealServed({ script: ["one", deletion] });
     const { json } = await teal.post("", text("a"));
     const frames = await framesOf(
@@ -116,7 +116,7 @@ describe("T1: a streamed request", () => {
   });
 });
 
-test("T8: a stream without news is kept alive", async () => {
+test("T8: an idle stream is kept alive", async () => {
   const gate = Promise.withResolvers<void>();
   const teal = await tealServed({ script: { text: "late", delayUntil: gate.promise }, serve: { keepAliveMs: 5 } });
   const response = await teal.ask(`${address}/sse`, { ...stream, body: text("a") });

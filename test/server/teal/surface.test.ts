@@ -12,7 +12,7 @@ import { address, deletion, tealServed, text, uuid } from "./teal-served.ts";
 
 describe("T4: the status of a task", () => {
   const ids = { session_id: uuid, task_id: uuid, request_id: uuid };
-  test("history, trace, owner and times are kept, and nothing is cleaned up", async () => {
+  test("history, trace, owner and times are stored, and nothing is removed", async () => {
     const teal = await tealServed({ script: [deletion, "gone"] });
     const { json } = await teal.post("", text("delete"));
     await teal.post(`/tealagents/v1alpha1/resume/${json.request_id}`, { action: "approve" });
@@ -31,7 +31,7 @@ describe("T4: the status of a task", () => {
     expect([status, json]).toEqual([500, { detail: expect.stringContaining("no luck"), ...ids }]);
   });
 
-  test("the step limit: completed with the text so far, failed without one", async () => {
+  test("the step limit: completed with the text so far, failed without any", async () => {
     const agent = { budget: { maxSteps: 1, finalAnswer: false } };
     const withText = await tealServed({ agent, script: { text: "So far", toolCalls: [{ name: "ask_nobody" }] } });
     expect(await withText.post("", text("a"))).toMatchObject({
@@ -114,14 +114,14 @@ describe("T6: callers", () => {
     expect(await teal.runtime.list()).toEqual([]);
   });
 
-  test("are told apart by a port, which may be away for a while", async () => {
+  test("are identified by a port, which may be unavailable for a while", async () => {
     const teal = await tealServed({ script: "ok", serve: { authenticate } });
     expect(await teal.post("", text("a"))).toMatchObject({ status: 503, json: { detail: "the key server is away" } });
   });
 });
 
 describe("T7: persistence", () => {
-  test("a task goes on in another process, on a file", async () => {
+  test("a task continues in another process, on a file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "teal-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const path = join(folder, "tasks.db");
@@ -137,7 +137,7 @@ describe("T7: persistence", () => {
     expect(next.json).toMatchObject({ status: "Completed", content: { output: "hello again" } });
   });
 
-  test("follow-ons at once: one is taken, the others are told which request runs", async () => {
+  test("of concurrent follow-ups one is accepted, and the others receive the running request", async () => {
     const gate = Promise.withResolvers<void>();
     const teal = await tealServed({
       script: (_, { index }) => (index === 0 ? "first" : { text: "second", delayUntil: gate.promise }),
@@ -157,7 +157,7 @@ describe("T7: persistence", () => {
     expect(new Set(named)).toEqual(new Set([winner?.json.request_id]));
   });
 
-  test("a store that does not answer is 503, a corrupt record 500, and it is left as it is", async () => {
+  test("a store that does not answer is 503, a corrupt record is 500 and left unchanged", async () => {
     const teal = await tealServed({ script: "ok" });
     const { json } = await teal.post("", text("a"));
     const { stores } = teal.runtime;
@@ -178,7 +178,7 @@ describe("T7: persistence", () => {
   });
 });
 
-test("T8: a request that takes too long is answered 504 with its ids, and goes on", async () => {
+test("T8: a request that takes too long is answered 504 with its ids, and continues", async () => {
   const gate = Promise.withResolvers<void>();
   const teal = await tealServed({ script: { text: "late", delayUntil: gate.promise }, serve: { waitMs: 20 } });
   const { status, json } = await teal.post("", text("a"));
@@ -191,7 +191,7 @@ test("T8: a request that takes too long is answered 504 with its ids, and goes o
   expect(await agent.turn(`${json.task_id}#1`).result).toMatchObject({ status: "completed", text: "late" });
 });
 
-describe("T9: what an agent's addresses tell about it", () => {
+describe("T9: the metadata routes of an agent", () => {
   test("health, liveness, document and page are public", async () => {
     const teal = await tealServed({ script: "ok" });
     const get = async (path: string): Promise<Response> =>
@@ -216,7 +216,7 @@ describe("T9: what an agent's addresses tell about it", () => {
     expect(await page.text()).toContain("MathAgent");
   });
 
-  test("several agents have addresses of their own, and tasks of one are unknown at another", async () => {
+  test("several agents have separate URLs, and tasks of one are unknown at another", async () => {
     const one = defineAgent({ name: "one", model: scriptedModel("1") });
     const two = defineAgent({ name: "two", model: scriptedModel("2") });
     const runtime = await createRuntime({ agents: [one, two] });
@@ -240,7 +240,7 @@ describe("T9: what an agent's addresses tell about it", () => {
     expect((await ask(`/one/1.0/${resume}`, { method: "POST" })).status).toBe(409);
   });
 
-  test("two agents at one address, and a version that no address can have, are refused", () => {
+  test("two agents at one URL, and a version that cannot be in a URL, are refused", () => {
     const definition = defineAgent({ name: "one", model: scriptedModel("1") });
     const served = { version: "1.0", definition };
     expect(() => tealSurface({ agents: [served, served] })).toThrow("two agents are at /one/1.0");

@@ -37,7 +37,7 @@ describe("T1: a new request", () => {
     ]);
   });
 
-  test("takes the session that it names", async () => {
+  test("uses the session that it names", async () => {
     const teal = await tealServed({ script: "ok" });
     const session_id = "6F9619FF-8B86-D011-B42D-00C04FC964FF";
     const { json } = await teal.post("", { ...text("a"), session_id, task_id: null });
@@ -77,7 +77,7 @@ describe("T2: a follow-on", () => {
     expect(third.json).toMatchObject({ session_id, task_id, content: { output: "answer 3" } });
   });
 
-  test("of another user is answered like a request without a token, and tells nothing", async () => {
+  test("of another user is answered like a request without a token, and reveals nothing", async () => {
     const teal = await tealServed({ script: "ok" });
     const { json } = await teal.post("", text("secret"));
     const { task_id, request_id } = json;
@@ -99,7 +99,7 @@ describe("T2: a follow-on", () => {
     expect(agent.state.turnCount).toBe(1);
   });
 
-  test("of an unknown task is 404, of another session 422", async () => {
+  test("of an unknown task is 404, with another session 422", async () => {
     const teal = await tealServed({ script: "ok" });
     const { json } = await teal.post("", text("a"));
     const unknown = ["11111111-1111-4111-8111-111100000000", "11111111-1111-4111-8111-111111111111", json.request_id];
@@ -219,7 +219,7 @@ describe("T3: the message of a user", () => {
     expect(await teal.runtime.list()).toEqual([]);
   });
 
-  test("may have images, a context and unknown fields; a text is the default", async () => {
+  test("may have images, a context and unknown fields; the default type is text", async () => {
     const teal = await tealServed({ script: "ok" });
     const image = "data:image/jpeg;base64,/9j/";
     const { status, json } = await teal.post("", {

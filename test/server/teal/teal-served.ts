@@ -10,9 +10,9 @@ export const address = "/MathAgent/0.1";
 
 export interface Teal extends Served {
   readonly runtime: Runtime;
-  /** How often the dangerous tool ran, with these arguments. */
+  /** The number of runs of the dangerous tool with these arguments. */
   readonly runs: readonly object[];
-  /** Posts a body below the agent's address; the status and the JSON of the answer. */
+  /** Posts a body below the agent's URL; returns the status and the JSON of the answer. */
   post(this: void, path: string, body?: unknown, asked?: Asked): Promise<Posted>;
 }
 
@@ -55,7 +55,7 @@ const decideRoute = routeAt("decide", async ({ request, caller }) => {
   return Response.json(await caller.decide(searchParams.get("id") ?? "", { verdict }));
 });
 
-/** MathAgent 0.1, with a tool that a person has to approve and one that asks the user. */
+/** MathAgent 0.1, with a tool that needs an approval and one that asks the user. */
 export async function tealServed({
   script,
   agent,

@@ -1,4 +1,4 @@
-// Requests to addresses that callers chose (row S2 of the attacks): which are refused, and what an evil receiver gets.
+// Requests to URLs that callers chose (row S2 of the attacks): the refused ones, and the data that a hostile receiver gets.
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { systemClock } from "../../../src/base/index.ts";
 import { type LookupAddresses, type Post, Receivers } from "../../../src/server/webhooks/receiver.ts";
@@ -17,12 +17,12 @@ const post = (url: string): Post => ({
 const address = (text: string) => ({ address: text, family: text.includes(":") ? 6 : 4 });
 const twoHere: LookupAddresses = () => Promise.resolve(["127.0.0.2", "127.0.0.3"].map(address));
 
-describe("an address is refused that is", () => {
+describe("a URL is refused that is", () => {
   const receivers = new Receivers({ clock });
 
   it.each([
     ["not over TLS", "http://example.com/hook"],
-    ["no address", "example.com/hook"],
+    ["invalid", "example.com/hook"],
     ["of another protocol", "ftp://example.com/"],
     ["a file", "file:///etc/passwd"],
     ["with credentials", "https://ann:secret@example.com/"],
@@ -30,7 +30,7 @@ describe("an address is refused that is", () => {
     ["with a tab in its name", "https://exa\tmple.com/"],
     ["very long", `https://example.com/${"a".repeat(2_100)}`],
     ["loopback", "https://127.0.0.1/"],
-    ["loopback with a point", "https://127.0.0.1./"],
+    ["loopback with a trailing dot", "https://127.0.0.1./"],
     ["a short loopback", "https://127.1/"],
     ["a decimal loopback", "https://2130706433/"],
     ["an octal loopback", "https://0177.0.0.1/"],
@@ -42,12 +42,12 @@ describe("an address is refused that is", () => {
     ["localhost in capitals", "https://LOCALHOST/"],
     ["a name below localhost", "https://hook.localhost./"],
     ["private", "https://10.1.2.3/"],
-    ["private too", "https://192.168.0.1:8443/"],
+    ["also private", "https://192.168.0.1:8443/"],
     ["shared by a provider", "https://100.64.0.1/"],
     ["link-local, as of clouds", "https://169.254.169.254/latest/meta-data"],
     ["for documentation", "https://192.0.2.1/"],
-    ["for many", "https://224.0.0.1/"],
-    ["for all", "https://255.255.255.255/"],
+    ["multicast", "https://224.0.0.1/"],
+    ["broadcast", "https://255.255.255.255/"],
     ["loopback in IPv6", "https://[::1]/"],
     ["unspecified in IPv6", "https://[::]/"],
     ["unique local", "https://[fc00::1]/"],
@@ -58,7 +58,7 @@ describe("an address is refused that is", () => {
     ["a compatible private one", "https://[::10.0.0.1]/"],
     ["translated", "https://[64:ff9b::a00:1]/"],
     ["tunnelled", "https://[2002:a00:1::]/"],
-    ["of no network", "https://[4000::1]/"],
+    ["unassigned", "https://[4000::1]/"],
   ])("%s", async (_, url) => {
     await expect(receivers.assertUrl(url)).rejects.toThrow(/^url /);
     await expect(receivers.post(post(url))).rejects.toThrow(/^url /);
@@ -74,13 +74,13 @@ describe("an address is refused that is", () => {
   });
 });
 
-describe("a name is judged when it is called", () => {
+describe("a host name", () => {
   it.each([
     ["a private address", ["10.0.0.1"]],
-    ["a private address behind a public one", ["8.8.8.8", "127.0.0.1"]],
-    ["a private address of IPv6 beside a public one", ["8.8.8.8", "::ffff:169.254.169.254"]],
+    ["a private address after a public one", ["8.8.8.8", "127.0.0.1"]],
+    ["a private address of IPv6 next to a public one", ["8.8.8.8", "::ffff:169.254.169.254"]],
     ["no valid address", ["not an address"]],
-  ])("with %s", async (_, found) => {
+  ])("that resolves to %s is refused at the request", async (_, found) => {
     const asked: string[] = [];
     const lookup: LookupAddresses = async (hostname) => {
       asked.push(hostname);
@@ -91,12 +91,12 @@ describe("a name is judged when it is called", () => {
     expect(asked).toEqual(["hook.example"]);
   });
 
-  it("without an address", async () => {
+  it("that does not resolve is refused", async () => {
     const sent = new Receivers({ clock, lookup: () => Promise.resolve([]) }).post(post("https://hook.example/"));
     await expect(sent).rejects.toThrow("its host name has no address");
   });
 
-  it("that was public before, and asked for once a request", async () => {
+  it("that was public before is checked again, with one lookup per request", async () => {
     const receiver = await startReceiver();
     const port = new URL(receiver.origin).port;
     const answers = [["127.0.0.1"], ["10.0.0.1"], ["127.0.0.1"]];
@@ -105,7 +105,7 @@ describe("a name is judged when it is called", () => {
       asked += 1;
       return await Promise.resolve((answers[asked - 1] ?? []).map(address));
     };
-    // Only here may the first answer be this machine; the request is connected to what was judged, and to nothing else.
+    // Only here the first answer may be this machine. The request connects only to the checked address.
     const listed = new Receivers({ clock, lookup, origins: [`http://hook.example:${port}`] });
     expect(await listed.post(post(`http://hook.example:${port}/`))).toBe(200);
     expect([asked, receiver.calls.length]).toEqual([1, 1]);
@@ -116,7 +116,7 @@ describe("a name is judged when it is called", () => {
 });
 
 describe("a receiver", () => {
-  it("that is listed may be private and without TLS, and only it", async () => {
+  it("that is listed may be private and without TLS, and no other may", async () => {
     const [receiver, other] = [await startReceiver(), await startReceiver()];
     const receivers = new Receivers({ clock, origins: [receiver.origin] });
     expect(await receivers.post({ ...post(`${receiver.origin}/a`), headers: { "x-own": "yes" } })).toBe(200);
@@ -129,7 +129,7 @@ describe("a receiver", () => {
     expect(() => new Receivers({ clock, origins: [origin] })).toThrow("is not an origin");
   });
 
-  it("that sends elsewhere is not followed", async () => {
+  it("that redirects is not followed", async () => {
     const target = await startReceiver();
     const server = await startRawServer((_request, response) => {
       response.writeHead(307, { location: `${target.origin}/stolen` }).end();
@@ -140,7 +140,7 @@ describe("a receiver", () => {
     expect(target.calls).toEqual([]);
   });
 
-  it("that does not answer is left after 10 seconds", async () => {
+  it("that does not answer is aborted after 10 seconds", async () => {
     const receiver = await startReceiver(() => null);
     const fake = createFakeClock();
     const receivers = new Receivers({ clock: fake, origins: [receiver.origin] });
@@ -152,7 +152,7 @@ describe("a receiver", () => {
     expect(fake.pendingTimers).toBe(0);
   });
 
-  it("whose answer never ends is left at its head", async () => {
+  it("whose answer never ends is closed after its headers", async () => {
     const closed = Promise.withResolvers<void>();
     const server = await startRawServer((_request, response) => {
       response.on("close", closed.resolve);
@@ -186,7 +186,7 @@ describe("a receiver", () => {
     await expect(new Receivers({ clock, origins: [origin] }).post(post(origin))).rejects.toThrow(/./);
   });
 
-  it("where no server listens has failed, and the reason is told for all of its addresses", async () => {
+  it("without a listening server has failed, with a reason for each of its addresses", async () => {
     const receiver = await startReceiver();
     const { port } = new URL(receiver.origin);
     const origin = `http://hook.example:${port}`;

@@ -6,8 +6,8 @@ import { webhookKey } from "../../support/hook-receiver.ts";
 const place = ["acme", "desk", "a2a", "desk#1", "one", "https://example.com/"];
 const secrets = { token: "token of the receiver", credentials: "pässword" };
 
-describe("what is sealed", () => {
-  it("is read again with the key, at its place", () => {
+describe("sealed data", () => {
+  it("can be read with the key, in its own webhook", () => {
     const sealing = new Sealing([webhookKey()]);
     const sealed = sealing.seal(secrets, place);
     expect(sealing.open(sealed, place)).toEqual(secrets);
@@ -16,7 +16,7 @@ describe("what is sealed", () => {
     expect(sealing.seal(secrets, place)).not.toBe(sealed);
   });
 
-  it("stays readable when a new key comes first, and is lost with its own", () => {
+  it("stays readable when a new key comes first, and is lost without its own key", () => {
     const sealed = new Sealing([webhookKey(1)]).seal(secrets, place);
     const rotated = new Sealing([webhookKey(2), webhookKey(1)]);
     expect(rotated.open(sealed, place)).toEqual(secrets);
@@ -25,7 +25,7 @@ describe("what is sealed", () => {
     expect(() => new Sealing([webhookKey(2)]).open(sealed, place)).toThrow("which is missing in webhooks.keys");
   });
 
-  it("cannot be opened for another webhook, nor under another address", () => {
+  it("cannot be opened for another webhook or another URL", () => {
     const sealing = new Sealing([webhookKey()]);
     const sealed = sealing.seal(secrets, place);
     for (const index of place.keys()) {
@@ -53,7 +53,7 @@ describe("a key", () => {
   });
 
   it.each(["secret", randomBytes(16).toString("base64"), randomBytes(32).toString("hex"), `${webhookKey()}\n`])(
-    "is not %j, and the refusal does not show it",
+    "is not %j, and the error does not contain it",
     (text) => {
       const make = () => new Sealing([webhookKey(), text]);
       expect(make).toThrow("webhooks.keys[1] is not a valid key");
@@ -61,7 +61,7 @@ describe("a key", () => {
     },
   );
 
-  it("is needed", () => {
+  it("is required", () => {
     expect(() => new Sealing([])).toThrow("give at least one key");
   });
 });
