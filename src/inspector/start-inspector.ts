@@ -15,7 +15,7 @@ import { InvalidInputError } from "../errors/index.ts";
 /** Options of `serveInspector()`. */
 export interface InspectorServerOptions {
   /** Default 0: any free port. The server always binds to 127.0.0.1. */
-    readonly port?: number | undefined;
+  readonly port?: number | undefined;
   /** Allow the page https://stately.ai/inspect, which is loaded from that site and needs the token too. Default false. */
   readonly allowStately?: boolean | undefined;
   /** Bytes buffered for a slow client of the frames before it is disconnected. Default 32,000,000. */

@@ -25,7 +25,7 @@ import { type FeedAgent, feedAgentSchema, feedProcessSchema, type FeedRow, proce
 
 /*
  * The published format of the feed: the WebSocket messages (messages.ts) and, in this file, the REST answers
-  * (docs/inspector.md). New fields may be added under the same version name; any other change needs a new version.
+ * (docs/inspector.md). New fields may be added under the same version name; any other change needs a new version.
  */
 export const FEED_VERSION = "troupe.feed/1";
 
@@ -56,7 +56,7 @@ export const feedInfoSchema = z.object({
   definitions: z.array(z.string()),
   /**
    * What a token of scope `act` allows: nothing, decide and pause, or also talk. Becomes `none` when the runtime is shut
-      * down.
+   * down.
    */
   acts: z.enum(["none", "decide", "talk"]),
   hasQueues: z.boolean(),
@@ -280,7 +280,7 @@ export type CallDetail = DeepReadonly<z.infer<typeof callDetailSchema>>;
 
 /**
  * A run with everything that a page shows of it, as stored in an exported page. Contents that would make the file too
-  * large are left out, and the page reports this.
+ * large are left out, and the page reports this.
  */
 export interface PageData {
   /** Name and version of the format. */
@@ -392,7 +392,7 @@ export type QueueRow = DeepReadonly<z.infer<typeof queueRowSchema>>;
 
 /**
  * A text to compare between two runs: its beginning, and a hash of the full text without ids of the run. Only hashes
-  * from the same server process can be compared.
+ * from the same server process can be compared.
  */
 const comparedTextSchema = z.object({ text: z.string(), hash: z.string() });
 export type ComparedText = DeepReadonly<z.infer<typeof comparedTextSchema>>;

@@ -59,7 +59,7 @@ const ROWS_AT_A_TIME = 500;
 
 /**
  * Shows stored runs to pages and programs: runs of this process, of other processes, and finished runs. It reads
-  * everything from the stores, so watching does not affect the agents.
+ * everything from the stores, so watching does not affect the agents.
  * Owns: the sources, and the subscriptions to watched runs. Does not own: stores, runtimes and sockets.
  */
 export class Feed {

@@ -18,7 +18,7 @@ export interface PlacedEntry {
  *
  * Invariants
  * 1. Rows are in cursor order, without duplicates.
-  * 2. Machines are folded only when `machines()` is called; each row is folded once.
+ * 2. Machines are folded only when `machines()` is called; each row is folded once.
  */
 export class KeptJournal {
   readonly #agentId: string;
@@ -94,8 +94,8 @@ export class KeptJournal {
  *
  * Invariants
  * 1. It never returns stale rows: each `read` reads the last kept row again. If the stored row differs, for instance in
-  *    a store that was restored from a backup, the whole journal is read again.
-  * 2. It keeps a bounded number of rows; the journal read last is always kept.
+ *    a store that was restored from a backup, the whole journal is read again.
+ * 2. It keeps a bounded number of rows; the journal read last is always kept.
  */
 export class Journals {
   /** By store and agent, the most recently read at the end. */

@@ -23,11 +23,11 @@ export type Given = Map<string, { readonly seq: number; readonly text: number; r
 
 /**
  * The answers that the models of one tree are writing, and the last progress of its tools. They are not stored; a
-  * reader that missed a piece gets the whole answer.
+ * reader that missed a piece gets the whole answer.
  *
  * Invariants
  * 1. There is at most one answer per agent: the answer of its newest call.
-  * 2. Nothing of a call is sent to a reader after the entry that ended the call.
+ * 2. Nothing of a call is sent to a reader after the entry that ended the call.
  */
 export class LiveAnswers {
   readonly #answers = new Map<string, OpenAnswer>();

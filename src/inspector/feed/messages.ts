@@ -30,8 +30,8 @@ export type FeedAgent = DeepReadonly<z.infer<typeof feedAgentSchema>>;
 
 /**
  * A journal entry without its epoch and with its contents emptied: texts are "", JSON values null, lists of tools
-  * empty. With `namesOnly`, error messages, prompts of requests, reasons and persons are emptied too. The row view has
-  * the contents.
+ * empty. With `namesOnly`, error messages, prompts of requests, reasons and persons are emptied too. The row view has
+ * the contents.
  */
 export type FeedEntry = Entry extends infer One ? (One extends Entry ? Omit<One, "epoch"> : never) : never;
 export const feedEntrySchema: z.ZodType<FeedEntry> = z.preprocess(
@@ -52,7 +52,7 @@ const feedRowSchema = z.object({ cursor: count, agentId: z.string(), entries: z.
 
 /**
  * `alive`: the process runs or has sent a heartbeat; `silent`: its heartbeat is overdue; `dead`: it has ended. For a
-  * process on another machine, only the heartbeat is known.
+ * process on another machine, only the heartbeat is known.
  */
 export const processStateSchema = z.enum(["alive", "silent", "dead"]);
 export type ProcessState = z.infer<typeof processStateSchema>;

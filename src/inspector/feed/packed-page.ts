@@ -5,7 +5,7 @@ const contents: readonly PackedContents[] = ["transitions", "messages", "prompts
 
 /**
  * A page's data as lines `NAME KEY JSON`. A browser reads them one by one, so it can draw and respond meanwhile. The
-  * first line is `head`, followed by `rows` in order, then contents by the encoded id of their agent or call.
+ * first line is `head`, followed by `rows` in order, then contents by the encoded id of their agent or call.
  */
 export function packedLines({ rows, transitions, messages, prompts, calls, ...head }: PageData): string[] {
   const parts = { transitions, messages, prompts, calls };

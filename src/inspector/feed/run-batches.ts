@@ -33,7 +33,7 @@ interface Kept {
  *
  * Invariants
  * 1. After `refresh`, a batch that was the last one before it is read again.
-  * 2. At most `MOST_KEPT` batches are kept, the most recently used ones.
+ * 2. At most `MOST_KEPT` batches are kept, the most recently used ones.
  */
 export class RunBatches {
   readonly #source: RunSource;

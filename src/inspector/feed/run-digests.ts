@@ -41,7 +41,7 @@ const KEPT_TIMES = 20;
  *
  * Invariants
  * 1. A digest is computed again only after its run has a new row.
-  * 2. The digest of a working run is kept for at most `KEPT_TIMES` the time it took to compute.
+ * 2. The digest of a working run is kept for at most `KEPT_TIMES` the time it took to compute.
  */
 export class RunDigests {
   readonly #kept = new WeakMap<Stores, Map<string, Kept>>();

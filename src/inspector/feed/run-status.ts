@@ -24,7 +24,7 @@ const UNOWNED_MS = 2_000;
  *
  * Invariants
  * 1. At most one check runs at a time, so unreachable stores are not queried repeatedly.
-  * 2. Readers are notified within `LOOK_MS + LOST_MS` that the stores do not answer.
+ * 2. Readers are notified within `LOOK_MS + LOST_MS` that the stores do not answer.
  */
 export class RunStatus {
   readonly #source: RunSource;

@@ -35,7 +35,7 @@ export interface RunWatch {
 
 /**
  * The readers of one run in this process. Owns: the subscription to its tree, the batches of its rows, its live answers,
-  * and the checks of its source.
+ * and the checks of its source.
  */
 export class WatchedRun {
   readonly source: RunSource;
@@ -80,7 +80,8 @@ export class WatchedRun {
     this.#poll.unref();
     this.#stopLosses = source.stores.onRolledBack(({ tenant, rootAgentId }) => {
       if (tenant !== source.tenant || rootAgentId !== source.runId) return;
-      for (const reader of this.#readers) reader.gone("the stores have lost the newest rows of this run: load it again");
+      for (const reader of this.#readers)
+        reader.gone("the stores have lost the newest rows of this run: load it again");
     });
   }
 
@@ -117,8 +118,8 @@ function later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
  *
  * Invariants
  * 1. Rows are sent in journal order, each once; an agent is sent before its first row.
-  * 2. A batch uses one credit; without credit nothing is sent, not even the status.
-  * 3. Live text is sent only while the reader has all rows, so it never follows the end of its call.
+ * 2. A batch uses one credit; without credit nothing is sent, not even the status.
+ * 3. Live text is sent only while the reader has all rows, so it never follows the end of its call.
  */
 export class RunReader implements RunWatch {
   readonly #run: WatchedRun;

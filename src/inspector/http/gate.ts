@@ -5,7 +5,7 @@ import type { Scope } from "../feed/wire.ts";
 /** The two tokens of an inspector. Treat them as passwords. */
 export interface Tokens {
   /** Allows reading everything. */
-    readonly watch: string;
+  readonly watch: string;
   /** Allows reading everything, deciding, pausing and talking. Default: no token allows this. */
   readonly act?: string | undefined;
 }

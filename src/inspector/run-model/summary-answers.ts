@@ -20,7 +20,7 @@ import type { RunEntryOf } from "./run-log.ts";
 import { type SummaryAnswer, type SummaryFact, type SummaryFacts, tokensOf } from "./summary-facts.ts";
 import { type Span, spanWords } from "./timeline.ts";
 
-/** Facts of one answer. */
+/** Most facts of one answer. */
 const MOST_FACTS = 3;
 
 type Place = NonNullable<SummaryFact["place"]>;
@@ -29,18 +29,18 @@ function placeOf({ log }: SummaryFacts, agent: number, place: Partial<Place> = {
   return { view: "timeline", agent: log.agents[agent]?.agentId ?? "", at: null, span: null, ...place };
 }
 
-/** The bar of a span, opened. */
+/** The timeline with the span's bar open. */
 function placeOfSpan(facts: SummaryFacts, agent: number, span: Span | undefined): Place {
   return placeOf(facts, agent, span ? { span: facts.log.addressOf(span.first + 1) } : {});
 }
 
-/** The name of an agent, with what tells it apart from its siblings. */
+/** The name of an agent; subagents get a suffix that distinguishes siblings. */
 function nameOf({ log }: SummaryFacts, index: number): string {
   const { name = "", agentId = "", parent = -1 } = log.agents[index] ?? {};
   return parent < 0 ? name : `${name} ${shortId(agentId)}`;
 }
 
-/** Why the run stopped, or what it waits for at the moment. */
+/** Why the run stopped, or what it is waiting for. */
 export function stateAnswer(facts: SummaryFacts): SummaryAnswer {
   const { moment, lost, isOpen } = facts;
   const root = moment.agents[0];
@@ -52,7 +52,9 @@ export function stateAnswer(facts: SummaryFacts): SummaryAnswer {
   return { question, facts: [...ended, ...waits.slice(0, MOST_FACTS), ...rest] };
 }
 
-/** What each agent that works is at, the most pressing first. One that waits for subagents counts where nothing else does. */
+/**
+ * What each busy agent does, the most urgent first. Agents that wait for subagents count only if no other agent is busy.
+ */
 function waitFacts(facts: SummaryFacts): SummaryFact[] {
   const busy = facts.moment.agents.flatMap((one, agent) => {
     const phase = facts.lost.has(agent) ? "lost" : one?.phase;
@@ -73,7 +75,7 @@ function waitFacts(facts: SummaryFacts): SummaryFact[] {
     });
 }
 
-/** What the phase alone does not say. */
+/** Details beyond the phase. */
 function waitDetail(facts: SummaryFacts, agent: number, one: AgentMoment): string {
   const { moment, log, lost } = facts;
   const { phase, requests, running, model } = one;
@@ -88,14 +90,14 @@ function waitDetail(facts: SummaryFacts, agent: number, one: AgentMoment): strin
   return running.map(({ name }) => name).join(", ") || (phase === "thinking" && model) || "";
 }
 
-/** A limit and its account, as in the budgets: `tokens of lead, turn 1`. */
+/** A limit and its account, as in the budgets view: `tokens of lead, turn 1`. */
 function limitWords(facts: SummaryFacts, limit: string, accountId: string): string {
   const account = facts.moment.accounts.account(accountId);
   if (!account) return `${limitWord(limit)} of ${accountId}`;
   return `${limitWord(limit)} of ${nameOf(facts, facts.log.indexOfAgent(account.agentId))}, ${scopeOf(account)}`;
 }
 
-/** The span that an agent is in at the moment. */
+/** The agent's open span at the moment. */
 function openSpan({ spansOf, moment }: SummaryFacts, agent: number): Span | undefined {
   return spansOf(agent).findLast(({ last }) => last < 0 || last >= moment.count);
 }
@@ -121,7 +123,7 @@ function endFacts(facts: SummaryFacts, root: AgentMoment): SummaryFact[] {
   ];
 }
 
-/** The newest end of a turn of the root, with its place in the log. */
+/** The newest `turn.ended` of the root, with its index in the log. */
 function lastEnd({ log, moment }: SummaryFacts): { entry: RunEntryOf<"turn.ended">; place: number } | undefined {
   for (let place = moment.count - 1; place >= log.first; place -= 1) {
     const entry = log.agentOf(place) === 0 ? log.entry(place) : undefined;
@@ -139,7 +141,7 @@ function lastFailure(facts: SummaryFacts): Found | undefined {
   return greatest(facts, ({ isFailed, kind, last }) => (isFailed && kind !== "person" ? last : 0));
 }
 
-/** The span with the largest figure above 0. */
+/** The span with the largest positive figure. */
 function greatest({ log, spansOf }: SummaryFacts, figureOf: (span: Span) => number): Found | undefined {
   let found: Found | undefined;
   let most = 0;
@@ -157,7 +159,7 @@ function spanFact(facts: SummaryFacts, before: string, { agent, span }: Found, a
   return { text, place: placeOfSpan(facts, agent, span) };
 }
 
-/** Which agent, which model and which call took most of what was spent: of cost, or of tokens where no price is known. */
+/** The agent, the model and the call that spent most, by cost, or by tokens if no price is known. */
 export function spentAnswer(facts: SummaryFacts): SummaryAnswer {
   const { total, byAgent, byModel, isOpen, moment } = facts;
   const question = isOpen ? "Who spent it so far" : "Who spent it";
@@ -190,7 +192,7 @@ export function spentAnswer(facts: SummaryFacts): SummaryAnswer {
   };
 }
 
-/** The longest spans of the critical path; waits for people and idle time apart from work. */
+/** The longest spans of the critical path, and how the time divides into work, waits for people and idle time. */
 export function slowAnswer(facts: SummaryFacts): SummaryAnswer {
   const { log, timeline, until, time, isOpen, moment } = facts;
   const { totalMs, workMs, peopleMs, idleMs } = time;
