@@ -29,7 +29,7 @@ interface Kept {
 
 /**
  * The rows of one run as batches. Readers that continue at the same cursor share a batch, and the batches of a page of
- *  * rows share one read.
+ * rows share one read.
  *
  * Invariants
  * 1. After `refresh`, a batch that was the last one before it is read again.

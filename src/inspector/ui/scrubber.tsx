@@ -10,7 +10,7 @@ import { SupposedMark } from "./supposed-mark.tsx";
 import { wholeRun } from "./timeline-state.ts";
 import type { SpanKind } from "../run-model/timeline.ts";
 
-/** The moment at which all views look, over what was going on. */
+/** The slider for the moment, above a histogram of the activity. */
 export function Scrubber({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const { log } = run;
@@ -73,7 +73,7 @@ export function Scrubber({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** What is drawn, from the bottom up. */
+/** The kinds that are drawn, from the bottom up. */
 const stacked: readonly SpanKind[] = ["model", "tool", "retry", "person"];
 const BAR_WIDTH = 3;
 
@@ -142,12 +142,12 @@ function Track({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** How many spans of each kind are open in each bar. */
+/** Number of open spans of each kind in each bar. */
 function densityOf(run: RunSession, bars: number): Map<SpanKind, Float32Array> {
   const axis = run.axis.peek();
   const end = run.present.peek();
   const density = new Map(stacked.map((kind) => [kind, new Float32Array(bars + 1)]));
-  // Adds at the first bar and takes away behind the last: the running sum is the number at each bar.
+  // Adds 1 at the first bar and subtracts 1 after the last, so that the running sum is the count at each bar.
   for (const span of run.timeline.all()) {
     const changes = density.get(span.kind);
     if (!changes) continue;
@@ -162,7 +162,7 @@ function densityOf(run: RunSession, bars: number): Map<SpanKind, Float32Array> {
   return density;
 }
 
-/** The bars in which something failed. */
+/** The bars with failures. */
 function failuresOf(run: RunSession, bars: number): Set<number> {
   const axis = run.axis.peek();
   const failures = new Set<number>();
