@@ -4,14 +4,14 @@ import { fits, LEAST_OUTPUT, type PlainCall, type Reference, sizeOf } from "./re
 
 export interface Seen {
   readonly accounts: readonly Account[];
-  /** Keys of those who wait, as they are stored. */
+  /** Keys of the waiting calls, as stored. */
   readonly line: readonly string[];
-  /** All agents that were told of room have asked again. */
+  /** Whether all agents that were told of free budget have asked again. */
   readonly isQuiet: boolean;
   readonly now: number;
 }
 
-/** What is wrong with the accounts, told by the reference. */
+/** The differences between the accounts and the reference. */
 export function faultsOf(seen: Seen, reference: Reference, holders: readonly Holder[]): string[] {
   const { accounts, line, isQuiet, now } = seen;
   const faults = holders.flatMap(({ agentId, node }) => {
@@ -51,7 +51,7 @@ function amountFaults(account: Account, reference: Reference, node: number): str
   return checks.flatMap(([holds, fault]) => (holds ? [] : [`${id}: ${fault}`]));
 }
 
-/** Once all have asked, each call that still waits must wait for another call. */
+/** After all agents have asked, each call that still waits must wait for another call. */
 function quietFaults(reference: Reference): string[] {
   const faults: string[] = [];
   for (const [index, { call, blockedOn }] of [...reference.line.values()].entries()) {
@@ -65,7 +65,7 @@ function quietFaults(reference: Reference): string[] {
   return faults;
 }
 
-/** What is wrong with a grant, before the reference has taken it in. */
+/** The faults of a grant. Call it before the reference records the grant. */
 export function grantFaults(call: PlainCall, granted: Reservation, reference: Reference): string[] {
   const { outputTokens, tokens, costMicros } = granted;
   const size = sizeOf(call, reference.outputOf(call));
@@ -77,7 +77,7 @@ export function grantFaults(call: PlainCall, granted: Reservation, reference: Re
   ];
 }
 
-/** What would be wrong with telling the call to wait, and with refusing it for good. */
+/** The faults of telling the call to wait, and of refusing it permanently. */
 export function refusalFaults(
   call: PlainCall,
   reference: Reference,

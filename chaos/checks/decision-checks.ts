@@ -4,12 +4,12 @@ import type { AgentEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { AttemptsByKey } from "./effect-checks.ts";
 
-/** How the ledger names what is done by a call that runs with these arguments. */
+/** The ledger's name for the effect of a call with these arguments. */
 export type DeedOf = (name: string, args: AgentRequest["arguments"]) => string;
 
 /**
- * What people decided, against the journal and the world: every call asked once and was decided once, nothing ran before
- * or without its approval, and what ran did so with the very arguments that were approved (F21).
+ * Compares the decisions with the journal and the ledger: every call made one request and was decided once, nothing ran
+ * before or without its approval, and every call ran with the approved arguments (F21).
  */
 export function decisionViolations(
   agent: AgentEvidence,
@@ -39,7 +39,7 @@ function isAllowed({ decision }: AgentRequest): boolean {
   return decision?.verdict === "approved" || decision?.verdict === "edited";
 }
 
-/** Opened once, decided once as it is stored, and nothing started before. */
+/** The request is opened once and decided once, as stored, and the call does not start before. */
 function journalFaults({ entries }: AgentEvidence, { requestId, callId, status, decision }: AgentRequest): string[] {
   if (status !== "decided" || !decision) return [`it is ${status}, though its turn has ended`];
   const opened = entries.filter((entry) => entry.type === "request.opened" && entry.requestId === requestId);

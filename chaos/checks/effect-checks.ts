@@ -19,13 +19,13 @@ export function gatesIn(entries: readonly Entry[]): ReadonlyMap<string, CallGate
   );
 }
 
-/** Tools of chaos/worker-agents.ts that a ledger can tell about their `once` calls. */
+/** Tools of chaos/worker-agents.ts whose `once` calls can be reconciled with the ledger. */
 const reconcilable: ReadonlySet<string> = new Set(["book"]);
 
 /**
- * Compares what the world saw with the journal: a keyed call has one effect, a `once` call at most one, and every success is one
- * that the world has seen. `isLate`: attempts of a process that stood still and was given up; a process that asked the world
- * before could not know of them.
+ * Compares the ledger with the journal: a keyed call has one effect, a `once` call at most one, and every success has an
+ * effect. `isLate` returns true for attempts of a stalled process that was given up; a process that asked the ledger
+ * earlier could not know of them.
  */
 export function effectViolations(
   { entries }: AgentEvidence,
@@ -51,7 +51,7 @@ function callViolations(
 ): string[] {
   const effects = attempts.filter(({ applied }) => applied).length;
   const violations: string[] = [];
-  // The queue gave the call up because its workers died too often, so its effects are unknown.
+  // The queue gave up the call because its workers died too often, so its effects are unknown.
   const isGivenUp = outcome === "error" && error?.code.startsWith("job_") === true;
   if (isGivenUp) return effect !== "none" && effects > 1 ? [`a call that was given up had ${effects} effects`] : [];
   if (effect === "keyed" && effects !== 1) violations.push(`a keyed call had ${effects} effects`);
@@ -69,7 +69,7 @@ function callViolations(
   return violations;
 }
 
-/** What was committed as done before a process died is not attempted after it. */
+/** Calls whose result was committed before a process died are not attempted afterwards. */
 export function repeatedAttempts(
   before: readonly AgentEvidence[],
   attemptsBefore: AttemptsByKey,

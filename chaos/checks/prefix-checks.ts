@@ -1,8 +1,8 @@
 import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
 
 /**
- * What was committed when a process died stays as it was: journals and messages of `before` are the beginning of those of
- * `after`, and an agent whose turns had all ended has done nothing more.
+ * Everything committed before a process died is unchanged: journals and messages in `before` are prefixes of those in
+ * `after`, and an agent whose turns had all ended has no further entries.
  */
 export function prefixViolations(before: readonly TreeEvidence[], after: readonly TreeEvidence[]): string[] {
   const later = new Map(after.flatMap(({ agents }) => agents.map((agent) => [agent.agentId, agent] as const)));
@@ -32,14 +32,14 @@ function changes(before: AgentEvidence, after: AgentEvidence): string[] {
   return violations;
 }
 
-/** A child that had ended is not run again. */
+/** A child that had ended does not run again. */
 function repeats(before: AgentEvidence, after: AgentEvidence): string[] {
   const hadEnded = before.entries.at(-1)?.type === "turn.ended";
   if (!hadEnded || after.entries.length === before.entries.length) return [];
   return [`${before.agentId}: it had ended, and has ${after.entries.length - before.entries.length} more entries`];
 }
 
-/** A child has one record and one turn, unless children of its own wake it, and the call that asked for it names it alone. */
+/** A child has one record and one turn, unless its own children wake it, and its call names only this child. */
 export function spawnViolations({ agents }: TreeEvidence): string[] {
   const violations: string[] = [];
   const spawned = new Map<string, string>();

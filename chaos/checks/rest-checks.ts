@@ -1,6 +1,6 @@
 import type { TreeEvidence } from "../evidence.ts";
 
-/** What a tree must be when its work is done: every turn ended, nothing reserved, nothing left behind. */
+/** Invariants of a finished tree: every turn has ended, nothing is reserved, and nothing is left over. */
 export function restViolations({ agents, accounts, cursors }: TreeEvidence): string[] {
   const violations: string[] = [];
   for (const { agentId, record, entries, inbox } of agents) {

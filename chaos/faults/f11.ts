@@ -8,10 +8,10 @@ import { LOCK_LEASES } from "../workers/queues-at.ts";
 const ROUNDS = 20;
 const SHORT_ROUNDS = 1;
 const LEASE_MS = 2_000;
-/** The agent has its error so long after the second worker could have been known to stand still. */
+/** Most time between the moment at which the second stall can be detected and the agent's error. */
 const TOLD_MS = 5_000;
 
-/** Tools that make every process that runs them stand still. A round is one call. */
+/** Tools that stall every process that runs them. A round is one call. */
 export const f11: ChaosScenario = {
   name: "F11",
   title: "a tool job whose workers stand still: its agent has an error within 5 s of the last stall limit",
@@ -48,7 +48,7 @@ async function runOne({ client, pool, servers }: WorkersStage, agentId: string) 
   const result = await agent.executeTurn(`${taskPrefix}${agentId}`).result;
   const endedAt = Date.now();
   const attempts = servers.ledger.log.lines().filter(({ key }) => key.startsWith(`${agentId}#`));
-  // Those that stand still will not come back: others take their places.
+  // Stalled workers do not continue, so others replace them.
   for (const { pid } of attempts) signal(pid, "SIGKILL");
   const ms = endedAt - (attempts.at(-1)?.at ?? endedAt) - LOCK_LEASES * LEASE_MS;
   const faults: string[] = [];

@@ -18,15 +18,15 @@ import { storesAt } from "../stores-at.ts";
 
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 150;
-/** Agents whose approvals are fought over at a time. */
+/** Concurrent agents whose approvals are contested. */
 const LANES = 8;
-/** A turn that has not ended so many milliseconds after its decision is stuck. */
+/** A turn that takes longer to end after its decision is stuck, in milliseconds. */
 const STUCK_MS = 20_000;
 const AMOUNT = 5;
 
 const verdicts = ["approved", "edited", "rejected"] as const;
 
-/** One who decides: by which of the two clients, how, and how many turns of the event loop after the first. */
+/** A decider: its client, its verdict, and its delay after the first in turns of the event loop. */
 interface Decider {
   readonly by: string;
   readonly isMine: boolean;
@@ -35,7 +35,7 @@ interface Decider {
   readonly turnsBefore: number;
 }
 
-/** Everything that was really done, by turn. */
+/** All effects, by turn. */
 type Effects = Map<string, Json[]>;
 
 interface Clients {
@@ -65,7 +65,7 @@ async function runContests(
   const effects: Effects = new Map();
   const clients: Clients = {
     mine: await createRuntime({ agents: [payerNoting(effects)], stores: storesAt(place) }),
-    // It cannot run the agents: it only decides.
+    // This client cannot run agents; it only decides.
     theirs: await createRuntime({ agents: [], stores: storesAt(place) }),
   };
   const violations: string[] = [];
@@ -105,7 +105,7 @@ function decidersOf(round: number, random: SeededRandom): Decider[] {
   }));
 }
 
-/** A tool of class `once` whose calls all need approval, and a model that asks for one payment a turn. */
+/** A `once` tool whose calls all need approval, and a model that requests one payment per turn. */
 function payerNoting(effects: Effects) {
   const pay = defineTool({
     name: "pay",
@@ -159,7 +159,7 @@ async function decideAs({ mine, theirs }: Clients, request: AgentRequest, decide
   return await (isMine ? mine : theirs).decide(requestId, { verdict, by, argumentsHash, ...edit });
 }
 
-/** Each decider that came later is told who won, and how. */
+/** Each later decider receives the winner and the winner's verdict. */
 function untold({ reason }: PromiseRejectedResult, winner: Decider): string[] {
   const isTold =
     reason instanceof RequestConflictError &&
