@@ -17,7 +17,7 @@ const SHORT_ROUNDS = 1;
 const LANES = 3;
 /** Share of rounds in which a survivor is killed too. */
 const SECOND_DEATHS = 0.35;
-/** Attempts at a round whose fault did not occur. */
+/** Most attempts at a round whose fault did not occur. */
 const MOST_TRIES = 8;
 
 export type Hits = Readonly<Record<string, number>>;

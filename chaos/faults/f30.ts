@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 const STUCK_MS = 180_000;
 /** Most growth of the heap in 1,000 turns, in megabytes after garbage collection. */
 const STEEPEST = 1;
-/** Least number of turns; before that, fixed-size caches of the stores are still filling. */
+/** Most growth with fewer than `CACHES_FULL` turns, while fixed-size caches of the stores are still filling. */
 const STEEPEST_AT_FIRST = 5;
 const CACHES_FULL = 12_000;
 
