@@ -77,7 +77,7 @@ async function runKills(options: ChaosOptions): Promise<ChaosReport> {
 }
 
 async function undisturbed(place: JobFiles): Promise<Undisturbed> {
-  // The first run fills the caches of the machine and takes longer, so its time is not used.
+  // A first run fills the machine's caches. It would be slower, so it is not measured.
   await ask({ ...place, store: `${place.store}.warm-up` });
   const run = await ask(place);
   const [tree] = await evidenceOf(place.store);

@@ -24,7 +24,7 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
     ["look", "charge", "send"],
     ["hand", "book"],
   ],
-  // Tasks of the teller of chaos/serving/team.ts, by the name at the end of the task.
+  // Rounds of the teller of chaos/serving/team.ts, by the kind at the end of its task.
   "teller-talk": [],
   "teller-work": [
     ["look", "charge", "send"],

@@ -26,7 +26,7 @@ async function drawn({ seed, count }: Pick<Batch, "seed" | "count">): Promise<Re
   return new Map(drawPrograms(seed, count).map((program, index) => [`p${seed}-${index}`, program]));
 }
 
-/** Seed from which each process draws the programs of the batch. */
+/** Draws the programs of a batch and stores them for the processes that play them. */
 export async function drawBatch(batch: Batch): Promise<void> {
   const programs = await drawn(batch);
   mkdirSync(batch.folder, { recursive: true });

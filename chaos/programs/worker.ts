@@ -90,13 +90,13 @@ function leave(): void {
   process.disconnect();
 }
 
-/** Recovers at the start, when the previous process has died, and again one lease later. */
+/** The start of the clock: one lease after the previous process died. */
 function startOf(lines: readonly WorldLine[]): number | undefined {
   const times = lines.flatMap((line) => ("at" in line ? [line.at] : []));
   return times.length === 0 ? undefined : times.reduce((latest, at) => Math.max(latest, at)) + leaseMs;
 }
 
-/** Loads BullMQ only if the queues are shared, because loading takes time. */
+/** The stores and queues. Loads BullMQ only if the queues are shared, because loading takes time. */
 async function placeAt(): Promise<Pick<RuntimeOptions, "queues"> & { stores: Stores }> {
   if (!place.startsWith("redis:")) return { stores: sqliteStores(place) };
   const { storesAt } = await import("../stores-at.ts");

@@ -11,7 +11,8 @@ const LOST_MS = 600_000;
 /** Pause between two exchanges. */
 const LONGEST_PAUSE_MS = 1_500;
 /**
- * Shares of exchanges after which a conversation ends, sent from two windows at once, and repeated after the turn's end.
+ * Shares of exchanges that end their conversation, are sent from two windows at once, and are repeated after the turn's
+ * end.
  */
 const NEW_TALK = 0.4;
 const TWICE = 0.25;
