@@ -7,7 +7,7 @@ import { redisPlace } from "./stores-at.ts";
 export interface Ground {
   readonly kind: StoreKind;
   /** A store location that no other test shares. The same name returns the same location. */
-  placeOf(name: string): string;
+  locationOf(name: string): string;
 }
 
 /** Runs a function on files in the folder or, if requested, on its own Redis. */
@@ -15,8 +15,8 @@ export async function withGround<Found>(
   { folder, stores = "sqlite" }: Pick<ChaosOptions, "folder" | "stores">,
   run: (ground: Ground) => Promise<Found>,
 ): Promise<Found> {
-  if (stores !== "redis") return await run({ kind: stores, placeOf: (name) => join(folder, `${name}.db`) });
-  return await withRedis({}, ({ url }) => run({ kind: stores, placeOf: (name) => redisPlace(url, `${name}:`) }));
+  if (stores !== "redis") return await run({ kind: stores, locationOf: (name) => join(folder, `${name}.db`) });
+  return await withRedis({}, ({ url }) => run({ kind: stores, locationOf: (name) => redisPlace(url, `${name}:`) }));
 }
 
 /** Runs a function with its own `redis-server`, which by default logs every write before it answers. */

@@ -5,7 +5,7 @@ import type { PlainCall } from "./reference.ts";
 
 export const TENANT = "chaos";
 
-export interface Place {
+export interface HolderContext {
   readonly stores: Stores;
   readonly processId: string;
   readonly rootAgentId: string;
@@ -15,14 +15,14 @@ export interface Place {
 export class Holder {
   readonly agentId: string;
   readonly node: number;
-  readonly #place: Place;
+  readonly #place: HolderContext;
   readonly #isAlone: boolean;
   #epoch = 0;
   #seq = 0;
   #batches = 0;
 
   /** `isAlone`: makes one call at a time, as model calls of a turn; otherwise it makes side calls. */
-  constructor(place: Place, node: number, isAlone: boolean) {
+  constructor(place: HolderContext, node: number, isAlone: boolean) {
     this.#place = place;
     this.#isAlone = isAlone;
     this.node = node;

@@ -1,5 +1,5 @@
 import { grantFaults, refusalFaults } from "./faults-of.ts";
-import type { Holder, Place } from "./holder.ts";
+import type { Holder, HolderContext } from "./holder.ts";
 import { callOf, endCall, type Lane } from "./lane.ts";
 import type { BudgetPlan } from "./plan.ts";
 import { PlayedTree } from "./played-tree.ts";
@@ -26,7 +26,7 @@ export class Play extends PlayedTree {
   #refusals = 0;
   #mostAtOnce = 0;
 
-  constructor(plan: BudgetPlan, place: Place) {
+  constructor(plan: BudgetPlan, place: HolderContext) {
     super(plan, place);
     this.#plan = plan;
   }

@@ -1,6 +1,6 @@
 import type { Stores } from "../../src/stores/index.ts";
 import { faultsOf } from "./faults-of.ts";
-import { Holder, type Place, TENANT } from "./holder.ts";
+import { Holder, type HolderContext, TENANT } from "./holder.ts";
 import { callOf, type Lane, lanesOf } from "./lane.ts";
 import type { BudgetPlan } from "./plan.ts";
 import { Reference } from "./reference.ts";
@@ -24,7 +24,7 @@ export class PlayedTree {
   protected isHearing = false;
   protected operations = 0;
 
-  constructor(plan: BudgetPlan, place: Place) {
+  constructor(plan: BudgetPlan, place: HolderContext) {
     this.stores = place.stores;
     this.root = place.rootAgentId;
     this.reference = new Reference(plan.nodes);

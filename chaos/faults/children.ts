@@ -120,7 +120,7 @@ function calmFigures(found: readonly Found[]): Record<string, unknown> {
 
 async function runTree(stage: Stage, plan: Plan, random: SeededRandom): Promise<Found> {
   const { name, budget } = plan;
-  const store = stage.ground.placeOf(name);
+  const store = stage.ground.locationOf(name);
   const team = { lead: `fan:${plan.size.children}`, child: `steps:${STEPS}`, childBudget: {} };
   const orders = { store, model: stage.model, team, trees: [{ agentId: name, budget }], lanes: 1 };
   const before = stage.log.lines().length;

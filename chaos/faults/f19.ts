@@ -89,7 +89,7 @@ async function runUntilStruck(stage: Stage, plan: Plan, tries = MOST_TRIES): Pro
 }
 
 async function runRound(stage: Stage, { name, point, hit, recovers }: Plan): Promise<Round> {
-  const store = stage.ground.placeOf(name);
+  const store = stage.ground.locationOf(name);
   const orders = { store, ledger: stage.ledger.address, model: stage.model.address, agentIds: [name], counts: false };
   const first = await runWorker({ ...orders, recovers: false }, { name: point, hit });
   const before = await snapshot(stage, store);

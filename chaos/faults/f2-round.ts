@@ -53,7 +53,7 @@ export interface RoundResult {
 
 /** Kills processes at the faults, one after the other, lets a last one finish, and audits the stored data. */
 export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResult> {
-  const store = stage.ground.placeOf(plan.name);
+  const store = stage.ground.locationOf(plan.name);
   const { agent, agentIds = [plan.name] } = plan;
   const orders = { store, ledger: stage.ledger.address, model: stage.model.address, agent, agentIds: [...agentIds] };
   const violations: string[] = [];

@@ -77,7 +77,7 @@ export async function withServers<Found>(
 /** How often an undisturbed run passes each fault point. The model and the ledger answer the same each time. */
 export async function countHits(stage: Stage): Promise<Hits> {
   const { ground, ledger, model } = stage;
-  const store = ground.placeOf("undisturbed");
+  const store = ground.locationOf("undisturbed");
   const orders = { store, ledger: ledger.address, model: model.address, agentIds: ["undisturbed"] };
   const end = await runWorker({ ...orders, recovers: false, counts: true });
   const line = end.lines.find(({ type }) => type === "hits");

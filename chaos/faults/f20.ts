@@ -52,7 +52,7 @@ export const f20: ChaosScenario = {
 };
 
 async function runF20(options: ChaosOptions): Promise<ChaosReport> {
-  return await withGround(options, (ground) => runContests(options, ground.placeOf("f20")));
+  return await withGround(options, (ground) => runContests(options, ground.locationOf("f20")));
 }
 
 async function runContests(

@@ -37,7 +37,7 @@ export async function runSoak(
   const model = await startServer("soak/server.ts", []);
   try {
     return await withGround(options, async (ground) => {
-      const orders = { store: ground.placeOf("soak"), model: model.address, ...batch };
+      const orders = { store: ground.locationOf("soak"), model: model.address, ...batch };
       const limitMs = (forMs ?? batches * STUCK_MS) + STUCK_MS;
       const { lines, faults } = await soak(
         { ...orders, batches: forMs === null ? batches : null, forMs },

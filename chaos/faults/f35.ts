@@ -44,9 +44,9 @@ export async function runPrograms(options: ChaosOptions): Promise<ChaosReport> {
     if (stores === "memory") {
       return await report(options, (batch) => processes.playInMemory(batch, WIDTH), processes.complaints);
     }
-    const playAt = (placeOf: (index: number) => string): Player => {
+    const playAt = (locationOf: (index: number) => string): Player => {
       return (batch, index) => {
-        const place = placeOf(index);
+        const place = locationOf(index);
         const isQueued = stores === "redis" && index % 2 === 1;
         return playKilled(processes, batch, {
           place,

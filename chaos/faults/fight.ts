@@ -43,7 +43,7 @@ export async function runFight(options: ChaosOptions, { agents, lanes }: FightSi
   const seconds = options.rounds ?? (options.short ? SHORT_SECONDS : SECONDS);
   const random = seededRandom(seed);
   return await withGround(options, async (ground) => {
-    const store = ground.placeOf("fight");
+    const store = ground.locationOf("fight");
     const names = ["left", "right"];
     const pids: number[] = [];
     const runs = names.map((name, index) => {

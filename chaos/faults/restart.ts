@@ -41,7 +41,7 @@ async function runRounds(
   const takenUpMs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const pauseS = PAUSES_S[round % PAUSES_S.length] ?? 0;
-    const found = await killed({ pauseS, model, place: ground.placeOf(`restart-${round}`) });
+    const found = await killed({ pauseS, model, place: ground.locationOf(`restart-${round}`) });
     if (typeof found === "string") violations.push(`round ${round}, away for ${pauseS} s: ${found}`);
     else takenUpMs.push(found);
     progress(`${round + 1}/${rounds}: away for ${pauseS} s, ${typeof found === "string" ? found : `${found} ms`}`);

@@ -45,7 +45,7 @@ export interface PeopleResult {
 
 /** Runs processes that die one after the other, lets a last one finish, and audits the stored data. */
 export async function runPeopleRound(stage: PeopleStage, plan: PeoplePlan): Promise<PeopleResult> {
-  const store = stage.ground.placeOf(plan.name);
+  const store = stage.ground.locationOf(plan.name);
   const orders = { store, ledger: stage.ledger.address, agentId: plan.name, decisions: [...plan.decisions] };
   const last: PlannedLife = { whenWaiting: "decides", fault: null, recovers: plan.name.length % 2 === 0, gapMs: 0 };
   const violations: string[] = [];

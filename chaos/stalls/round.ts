@@ -46,7 +46,7 @@ interface Stalled {
  * the tree over and continue its work. Then the stalled process resumes as if it still owned the tree.
  */
 export async function runStall(stage: Stage & { readonly folder: string }, plan: StallPlan): Promise<StallResult> {
-  const store = stage.ground.placeOf(plan.name);
+  const store = stage.ground.locationOf(plan.name);
   const witnesses = ["owner", "starter", "recoverer"].map((who) => join(stage.folder, `${plan.name}-${who}.jsonl`));
   const [ownLog, ...otherLogs] = witnesses;
   const stallMs = plan.leases * LEASE_MS;

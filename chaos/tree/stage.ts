@@ -45,12 +45,12 @@ export async function withTreeStage<Found>(
   mkdirSync(options.folder, { recursive: true });
   return await withGround(options, (ground) =>
     withProvider(options.folder, SLOWEST_ANSWER_MS, (provider) =>
-      withHands({ folder: options.folder, store: ground.placeOf("trees"), provider, shape }, run),
+      withHands({ folder: options.folder, store: ground.locationOf("trees"), provider, shape }, run),
     ),
   );
 }
 
-interface Place {
+interface HandsOptions {
   readonly folder: string;
   readonly store: string;
   readonly provider: SpendingStage;
@@ -58,7 +58,7 @@ interface Place {
 }
 
 async function withHands<Found>(
-  { folder, store, provider, shape }: Place,
+  { folder, store, provider, shape }: HandsOptions,
   run: (stage: TreeStage) => Promise<Found>,
 ): Promise<Found> {
   const hands: TreeHand[] = [];

@@ -8,7 +8,7 @@ import { amount } from "../support/full.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 import { slowSpeaker } from "../support/slow-speaker.ts";
 import { streamingTeam } from "../support/streaming-team.ts";
-import { isCaughtUp, placeNames, placesOf } from "./feed-fixtures.ts";
+import { isCaughtUp, storesNames, sharedStoresOf } from "./feed-fixtures.ts";
 import { type Connection, connect } from "./http-client.ts";
 
 const tenant = "default";
@@ -97,8 +97,8 @@ async function teamOn(stores: Stores): Promise<{ runtime: Runtime; work: () => P
   return { runtime, work };
 }
 
-describe.each(placeNames)("real sockets over %s", (name) => {
-  const newPlace = placesOf(name);
+describe.each(storesNames)("real sockets over %s", (name) => {
+  const newPlace = sharedStoresOf(name);
 
   it("that are cut at random moments under load: no gap, nothing twice, no piece of a text lost", async () => {
     const place = newPlace();
@@ -157,8 +157,8 @@ describe.each(placeNames)("real sockets over %s", (name) => {
   });
 });
 
-describe.each(placeNames.filter((name) => name !== "sqlite"))("text as it is written, %s", (name) => {
-  const newPlace = placesOf(name);
+describe.each(storesNames.filter((name) => name !== "sqlite"))("text as it is written, %s", (name) => {
+  const newPlace = sharedStoresOf(name);
 
   it("a client that comes late gets all of it, then the pieces, from another process too", async () => {
     const place = newPlace();

@@ -8,7 +8,7 @@ export interface Axis {
   /** The range of a span; `undefined` if it has no width. An open span lasts until `now`. */
   rangeOf(span: Span, now: number): Range | undefined;
   /** The position of a time; `undefined` on an axis of amounts. */
-  placeOf(time: number): number | undefined;
+  positionOf(time: number): number | undefined;
   /** The inverse: the first time at that position. */
   timeAt(place: number): number | undefined;
 }
@@ -65,10 +65,10 @@ export class TimeAxis implements Axis {
   }
 
   rangeOf(span: Span, now: number): Range {
-    return { from: this.placeOf(span.start), to: this.placeOf(Math.min(span.end, now)) };
+    return { from: this.positionOf(span.start), to: this.positionOf(Math.min(span.end, now)) };
   }
 
-  placeOf(time: number): number {
+  positionOf(time: number): number {
     let place = time - this.#start;
     for (const { from, to, width } of this.gaps) {
       if (time <= from) break;
@@ -118,7 +118,7 @@ export class AmountAxis implements Axis {
     return this.#ranges.get(span);
   }
 
-  placeOf(): undefined {
+  positionOf(): undefined {
     return undefined;
   }
 

@@ -17,21 +17,25 @@ import {
 } from "./figures.ts";
 import { lostWords } from "./lost-agents.ts";
 import type { RunEntryOf } from "./run-log.ts";
-import { type SummaryAnswer, type SummaryFact, type SummaryFacts, tokensOf } from "./summary-facts.ts";
+import {
+  type SummaryAnswer,
+  type SummaryFact,
+  type SummaryFacts,
+  type SummaryPlace,
+  tokensOf,
+} from "./summary-facts.ts";
 import { type Span, spanWords } from "./timeline.ts";
 
 /** Most facts of one answer. */
 const MOST_FACTS = 3;
 
-type Place = NonNullable<SummaryFact["place"]>;
-
-function placeOf({ log }: SummaryFacts, agent: number, place: Partial<Place> = {}): Place {
-  return { view: "timeline", agent: log.agents[agent]?.agentId ?? "", at: null, span: null, ...place };
+function pageAddress({ log }: SummaryFacts, agent: number, fields: Partial<SummaryPlace> = {}): SummaryPlace {
+  return { view: "timeline", agent: log.agents[agent]?.agentId ?? "", at: null, span: null, ...fields };
 }
 
 /** The timeline with the span's bar open. */
-function placeOfSpan(facts: SummaryFacts, agent: number, span: Span | undefined): Place {
-  return placeOf(facts, agent, span ? { span: facts.log.addressOf(span.first + 1) } : {});
+function spanAddress(facts: SummaryFacts, agent: number, span: Span | undefined): SummaryPlace {
+  return pageAddress(facts, agent, span ? { span: facts.log.addressOf(span.first + 1) } : {});
 }
 
 /** The name of an agent; subagents get a suffix that distinguishes siblings. */
@@ -69,9 +73,9 @@ function waitFacts(facts: SummaryFacts): SummaryFact[] {
       const words = [phaseWords[phase], waitDetail(facts, agent, one)].filter((part) => part !== "").join(": ");
       const isLost = facts.lost.has(agent);
       const text = `${nameOf(facts, agent)} is ${words}${isLost ? "" : `, for ${lasted}`}`;
-      if (phase === "asking") return { text, place: placeOf(facts, agent, { view: "requests" }) };
-      if (phase === "budget") return { text, place: placeOf(facts, agent, { view: "budgets" }) };
-      return { text, place: placeOfSpan(facts, agent, span) };
+      if (phase === "asking") return { text, place: pageAddress(facts, agent, { view: "requests" }) };
+      if (phase === "budget") return { text, place: pageAddress(facts, agent, { view: "budgets" }) };
+      return { text, place: spanAddress(facts, agent, span) };
     });
 }
 
@@ -108,14 +112,17 @@ function endFacts(facts: SummaryFacts, root: AgentMoment): SummaryFact[] {
   const name = nameOf(facts, 0);
   const end = lastEnd(facts);
   if (root.phase === "paused" || !end) {
-    return [{ text: end ? `${name} is paused` : `${name} has not begun a turn`, place: placeOf(facts, 0) }];
+    return [{ text: end ? `${name} is paused` : `${name} has not begun a turn`, place: pageAddress(facts, 0) }];
   }
   const { signal, stopReason, steps, at } = end.entry;
   const { title, detail } = eventText(end.entry);
   const limit = signal?.limit === undefined ? "" : limitWords(facts, signal.limit, signal.accountId ?? "");
   const why = [stopReason, detail || limit].filter((part) => part !== "").join(", ");
   const text = `${name}: ${title} after ${plural(steps, "step")}, at ${sinceStart(at, log.startedAt)}`;
-  const place = placeOf(facts, 0, { at: log.addressOf(end.place + 1), ...(limit === "" ? {} : { view: "budgets" }) });
+  const place = pageAddress(facts, 0, {
+    at: log.addressOf(end.place + 1),
+    ...(limit === "" ? {} : { view: "budgets" }),
+  });
   const last = root.phase === "failed" ? lastFailure(facts) : undefined;
   return [
     { text: why === "completed" ? text : `${text}: ${why}`, place },
@@ -156,7 +163,7 @@ function greatest({ log, spansOf }: SummaryFacts, figureOf: (span: Span) => numb
 
 function spanFact(facts: SummaryFacts, before: string, { agent, span }: Found, after = ""): SummaryFact {
   const text = `${before}${spanWords[span.kind]} ${span.label} of ${nameOf(facts, agent)}${after}`;
-  return { text, place: placeOfSpan(facts, agent, span) };
+  return { text, place: spanAddress(facts, agent, span) };
 }
 
 /** The agent, the model and the call that spent most, by cost, or by tokens if no price is known. */
@@ -183,7 +190,7 @@ export function spentAnswer(facts: SummaryFacts): SummaryAnswer {
     facts: [
       {
         text: `${nameOf(facts, index)} by its own calls: ${spent(agent.use)}`,
-        place: placeOf(facts, index, { view: "budgets" }),
+        place: pageAddress(facts, index, { view: "budgets" }),
       },
       { text: `${model[0]}: ${spent(model[1])}`, place: null },
       ...(dearest ? [spanFact(facts, "The dearest: ", dearest, `, ${amountOf(dearest.span)}`)] : []),

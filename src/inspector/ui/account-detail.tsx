@@ -141,7 +141,7 @@ function Curve({ run, account }: { readonly run: RunSession; readonly account: A
   const showsLimit = max !== undefined && max <= highest * 4;
   const top = Math.max(1, showsLimit ? max : 0, highest) * 1.06;
   const width = Math.max(1, size.width);
-  const x = (time: number): number => (axis.placeOf(time) / axis.length) * width;
+  const x = (time: number): number => (axis.positionOf(time) / axis.length) * width;
   const y = (amount: number): number => CURVE_HEIGHT - (amount / top) * CURVE_HEIGHT;
   const moment = run.moment.value;
   const end = run.supposing.outcome.value?.end;

@@ -171,9 +171,9 @@ function useStoredAccounts(run: RunSession): StoredAccounts | undefined {
 
 /** The accounts of the shown agents, in the agents' order. */
 function accountsInOrder({ log }: RunSession, accounts: readonly AccountAt[]): readonly AccountAt[] {
-  const places = new Map(shownOrder.value.map((agent, place) => [log.agents[agent]?.agentId ?? "", place]));
-  const placeOf = ({ agentId }: AccountAt): number => places.get(agentId) ?? -1;
-  return accounts.filter(({ agentId }) => places.has(agentId)).toSorted((one, other) => placeOf(one) - placeOf(other));
+  const rows = new Map(shownOrder.value.map((agent, row) => [log.agents[agent]?.agentId ?? "", row]));
+  const rowOf = ({ agentId }: AccountAt): number => rows.get(agentId) ?? -1;
+  return accounts.filter(({ agentId }) => rows.has(agentId)).toSorted((one, other) => rowOf(one) - rowOf(other));
 }
 
 function accountRows(accounts: readonly AccountAt[]): AccountRow[] {

@@ -68,7 +68,7 @@ export class Player {
     const axis = run.axis.peek();
     let count = run.pinned.peek() ?? log.length;
     if (count >= log.length) count = log.first;
-    let place = count === log.first ? 0 : axis.placeOf(log.timeOf(count - 1));
+    let place = count === log.first ? 0 : axis.positionOf(log.timeOf(count - 1));
     let before = performance.now();
     run.pin(count);
     this.isPlaying.value = true;

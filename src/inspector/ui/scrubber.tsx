@@ -86,7 +86,7 @@ function Track({ run }: { readonly run: RunSession }) {
   const density = useMemo(() => densityOf(run, bars), [run, axis, bars]);
   const failures = useMemo(() => failuresOf(run, bars), [run, axis, bars]);
   const moment = run.moment.value;
-  const place = Math.min(1, axis.placeOf(moment.time) / axis.length);
+  const place = Math.min(1, axis.positionOf(moment.time) / axis.length);
   const shown = run.isLive.value ? 1 : place;
   useLayoutEffect(() => {
     if (canvas.current && size.width > 0) draw(canvas.current, size, { density, failures });
@@ -151,8 +151,8 @@ function densityOf(run: RunSession, bars: number): Map<SpanKind, Float32Array> {
   for (const span of run.timeline.all()) {
     const changes = density.get(span.kind);
     if (!changes) continue;
-    const from = Math.min(bars - 1, Math.floor((axis.placeOf(span.start) / axis.length) * bars));
-    const to = Math.min(bars - 1, Math.floor((axis.placeOf(Math.min(span.end, end)) / axis.length) * bars));
+    const from = Math.min(bars - 1, Math.floor((axis.positionOf(span.start) / axis.length) * bars));
+    const to = Math.min(bars - 1, Math.floor((axis.positionOf(Math.min(span.end, end)) / axis.length) * bars));
     changes[from] = (changes[from] ?? 0) + 1;
     changes[to + 1] = (changes[to + 1] ?? 0) - 1;
   }
@@ -167,7 +167,7 @@ function failuresOf(run: RunSession, bars: number): Set<number> {
   const axis = run.axis.peek();
   const failures = new Set<number>();
   for (const { isFailed, end } of run.timeline.all()) {
-    if (isFailed) failures.add(Math.min(bars - 1, Math.floor((axis.placeOf(end) / axis.length) * bars)));
+    if (isFailed) failures.add(Math.min(bars - 1, Math.floor((axis.positionOf(end) / axis.length) * bars)));
   }
   return failures;
 }

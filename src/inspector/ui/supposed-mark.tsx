@@ -14,7 +14,7 @@ interface MarkProps {
 /** Marks where the run would have ended under the tried limit. Draws nothing on an axis of amounts. */
 export function SupposedMark({ run, axis, view, width }: MarkProps) {
   const end = run.supposing.outcome.value?.end;
-  const place = end && axis.placeOf(end.time);
+  const place = end && axis.positionOf(end.time);
   if (place == null) return null;
   const share = (Math.min(1, place / axis.length) - view.from) / (view.to - view.from);
   if (share < 0 || share > 1) return null;

@@ -281,7 +281,7 @@ function drawAxis(pen: Pen, { width, height, view, label: labelOf }: RulerFrame,
 
 /** Draws a line at the page's moment, if it is an earlier one. */
 function drawMoment(pen: Pen, { run, width, height }: AxisFrame, { axis, x }: AxisPlace): void {
-  const at = axis.placeOf(run.moment.peek().time);
+  const at = axis.positionOf(run.moment.peek().time);
   const head = at === undefined ? -1 : x(at);
   pen.fillStyle = colour("accent");
   if (!run.isLive.peek() && head >= 0 && head <= width) pen.fillRect(Math.round(head) - 1, 0, 2, height);

@@ -387,8 +387,8 @@ function limitOf({ limit = DEFAULT_LIMIT }: PageOptions): number {
 }
 
 /** A page of a list that was read with one item more than it shows. */
-function pageOf<Item>(found: readonly Item[], limit: number, placeOf: (item: Item) => string): Page<Item> {
+function pageOf<Item>(found: readonly Item[], limit: number, cursorOf: (item: Item) => string): Page<Item> {
   const items = found.slice(0, limit);
   const last = found.length > limit ? items.at(-1) : undefined;
-  return { items, next: last === undefined ? null : placeOf(last) };
+  return { items, next: last === undefined ? null : cursorOf(last) };
 }
