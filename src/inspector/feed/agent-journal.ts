@@ -25,7 +25,7 @@ export interface MessageQuery {
   readonly at?: number | undefined;
   /** `next` of the page with the newer messages. */
   readonly before?: string | undefined;
-  /** Most messages in the page. Default 50. */
+  /** Most messages in the page, 1 to 200. Default 50. */
   readonly limit?: number | undefined;
 }
 

@@ -11,7 +11,7 @@ import { type Visibility, shownRequest } from "./visible-values.ts";
 export interface RunQuery {
   /** `next` of the previous page. Default: start with the newest run. */
   readonly after?: string | undefined;
-  /** Most runs in the page. Default 50. */
+  /** Most runs in the page, 1 to 200. Default 50. */
   readonly limit?: number | undefined;
   /** A substring of the id or of the definition's name. */
   readonly text?: string | undefined;
