@@ -21,7 +21,7 @@ export async function startServer(program: string, words: readonly string[]): Pr
   };
   if (child.stdout === null) throw new Error(`${program} has no standard output`);
   const ended = gone.then(() => {
-    throw new Error(`${program} ended before it listened; its own output says why`);
+    throw new Error(`${program} exited before it listened; see its output for the reason`);
   });
   ended.catch(() => undefined);
   const [address] = (await Promise.race([once(createInterface({ input: child.stdout }), "line"), ended])) as [string];

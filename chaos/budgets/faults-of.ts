@@ -20,11 +20,12 @@ export function faultsOf(seen: Seen, reference: Reference, holders: readonly Hol
   });
   for (const key of reference.line.keys()) {
     if (!line.includes(key) && !reference.mayForget(key, now))
-      faults.push(`${key} waits, but is missing in the stored line`);
+      faults.push(`${key} waits, but is missing in the stored queue`);
   }
   for (const { id, parentId, line: own } of accounts) {
     const waiting = parentId === null ? line.length : 0;
-    if ((own?.waiting ?? 0) !== waiting) faults.push(`${id}: tells of a line that is another one`);
+    if ((own?.waiting ?? 0) !== waiting)
+      faults.push(`${id}: its number of waiting calls differs from the stored queue`);
   }
   return [...faults, ...(isQuiet ? quietFaults(reference) : [])];
 }
@@ -40,10 +41,13 @@ function amountFaults(account: Account, reference: Reference, node: number): str
   const tokensOfModels = ofModels.reduce((sum, { inputTokens, outputTokens }) => sum + inputTokens + outputTokens, 0);
   const costOfModels = ofModels.reduce((sum, { costMicros }) => sum + costMicros, 0);
   const checks: readonly (readonly [boolean, string])[] = [
-    [reserved.tokens === out.tokens && reserved.costMicros === out.micros, "reserved is not what is out"],
-    [used.tokens === spent.tokens && used.costMicros === spent.micros, "used is not what was settled"],
-    [used.steps === steps.own && used.treeSteps === steps.tree, "steps are not those that were made"],
-    [tokensOfModels === used.tokens && costOfModels === used.costMicros, "the models do not add up"],
+    [
+      reserved.tokens === out.tokens && reserved.costMicros === out.micros,
+      "reserved amounts differ from the calls in flight",
+    ],
+    [used.tokens === spent.tokens && used.costMicros === spent.micros, "used amounts differ from the settled calls"],
+    [used.steps === steps.own && used.treeSteps === steps.tree, "steps differ from the steps made"],
+    [tokensOfModels === used.tokens && costOfModels === used.costMicros, "use by model does not add up"],
     [used.tokens + reserved.tokens <= maxTokens + beyond.tokens, "over its tokens"],
     [used.costMicros + reserved.costMicros <= maxCostMicros + beyond.micros, "over its cost"],
     [used.steps <= maxSteps && used.treeSteps <= maxTreeSteps, "over its steps"],
@@ -58,9 +62,10 @@ function quietFaults(reference: Reference): string[] {
     const isOut = [...reference.out.values()].some(({ holder }) =>
       reference.chain(holder).some((node) => reference.chain(call.holder).includes(node)),
     );
-    if (!isOut) faults.push(`${call.key} waits, and no call is out`);
-    if (index === 0 && reference.blockedOn(call).length === 0) faults.push(`${call.key} is the first, fits and sleeps`);
-    if (reference.isExhausted(call, [...blockedOn])) faults.push(`${call.key} waits for what will never come`);
+    if (!isOut) faults.push(`${call.key} waits, but no call is in flight`);
+    if (index === 0 && reference.blockedOn(call).length === 0)
+      faults.push(`${call.key} is first in the queue and fits, but still waits`);
+    if (reference.isExhausted(call, [...blockedOn])) faults.push(`${call.key} waits, but can never be granted`);
   }
   return faults;
 }
@@ -71,7 +76,7 @@ export function grantFaults(call: PlainCall, granted: Reservation, reference: Re
   const size = sizeOf(call, reference.outputOf(call));
   const hasRoom = !reference.isExhausted(call) && reference.blockedOn(call).length === 0;
   return [
-    ...(hasRoom ? [] : [`${call.key} was granted where it has no room`]),
+    ...(hasRoom ? [] : [`${call.key} was granted without room`]),
     ...(fits({ tokens, micros: costMicros }, size) ? [] : [`${call.key} got more than the limits leave`]),
     ...(outputTokens >= Math.min(call.outputTokens, LEAST_OUTPUT) ? [] : [`${call.key} got too little output`]),
   ];
@@ -83,12 +88,12 @@ export function refusalFaults(
   reference: Reference,
 ): { readonly mustWait: readonly string[]; readonly budget: readonly string[] } {
   if (reference.isExhausted(call)) {
-    return { mustWait: [`${call.key} was told to wait for what will never come`], budget: [] };
+    return { mustWait: [`${call.key} was told to wait, but can never be granted`], budget: [] };
   }
   const isAlone = [...reference.line.keys()].every((key) => key === call.key);
   const waitsForNobody = isAlone && reference.blockedOn(call).length === 0;
   return {
-    mustWait: waitsForNobody ? [`${call.key} was told to wait, but no call is before it`] : [],
-    budget: [`${call.key} was refused for good though there is enough`],
+    mustWait: waitsForNobody ? [`${call.key} was told to wait, but no other call blocks it`] : [],
+    budget: [`${call.key} was refused permanently although enough is left`],
   };
 }

@@ -79,7 +79,7 @@ export class Holder {
   async takeUp(now: number): Promise<void> {
     const { stores, processId } = this.#place;
     const lease = await stores.acquire(this.#key, processId, 0, now);
-    if (lease.type !== "acquired") throw new Error(`${this.agentId} could not be taken up: ${lease.type}`);
+    if (lease.type !== "acquired") throw new Error(`${this.agentId} could not be taken over: ${lease.type}`);
     this.#epoch = lease.epoch;
     this.#seq = lease.seq;
   }

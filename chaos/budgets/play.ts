@@ -40,7 +40,7 @@ export class Play extends PlayedTree {
       await this.#step(choice);
     }
     for (let step = 0; this.faults.length === 0; step += 1) {
-      if (step > MOST_STEPS) this.faults.push("it does not come to an end");
+      if (step > MOST_STEPS) this.faults.push("it does not terminate");
       if (!(await this.#goOn())) break;
     }
     const rest = this.faults.length === 0 ? await this.atRest() : 0;
@@ -83,7 +83,7 @@ export class Play extends PlayedTree {
       return true;
     }
     const waiting = this.lanes.filter(({ state }) => state === "waiting" || state === "held");
-    if (!next && waiting.length > 0) this.faults.push(`${waiting.map(({ name }) => name).join(", ")} waits for ever`);
+    if (!next && waiting.length > 0) this.faults.push(`${waiting.map(({ name }) => name).join(", ")} waits forever`);
     return next !== undefined;
   }
 
@@ -191,7 +191,7 @@ export class Play extends PlayedTree {
     if (!areAlarmsHeard || !top) return;
     const posted = await top.hearAlarms(this.now);
     const line = await this.keysInLine();
-    for (const key of this.reference.forgetLate(line, this.now)) this.faults.push(`${key} keeps room for good`);
+    for (const key of this.reference.forgetLate(line, this.now)) this.faults.push(`${key} keeps budget permanently`);
     for (const lane of this.lanes) {
       const key = lane.state === "gone" ? callOf(lane)?.key : undefined;
       if (key !== undefined && !line.includes(key)) this.reference.forget(key);

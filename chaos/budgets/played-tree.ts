@@ -71,7 +71,7 @@ export class PlayedTree {
 
   protected async atRest(): Promise<number> {
     const accounts = await this.stores.accounts(TENANT, this.root);
-    for (const key of await this.keysInLine()) this.faults.push(`${key} waits at rest`);
+    for (const key of await this.keysInLine()) this.faults.push(`${key} still waits at the end`);
     return accounts.reduce((sum, { reserved }) => sum + reserved.tokens + reserved.costMicros, 0);
   }
 

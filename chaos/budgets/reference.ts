@@ -155,7 +155,7 @@ export class Reference {
     const keys = [...this.line.keys()].filter((key) => line.includes(key));
     const isMoved = known !== undefined && keys.indexOf(call.key) < keys.length - 1 && line.at(-1) === call.key;
     const isLate = this.mayForget(call.key, now);
-    const faults = isMoved && !isLate ? [`${call.key} has lost its place`] : [];
+    const faults = isMoved && !isLate ? [`${call.key} lost its position in the queue`] : [];
     if (known && !isMoved) {
       Object.assign(known, { call, blockedOn, toldAt: null, passed: isLate ? 0 : known.passed });
       return faults;

@@ -47,10 +47,10 @@ function journalFaults({ entries }: AgentEvidence, { requestId, callId, status, 
   const [entry] = decided;
   const faults: string[] = [];
   if (opened.length !== 1) faults.push(`it was opened ${opened.length} times`);
-  if (decided.length !== 1) faults.push(`its decision was taken in ${decided.length} times`);
+  if (decided.length !== 1) faults.push(`its decision was journalled ${decided.length} times`);
   if (entry?.type === "request.decided" && (entry.verdict !== decision.verdict || entry.by !== decision.by)) {
     faults.push(
-      `it is stored as ${decision.verdict} by ${decision.by}, and was taken in as ${entry.verdict} by ${entry.by}`,
+      `it is stored as ${decision.verdict} by ${decision.by}, but was journalled as ${entry.verdict} by ${entry.by}`,
     );
   }
   const early = entries.some(
@@ -82,7 +82,7 @@ function effectFaults(
     return entry.type === "call.gated" && entry.callId === callId;
   });
   if (effects > 1) faults.push(`it had ${effects} effects`);
-  if (settled?.outcome === "success" && effects === 0) faults.push("it is said to have succeeded, but had no effect");
+  if (settled?.outcome === "success" && effects === 0) faults.push("its outcome is success, but it had no effect");
   const mayBeUnknown = gate?.effect === "once";
   if (settled?.outcome !== "success" && !(mayBeUnknown && settled?.outcome === "outcome_unknown")) {
     faults.push(`it was ${decision?.verdict}, and ended ${settled?.outcome ?? "not at all"}`);

@@ -56,15 +56,15 @@ function callViolations(
   if (isGivenUp) return effect !== "none" && effects > 1 ? [`a call that was given up had ${effects} effects`] : [];
   if (effect === "keyed" && effects !== 1) violations.push(`a keyed call had ${effects} effects`);
   if (effect === "once" && effects > 1) violations.push(`a once call had ${effects} effects`);
-  if (outcome === "success" && effects === 0) violations.push("it is said to have succeeded, but had no effect");
-  if (effect !== "once" && outcome !== "success") violations.push(`it may be repeated, and yet ended ${outcome}`);
+  if (outcome === "success" && effects === 0) violations.push("its outcome is success, but it had no effect");
+  if (effect !== "once" && outcome !== "success") violations.push(`it may be repeated, but ended ${outcome}`);
   if (effect === "once" && !reconcilable.has(name) && outcome !== "success" && outcome !== "outcome_unknown") {
-    violations.push(`its outcome is unknown, and yet it ended ${outcome}`);
+    violations.push(`its outcome is unknown, but it ended ${outcome}`);
   }
   if (reconcilable.has(name)) {
-    if (outcome === "outcome_unknown") violations.push("the ledger knew what became of it, and was not believed");
+    if (outcome === "outcome_unknown") violations.push("the ledger had its outcome, which was ignored");
     const known = attempts.filter((attempt) => attempt.applied && !isLate(attempt)).length;
-    if (outcome === "error" && known > 0) violations.push("it is said to have failed, but had an effect");
+    if (outcome === "error" && known > 0) violations.push("its outcome is error, but it had an effect");
   }
   return violations;
 }

@@ -63,7 +63,7 @@ export function lossViolations(
   );
   return [
     ...[...new Set(untold.map(({ commit }) => commit.agentId))].map(
-      (agentId) => `${agentId}: a process knew more of it than was left, and did not say so`,
+      (agentId) => `${agentId}: a process had seen lost entries of it and did not report the loss`,
     ),
     ...causeless.map(({ commit }) => `${commit.agentId}: seq ${commit.first} was lost, and Redis had not died`),
     ...[...lives.values()].flatMap((lines) => ownersOfLife(lines)),
@@ -82,7 +82,7 @@ export function keyedViolations({ rootAgentId, agents }: TreeEvidence, attempts:
   );
   return [...effects].flatMap(([key, done]) => [
     ...(done.length > 1 ? [`${key}: a keyed call had ${done.length} effects`] : []),
-    ...(settled.has(key) ? [] : [`${key}: a keyed effect of no call that the journal knows`]),
+    ...(settled.has(key) ? [] : [`${key}: a keyed effect without a call in the journal`]),
   ]);
 }
 

@@ -43,7 +43,7 @@ function untold(entries: readonly Entry[], log: readonly ModelCallLine[]): strin
     const isTold = next.some(({ told }) =>
       told.some((one) => callIdOf(turnId, one.step, one.index) === callId && /not known/.test(one.text)),
     );
-    return isTold ? [] : [`${callId}: its outcome is unknown, and the model was not told`];
+    return isTold ? [] : [`${callId}: its outcome is unknown, but the model was not informed`];
   });
 }
 

@@ -21,12 +21,12 @@ function changes(before: AgentEvidence, after: AgentEvidence): string[] {
   const violations: string[] = [];
   for (const [index, entry] of before.entries.entries()) {
     if (JSON.stringify(entry) === JSON.stringify(after.entries[index])) continue;
-    violations.push(`${agentId}: committed entry ${entry.seq} (${entry.type}) is not what it was`);
+    violations.push(`${agentId}: committed entry ${entry.seq} (${entry.type}) has changed`);
     break;
   }
   for (const [index, message] of before.messages.entries()) {
     if (JSON.stringify(message) === JSON.stringify(after.messages[index])) continue;
-    violations.push(`${agentId}: committed message ${message.id} is not what it was`);
+    violations.push(`${agentId}: committed message ${message.id} has changed`);
     break;
   }
   return violations;

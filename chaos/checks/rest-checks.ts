@@ -7,9 +7,9 @@ export function restViolations({ agents, accounts, cursors }: TreeEvidence): str
     const started = entries.filter((entry) => entry.type === "turn.started").length;
     const ended = entries.filter((entry) => entry.type === "turn.ended").length;
     if (record.openTurnId !== null || started !== ended) violations.push(`${agentId}: its turn has not ended`);
-    if (record.queuedTurnIds.length > 0) violations.push(`${agentId}: turns still wait in line`);
+    if (record.queuedTurnIds.length > 0) violations.push(`${agentId}: turns are still queued`);
     if (record.turnCount !== ended)
-      violations.push(`${agentId}: ${ended} turns ended, its record says ${record.turnCount}`);
+      violations.push(`${agentId}: ${ended} turns ended, but its record counts ${record.turnCount}`);
     if (inbox.length > 0) violations.push(`${agentId}: ${inbox.map(({ key }) => key).join(", ")} left in its inbox`);
     const fails = entries.filter((entry) => entry.type === "effect.failed");
     for (const { error } of fails) violations.push(`${agentId}: an effect failed: ${error.code}: ${error.message}`);

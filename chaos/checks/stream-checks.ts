@@ -30,7 +30,7 @@ export function clientViolations(client: ClientRecord, tree: TreeEvidence, event
     ...client.faults,
     ...differences(`${agentId}, the stream of the tree`, seen, events.slice(0, seen.length)),
     ...(rest.some((event) => event.agentId === agentId && isEnd(event.type))
-      ? [`${agentId}: its stream did not tell of the last turn`]
+      ? [`${agentId}: its stream lacked the end of the last turn`]
       : []),
     ...turns,
     ...turnViolations(client, tree, events),
@@ -98,11 +98,11 @@ function turnViolations(client: ClientRecord, tree: TreeEvidence, events: readon
       const own = started.filter((_, index) => tasks[index] === task).map(({ turnId }) => turnId);
       const ids = new Set([...own, ...turnIds]);
       if (own.length === 1 && ids.size === 1) return [];
-      return [`${agentId} ${key}: ${own.length} turns have its input; it was told of ${[...ids].join(", ")}`];
+      return [`${agentId} ${key}: ${own.length} turns have its input; it received ${[...ids].join(", ")}`];
     }),
     ...(started.length === client.turns.length
       ? []
-      : [`${agentId}: ${client.turns.length} turns were asked for, ${started.length} started`]),
-    ...(told === ended ? [] : [`${agentId}: ${ended} turns ended, ${told} events say so`]),
+      : [`${agentId}: ${client.turns.length} turns were requested, ${started.length} started`]),
+    ...(told === ended ? [] : [`${agentId}: ${ended} turns ended, ${told} events report an end`]),
   ];
 }

@@ -76,7 +76,7 @@ function exchangeViolations(
   const ids = new Set([...turns.map(({ turnId }) => turnId), ...hearings.flatMap(({ turnIds }) => [...turnIds])]);
   const faults: string[] = [];
   if (!turn || turns.length !== 1 || ids.size !== 1) {
-    faults.push(`${turns.length} turns have its input; it was told of ${[...ids].join(", ")}`);
+    faults.push(`${turns.length} turns have its input; it received ${[...ids].join(", ")}`);
   }
   if (turn) {
     const { ownerId } = turn.root.record;
@@ -90,18 +90,18 @@ function exchangeViolations(
 function hearingViolations({ ends, cutTexts }: Hearing, { end, text, said }: StoredTurn): string[] {
   const [last] = ends.slice(-1);
   const faults: string[] = [];
-  if (!last) faults.push("a window was never told of its end");
+  if (!last) faults.push("a window never received its end");
   if (last && last.state !== stateOf(end)) {
-    faults.push(`it was told ${last.state}, and ended ${end?.outcome}: ${end?.stopReason}`);
+    faults.push(`it received ${last.state}, but it ended ${end?.outcome}: ${end?.stopReason}`);
   } else if (last?.state === "completed" && last.text !== text) {
-    faults.push(`it was told "${last.text}", and "${text}" is stored`);
+    faults.push(`it received "${last.text}", but "${text}" is stored`);
   }
   if (last?.shown !== undefined && last.state === "completed") {
     const [shown, stored] = [last.shown, said].map((texts) => JSON.stringify(texts));
-    if (shown !== stored) faults.push(`its client shows ${shown}, and ${stored} is stored`);
+    if (shown !== stored) faults.push(`its client shows ${shown}, but ${stored} is stored`);
   }
   for (const shown of end?.outcome === "completed" ? cutTexts : []) {
-    if (!said.some((one) => one.startsWith(shown))) faults.push(`it was shown "${shown}", and "${text}" is stored`);
+    if (!said.some((one) => one.startsWith(shown))) faults.push(`it was shown "${shown}", but "${text}" is stored`);
   }
   return faults;
 }

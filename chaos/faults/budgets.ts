@@ -24,7 +24,7 @@ type OpenStores = (name: string) => Stores;
 /** F14: reservations and waits in random order, in memory and on SQLite, compared with plain sums. */
 export const budgets: ChaosScenario = {
   name: "budgets",
-  title: "F14, F16: calls reserve, wait and settle in random order; no account is exceeded, no call waits for ever",
+  title: "F14, F16: calls reserve, wait and settle in random order; no account is exceeded, no call waits forever",
   run: runBudgets,
 };
 

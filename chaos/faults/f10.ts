@@ -47,7 +47,7 @@ const poisons: readonly Poison[] = [
 export const f10: ChaosScenario = {
   name: "F10",
   title:
-    "a job that kills its worker: two deaths at most, one where it may not be repeated, a dead letter, and the agent is told",
+    "a job that kills its worker: two deaths at most, one where it may not be repeated, a dead letter, and an error for the agent",
   on: ["redis"],
   run: runPoison,
 };

@@ -53,8 +53,8 @@ async function runOne({ client, pool, servers }: WorkersStage, agentId: string) 
   const ms = endedAt - (attempts.at(-1)?.at ?? endedAt) - LOCK_LEASES * LEASE_MS;
   const faults: string[] = [];
   const [error] = result.errors;
-  if (attempts.length > 2) faults.push(`${attempts.length} workers were made to stand still`);
-  if (ms > TOLD_MS) faults.push(`its agent was told ${Math.round(ms)} ms after the limit`);
+  if (attempts.length > 2) faults.push(`${attempts.length} workers were stalled`);
+  if (ms > TOLD_MS) faults.push(`its agent got the error ${Math.round(ms)} ms after the limit`);
   if (result.status !== "completed") faults.push(`its turn ended ${result.status}, ${result.stopReason}`);
   if (error?.code !== "job_worker_died") faults.push(`the error is ${error?.code}: ${error?.message}`);
   return { ms, faults: faults.map((text) => `${agentId}: ${text}`) };

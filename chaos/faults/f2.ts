@@ -82,7 +82,7 @@ export async function countHits(stage: Stage): Promise<Hits> {
   const end = await runWorker({ ...orders, recovers: false, counts: true });
   const line = end.lines.find(({ type }) => type === "hits");
   if (line?.type === "hits") return line.hits;
-  throw new Error(`the undisturbed run did not come to its end: ${end.stdout}${end.stderr}`);
+  throw new Error(`the undisturbed run did not finish: ${end.stdout}${end.stderr}`);
 }
 
 interface Drawing {

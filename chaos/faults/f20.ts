@@ -46,7 +46,8 @@ interface Clients {
 /** 2 to 8 people decide one approval at once. A round is one approval. */
 export const f20: ChaosScenario = {
   name: "F20",
-  title: "2 to 8 people decide one approval at once, over two clients of one store: one wins, the others are told who",
+  title:
+    "2 to 8 people decide one approval at once, over two clients of one store: one wins, the others receive the winner",
   on: ["sqlite", "redis"],
   run: runF20,
 };
@@ -165,14 +166,14 @@ function untold({ reason }: PromiseRejectedResult, winner: Decider): string[] {
     reason instanceof RequestConflictError &&
     reason.details["by"] === winner.by &&
     reason.details["verdict"] === winner.verdict;
-  return isTold ? [] : [`a loser was told "${String(reason)}", though ${winner.by} won`];
+  return isTold ? [] : [`a loser received "${String(reason)}", though ${winner.by} won`];
 }
 
 function effectFaults(result: TurnResult, { verdict, amount }: Decider, done: readonly Json[]): string[] {
   const wanted = { approved: [{ amount: AMOUNT }], edited: [{ amount }], rejected: [] }[verdict];
   const faults = result.status === "completed" ? [] : [`the turn ended ${result.status}: ${result.text}`];
   if (JSON.stringify(done) === JSON.stringify(wanted)) return faults;
-  return [...faults, `${verdict}, and yet ${JSON.stringify(done)} was done in place of ${JSON.stringify(wanted)}`];
+  return [...faults, `${verdict}, and yet ${JSON.stringify(done)} was done instead of ${JSON.stringify(wanted)}`];
 }
 
 async function within<Value>(work: Promise<Value>, milliseconds: number): Promise<Value | undefined> {

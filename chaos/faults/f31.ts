@@ -79,7 +79,7 @@ async function receiveVisitors(file: WrittenFile, random: SeededRandom): Promise
 async function fillDisk(file: WrittenFile): Promise<void> {
   const [agentId] = WRITERS;
   await file.write(agentId, { maxBytes: file.size() + LAST_BYTES });
-  if (file.full !== 1) file.violations.push("a full disk was not told as SQLITE_FULL");
+  if (file.full !== 1) file.violations.push("a full disk was not reported as SQLITE_FULL");
   await file.audit("full disk");
   const before = file.acknowledged;
   await file.write(agentId, { batches: BATCHES_WITH_ROOM });

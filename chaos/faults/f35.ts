@@ -29,7 +29,7 @@ const MINUTE_MS = 60_000;
 /** Plays random programs whose processes are killed every few seconds. A round is one program. */
 export const f35: ChaosScenario = {
   name: "F35",
-  title: "random programs, and a SIGKILL every few seconds: all that a model of them says holds, and no agent is stuck",
+  title: "random programs, and a SIGKILL every few seconds: all predictions of a model hold, and no agent is stuck",
   on: ["sqlite", "redis", "memory"],
   run: runPrograms,
 };

@@ -65,7 +65,7 @@ export const f5: ChaosScenario = {
 export const f5everysec: ChaosScenario = {
   name: "F5-everysec",
   title:
-    "the same with appendfsync everysec and the last writes lost: no keyed effect doubled, no fork, each loss told",
+    "the same with appendfsync everysec and the last writes lost: no keyed effect doubled, no fork, each loss reported",
   on: ["redis"],
   run: (options) =>
     runLoad(options, { ...forgetful, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }),

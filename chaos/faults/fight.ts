@@ -163,7 +163,7 @@ function deedFaults({ entries }: AgentEvidence, done: ReadonlyMap<string, readon
 
 function endText({ timedOut, exitCode, signal, stdout, stderr }: RunEnd): string[] {
   const said = `${stdout}${stderr}`.trim().slice(-600);
-  if (timedOut) return [`a process did not bring everything to its end: ${said}`];
+  if (timedOut) return [`a process did not finish its work: ${said}`];
   if (exitCode !== 0) return [`a process ended with exit code ${exitCode}, signal ${signal}: ${said}`];
   return stderr === "" ? [] : [`a process complained: ${said}`];
 }

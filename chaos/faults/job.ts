@@ -170,7 +170,7 @@ async function auditEnd(place: JobFiles, calm: Undisturbed, run: JobRun): Promis
     violations.push(`its agents did something else:\n${shapeOf(tree)}\nnot\n${calm.shape}`);
   violations.push(...restViolations(tree), ...spawnViolations(tree), ...tree.agents.flatMap(journalViolations));
   const again = await resume(place);
-  if (again.answer !== calm.answer) violations.push(`resumed when finished, it says: ${again.answer.slice(0, 300)}`);
+  if (again.answer !== calm.answer) violations.push(`resuming the finished job printed: ${again.answer.slice(0, 300)}`);
   const later = await evidenceOf(place.store);
   if (JSON.stringify(entriesOf(later)) !== JSON.stringify(entriesOf(trees))) {
     violations.push("resuming the finished job wrote to its journal");

@@ -19,7 +19,7 @@ const MOST_QUEUE_KEYS = 40;
 export const many: ChaosScenario = {
   name: "MANY",
   title:
-    "2,000 subagents of one parent over two workers: all done; what the waiting parent takes, what is left in Redis",
+    "2,000 subagents of one parent over two workers: all done; the memory of the waiting parent, the keys left in Redis",
   on: ["redis"],
   run: runMany,
 };

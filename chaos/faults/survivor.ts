@@ -20,7 +20,7 @@ const GRACE_MS = 8_000;
  */
 export const survivor: ChaosScenario = {
   name: "SURVIVOR",
-  title: "one of two servers is killed under streams of every wire: those at the other one end by themselves",
+  title: "one of two servers is killed under streams of every wire: streams at the other end by themselves",
   on: ["redis"],
   run: async (options) => {
     const model = await startSlowModel();

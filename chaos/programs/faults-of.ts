@@ -141,12 +141,14 @@ function waiterFaults({ program, tree, lines }: Ended): string[] {
   const told = linesOf(lines, "told");
   for (const index of program.turns.keys()) {
     const turns = new Set(told.filter(({ turn }) => turn === index).map(({ turnId }) => turnId));
-    if (turns.size !== 1) faults.push(`turn ${index} was told of ${turns.size} times`);
+    if (turns.size !== 1) faults.push(`the waiter of turn ${index} received ${turns.size} turns`);
   }
   for (const { turnId, status, stopReason } of told) {
     const end = ends.get(turnId);
     if (end?.outcome === status && end.stopReason === stopReason) continue;
-    faults.push(`${turnId} was told to be ${status}, ${stopReason}; it ended ${end?.outcome}, ${end?.stopReason}`);
+    faults.push(
+      `the waiter of ${turnId} received ${status}, ${stopReason}; it ended ${end?.outcome}, ${end?.stopReason}`,
+    );
   }
   return faults;
 }
@@ -200,7 +202,7 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
   const gates = gatesIn(agent.entries);
   const settled = new Set(entriesOf(agent, "tool.settled").map(({ callId }) => callId));
   const own = [...attempts.keys()].filter((callId) => callId.startsWith(`${agent.agentId}#`));
-  const faults = own.flatMap((callId) => (settled.has(callId) ? [] : [`${callId}: it was done, and has no result`]));
+  const faults = own.flatMap((callId) => (settled.has(callId) ? [] : [`${callId}: it ran, but has no result`]));
   for (const end of entriesOf(agent, "tool.settled")) {
     const { callId, name, outcome, messageId } = end;
     const gate = gates.get(callId);
@@ -208,20 +210,20 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
     const done = attempts.get(callId) ?? [];
     const say = (text: string): void => void faults.push(`${callId} (${name}): ${text}`);
     const grants = entriesOf(agent, "tool.started").filter((entry) => entry.callId === callId);
-    if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver was given several keys");
+    if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver got several keys");
     if (gate.effect === "once" && done.length > 1) say(`a once call was done ${done.length} times`);
-    if (done.some(({ isGranted }) => !isGranted)) say("it was done before it was granted");
-    if (grants.length === 0 && done.length > 0) say("it was done, and not granted");
-    if (outcome === "success" && done.length === 0) say("it is said to have succeeded, and was never done");
+    if (done.some(({ isGranted }) => !isGranted)) say("it ran before its grant was committed");
+    if (grants.length === 0 && done.length > 0) say("it ran without a grant");
+    if (outcome === "success" && done.length === 0) say("its outcome is success, but it never ran");
     const text = JSON.stringify(results.get(messageId) ?? "");
     const isStop = text.includes("The tool stopped the run: enough");
     if (outcome === "success" && !isStop && !text.includes(receipt(callId))) say(`its result is ${text.slice(0, 80)}`);
-    if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, and was done`);
+    if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, but it ran`);
     const notes = new Set(done.map(({ note }) => note));
     const approved = (gate.arguments as { note?: string } | null)?.note;
     if (!gate.needsApproval && [...notes].some((note) => note !== approved)) say("it ran with other arguments");
   }
   const keys = [...attempts.values()].flatMap((done) => [...new Set(done.map(({ key }) => key))]);
-  if (new Set(keys).size < keys.length) faults.push("two calls gave their receivers one key");
+  if (new Set(keys).size < keys.length) faults.push("two calls sent the same key");
   return faults;
 }

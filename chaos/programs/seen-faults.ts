@@ -59,16 +59,18 @@ export function followerFaults(ended: Ended): string[] {
       // A warning about the use of the last commit may be written after all followers have left.
       if (missed.every(({ type }) => type === "budget.warning")) return [];
       if (index < stayed)
-        return [`its follower was not told of the last ${missed.length} events, from ${event.type} on`];
+        return [`its follower did not receive the last ${missed.length} events, from ${event.type} on`];
       const strange = missed.find((one) => !mayComeToRest(one, ended));
-      return strange === undefined ? [] : [`${strange.type} came to ${strange.agentId} when its tree was at rest`];
+      return strange === undefined
+        ? []
+        : [`${strange.type} was added to ${strange.agentId} after its tree had finished`];
     }
     if (line.cursor !== event.cursor)
-      return [`its follower was told of ${line.cursor} (${line.digest}) in place of ${event.cursor} (${event.type})`];
+      return [`its follower received ${line.cursor} (${line.digest}) instead of ${event.cursor} (${event.type})`];
     if (line.digest !== eventDigest(event))
-      return [`its follower was told of another ${event.type} at ${line.cursor} than is stored`];
+      return [`its follower received another ${event.type} at ${line.cursor} than is stored`];
   }
-  return seen.length > due.length ? [`its follower was told of ${seen.length - due.length} events too many`] : [];
+  return seen.length > due.length ? [`its follower received ${seen.length - due.length} events too many`] : [];
 }
 
 /**

@@ -110,12 +110,12 @@ export class ServedClient implements NodeClient {
     const end = await this.#endOf(`${this.agentId}#${number}`);
     if (isStreamed || random.next() < AFTERWARDS) {
       const late = await this.#ask(path, body, key);
-      if (!late.isReplayed) this.#fault(`${key}: a repetition after its end is not said to be one`);
+      if (!late.isReplayed) this.#fault(`${key}: a repetition after its end is not marked as one`);
       answers.push(late);
     }
     const turnIds = answers.map((answer) => String(answer.body["turnId"]));
     this.turns.push({ key, task, turnIds, seen, end });
-    if (end === undefined) this.#fault(`${key}: no stream told of its end within ${LOST_MS / 1_000} s`);
+    if (end === undefined) this.#fault(`${key}: no stream reported its end within ${LOST_MS / 1_000} s`);
   }
 
   async #endOf(turnId: string): Promise<string | undefined> {

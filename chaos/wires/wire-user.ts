@@ -92,7 +92,7 @@ export class WireUser implements NodeClient {
     const cancel = new AbortController();
     const lost = delay(LOST_MS, "lost", { signal: cancel.signal }).catch(() => undefined);
     const first = await Promise.race([work, lost]).finally(() => cancel.abort());
-    if (first === "lost") throw new Error(`it was not told of its end within ${LOST_MS / 1_000} s`);
+    if (first === "lost") throw new Error(`it did not receive its end within ${LOST_MS / 1_000} s`);
   }
 
   async #exchange(window: Window): Promise<void> {

@@ -102,7 +102,7 @@ it.each<[string, () => Evidence, RegExp]>([
     /asked about twice/,
   ],
   ["a request without its entry", () => without("request.opened"), /opened 0 times/],
-  ["a decision that was not taken in", () => without("request.decided"), /taken in 0 times/],
+  ["a decision that was not taken in", () => without("request.decided"), /journalled 0 times/],
   ["one taken in twice", () => withDecided((entry) => [entry, entry]), /taken in 2 times/],
   ["one taken in as another's", () => withDecided((entry) => [{ ...entry, by: "bob" }]), /stored as approved by ada/],
   [

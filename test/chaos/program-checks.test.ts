@@ -58,11 +58,11 @@ it("the follower of a tree is told of all that is stored when it leaves", () => 
   expect(followerFaults(ended)).toEqual([]);
   const shorter = { ...ended, lines: ended.lines.filter((line) => line !== linesOf(ended.lines, "seen").at(-1)) };
   expect(followerFaults(shorter)).toEqual([
-    "its follower was not told of the last 1 events, from lifecycle.changed on",
+    "its follower did not receive the last 1 events, from lifecycle.changed on",
   ]);
   const alone = { ...withLate("agent.paused"), lines: ended.lines.filter(({ type }) => type !== "left") };
   expect(followerFaults({ ...alone, program: pausing, isQueued: true })).toEqual([
-    "its follower was not told of the last 1 events, from lifecycle.changed on",
+    "its follower did not receive the last 1 events, from lifecycle.changed on",
   ]);
 });
 
