@@ -73,7 +73,7 @@ ${lines.join("\n")}
 
   --short        a small part of it, in minutes
   --rounds N     run N rounds (docs/chaos.md defines a round for each scenario)
-  --minutes N    so many minutes, for scenarios that run on and on (F30, F35)
+  --minutes N    run N minutes, for scenarios without a fixed length (F30, F35)
   --seed N       draws what an earlier run with this seed has drawn
   --stores KIND  sqlite, redis or memory, for scenarios that have the choice; all: those that run on it
 `;

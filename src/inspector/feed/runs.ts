@@ -90,7 +90,7 @@ async function rootsAfter(sources: Sources, after: string | undefined, limit: nu
     .slice(0, limit);
 }
 
-/** Where the row of a run is made. */
+/** The data from which the row of a run is made. */
 export interface RowContext {
   readonly source: FeedSource;
   readonly digests: RunDigests;

@@ -123,7 +123,7 @@ export function NewTalk() {
 }
 
 interface ComposerProps {
-  /** What the text is written to: an agent's id, or `new` for a new conversation. */
+  /** The recipient: an agent's id, or `new` for a new conversation. */
   readonly subject: string;
   readonly label: string;
   /** `key` identifies this turn, so sending it twice starts one turn. */
@@ -134,7 +134,7 @@ interface ComposerProps {
   }) => Promise<void>;
 }
 
-/** What a person has written and not sent yet, by `subject` of the form. It outlives the form, so that another view loses nothing. */
+/** Unsent drafts, by `subject` of the form. They outlive the form, so that switching views loses nothing. */
 interface Unsent {
   readonly text: string;
   readonly images: readonly string[];

@@ -237,8 +237,8 @@ function End({ run, limit, end }: { readonly run: RunSession; readonly limit: Li
     default:
       return (
         <>
-          it would have gone on behind {who}, where the real limit of {limitText(limit, max, run)} ended it. How, the
-          journal cannot tell.
+          it would have continued after {who}, where the real limit of {limitText(limit, max, run)} ended it. The
+          journal does not show how.
         </>
       );
   }
