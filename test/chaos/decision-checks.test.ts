@@ -103,7 +103,7 @@ it.each<[string, () => Evidence, RegExp]>([
   ],
   ["a request without its entry", () => without("request.opened"), /opened 0 times/],
   ["a decision that was not taken in", () => without("request.decided"), /journalled 0 times/],
-  ["one taken in twice", () => withDecided((entry) => [entry, entry]), /taken in 2 times/],
+  ["one taken in twice", () => withDecided((entry) => [entry, entry]), /journalled 2 times/],
   ["one taken in as another's", () => withDecided((entry) => [{ ...entry, by: "bob" }]), /stored as approved by ada/],
   [
     "a request that is still open",
@@ -123,7 +123,7 @@ it.each<[string, () => Evidence, RegExp]>([
     /it was rejected, and its call was attempted/,
   ],
   ["two effects", () => ({ ...calm, attempts: [...calm.attempts, ...calm.attempts] }), /it had 2 effects/],
-  ["a success without an effect", () => ({ ...calm, attempts: [] }), /but had no effect/],
+  ["a success without an effect", () => ({ ...calm, attempts: [] }), /but it had no effect/],
   ["a keyed call of unknown outcome", () => withEntries((all) => all.map(unknownCharge)), /and ended outcome_unknown/],
   ["an approved call without a result", () => without("tool.settled"), /ended not at all/],
 ])("finds %s", (_fault, evidence, told) => {

@@ -57,6 +57,6 @@ it("finds a keyed effect that the journals know nothing of", () => {
   const [first] = calm.attempts;
   if (!first) throw new Error("an attempt");
   const again = { ...first, key: `${calm.tree.rootAgentId}#9:1:0` };
-  expect(keyedViolations(calm.tree, [...calm.attempts, again]).join()).toMatch(/of no call that the journal knows/);
+  expect(keyedViolations(calm.tree, [...calm.attempts, again]).join()).toMatch(/without a call in the journal/);
   expect(keyedViolations(calm.tree, [...calm.attempts, first]).join()).toMatch(/had 2 effects/);
 });

@@ -68,7 +68,7 @@ it("the follower of a tree is told of all that is stored when it leaves", () => 
 
 it("a pause that a worker has begun may come when the follower has left; nothing else may", () => {
   expect(followerFaults(withLate("agent.paused", { program: pausing, isQueued: true }))).toEqual([]);
-  const strange = ["lifecycle.changed came to program when its tree was at rest"];
+  const strange = ["lifecycle.changed was added to program after its tree had finished"];
   expect(followerFaults(withLate("agent.paused", { program: pausing }))).toEqual(strange);
   expect(followerFaults(withLate("agent.paused", { isQueued: true }))).toEqual(strange);
   expect(followerFaults(withLate("agent.shutdown", { program: pausing, isQueued: true }))).toEqual(strange);

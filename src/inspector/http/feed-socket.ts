@@ -18,7 +18,7 @@ const PING_MS = 30_000;
  * Owns: its socket and its watches. Does not own: the feed.
  *
  * Invariants
- * 1. At most `MOST_WAITING` bytes and one batch are buffered for a client, whatever messages it sends.
+ * 1. At most `MOST_WAITING` bytes and one batch are buffered for a client, independent of its messages.
  * 2. A message that does not match the schema is answered with an error and has no other effect.
  * 3. A client that keeps sending messages without reading the answers is disconnected.
  */
