@@ -1,6 +1,6 @@
 /**
- * `node --expose-gc bench/alive-process.ts memory|sqlite COUNT`: starts so many agents, lets them rest, wakes a few of them and
- * prints what turns of these take, as JSON. A process of its own, so that nothing else is in its heap.
+ * `node --expose-gc bench/alive-process.ts memory|sqlite COUNT`: starts COUNT agents, lets them become idle, wakes a few
+ * and prints the cost of their turns as JSON. It runs in a separate process, so that nothing else is in its heap.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryAtRest, openMany } from "./at-rest.ts";
@@ -9,16 +9,16 @@ import { conversationScenario, takeTurns, windowed } from "./studies/late-turn.t
 
 /** 1 KB is 1,000 bytes. */
 export interface AliveFigures {
-  /** For one agent at rest, over the process as it was before the first one. */
+  /** Heap per idle agent, relative to the process before the first agent. */
   readonly heapKilobytes: number;
-  /** Of an agent that is awake while the others rest, the model in this process. */
+  /** Time of a turn while the other agents are idle, with the model in this process. */
   readonly turnMs: number;
   readonly turnProcessorMs: number;
 }
 
 const AWAKE = 16;
 const TURNS = 320;
-/** Rounds of the awake agents before their turns are measured: until the code for it is compiled. */
+/** Warm-up rounds, so that the code is compiled before turns are measured. */
 const WARM_UPS = 10;
 
 async function main([kindText = "", countText = ""]: readonly string[]): Promise<void> {
@@ -28,14 +28,14 @@ async function main([kindText = "", countText = ""]: readonly string[]): Promise
     throw new Error("Usage: node --expose-gc bench/alive-process.ts memory|sqlite COUNT");
   }
   const entrant = await windowed(kind).prepare(conversationScenario, "");
-  // The code for it all is loaded and compiled before the first look.
+  // Load and compile all code before the first measurement.
   const firstOnes = await openMany(entrant, 200);
   await takeTurns(firstOnes, 1);
   for (const conversation of firstOnes) await conversation.close?.();
   firstOnes.length = 0;
   const before = await memoryAtRest();
   const conversations = await openMany(entrant, count);
-  // Agents leave memory after five seconds in which they do nothing, and are looked at every second.
+  // Agents are unloaded after five idle seconds, checked every second.
   await delay(8_000);
   const resting = await memoryAtRest();
   const awakeCount = Math.min(AWAKE, count);

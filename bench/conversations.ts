@@ -4,7 +4,7 @@ import type { ModelProcess } from "./model-process.ts";
 import { type Scenario, userInput } from "./scenario.ts";
 import { type Pair, type Sample, type Side, type Study, timed } from "./study.ts";
 
-/** A scenario as a study: ours in memory and on SQLite, and other libraries where they are asked for, against the bare loop. */
+/** A scenario as a study: troupe in memory and on SQLite, and the requested other libraries, against the bare loop. */
 export function studyOf(scenario: Scenario, peers: readonly Contender[] = []): Study {
   const { name, title, unit } = scenario;
   return {
@@ -35,8 +35,8 @@ export function studyOf(scenario: Scenario, peers: readonly Contender[] = []): S
 }
 
 /**
- * A contender at work on a scenario. A sample throws when an answer, or the number of model calls that the server has
- * counted, is not the expected one.
+ * A side that runs a scenario with a contender. A sample throws if an answer, or the number of model calls that the server
+ * counted, is not as expected.
  */
 export function sideOf(scenario: Scenario, contender: Contender, conversations: number): Side {
   return {
@@ -74,7 +74,7 @@ async function takeSample(scenario: Scenario, entrant: Entrant, options: SampleO
   return { value, processorMs: processorMs / texts.length };
 }
 
-/** All conversations, so many at a time; gives the answers of all turns. */
+/** Runs all conversations, `scenario.parallel` at a time. Returns the answers of all turns. */
 async function converse(scenario: Scenario, entrant: Entrant, conversations: number): Promise<readonly string[]> {
   const texts: string[] = [];
   let opened = 0;

@@ -1,7 +1,7 @@
 /**
- * `node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT [MODEL_URL]`: opens so many conversations beside a fifth of
- * them that rest already, has each take a turn with one call of a tool if a model server is named, lets them rest, closes all,
- * and prints what they held, as JSON. A process of its own, so that nothing else is in its heap.
+ * `node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT [MODEL_URL]`: opens COUNT conversations in addition to a
+ * fifth as many that are idle already. With MODEL_URL, each takes a turn with one tool call. Then all become idle and are
+ * closed. Prints their memory as JSON. It runs in a separate process, so that nothing else is in its heap.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { memoryAtRest, openMany } from "./at-rest.ts";
@@ -13,15 +13,16 @@ import { timed } from "./study.ts";
 export type IdleKind = "bare" | "memory" | "sqlite";
 
 /**
- * For each further conversation, over the process as it was when the first ones rested; 1 KB is 1,000 bytes. What the process
- * holds itself (compiled code, caches of a fixed size: some 5 MB, which V8 drops and makes again as it likes) is in both looks.
+ * Per additional conversation, relative to the process with the first conversations idle; 1 KB is 1,000 bytes. Both
+ * measurements include the fixed memory of the process (compiled code and caches, about 5 MB, which V8 may drop and
+ * rebuild).
  */
 export interface IdleFigures {
   readonly heapKilobytes: number;
   readonly rssKilobytes: number;
-  /** What is still in the heap when all are shut down, over the process before the first one: in memory the stores' records. */
+  /** Heap left after all are shut down, relative to the process before the first one. In memory: the stores' records. */
   readonly leftKilobytes: number;
-  /** To create and start one, its turn included. */
+  /** Processor time to create and start one, including its turn. */
   readonly processorMs: number;
 }
 
@@ -31,7 +32,7 @@ async function contenderOf(kind: string): Promise<Contender> {
   return kind === "memory" ? oursInMemory : oursOnSqlite;
 }
 
-/** Agents leave memory after five seconds in which they do nothing, and are looked at every second. */
+/** Agents are unloaded after five idle seconds, checked every second. */
 async function leaveMemory(): Promise<void> {
   await delay(8_000);
 }
@@ -56,7 +57,7 @@ async function main([kind = "", countText = "", modelUrl]: readonly string[]): P
     },
     modelUrl ?? "http://127.0.0.1:9/v1",
   );
-  // The code for opening and closing is loaded and compiled before the first look.
+  // Load and compile the code for opening and closing before the first measurement.
   const ready = async (few: number): Promise<Conversation[]> => {
     const opened = await openMany(entrant, few);
     for (const conversation of modelUrl === undefined ? [] : opened) {

@@ -1,7 +1,7 @@
 /**
- * `node --conditions=troupe-source bench/long-run-figures.ts [FILE]`: a run of a million events in a file, opened by
- * `troupe inspect` in a process of its own and looked at in a real browser, printed line by line: milliseconds of the wall clock,
- * processor time of the server and of the page's main thread, and what both hold in memory. FILE is made where it is not there.
+ * `node --conditions=troupe-source bench/long-run-figures.ts [FILE]`: opens a run of a million events with `troupe inspect`
+ * in a separate process and views it in a real browser. Prints, line by line: wall-clock milliseconds, processor time of
+ * the server and of the page's main thread, and the memory of both. Creates FILE if it does not exist.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -29,7 +29,7 @@ const [line] = (await once(createInterface({ input: server.stdout }), "line")) a
 const { origin, hash } = new URL(line.slice(line.lastIndexOf("http://")));
 const token = hash.slice("#token=".length);
 
-/** Of the server: milliseconds of processor time so far, and megabytes of memory. Linux alone has them here. */
+/** The server's processor time so far in milliseconds and its memory in megabytes. Linux only. */
 function serverNow(): { readonly processor: number; readonly megabytes: number } {
   const [user = 0, system = 0] = (readFileSync(`/proc/${server.pid}/stat`, "utf8").split(") ")[1] ?? "")
     .split(" ")
@@ -56,7 +56,7 @@ async function pageProcessor(): Promise<number> {
   return Math.round((metrics.find(({ name }) => name === "ThreadTime")?.value ?? 0) * 1_000);
 }
 
-/** Does something, and prints what it took. */
+/** Runs an action and prints its cost. */
 async function measured(what: string, act: () => Promise<unknown>): Promise<void> {
   const before = { at: performance.now(), server: serverNow().processor, page: await pageProcessor() };
   await act();

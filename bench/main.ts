@@ -1,5 +1,6 @@
 /**
- * `npm run bench`: ours in memory, on SQLite and on Redis against a bare `openai` loop, other libraries, and each other, interleaved. See README.md beside this file.
+ * `npm run bench`: compares troupe in memory, on SQLite and on Redis with a bare `openai` loop, with other libraries and
+ * with each other, in interleaved rounds. See README.md in this folder.
  * Results go to standard output, progress to standard error. Exit codes: 0, 1 (a contender failed), 2 (usage), 130 (Ctrl-C).
  */
 import { type ChildProcess, fork } from "node:child_process";
@@ -13,7 +14,7 @@ import type { StudyOptions } from "./study-process.ts";
 const program = fileURLToPath(new URL("study-process.ts", import.meta.url));
 let running: ChildProcess | undefined;
 
-/** One study after the other, each in a process of its own. Undefined if one of them failed: it has said why. */
+/** Runs the studies sequentially, each in its own process. `undefined` if one failed; its output has the reason. */
 async function run({ chosen, quick, self, peers }: Options): Promise<readonly DetailedRow[] | undefined> {
   const options: StudyOptions = { quick, self, peers };
   const rows: DetailedRow[] = [];

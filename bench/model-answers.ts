@@ -1,23 +1,25 @@
 /**
- * What the model server says, serialised once per model name. Owns the mapping from (model name, tool results since the last
- * user message) to the text of an answer; knows nothing of HTTP.
+ * The answers of the model server, serialised once per model name. Owns the mapping from (model name, tool results since
+ * the last user message) to the text of an answer; independent of HTTP.
  *
  * Names are `one`, or a kind and a count: `loop-10`, `child-2`, `calls-8`, `spawn-50`, `stream-512`.
  */
 
-/** The text of the last answer of every model but `stream-N`. */
+/** The final answer of every model except `stream-N`. */
 export const answerText = "The bench is done: every step was taken and every result was read.";
 
 /**
- * Tokens that an answer reports: about as many as it has, calls included, as a provider does. A library that checks usage would
- * count the text itself if an answer reported fewer.
+ * Tokens that an answer reports: about its real number, calls included, as a provider does. If it reported fewer, a library
+ * that checks usage would count the text itself.
  */
 function usageOf({ pieces, calls }: Answer): object {
   const [prompt, completion] = [40, Math.max(20, pieces.length * 2 + calls.length * 12)];
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
-/** Server-sent events in one write of a stream: few enough to arrive in pieces, enough that the server is not what is measured. */
+/**
+ * Server-sent events per write of a stream: few enough to arrive in pieces, enough that the server is not the bottleneck.
+ */
 const eventsPerPiece = 16;
 
 interface ToolCall {
@@ -31,33 +33,35 @@ interface Answer {
   readonly calls: readonly ToolCall[];
 }
 
-/** Stands for the id of an answer until it is given; `withId` replaces it by one of the same length. */
+/** Placeholder for the id of an answer; `withId` replaces it with an id of the same length. */
 const idPlaceholder = "chatcmpl-000000000";
 
 export interface SerialisedAnswer {
   /** The body of a `chat.completion`. */
   readonly whole: string;
-  /** The same as server-sent events, one string for each write; usage and `[DONE]` included. */
+  /** The same as server-sent events, one string per write, including usage and `[DONE]`. */
   readonly streamed: readonly string[];
 }
 
-/** A body, or a piece of one, of answer number so-and-so: there are clients that take two messages of one id for the same. */
+/** A body, or a piece of one, with a unique id: some clients treat two messages with one id as the same message. */
 export function withId(text: string, answer: number): Buffer {
   return Buffer.from(text.replaceAll(idPlaceholder, `chatcmpl-${String(answer).padStart(9, "0")}`));
 }
 
 export interface ModelBehaviour {
-  /** The answer to a request with so many tool messages after its last user message; undefined when no such request can be. */
+  /**
+   * The answer to a request by its number of tool messages after the last user message; `undefined` if that is impossible.
+   */
   answer(toolMessages: number): SerialisedAnswer | undefined;
 }
 
-/** The text that a turn on this model ends with. */
+/** The final text of a turn with this model. */
 export function expectedText(model: string): string {
   const { kind, count } = parseModel(model) ?? { kind: "one", count: 1 };
   return kind === "stream" ? streamPieces(count).join("") : answerText;
 }
 
-/** The behaviour that a model name asks for; undefined when the name is not known. */
+/** The behaviour for a model name; `undefined` if the name is not known. */
 export function modelBehaviour(model: string): ModelBehaviour | undefined {
   const parsed = parseModel(model);
   if (parsed === undefined) return undefined;

@@ -6,13 +6,13 @@ import { fileURLToPath } from "node:url";
 export interface ModelProcess {
   /** For instance `http://127.0.0.1:40123/v1`. */
   readonly baseUrl: string;
-  /** Answers given since the process started; refusals do not count. */
+  /** Number of answers since the process started, without refusals. */
   answered(): Promise<number>;
-  /** Ends the process at once, by its handle; resolves when it is gone. May be called again. */
+  /** Kills the process; resolves when it has exited. May be called again. */
   stop(): Promise<void>;
 }
 
-/** Starts the model server and waits until it listens. Throws when it ends before that. */
+/** Starts the model server and waits until it listens. Throws if it exits first. */
 export async function startModelProcess(): Promise<ModelProcess> {
   const child = fork(fileURLToPath(new URL("model-server.ts", import.meta.url)), [], {
     stdio: ["ignore", "pipe", "inherit", "ipc"],
@@ -30,7 +30,7 @@ export async function startModelProcess(): Promise<ModelProcess> {
   if (stdout === null) throw new Error("The model server has no standard output.");
   const lines = createInterface({ input: stdout });
   const ended = gone.then(() => {
-    throw new Error("The model server ended before it listened; its own output says why.");
+    throw new Error("The model server exited before it listened; see its output for the reason.");
   });
   const [baseUrl] = (await Promise.race([once(lines, "line"), ended])) as [string];
   const answered = async (): Promise<number> => {

@@ -1,9 +1,9 @@
 /**
- * A model server for the bench, in a process of its own: `POST /v1/chat/completions`, whole or streamed, on loopback.
- * It prints its base URL as its only line. What it answers depends on the model's name: see `model-answers.ts`.
- * `GET /requests` gives the number of answers so far, so that the bench can tell whether the work was done.
+ * A model server for the bench, in a separate process: `POST /v1/chat/completions`, whole or streamed, on loopback.
+ * It prints its base URL as its only line. Its answers depend on the model's name: see `model-answers.ts`.
+ * `GET /requests` returns the number of answers so far, so that the bench can check that the work was done.
  *
- * It ends on SIGTERM, and when the process that forked it is gone, however that one died. Run by hand, it stays.
+ * It exits on SIGTERM and when its parent process has exited for any reason. Started by hand, it keeps running.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -107,14 +107,14 @@ function handle(request: IncomingMessage, response: ServerResponse): void {
 }
 
 const server = createServer(handle);
-// Clients keep their connections between rounds: no round pays for connecting again.
+// Clients keep their connections between rounds, so no round includes reconnecting.
 server.keepAliveTimeout = 600_000;
 server.requestTimeout = 0;
 
 process.on("SIGTERM", () => process.exit(0));
 if (process.send !== undefined) {
   process.on("disconnect", () => process.exit(0));
-  // Ctrl-C reaches the whole terminal group; the bench stops this process itself, after its last call.
+  // Ctrl-C is sent to the whole process group; ignore it, because the bench stops this process after its last call.
   process.on("SIGINT", () => undefined);
   if (!process.connected) process.exit(0);
 }

@@ -23,7 +23,7 @@ export interface Options {
   readonly help: boolean;
 }
 
-/** Throws, with a sentence for people, for options that are not known or do not fit each other. */
+/** Throws an error with a message for people if options are unknown or conflict. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],

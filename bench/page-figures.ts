@@ -1,7 +1,7 @@
 /**
- * `node --conditions=troupe-source bench/page-figures.ts [CHILDREN]`: how the inspector's page moves in a real browser, printed
- * as JSON: an exported run of 2,001 agents and 120,000 events, then a lead whose subagents work while the page is open. Times
- * are in milliseconds of the wall clock, `processor` those of the page's main thread.
+ * `node --conditions=troupe-source bench/page-figures.ts [CHILDREN]`: measures the inspector's page in a real browser and
+ * prints JSON: first an exported run of 2,001 agents and 120,000 events, then a lead whose subagents work while the page is
+ * open. Times are wall-clock milliseconds; `processor` is the processor time of the page's main thread.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { type Browser, chromium, type Page } from "playwright-core";
@@ -18,7 +18,7 @@ interface Watched {
   readonly page: Page;
   /** Milliseconds of processor time of the page's main thread so far. */
   readonly processor: () => Promise<number>;
-  /** Tasks of more than 50 ms since the last question, the longest first. */
+  /** Tasks of more than 50 ms since the last call, the longest first. */
   readonly longTasks: () => Promise<readonly number[]>;
   readonly heapMegabytes: () => Promise<number>;
 }
@@ -47,7 +47,7 @@ async function opened(browser: Browser): Promise<Watched> {
   };
 }
 
-/** Acts again and again, each time until the next frame is shown. */
+/** Repeats an action, each time until the next frame is shown. */
 async function acted({ page, processor, longTasks }: Watched, act: string, times = 40) {
   await longTasks();
   const before = await processor();
@@ -115,7 +115,7 @@ async function exportedRun(browser: Browser) {
   return { ...figures, ...more, elements, heapMegabytes };
 }
 
-/** The page of a lead and its subagents while they work; their model takes 0.3 to 0.6 s for an answer. */
+/** The page of a lead while its subagents work; their model takes 0.3 to 0.6 s per answer. */
 async function liveRun(browser: Browser, view: string) {
   const feed = new Feed();
   const server = await serveFeed(feed);

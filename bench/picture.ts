@@ -1,7 +1,7 @@
 /**
- * `node bench/picture.ts FILE`: draws what is in the last line of a file that `npm run bench -- --json` has written: the bars of
- * the scenarios to docs/pictures/bench.svg, the studies of growth to bench/pictures/. Beside these it keeps the figures they
- * were drawn from. What the file has no figures of stays as it is. Exit codes: 0, 1 (no such figures).
+ * `node bench/picture.ts FILE`: draws the figures in the last line of a file written by `npm run bench -- --json`: the bars
+ * of the scenarios to docs/pictures/bench.svg, the studies of growth to bench/pictures/, with their figures as JSON in the
+ * same folder. Pictures without new figures are left unchanged. Exit codes: 0, 1 (no such figures).
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

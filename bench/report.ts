@@ -4,15 +4,15 @@ import type { Samples } from "./rounds.ts";
 import { median, medianInterval, quantile } from "./statistics.ts";
 import { isRate, type Pair, type Study, type Unit } from "./study.ts";
 
-/** One line of the result: ours on some stores against what is bare. */
+/** One line of the result: troupe on some stores against the bare side. */
 export interface Row {
   readonly name: string;
   readonly stores: string;
-  /** Where a study measures several things. */
+  /** Set if a study measures several things. */
   readonly variant?: string;
-  /** Whose figures stand under `ours`, where they are not ours: those of another library, or of the bare loop. */
+  /** The source of the figures in `ours` if it is not troupe: another library, or the bare loop. */
   readonly contender?: string;
-  /** How much work there was on either side, where that is what is varied. */
+  /** The amount of work on each side, if the study varies it. */
   readonly at?: { readonly ours: number; readonly bare: number };
   readonly unit: Unit;
   readonly better: "lower" | "higher";
@@ -23,17 +23,17 @@ export interface Row {
   readonly ratio: number;
 }
 
-/** A row with what a person needs to judge it. */
+/** A row with the spread of its figures. */
 export interface DetailedRow {
   readonly row: Row;
   /** The middle half of the rounds. */
   readonly spread: { readonly ours: Range; readonly bare: Range };
-  /** ours / bare of the processor time per unit of work, by round: the two samples of a round lie next to each other. */
+  /** Processor time per unit of work, ours / bare, by round, because the two samples of a round are close in time. */
   readonly processor: {
     readonly ratio: number;
     /** The middle half of the rounds. */
     readonly range: Range;
-    /** Where the ratio lies with a probability of about 95 %, as far as the rounds tell. */
+    /** The interval that contains the ratio with a probability of about 95 %. */
     readonly interval: Range;
   };
 }
@@ -43,7 +43,7 @@ interface Range {
   readonly high: number;
 }
 
-/** A row for each pair, in their order. */
+/** One row per pair, in order. */
 export function rowsOf(
   study: Pick<Study, "name" | "unit">,
   pairs: readonly Pair[],
@@ -77,9 +77,9 @@ export function rowsOf(
   });
 }
 
-/** What a run was of. */
+/** Versions and options of a run. */
 export interface RunHead {
-  /** Of this package, of Node, and of the libraries that took part. */
+  /** Versions of this package, of Node, and of the libraries that took part. */
   readonly versions: Readonly<Record<string, string>>;
   readonly quick: boolean;
 }
@@ -92,12 +92,12 @@ export function runHead(quick: boolean, peers: readonly Pick<Peer, "name" | "ver
   return { versions: { troupe, node: process.versions.node, ...others }, quick };
 }
 
-/** What `--json` ends with. */
+/** The last line of `--json` output. */
 export interface RunFigures extends RunHead {
   readonly scenarios: readonly Row[];
 }
 
-/** The one line that `--json` ends with; three digits behind the point, four for ratios. */
+/** Formats the last line of `--json` output: three decimals, four for ratios. */
 export function jsonLine(rows: readonly DetailedRow[], head: RunHead): string {
   const scenarios = rows.map(({ row }) => ({
     ...row,

@@ -1,12 +1,12 @@
 import type { ModelProcess } from "./model-process.ts";
 import type { Pair, Plan, Sample, Side, Station } from "./study.ts";
 
-/** The samples of one side, one for each round. */
+/** The samples of one side, one per round. */
 export type Samples = ReadonlyMap<Side, readonly Sample[]>;
 
 /**
- * Runs the sides in turns: each round has one sample of each, and the next round starts with another one of them, so that other
- * work of the machine affects all sides alike. Throws what a sample throws; all stations are closed either way.
+ * Runs the sides alternately: each round has one sample of each side, and the next round starts with another side, so that
+ * other load on the machine affects all sides equally. Rethrows errors of samples. Always closes all stations.
  */
 export async function interleave(
   sides: readonly Side[],
@@ -33,7 +33,7 @@ export async function interleave(
   return bySide;
 }
 
-/** Every side of the pairs once, in the order in which they appear. */
+/** The distinct sides of the pairs, in order of appearance. */
 export function sidesOf(pairs: readonly Pair[]): readonly Side[] {
   return [...new Set(pairs.flatMap(({ bare, ours }) => [bare, ours]))];
 }

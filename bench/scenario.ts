@@ -1,24 +1,24 @@
-/** What a turn does: nothing but answer, call tools, stream its text, or run subagents. */
+/** The activity of a turn: only answer, call tools, stream its text, or run subagents. */
 export type AgentKind = "plain" | "tools" | "streaming" | "lead";
 
-/** One row of the table: the same work for every contender. */
+/** One row of the table. Every contender does the same work. */
 export interface Scenario {
   readonly name: string;
   /** For people, one line. */
   readonly title: string;
   readonly agent: AgentKind;
-  /** The model server's behaviour for the agent, and for its subagents where it has any. */
+  /** The model names for the agent and, if it has any, for its subagents; they select the model server's behaviour. */
   readonly model: string;
   readonly childModel?: string;
-  /** Conversations that run at the same time. */
+  /** Number of concurrent conversations. */
   readonly parallel: number;
-  /** Turns of one conversation, one after the other, on one growing history. */
+  /** Sequential turns of one conversation with a growing history. */
   readonly turns: number;
-  /** Model calls of one turn, subagents included: a sample with any other number of calls is refused. */
+  /** Model calls per turn, including subagents. A sample with another number of calls fails. */
   readonly callsPerTurn: number;
-  /** Conversations of one sample, in a full and in a quick run. */
+  /** Conversations per sample, in a full and in a quick run. */
   readonly conversations: { readonly full: number; readonly quick: number };
-  /** `turns/s` over all parallel conversations, or milliseconds from a turn's input to its result (mean of the sample). */
+  /** `turns/s` of all parallel conversations, or milliseconds from a turn's input to its result (mean of the sample). */
   readonly unit: "turns/s" | "ms/turn";
 }
 
@@ -26,7 +26,7 @@ export const instructions = "You are one of many. Use the tools when they help, 
 export const childInstructions = "You look after one part. Look it up, then answer in one sentence.";
 export const userInput = "Please do the work and tell me when it is done.";
 
-/** The one tool of the bench: as quick as a tool can be, so that what is measured is everything around it. */
+/** The only tool of the bench. It returns at once, so that only the code around it is measured. */
 export async function lookup(key: string): Promise<string> {
   return `The value of ${key} is 42.`;
 }

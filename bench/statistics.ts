@@ -1,4 +1,4 @@
-/** The value below which a share of the values lies, between neighbours by straight line. Throws for an empty list. */
+/** The quantile of the values for a share, with linear interpolation. Throws for an empty list. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((left, right) => left - right);
   const position = (sorted.length - 1) * share;
@@ -13,8 +13,8 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * Between which the median lies of what the values are drawn from, with about 95 % probability; nothing is assumed of how they
- * are spread (ranks, by the binomial distribution). Few values give a wide one: with less than six it is all of them.
+ * The interval that contains the median of the distribution with a probability of about 95 %, for any distribution (ranks,
+ * by the binomial distribution). Few values give a wide interval; fewer than six give their full range.
  */
 export function medianInterval(values: readonly number[]): { readonly low: number; readonly high: number } {
   const reach = 1.96 / (2 * Math.sqrt(values.length));

@@ -1,6 +1,7 @@
 /**
- * A process of one study, started by `main.ts`, so that what V8 has compiled and keeps of one study is not what the next is measured
- * with. Takes the study's name and the options as JSON, sends the rows to its parent, and ends when the parent is gone.
+ * The process of one study, started by `main.ts`. Separate processes keep V8's compiled code and heap of one study from
+ * affecting the next. Arguments: the study's name, and the options as JSON. Sends the rows to its parent, and exits with
+ * it.
  */
 import { startModelProcess } from "./model-process.ts";
 import type { Options } from "./options.ts";
@@ -12,7 +13,7 @@ import { againstThemselves } from "./study.ts";
 
 export type StudyOptions = Pick<Options, "quick" | "self" | "peers">;
 
-/** The rows, or none where it cannot be measured on this machine; standard error says why, or how long it took. */
+/** The rows; none if the study cannot run on this machine. Prints the reason, or the duration, to standard error. */
 async function rowsOfStudy(name: string, { quick, self, peers }: StudyOptions): Promise<readonly DetailedRow[]> {
   const listed = studies.find((study) => study.name === name);
   if (listed === undefined) throw new Error(`There is no study "${name}".`);

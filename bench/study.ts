@@ -14,12 +14,12 @@ export type Unit =
   | "bytes/turn"
   | "per step";
 
-/** Of all other units less is better. */
+/** Units for which more is better. */
 export function isRate(unit: Unit): boolean {
   return rates.some((rate) => rate === unit);
 }
 
-/** How often each side does its work. Warm-up samples are checked like the others and not counted. */
+/** Number of samples per side. Warm-up samples are checked like the others but not counted. */
 export interface Plan {
   readonly warmUps: number;
   readonly rounds: number;
@@ -28,52 +28,52 @@ export interface Plan {
 export interface Sample {
   /** In the study's unit. */
   readonly value: number;
-  /** Processor time of this process, or of the one the work was done in, per unit of work, in milliseconds. */
+  /** Processor milliseconds per unit of work, of this process or of the process that did the work. */
   readonly processorMs: number;
 }
 
 /** A side that is ready to work. */
 export interface Station {
-  /** Does the work once. Throws if the outcome is not the expected one, so that no side gets faster by leaving work out. */
+  /** Does the work once. Throws if the outcome is wrong, so that no side can be fast by skipping work. */
   sample(): Promise<Sample>;
   close(): Promise<void>;
 }
 
-/** One who does the work of a study: a bare way of doing it, or ours. */
+/** An implementation of a study's work: bare or troupe. */
 export interface Side {
-  /** For messages, for instance `bare` or `turn 1, memory`. */
+  /** Name for messages, such as `bare` or `turn 1, memory`. */
   readonly name: string;
   prepare(server: ModelProcess): Promise<Station>;
 }
 
-/** One line of the result: `ratio = ours / bare`. Sides that stand in several pairs are measured once a round. */
+/** One line of the result: `ratio = ours / bare`. A side in several pairs is measured once per round. */
 export interface Pair {
   /** `memory`, `sqlite`, `redis`, or `none` where nothing is stored. */
   readonly stores: string;
-  /** Tells apart what a study measures in several ways. */
+  /** Distinguishes several measurements of one study. */
   readonly variant?: string;
   /** Default: the study's. */
   readonly unit?: Unit;
-  /** Name of the side that replaces ours, if another does: another library, or `bare` against itself. */
+  /** Name of the side that replaces ours: another library, or `bare` against itself. */
   readonly contender?: string;
-  /** How much work there is on either side, where that is what is varied: the count that the study's title names. */
+  /** The amount of work on each side, if the study varies it: the count that its title names. */
   readonly at?: { readonly ours: number; readonly bare: number };
   readonly ours: Side;
   readonly bare: Side;
 }
 
-/** Something that is measured: pairs of sides that do the same work in the same rounds. */
+/** A measurement: pairs of sides that do the same work in the same rounds. */
 export interface Study {
   readonly name: string;
   /** For people, one line. */
   readonly title: string;
   readonly unit: Unit;
   plan(quick: boolean): Plan;
-  /** Loads what takes part, which may be heavy. */
+  /** Loads the sides, which may be expensive. */
   pairs(quick: boolean): Promise<readonly Pair[]>;
 }
 
-/** The bare sides against themselves: as far as their ratios are from 1, so noisy is this machine. */
+/** Compares the bare sides with themselves. The distance of their ratios from 1 is the noise of the machine. */
 export function againstThemselves(pairs: readonly Pair[]): readonly Pair[] {
   const seen = new Set<Side>();
   const alike: Pair[] = [];
@@ -86,7 +86,7 @@ export function againstThemselves(pairs: readonly Pair[]): readonly Pair[] {
   return alike;
 }
 
-/** Wall and processor time of some work, in milliseconds. */
+/** Wall-clock and processor time of some work, in milliseconds. */
 export async function timed<T>(
   work: () => T | Promise<T>,
 ): Promise<{ readonly result: T; readonly elapsedMs: number; readonly processorMs: number }> {

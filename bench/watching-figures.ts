@@ -1,6 +1,6 @@
 /**
- * `node --expose-gc bench/watching-figures.ts [CHILDREN]`: what it costs to be watched, printed as JSON: bytes of an event on the
- * wire, memory of clients that never read, the longest block of the event loop, and how late a commit reaches a page.
+ * `node --expose-gc bench/watching-figures.ts [CHILDREN]`: prints the cost of being watched as JSON: bytes per event on the
+ * wire, memory of clients that never read, the longest block of the event loop, and the delay between a commit and a page.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -49,7 +49,7 @@ async function bytesInUse(): Promise<number> {
   return heapUsed + external;
 }
 
-/** Megabytes of this process for each client that asked for everything and reads nothing; the clients' own sockets included. */
+/** Megabytes of this process per client that requested everything and reads nothing, including the clients' sockets. */
 async function deafClients(origin: string, token: string): Promise<number> {
   const before = await bytesInUse();
   const sockets: WebSocket[] = [];
@@ -67,7 +67,7 @@ async function deafClients(origin: string, token: string): Promise<number> {
 }
 
 async function large() {
-  // The first turn compiles.
+  // The first turn compiles the code.
   await turn();
   const alone = await turn();
   const feed = new Feed();
@@ -99,7 +99,7 @@ async function large() {
 
 interface WatchedStore {
   readonly stores: Stores;
-  /** Arguments with which `troupe inspect` finds them; `undefined` if only this process can open them. */
+  /** Arguments for `troupe inspect` to open the stores; `undefined` if only this process can open them. */
   readonly words: readonly string[] | undefined;
   readonly remove: () => unknown;
 }
@@ -121,7 +121,7 @@ interface Shown {
   close(): unknown;
 }
 
-/** The page of a runtime in this process, or of its stores in another one. */
+/** The page of a runtime in this process, or of its stores in another process. */
 async function shownAt(words: WatchedStore["words"], runtime: Runtime): Promise<Shown> {
   if (words === undefined) {
     const feed = new Feed();
@@ -139,7 +139,7 @@ async function shownAt(words: WatchedStore["words"], runtime: Runtime): Promise<
   return { origin, token: hash.slice("#token=".length), close: () => child.kill("SIGTERM") };
 }
 
-/** How late commits reach a page, while one agent takes a step every few milliseconds. */
+/** Delay of commits to a page, while one agent takes a step every few milliseconds. */
 async function lateness(kind: StoreKind) {
   const { stores, words, remove } = await openStore(kind);
   const model = instantModel(300);

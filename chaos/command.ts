@@ -7,18 +7,18 @@ export interface ChaosCommand {
   readonly names: readonly string[];
   readonly short: boolean;
   readonly rounds: number | undefined;
-  /** For scenarios that run for a time. */
+  /** Duration of scenarios that run for a time. */
   readonly minutes: number | undefined;
   readonly seed: number;
   /** `undefined` if each scenario uses its own. */
   readonly stores: StoreKind | undefined;
-  /** Each step of each machine is made once more by XState, and compared. */
+  /** Whether each step of each machine is repeated by XState and compared. */
 }
 
 const LARGEST_SEED = 2 ** 31;
 const NAME_WIDTH = 24;
 
-/** Reads the command line. Throws an error whose message is for the user. */
+/** Parses the command line. Throws an error with a message for the user. */
 export function readCommand(
   words: readonly string[],
   scenarios: readonly Pick<ChaosScenario, "name" | "on">[],
@@ -72,8 +72,8 @@ export function usage(scenarios: readonly ChaosScenario[]): string {
 ${lines.join("\n")}
 
   --short        a small part of it, in minutes
-  --rounds N     so many rounds (what a round is, docs/chaos.md says)
-  --minutes N    so many minutes, for scenarios that run on and on (F30, F35)
+  --rounds N     run N rounds (docs/chaos.md defines a round for each scenario)
+  --minutes N    run N minutes, for scenarios without a fixed length (F30, F35)
   --seed N       draws what an earlier run with this seed has drawn
   --stores KIND  sqlite, redis or memory, for scenarios that have the choice; all: those that run on it
 `;

@@ -5,7 +5,7 @@ import type { Account, Message, Stores } from "../src/index.ts";
 import { type AgentRecord, DEFAULT_TENANT, type Entry, type InboxItem } from "../src/state/index.ts";
 import { isOnRedis, storesAt } from "./stores-at.ts";
 
-/** All that a store holds of one agent. */
+/** All stored data of one agent. */
 export interface AgentEvidence {
   readonly agentId: string;
   readonly record: AgentRecord;
@@ -14,20 +14,20 @@ export interface AgentEvidence {
   readonly inbox: readonly InboxItem[];
 }
 
-/** All that a store holds of one tree, its root first. */
+/** All stored data of one tree, its root first. */
 export interface TreeEvidence {
   readonly rootAgentId: string;
   readonly agents: readonly AgentEvidence[];
   readonly accounts: readonly Account[];
-  /** Places of the tree's commits in their common order. */
+  /** Cursors of the tree's commits in their common order. */
   readonly cursors: readonly number[];
 }
 
 const ROWS = 100_000;
 
 /**
- * Reads what a dead process has left; of a file, from a copy: opening it repairs and tidies it, and that is the next
- * process' business. An empty list where there is no store yet.
+ * Reads the data that a dead process left. A file is copied first: opening it repairs it, which is the next process's task.
+ * Returns an empty list if there is no store yet.
  */
 export async function evidenceOf(place: string): Promise<TreeEvidence[]> {
   return isOnRedis(place) ? await treesAt(place) : await evidenceOfFile(place);
@@ -56,14 +56,14 @@ async function treesAt(place: string): Promise<TreeEvidence[]> {
   }
 }
 
-/** Every tree of a store, in the order of their roots' ids. */
+/** Every tree of a store, ordered by root id. */
 export async function treesIn(stores: Stores): Promise<TreeEvidence[]> {
   const records = await stores.listAgents({ tenant: DEFAULT_TENANT, limit: ROWS });
   const roots = records.filter(({ parentAgentId }) => parentAgentId === null);
   return await Promise.all(roots.map((root) => treeOf(stores, root, records)));
 }
 
-/** One tree of a store that may be in use. */
+/** One tree of a store, which may be in use. */
 export async function treeIn(stores: Stores, rootAgentId: string): Promise<TreeEvidence> {
   const records = await stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId, limit: ROWS });
   const root = records.find(({ agentId }) => agentId === rootAgentId);

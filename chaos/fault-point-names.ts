@@ -36,9 +36,9 @@ export const faultPointNames = [
 ] as const;
 
 /**
- * No turn of chaos/worker-agents.ts passes these: it opens no requests, its tools have no queue and return no parts, nothing is
- * compacted, no store is a projection, and there is no server. F21 has the first; those of calls in parts and of webhooks
- * are in test/remote and test/server/a2a.
+ * No turn of chaos/worker-agents.ts passes these: it opens no requests, its tools use no queue and return no parts, nothing
+ * is compacted, no store is a projection, and there is no server. F21 covers the first; test/remote and test/server/a2a
+ * cover those of calls in parts and of webhooks.
  */
 export const pointsElsewhere: ReadonlySet<string> = new Set([
   "request.opened",

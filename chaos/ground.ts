@@ -3,23 +3,23 @@ import type { RedisServer, RedisServerOptions } from "../test/support/redis-serv
 import type { ChaosOptions, StoreKind } from "./scenario.ts";
 import { redisPlace } from "./stores-at.ts";
 
-/** Where the stores of a scenario's rounds are. */
+/** The storage of a scenario's rounds. */
 export interface Ground {
   readonly kind: StoreKind;
-  /** A place for stores that no other test shares; the same name gives the same place. */
-  placeOf(name: string): string;
+  /** A store location that no other test shares. The same name returns the same location. */
+  locationOf(name: string): string;
 }
 
-/** Runs something on files of its folder, or on a Redis of its own, as it is asked for. */
+/** Runs a function on files in the folder or, if requested, on its own Redis. */
 export async function withGround<Found>(
   { folder, stores = "sqlite" }: Pick<ChaosOptions, "folder" | "stores">,
   run: (ground: Ground) => Promise<Found>,
 ): Promise<Found> {
-  if (stores !== "redis") return await run({ kind: stores, placeOf: (name) => join(folder, `${name}.db`) });
-  return await withRedis({}, ({ url }) => run({ kind: stores, placeOf: (name) => redisPlace(url, `${name}:`) }));
+  if (stores !== "redis") return await run({ kind: stores, locationOf: (name) => join(folder, `${name}.db`) });
+  return await withRedis({}, ({ url }) => run({ kind: stores, locationOf: (name) => redisPlace(url, `${name}:`) }));
 }
 
-/** Runs something with a `redis-server` of its own, which by default has every write in its log before it answers. */
+/** Runs a function with its own `redis-server`, which by default logs every write before it answers. */
 export async function withRedis<Found>(
   options: RedisServerOptions,
   run: (server: RedisServer) => Promise<Found>,
@@ -33,7 +33,7 @@ export async function withRedis<Found>(
   }
 }
 
-/** Whether this machine has a `redis-server`, or can get one. Where not, standard error says what to do. */
+/** Whether this machine has or can install a `redis-server`. If not, prints what to do to standard error. */
 export async function hasRedis(): Promise<boolean> {
   return (await import("../test/support/redis-server.ts")).redisProgram !== undefined;
 }

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, readSync, sta
 
 /** A file of JSON lines that one process writes. */
 export interface LineWriter {
-  /** On the disk when it returns, where the log was opened with `sync`. */
+  /** Appends a line. If the log was opened with `sync`, the line is on disk when this returns. */
   append(value: object): void;
   close(): void;
 }
@@ -18,7 +18,7 @@ export function openLineWriter(path: string, options: { readonly sync: boolean }
   };
 }
 
-/** All lines of a log; none where there is no file. */
+/** All lines of a log; empty if there is no file. */
 export function readLines<Line>(path: string): Line[] {
   return existsSync(path) ? parseLines<Line>(readFileSync(path, "utf8")) : [];
 }
@@ -34,7 +34,7 @@ export class LineReader<Line> {
     this.#path = path;
   }
 
-  /** All lines up to now, oldest first; only what is new is read. */
+  /** All lines so far, oldest first. Only new lines are read from the file. */
   lines(): readonly Line[] {
     if (!existsSync(this.#path)) return this.#lines;
     const size = statSync(this.#path).size;

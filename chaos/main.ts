@@ -1,7 +1,7 @@
 /**
- * `npm run chaos -- NAME | all`: runs scenarios and ends each with one line of JSON on standard output, and several with a
- * line that adds them up; what a person wants to see meanwhile goes to standard error. Exit codes: 0, 1 (something was violated,
- * a scenario could not be played to its end, too little succeeded, or nothing could be tried), 2 (usage).
+ * `npm run chaos -- NAME | all`: runs scenarios and prints one line of JSON for each to standard output, and for several a
+ * final line with the totals. Progress goes to standard error. Exit codes: 0, 1 (a violation, a scenario that broke off,
+ * too few successes, or nothing to run), 2 (usage).
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { scenarios } from "./scenarios.ts";
 
 type Verdict = "held" | "failed" | "skipped";
 
-/** What a run of several scenarios comes to. */
+/** Totals of a run of several scenarios. */
 interface Ran {
   readonly name: string;
   readonly verdict: Verdict;
@@ -43,7 +43,7 @@ async function runScenario(scenario: ChaosScenario, command: ChaosCommand): Prom
   return { name: scenario.name, verdict: failure === undefined ? "held" : "failed", report };
 }
 
-/** The last line of a run of several: what all of them come to. */
+/** The last line of a run of several scenarios: their totals. */
 function totalOf(ran: readonly Ran[], { seed }: ChaosCommand, seconds: number): object {
   const sum = (of: (report: ChaosReport) => number): number =>
     ran.reduce((total, { report }) => total + (report ? of(report) : 0), 0);
@@ -84,5 +84,5 @@ async function main(words: readonly string[]): Promise<number> {
   return verdicts.includes("failed") || !verdicts.includes("held") ? 1 : 0;
 }
 
-// A runtime that died in play, while a failing program was made smaller, still holds this process for those who wait for its turns.
+// A runtime that died while a failing program was shrunk still keeps this process alive for the waiters of its turns.
 process.exit(await main(process.argv.slice(2)));

@@ -1,8 +1,8 @@
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "./scenario.ts";
 
 /**
- * What a scenario has found. A scenario that throws, or leaves an unhandled rejection, has broken off: one operation, which
- * failed, and a violation.
+ * The report of a scenario. A scenario that throws, or leaves an unhandled rejection, counts as one failed operation and
+ * one violation.
  */
 export async function played(scenario: ChaosScenario, options: ChaosOptions): Promise<ChaosReport> {
   const stray = Promise.withResolvers<never>();

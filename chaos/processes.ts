@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** A server of the run, in a process of its own. */
+/** A server of the run, in a separate process. */
 export interface ServerProcess {
-  /** Its first line: where it listens. */
+  /** Its first line: the address on which it listens. */
   readonly address: string;
-  /** Ends it by its handle; resolves when it is gone. */
+  /** Kills the process; resolves when it has exited. */
   stop(): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ export async function startServer(program: string, words: readonly string[]): Pr
   };
   if (child.stdout === null) throw new Error(`${program} has no standard output`);
   const ended = gone.then(() => {
-    throw new Error(`${program} ended before it listened; its own output says why`);
+    throw new Error(`${program} exited before it listened; see its output for the reason`);
   });
   ended.catch(() => undefined);
   const [address] = (await Promise.race([once(createInterface({ input: child.stdout }), "line"), ended])) as [string];
@@ -32,9 +32,9 @@ export interface RunOptions {
   readonly environment?: Readonly<Record<string, string>> | undefined;
   /** Milliseconds after which it is killed with SIGKILL. */
   readonly limitMs: number;
-  /** Milliseconds after its start at which it is killed with SIGKILL, as a crash. Default: never. */
+  /** Milliseconds after its start at which it is killed with SIGKILL to simulate a crash. Default: never. */
   readonly killAfterMs?: number | undefined;
-  /** Called with each line of its standard output as soon as it is there. */
+  /** Called with each line of its standard output. */
   readonly onLine?: ((line: string) => void) | undefined;
 }
 
@@ -44,11 +44,11 @@ export interface RunEnd {
   readonly stdout: string;
   readonly stderr: string;
   readonly milliseconds: number;
-  /** It was still running at its limit. */
+  /** Whether it was still running at its limit. */
   readonly timedOut: boolean;
 }
 
-/** Runs a program of this repository to its end, or to its death. Never rejects for what the program does. */
+/** Runs a program of this repository until it exits or dies. Never rejects because of the program. */
 export async function runProcess(program: string, words: readonly string[], options: RunOptions): Promise<RunEnd> {
   const begun = performance.now();
   let timedOut = false;
@@ -73,7 +73,7 @@ export async function runProcess(program: string, words: readonly string[], opti
   return { exitCode, signal: signalCode, stdout: stdout(), stderr: stderr(), milliseconds, timedOut };
 }
 
-/** Signals a process of the run; false where it is gone already, which its end tells of. */
+/** Sends a signal to a process of the run. Returns false if it has exited already. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);
@@ -102,7 +102,7 @@ function collectText(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-/** The complete lines of a process' output, as JSON. */
+/** The complete lines of a process's output, parsed as JSON. */
 export function jsonLinesOf<Line>(text: string): Line[] {
   return text
     .slice(0, text.lastIndexOf("\n") + 1)

@@ -1,31 +1,31 @@
-/** Where the truth of a run lies. */
+/** Kinds of stores on which a scenario can run. */
 export const storeKinds = ["sqlite", "redis", "memory"] as const;
 export type StoreKind = (typeof storeKinds)[number];
 
-/** How a scenario is to be run. */
+/** Options of a scenario's run. */
 export interface ChaosOptions {
-  /** Prints and decides all that is drawn; the same seed draws the same. */
+  /** Determines all random choices; the same seed draws the same. Printed in the report. */
   readonly seed: number;
-  /** A small part of it, for CI. */
+  /** Run only a small part, for CI. */
   readonly short: boolean;
-  /** Overrides the scenario's own count of rounds; what a round is, the scenario says. */
+  /** Overrides the scenario's number of rounds. Each scenario defines its rounds. */
   readonly rounds: number | undefined;
-  /** How long a scenario runs that could run for ever; it takes the place of rounds. */
+  /** Duration of a scenario that can run indefinitely, instead of a number of rounds. */
   readonly minutes?: number | undefined;
-  /** Where the stores are, for a scenario that has a choice. Default: SQLite. */
+  /** Kind of stores, for scenarios with a choice. Default: SQLite. */
   readonly stores?: StoreKind | undefined;
-  /** An empty folder of the scenario's own; kept when something was violated. */
+  /** An empty folder for the scenario; kept if there are violations. */
   readonly folder: string;
-  /** Tells a person how far it is. */
+  /** Reports progress to a person. */
   readonly progress: (text: string) => void;
 }
 
-/** What a scenario has found. `violations` counts; the first of them are told in words. */
+/** The result of a scenario. `violations` is their number; the first of them are listed in words. */
 export interface ChaosReport {
   readonly name: string;
-  /** What was tried: turns, commits, jobs. */
+  /** Number of operations, such as turns, commits or jobs. */
   readonly operations: number;
-  /** How many of them came to the end they should come to. */
+  /** How many of them had the expected outcome. */
   readonly succeeded: number;
   readonly violations: number;
   readonly seed: number;
@@ -37,7 +37,7 @@ export interface ChaosScenario {
   readonly name: string;
   /** One line: the fault, and what must hold. */
   readonly title: string;
-  /** The stores it can run on, its default first. `undefined` for a scenario without a choice, which needs nothing but Node. */
+  /** The stores it can run on, its default first. `undefined` for a scenario without a choice, which needs only Node. */
   readonly on?: readonly StoreKind[] | undefined;
   run(options: ChaosOptions): Promise<ChaosReport>;
 }
@@ -45,7 +45,7 @@ export interface ChaosScenario {
 /** Fewer successes than this prove nothing (guarantees, harness). */
 export const LEAST_SUCCESS = 0.95;
 
-/** Why the run failed; undefined when it proves what it should. */
+/** Why the run failed; `undefined` if it succeeded. */
 export function failureOf({ operations, succeeded, violations }: ChaosReport): string | undefined {
   if (violations > 0) return `${violations} violations`;
   if (operations === 0) return "nothing was tried";

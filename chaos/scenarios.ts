@@ -36,7 +36,7 @@ import { survivor } from "./faults/survivor.ts";
 import { fight } from "./faults/fight.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
-/** All that can be run by name, in the order of `all`. */
+/** All scenarios by name, in the order of `all`. */
 export const scenarios: readonly ChaosScenario[] = [
   f1,
   f2,

@@ -1,4 +1,4 @@
-/** Numbers that a seed gives again: what a run has drawn can be drawn once more. */
+/** Random numbers from a seed, so that a run can be repeated. */
 export interface SeededRandom {
   /** In [0, 1). */
   next(): number;
@@ -7,7 +7,7 @@ export interface SeededRandom {
   pick<T>(choices: readonly T[]): T;
 }
 
-/** Mulberry32: small, and good enough to choose moments and places. */
+/** Mulberry32: small, and good enough to choose moments and fault points. */
 export function seededRandom(seed: number): SeededRandom {
   let state = seed >>> 0;
   const next = (): number => {
@@ -28,7 +28,7 @@ export function seededRandom(seed: number): SeededRandom {
   };
 }
 
-/** The same number in [0, 1) for the same text: for delays that do not depend on who asks first. */
+/** The same number in [0, 1) for the same text, for delays that do not depend on the order of calls. */
 export function fractionOf(text: string): number {
   let hash = 2_166_136_261;
   for (const character of text) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 16_777_619);

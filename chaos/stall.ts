@@ -2,7 +2,7 @@ import { z } from "zod";
 import { armFaultPoints } from "../src/base/index.ts";
 import { faultPointNames } from "./fault-point-names.ts";
 
-/** Where a process stands still, and how: stopped by SIGSTOP until another process continues it, or busy with itself. */
+/** The fault point and kind of a stall: stopped by SIGSTOP until another process continues it, or a blocked event loop. */
 export const stallSchema = z.object({
   name: z.enum(faultPointNames),
   hit: z.int().positive(),
@@ -11,7 +11,7 @@ export const stallSchema = z.object({
 });
 export type Stall = z.infer<typeof stallSchema>;
 
-/** Stands still at the fault point, counted from now on. `onStall` is called just before. */
+/** Stalls at the fault point's `hit`-th pass from now. `onStall` is called just before. */
 export function armStall({ name, hit, blockedMs }: Stall, onStall: () => void): void {
   const action = (): void => {
     onStall();

@@ -4,7 +4,7 @@ import { sqliteStores } from "../src/stores/sqlite.ts";
 
 const scheme = "redis://";
 
-/** The address of stores on a Redis of the run, told from others by their prefix. */
+/** The address of stores on the run's Redis, with the prefix that distinguishes them. */
 export function redisPlace(url: string, prefix: string): string {
   return `${url}#${prefix}`;
 }
@@ -13,10 +13,10 @@ export function isOnRedis(place: string): boolean {
   return place.startsWith(scheme);
 }
 
-/** Where nothing is said, commands may take so many milliseconds: a machine that is busy is not what is tried. */
+/** Default timeout of commands in milliseconds, long enough for a busy machine. */
 const PATIENT_MS = 20_000;
 
-/** The stores at a place: the path of a SQLite file, or an address of Redis with the prefix of all keys behind `#`. */
+/** The stores at a location: the path of a SQLite file, or a Redis URL with the prefix of all keys after `#`. */
 export function storesAt(
   place: string,
   { timeoutMs = PATIENT_MS }: Pick<RedisStoresOptions, "timeoutMs"> = {},

@@ -5,7 +5,7 @@ export interface Summary {
   readonly max: number | null;
 }
 
-/** Of whole milliseconds, or of another measure; values are rounded. */
+/** Summarizes values, such as milliseconds, rounded to whole numbers. */
 export function summaryOf(values: readonly number[]): Summary {
   const sorted = values.map(Math.round).sort((left, right) => left - right);
   const at = (share: number): number | null =>

@@ -4,12 +4,12 @@ import { openLineWriter } from "./line-log.ts";
 
 interface Seen {
   readonly pid: number;
-  /** Milliseconds by a clock that all processes of a machine share and that is never set: when it was asked, and answered. */
+  /** Times of the request and the answer, in milliseconds of a clock that all processes share and that is never set. */
   readonly sentAt: number;
   readonly at: number;
 }
 
-/** What the stores have answered to one process, one line each. */
+/** The stores' answers to one process, one line each. */
 export type WitnessLine = Seen &
   (
     | { readonly type: "acquired"; readonly agentId: string; readonly epoch: number }
@@ -17,26 +17,26 @@ export type WitnessLine = Seen &
         readonly type: "committed";
         readonly agentId: string;
         readonly epoch: number;
-        /** Seqs of the batch's entries; `last` is before `first` where it had none. */
+        /** Seqs of the batch's entries; `last` is less than `first` if it had none. */
         readonly first: number;
         readonly last: number;
         readonly messageIds: readonly string[];
       }
     | { readonly type: "stale"; readonly agentId: string; readonly epoch: number }
     | { readonly type: "released"; readonly agentId: string; readonly epoch: number }
-    /** The stores have said that they have lost something of the agent's tree. */
+    /** The stores reported a loss in the agent's tree. */
     | { readonly type: "rolledBack"; readonly agentId: string }
     | { readonly type: "unavailable"; readonly call: string; readonly code: string }
   );
 
-/** Members that ask the stores for nothing. */
+/** Members that send no request to the stores. */
 const listeners: ReadonlySet<keyof Stores> = new Set(["onForeignWrite", "onRolledBack", "close"]);
 
 type Fact<Line = WitnessLine> = Line extends WitnessLine ? Omit<Line, keyof Seen> : never;
 
 /**
- * The same stores, with a log of what they have answered: leases, commits, refusals. Only what the caller was told stands
- * there, and it stands there before the caller has it.
+ * Wraps stores and logs their answers: leases, commits, refusals. It logs exactly the answers that the caller gets, before
+ * the caller gets them.
  */
 export function witnessed(stores: Stores, path: string): Stores {
   const log = openLineWriter(path, { sync: false });

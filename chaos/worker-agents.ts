@@ -13,14 +13,14 @@ import {
 import { ledgerAt } from "./ledger/client.ts";
 import { sidePrefix } from "./model/script.ts";
 
-/** Limits that bind and are not reached, so that every call reserves and settles. */
+/** Limits that apply but are not reached, so that every call reserves and settles. */
 const budget = { maxSteps: 12, maxTokens: 2_000_000, maxSeconds: 600, maxCost: 100 };
-/** Whole micro-dollars a token, so that nothing is rounded. */
+/** Whole micro-dollars per token, so that nothing is rounded. */
 export const price = { inputPerMillion: 1, outputPerMillion: 4 };
-/** Where the keys of hooks begin in the ledger. */
+/** Prefix of hooks' keys in the ledger. */
 export const hookPrefix = "hook:";
 
-/** What all agents of these runs have: the model of their name, and limits. */
+/** The fields that all agents of these runs share: the model with their name, and limits. */
 export function memberOf(baseURL: string, limits: Budget = budget) {
   return (name: string) => ({
     name,
@@ -32,7 +32,9 @@ export function memberOf(baseURL: string, limits: Budget = budget) {
   });
 }
 
-/** A lead with a tool of each effect class, and below it two more levels: the plans of chaos/model/script.ts in code. */
+/**
+ * A lead with a tool of each effect class and two levels of subagents: the agents for the plans of chaos/model/script.ts.
+ */
 export function chaosTeam(ledgerOrigin: string, baseURL: string): AgentDefinition {
   const ledger = ledgerAt(ledgerOrigin);
   const tools = ledgerTools(ledgerOrigin);
@@ -63,13 +65,13 @@ export function chaosTeam(ledgerOrigin: string, baseURL: string): AgentDefinitio
   });
 }
 
-/** Makes as many calls at once as its task says. */
+/** Makes as many concurrent calls as its task requests. */
 export function chaosFan(ledgerOrigin: string, baseURL: string): AgentDefinition {
   const { look, charge, send, book } = ledgerTools(ledgerOrigin);
   return defineAgent({ ...memberOf(baseURL)("fan"), tools: [look, charge, send, book] });
 }
 
-/** A tool of each effect class, run in the process of the turn. */
+/** A tool of each effect class; they run in the turn's process. */
 export function ledgerTools(origin: string) {
   const ledger = ledgerAt(origin);
   const act = async (name: string, effect: EffectClass, run: RunContext): Promise<string> => {

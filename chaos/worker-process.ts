@@ -4,10 +4,10 @@ import type { FaultPointName } from "./fault-point-names.ts";
 import { jsonLinesOf, type RunEnd, runProcess } from "./processes.ts";
 import type { WorkerLine, WorkerOrders } from "./worker.ts";
 
-/** Longest life of a worker, in milliseconds: a turn that has not ended then is stuck. */
+/** Longest life of a worker, in milliseconds. A turn that has not ended then is stuck. */
 const WORKER_LIMIT_MS = 120_000;
 
-/** Spares the many short-lived workers half their start. */
+/** Compile cache: halves the start time of the many short-lived workers. */
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
 export interface Fault {
@@ -17,11 +17,11 @@ export interface Fault {
 
 export interface WorkerEnd extends RunEnd {
   readonly lines: readonly WorkerLine[];
-  /** It died at its fault point. */
+  /** Whether it died at its fault point. */
   readonly struck: boolean;
 }
 
-/** Runs a worker to its end, or to its death at the fault. `onLine` is called with each line as soon as it is there. */
+/** Runs a worker until it exits or dies at the fault. `onLine` is called with each line of output. */
 export async function runWorker(
   orders: WorkerOrders,
   fault?: Fault,
@@ -37,7 +37,7 @@ export async function runWorker(
   return { ...end, lines: jsonLinesOf<WorkerLine>(end.stdout), struck };
 }
 
-/** Why a worker that should have come to its end did not; undefined when it did. */
+/** Why a worker did not finish as expected; `undefined` if it did. */
 export function stuckOf(end: WorkerEnd): string | undefined {
   const said = `${end.stdout}${end.stderr}`.trim().slice(-600);
   if (end.timedOut) return `its turns had not ended after ${WORKER_LIMIT_MS / 1000} s: ${said}`;

@@ -1,6 +1,6 @@
 /**
- * One process of the system under test: `node chaos/worker.ts ORDERS` (JSON). It opens the store, brings each agent to its
- * first turn's end, wherever earlier processes have left it, and tells what it does in lines of JSON.
+ * One process of the system under test: `node chaos/worker.ts ORDERS` (JSON). It opens the store, finishes each agent's
+ * first turn from wherever earlier processes left it, and prints its progress as lines of JSON.
  * `TROUPE_FAULT="name:k"` kills it at a fault point.
  */
 import { performance } from "node:perf_hooks";
@@ -16,28 +16,28 @@ import { witnessed } from "./witness.ts";
 import { chaosFan, chaosTeam } from "./worker-agents.ts";
 
 const ordersSchema = z.object({
-  /** As `storesAt` takes it. */
+  /** Location for `storesAt`. */
   store: z.string(),
   ledger: z.string(),
   model: z.string(),
   /** The definition of its agents. Default: `lead`. */
   agent: z.string().optional(),
   agentIds: z.array(z.string()),
-  /** Whether unfinished work is taken up by `runtime.recover()` or by starting each agent. */
+  /** Whether unfinished work is resumed by `runtime.recover()` or by starting each agent. */
   recovers: z.boolean(),
-  /** Counts how often each fault point is passed, in place of dying at one. */
+  /** Whether to count the passes of each fault point instead of dying at one. */
   counts: z.boolean(),
   leaseMs: z.int().positive().optional(),
-  /** Where it writes what the stores have answered; default: nowhere. */
+  /** Path of the log of the stores' answers. Default: no log. */
   witness: z.string().optional(),
-  /** Where it stands still, once its first turn is open; default: nowhere. */
+  /** Stall after its first turn is open. Default: none. */
   stall: stallSchema.optional(),
-  /** While others have its agents it tries again and again to get them; default: that is an error. */
+  /** Whether it keeps retrying while other processes own its agents. Default: that is an error. */
   insists: z.boolean().optional(),
 });
 export type WorkerOrders = z.infer<typeof ordersSchema>;
 
-/** What the worker writes, one line each. */
+/** The JSON lines that the worker writes. */
 export type WorkerLine =
   | { readonly type: "up"; readonly recovers: boolean; readonly milliseconds: number }
   | { readonly type: "stalled"; readonly pid: number; readonly at: number }
@@ -46,7 +46,7 @@ export type WorkerLine =
 
 const MOST_HITS = 500;
 const INSISTS_EVERY_MS = 60;
-/** What a process is told while another one has the agent, or has just taken it. */
+/** Errors while another process owns the agent, or has just taken it over. */
 const passing: ReadonlySet<string> = new Set(["already_owned", "lease_lost"]);
 
 function tell(line: WorkerLine): void {

@@ -1,10 +1,10 @@
-// One agent, one turn, no network: the shortest program there is.
+// One agent, one turn, no network: the shortest possible program.
 import { defineAgent, ModelError, offlineModel, run, TurnFailedError } from "troupe";
 import { scriptedModel } from "troupe/testing";
 
 const clerk = defineAgent({
   name: "clerk",
-  // A rule-based engine, no language model: it quotes what it was given. In its place: openaiModel("gpt-5-mini").
+  // A rule-based engine instead of a language model: it quotes its input. For a real model, use openaiModel("gpt-5-mini").
   model: offlineModel(),
   instructions: "Answer from the notes that the user gives you.",
 });
@@ -17,7 +17,7 @@ costs five euros. Reservations are free of charge.`;
 const { text } = await run(clerk, question);
 console.log(text, "\n");
 
-// A turn is a stream of events: dotted facts, each with its agent, turn and step.
+// A turn is a stream of events with dotted names, each with its agent, turn and step.
 const { status, stopReason, steps, usage } = await run(clerk, question, {
   agentId: "desk-7",
   onEvent: (event) => {
@@ -27,7 +27,7 @@ const { status, stopReason, steps, usage } = await run(clerk, question, {
 });
 console.log({ status, stopReason, steps, usage });
 
-// A turn that fails throws: here a model stands for one that refuses its key.
+// A failed turn throws. This model simulates a provider that refuses its key.
 const refusal = new ModelError("401: the key is not valid", { retryable: false, mayHaveBeenSent: true, status: 401 });
 const locked = defineAgent({ name: "locked", model: scriptedModel({ error: refusal }) });
 try {

@@ -1,4 +1,4 @@
-// Tools: what they declare about their effect decides what happens to a call that was cut short.
+// Tools: the declared effect class decides what happens to an interrupted call.
 import { createRuntime, defineAgent, defineTool, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
@@ -9,7 +9,7 @@ const lookUp = defineTool({
   name: "look_up",
   description: "Tells how many of an article are in stock.",
   parameters: z.object({ article: z.string() }),
-  effect: "none", // changes nothing: repeated freely
+  effect: "none", // no effect: may be repeated freely
   execute: ({ article }) => ({ article, count: stock.get(article) ?? 0 }),
 });
 
@@ -17,11 +17,11 @@ const order = defineTool({
   name: "order",
   description: "Orders an article.",
   parameters: z.object({ article: z.string(), count: z.int().min(1).max(100) }),
-  effect: "keyed", // repeated only with the same key, so that the shop can drop a second order
+  effect: "keyed", // repeated only with the same key, so that the shop can ignore a second order
   execute: ({ article, count }, run) => `ordered ${count} ${article} under the key ${run.idempotencyKey}`,
 });
 
-// A model that says what its script says: it asks for too many first, is told so, and corrects itself.
+// A scripted model: it first orders too many, gets an error, and corrects itself.
 const model = scriptedModel([
   { toolCalls: [{ name: "look_up", arguments: { article: "paper" } }] },
   { toolCalls: [{ name: "order", arguments: { article: "paper", count: 1000 } }] },

@@ -1,4 +1,4 @@
-// A conversation that outlives its process: the first one leaves in the middle of a turn, the second carries it on.
+// A conversation that outlives its process: the first process exits during a turn, the second continues it.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const weigh = defineTool({
 
 const folder = await mkdtemp(join(tmpdir(), "troupe-example-"));
 
-/** What a process begins with. In the first one the model never answers what follows a tool. */
+/** The setup of each process. In the first one, the model never answers after a tool result. */
 async function startProcess(isFirst: boolean) {
   const model = scriptedModel(({ messages }) => {
     const last = messages.at(-1);
@@ -33,7 +33,7 @@ async function startProcess(isFirst: boolean) {
   const clerk = defineAgent({ name: "clerk", model, tools: [weigh] });
   const runtime = await createRuntime({ agents: [clerk], stores: sqliteStores(join(folder, "troupe.db")) });
   const agent = await runtime.agent("clerk", { agentId: "desk-7" });
-  await agent.start(); // carries on a turn that was left open
+  await agent.start(); // continues a turn that was left open
   return { runtime, agent };
 }
 const never = new Promise<never>(() => undefined);

@@ -1,4 +1,4 @@
-// A lead sends three readers out at once; each is an agent of its own, with its own history and its own budget.
+// A lead starts three readers in parallel. Each is a separate agent with its own history and budget.
 import { createRuntime, defineAgent, defineTool, subagent, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
@@ -38,7 +38,7 @@ const runtime = await createRuntime({ agents: [lead] });
 const agent = await runtime.agent("lead", { agentId: "weather" });
 await agent.start();
 
-// Events of the children reach the stream of the turn that spawned them.
+// The stream of a turn includes the events of the children that it spawned.
 const turn = agent.executeTurn("What is the weather like?");
 for await (const event of turn) {
   if (event.type === "subagent.spawned") console.log(`${event.agentName} spawned ${event.childId}`);

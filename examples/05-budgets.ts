@@ -1,4 +1,4 @@
-// Budgets: money is reserved before it is spent, so a limit stops the work in front of it, not behind it.
+// Budgets: cost is reserved before it is spent, so work stops before a limit is exceeded, not after.
 import { createRuntime, defineAgent, defineTool } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
@@ -11,7 +11,7 @@ const dig = defineTool({
   execute: ({ depth }) => `nothing at ${depth} m`,
 });
 
-// It never stops by itself, and every answer costs 1,000 tokens in and 200 out.
+// A model that never stops by itself. Every answer costs 1,000 input tokens and 200 output tokens.
 const tireless = scriptedModel((_request, { index }) => ({
   text: `Digging, attempt ${index + 1}.`,
   toolCalls: [{ name: "dig", arguments: { depth: index + 1 } }],
@@ -22,7 +22,7 @@ const digger = defineAgent({
   name: "digger",
   model: tireless,
   tools: [dig],
-  price: { inputPerMillion: 2, outputPerMillion: 10 }, // dollars; needed where maxCost binds
+  price: { inputPerMillion: 2, outputPerMillion: 10 }, // dollars; required if maxCost is set
   maxOutputTokens: 500,
   budget: { maxSteps: 50, maxCost: 0.05 },
 });
@@ -45,7 +45,7 @@ for (const { id, used, reserved, limits } of await runtime.accounts("pit-1")) {
   );
 }
 
-// The agent's whole life may have a budget too; unlike that of a turn it can be changed, also from another process.
+// An agent's lifetime can have a budget too. Unlike a turn's budget, it can be changed, even from another process.
 const other = await runtime.agent("digger", { agentId: "pit-2", budget: { maxCost: 0.01 } });
 await other.start();
 console.log("life:", (await other.executeTurn("Find the treasure.").result).stopReason);

@@ -11,7 +11,7 @@ const add = defineTool({
   execute: ({ a, b }) => a + b,
 });
 
-// It adds the last number that was told to the last sum.
+// The model adds the last number in the conversation to the last sum.
 const model = scriptedModel(({ messages }) => {
   const last = messages.at(-1);
   if (last?.role === "tool") return `The sum is ${textOf(last.content)}.`;
@@ -21,7 +21,7 @@ const model = scriptedModel(({ messages }) => {
 
 const loop = createAgentLoop(defineAgent({ name: "adder", model, tools: [add], budget: { maxSteps: 3 } }));
 
-// Where the conversation is kept is the caller's business: here, in a variable.
+// The caller stores the conversation, in this example in a variable.
 let conversation: LoopMessage[] = [];
 for (const input of ["20", "22", "-2"]) {
   conversation = [...conversation, { role: "user", content: input }];

@@ -1,4 +1,4 @@
-// Hooks and plugins: own code at fixed places of a turn changes calls, denies them, and stops what goes round in circles.
+// Hooks and plugins: your code runs at fixed points of a turn to change or deny calls and to stop endless loops.
 import { approval, createRuntime, defineAgent, defineTool, noProgressGuard, textOf, toolLogging } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
@@ -19,7 +19,7 @@ const heat = defineTool({
   execute: ({ room, celsius }) => `${room} is being heated to ${celsius} °C`,
 });
 
-// A model that wants too much heat at first, and then looks at the thermometer for ever.
+// A model that first requests too much heat and then reads the thermometer forever.
 const look = { name: "temperature", arguments: { room: "hall" } };
 const model = scriptedModel((_request, { index }) => {
   if (index > 0) return { text: "Still cold…", toolCalls: [look] };
@@ -33,7 +33,7 @@ const janitor = defineAgent({
   tools: [temperature, heat],
   hooks: {
     afterUserInput: (draft) => draft.add({ role: "system", content: "Energy is scarce." }),
-    // The arguments are checked and typed by the tool's schema; what takes their place is checked again.
+    // The arguments are validated and typed by the tool's schema. Replaced arguments are validated again.
     beforeEachTool(draft) {
       const { name, arguments: args } = draft.call;
       if (name === "heat") draft.changeArguments({ ...z.object({ room: z.string() }).parse(args), celsius: 21 });

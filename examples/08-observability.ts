@@ -1,4 +1,4 @@
-// What happened, told four ways: lines for a terminal, a YAML file for each session, OpenTelemetry spans, a table of one turn.
+// Four views of a run: terminal lines, a YAML file per session, OpenTelemetry spans, and a table of one turn.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -59,7 +59,7 @@ await agent.executeTurn("Compare the two papers.").result;
 const [child] = (await runtime.list()).filter(({ parentAgentId }) => parentAgentId === "desk-7");
 const trace = child ? await (await runtime.find(child.agentId)).getTrace() : [];
 
-// What reads the store is closed before the runtime is.
+// Close readers of the store before the runtime.
 await Promise.all([sessions.close(), spans.close()]);
 await runtime.shutdown();
 

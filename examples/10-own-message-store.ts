@@ -1,10 +1,10 @@
-// Conversations in a table of your own: the runtime keeps the truth, your store gets a copy of every message, once each,
-// in order, compacted when the agent compacts. And an agent that is saved only when you say so.
+// Conversations in your own table: the runtime's store stays authoritative, and your table gets a copy of every message,
+// once and in order, compacted when the agent compacts. Also: an agent that is saved only on request.
 import { DatabaseSync } from "node:sqlite";
 import { createRuntime, defineAgent, type Message, type MessageStore, summarize, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 
-/** Messages as rows that any program can read. What comes again changes nothing: `INSERT OR IGNORE`. */
+/** Messages as rows that any program can read. Repeated messages have no effect: `INSERT OR IGNORE`. */
 class MessageTable implements MessageStore {
   readonly #table = new DatabaseSync(":memory:");
 

@@ -1,4 +1,4 @@
-// Structured output: the final answer must fit a schema, and what does not fit is asked for again once.
+// Structured output: the final answer must match a schema. If it does not, the model is asked once more.
 import { createAgent } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
@@ -9,7 +9,7 @@ const recipe = z.object({
   ingredients: z.array(z.string()).min(2).describe("At least two."),
 });
 
-// The first answer forgets an ingredient, and the time is a text. The model is told just that.
+// The first answer lacks an ingredient, and its time is a string. The model gets these two errors.
 const hasty = scriptedModel([
   '{"title": "Pancakes", "minutes": "twenty", "ingredients": ["flour"]}',
   '```json\n{"title": "Pancakes", "minutes": 20, "ingredients": ["flour", "milk", "eggs"]}\n```',

@@ -1,9 +1,9 @@
-// Long conversations: a history compiler chooses what one call sees, the model looks further back by itself, and autoCompact
-// keeps the whole within bounds.
+// Long conversations: a history compiler selects the messages of a call, the model loads older ones by itself, and
+// autoCompact bounds the conversation.
 import { createAgent, dropOldest, reactHistory, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 
-// It sees the last 4 messages. Asked about something older, it loads more of the history, which costs no tool call.
+// The model sees the last 4 messages. For older ones it loads more of the history, which does not count as a tool call.
 const librarian = scriptedModel(({ messages, tools }) => {
   const said = messages.filter(({ role }) => role === "user").map(({ content }) => textOf(content));
   const question = said.at(-1) ?? "";
@@ -27,7 +27,7 @@ console.log(
 );
 await reader.runtime.shutdown();
 
-// Past 8 messages, all but the newest 4 leave the model's sight. The store keeps them.
+// After 8 messages, the model no longer sees all but the newest 4. The store keeps them.
 const chatty = scriptedModel(({ messages }) => `I see ${messages.length}`);
 const talker = await createAgent({
   model: chatty,

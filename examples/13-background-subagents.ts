@@ -1,4 +1,5 @@
-// A lead sends two searchers out in the background, talks to its user meanwhile, and starts a turn by itself for what they find.
+// A lead starts two searchers in the background, talks to its user meanwhile, and starts a turn by itself for their
+// results.
 import { createRuntime, defineAgent, subagent, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 
@@ -33,7 +34,7 @@ const agent = await runtime.agent("lead", { agentId: "house" });
 await agent.start();
 console.log((await agent.executeTurn("Search the house.").result).text);
 
-// No caller asks for this turn: the first searcher that comes back starts it.
+// No caller starts this turn: the first searcher that ends starts it.
 for await (const { type, turnId } of runtime.follow("house")) {
   if (type === "turn.started" && turnId === "house#2") break;
 }

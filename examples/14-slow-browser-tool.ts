@@ -1,6 +1,6 @@
-// A slow tool on a queue of its own: two pages at a time, at most eight begun in a second, however many agents ask. Nothing of a
-// call runs where its agent does. As it stands it runs in one process; with REDIS_URL=redis://127.0.0.1:6379 the calls go over
-// Redis, and any other process that has this agent and works on the queue "browser" takes part in them.
+// A slow tool on its own queue: two concurrent pages, at most eight started per second, however many agents call it. Calls
+// never run in the agent's own code path. By default everything runs in one process; with REDIS_URL=redis://127.0.0.1:6379
+// the calls go over Redis, and any other process with this agent that works on the queue "browser" can run them.
 import { setTimeout as delay } from "node:timers/promises";
 import { createRuntime, defineAgent, defineTool, type Queues, type Stores, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
@@ -14,7 +14,7 @@ const site: Record<string, string> = {
   "/contact": "Ms. Okafor, mornings",
 };
 
-/** Stands in for a browser: it takes its time, and there are only so many. */
+/** Simulates a browser: it is slow, and the number of open pages is limited. */
 const browser = { open: 0, most: 0 };
 
 async function render(path: string, signal: AbortSignal): Promise<string> {
@@ -33,9 +33,9 @@ const visit = defineTool({
   description: "Opens a page in a browser and gives what it says.",
   parameters: z.object({ path: z.string().startsWith("/") }),
   queue: "browser",
-  effect: "none", // looking changes nothing: it may be repeated, also when its worker has died
+  effect: "none", // no effect: the call may be repeated, for instance after its worker died
   maxAttempts: 3,
-  timeoutMs: 20_000, // of one attempt, from when it runs; waiting in the queue does not count
+  timeoutMs: 20_000, // per attempt, from its start; waiting in the queue does not count
   execute: async ({ path }, run) => {
     run.progress({ path, state: "loading" });
     return await render(path, run.signal);
@@ -52,7 +52,7 @@ const scout = defineAgent({
   }),
 });
 
-/** Where agents are kept and work waits: in this process, or in a Redis that others share. */
+/** The stores and queues: in this process, or in a Redis that other processes share. */
 async function places(url: string | undefined): Promise<{ stores?: Stores; queues?: Queues }> {
   if (url === undefined) return {};
   const [{ redisStores }, { bullmqQueues }] = [

@@ -1,4 +1,5 @@
-// The ReAct core by hand: a pure state machine says what is due, this program does it and tells it what came of it.
+// The ReAct core by hand: a pure state machine returns the next actions; this program performs them and reports the
+// results.
 import { agentTransition, effectsAt, initialAgentState, type ReactInput, type ReactState } from "troupe/react";
 
 const shelf: Readonly<Record<string, string>> = { A: "3 kg", B: "8 kg" };
@@ -12,7 +13,7 @@ function tell(input: ReactInput): void {
   state = agentTransition(input)(state);
 }
 
-/** In place of a model: it asks for each parcel of the question, then adds up what it was told. */
+/** Replaces a model: it requests each parcel of the question, then adds up the results. */
 function think(): void {
   const seen = { calledLlmAt: (time += 1), calledLlmOrdinal: state.ordinal };
   const done = state.reActContext.toolCallIds.map((id) => state.toolCalls[id]);

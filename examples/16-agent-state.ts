@@ -1,4 +1,4 @@
-// An agent as one immutable value: read it, ask it, keep it as JSON, and compare what two turns made of it.
+// An agent as one immutable value: read it, query it, store it as JSON, and compare it before and after a turn.
 import { createAgent, defineTool } from "troupe";
 import { type AgentState, agentStateJson, stepTypeOf, viewAgentState, withMetadata } from "troupe/state";
 import { scriptedModel } from "troupe/testing";
@@ -38,11 +38,11 @@ show(first);
 await agent.executeTurn("And parcel B?").result;
 const second = await agent.getState();
 show(second);
-// A value stays what it was: the first one does not know of the second turn.
+// The value is immutable: the first one does not contain the second turn.
 console.log(first.context.messages.length, "→", second.context.messages.length, "messages");
 await agent.runtime.shutdown();
 
-// As text, for a file or another program; what comes back is checked.
+// As JSON text, for a file or another program. Parsing validates it.
 const kept = JSON.stringify(agentStateJson.toJSON(second));
 const back = withMetadata(agentStateJson.fromJSON(kept), { reviewedBy: "ada" }, Date.now());
 console.log(viewAgentState(back).finalResponse, back.context.metadata);

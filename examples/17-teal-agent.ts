@@ -33,7 +33,7 @@ const invoke = `/${math.name}/${math.version}`;
 const first = await post(invoke, { items: [{ content_type: "text", content: "Add 5 + 3" }] });
 console.log(first.status, "-", first.content.output.split("\n")[0]);
 
-// A follow-on names the task. This one needs a person.
+// A follow-on request names the task. This one needs an approval.
 const { task_id } = first;
 const paused = await post(invoke, { task_id, items: [{ content: "Delete all results" }] });
 console.log(paused.status, "-", paused.content.tool_calls[0]?.function_name);

@@ -29,7 +29,7 @@ const server = serveRuntime(runtime, {
 });
 const { url } = await server.listen();
 
-// From here on nothing but HTTP, as a client in any language has it.
+// From here on only HTTP, as in a client in any language.
 const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 interface Answer {
   readonly agentId: string;
@@ -44,7 +44,7 @@ async function post(path: string, body: unknown, more: Readonly<Record<string, s
 
 const { agentId } = await post("/api/agents", { definition: "cashier", key: "monday" });
 const body = { input: "Pay the printer." };
-// A client that gets no answer sends the same request again: the same key is the same turn.
+// A client that gets no answer repeats the request. With the same key, no second turn is started.
 const [{ turnId }, again] = [
   await post(`/api/agents/${agentId}/turns`, body, { "idempotency-key": "order-7" }),
   await post(`/api/agents/${agentId}/turns`, body, { "idempotency-key": "order-7" }),
@@ -64,7 +64,7 @@ console.log(`after the last id: ${rest.types.join(", ")}`);
 await server.close();
 await runtime.shutdown();
 
-/** The types of a tree's events after an id, up to the first of one type. */
+/** The types of a tree's events after an id, up to the first event of a given type. */
 async function eventsUntil(type: string, lastId = "") {
   const { body } = await fetch(`${url}/api/trees/${agentId}/events`, {
     headers: { ...headers, ...(lastId === "" ? {} : { "last-event-id": lastId }) },

@@ -1,4 +1,4 @@
-// The handler beside the routes of an Express app. It comes before any body parser, which would read the body away.
+// The handler beside the routes of an Express app. Mount it before any body parser, which would consume the body.
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { createRuntime, defineAgent, offlineModel } from "troupe";
@@ -12,7 +12,7 @@ const server = serveRuntime(runtime, {
 });
 
 const app = express();
-// A pattern and not `app.use("/api", …)`, which would take "/api" off the path.
+// Use a pattern instead of `app.use("/api", …)`, which would strip "/api" from the path.
 app.all(/^\/api\//, nodeListener(server));
 app.use(express.json());
 app.get("/", (_, response) => void response.send("the app's own page"));

@@ -1,4 +1,4 @@
-// The handler beside the routes of a Fastify app, in a plugin of its own, in which Fastify parses no bodies.
+// The handler beside the routes of a Fastify app, in a separate plugin in which Fastify does not parse bodies.
 import Fastify from "fastify";
 import { createRuntime, defineAgent, offlineModel } from "troupe";
 import { apiSurface, nodeListener, serveRuntime, tokenAuth } from "troupe/server";

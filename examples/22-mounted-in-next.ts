@@ -1,6 +1,6 @@
-// A route handler of Next.js: what `app/troupe/[...path]/route.ts` exports. Next gives it whole paths, so the server has to know its
-// own part of them. It evaluates this module for each bundle and after each change, in one process: getRuntime() gives each of them the
-// same runtime, and a new one when `version` changes.
+// A Next.js route handler: the exports of `app/troupe/[...path]/route.ts`. Next passes full paths, so the server must know
+// its base path. Next evaluates this module for each bundle and after each change, in one process: getRuntime() returns the
+// same runtime to all of them, and a new one when `version` changes.
 import { createRuntime, defineAgent, getRuntime, offlineModel } from "troupe";
 import { apiSurface, serveRuntime, tokenAuth } from "troupe/server";
 
@@ -21,7 +21,7 @@ function handler(request: Request): Promise<Response> {
   return server.fetch(request);
 }
 
-// What Next does with a request for it.
+// Calls the handler as Next does.
 const headers = { authorization: `Bearer ${token}` };
 const answer = await handler(new Request("https://app.example/troupe/api/definitions", { headers }));
 console.log(answer.status, await answer.text());

@@ -1,5 +1,5 @@
-// A front end talks to an agent with the official client of AG-UI: it sees the answer as it is written, runs a tool of its
-// own, and approves a call. The client checks that each event is in its place.
+// A front end talks to an agent with the official AG-UI client: it streams the answer, runs its own tool, and approves a
+// call. The client checks the order of the events.
 import { HttpAgent } from "@ag-ui/client";
 import { createRuntime, defineAgent, defineTool } from "troupe";
 import { agUiSurface, serveRuntime, tokenAuth } from "troupe/server";
@@ -51,12 +51,12 @@ await client.runAgent(
   },
 );
 
-// The call of the front end's own tool is pending: it runs it, and sends the result with the next run.
+// The call of the front end's own tool is pending. The front end runs it and sends the result with the next run.
 for (const toolCallId of pending)
   client.addMessage({ id: `shown ${toolCallId}`, role: "tool", toolCallId, content: "shown" });
 await client.runAgent({ tools: [show] });
 
-// The order needs an approval: the run was interrupted, and the next one brings the answer.
+// The order needs an approval: the run was interrupted, and the next run sends the decision.
 const resume = client.pendingInterrupts.map(({ id, message }) => {
   console.log(`asked: ${message}`);
   return { interruptId: id, status: "resolved" as const, payload: { approved: true } };

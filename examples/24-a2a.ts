@@ -34,7 +34,7 @@ const server = serveRuntime(runtime, {
 });
 const { url } = await server.listen();
 
-// From here on nothing but the client, which another agent would have in another process.
+// From here on only the client, as another agent in another process would use it.
 const fetchImpl: typeof fetch = (input, init) => {
   const headers = new Headers(init?.headers);
   headers.set("authorization", `Bearer ${token}`);

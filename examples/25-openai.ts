@@ -1,5 +1,5 @@
-// An agent as a model of OpenAI's protocol: the official client streams its answer, runs a tool of its own, and keeps a
-// conversation in which the agent asks back.
+// An agent as a model in OpenAI's protocol: the official client streams its answer, runs its own tool, and keeps a
+// conversation in which the agent asks a question.
 import OpenAI from "openai";
 import { askUser, createRuntime, defineAgent, textOf } from "troupe";
 import { openaiSurface, serveRuntime, tokenAuth } from "troupe/server";
@@ -27,7 +27,7 @@ const server = serveRuntime(runtime, {
 });
 const { url } = await server.listen();
 
-// From here on nothing but the client.
+// From here on only the client.
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: token });
 const model = "concierge";
 console.log("Models:", (await client.models.list()).data.map(({ id }) => id).join(", "));
@@ -38,7 +38,7 @@ for await (const { choices } of await client.chat.completions.create({ model, me
   if (piece !== "") console.log("Streamed:", piece);
 }
 
-// The client's own tool: the agent calls it, the client runs it, and the turn goes on with its result.
+// The client's own tool: the agent calls it, the client runs it, and the turn continues with the result.
 const runner = client.chat.completions.runTools({
   model,
   messages: [{ role: "user", content: "Where is the garden?" }],
@@ -57,7 +57,7 @@ const runner = client.chat.completions.runTools({
 });
 console.log("With a tool:", await runner.finalContent());
 
-// A conversation that lasts: the agent asks, and the next message is the answer. Its client keeps no history.
+// A stored conversation: the agent asks, and the next message is the answer. The client keeps no history.
 const headers = { "X-Troupe-Conversation": "a-weekend" };
 for (const content of ["Book a room", "The one to the garden"]) {
   const { choices } = await client.chat.completions.create(

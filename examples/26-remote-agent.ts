@@ -1,11 +1,12 @@
-// An agent that calls one of another program over A2A: text as it is written, a follow-on, a question and an approval from there.
+// An agent that calls an agent of another program over A2A: streamed text, a follow-on, and the other agent's question and
+// approval.
 import { askUser, createRuntime, defineAgent, defineTool, textOf } from "troupe";
 import { remoteAgent } from "troupe/a2a";
 import { a2aSurface, serveRuntime, tokenAuth } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
 
-// The other program; it would be elsewhere.
+// The other program, which would usually run elsewhere.
 const book = defineTool({
   name: "book",
   description: "Books a room.",

@@ -1,5 +1,5 @@
-// The Responses API over an agent, with the official client: a stream that is cut off and continued, an approval, a
-// question, a tool of the client, an older response that a conversation forks from, and one in the background.
+// The Responses API over an agent, with the official client: a stream that is cut and continued, an approval, a question, a
+// client tool, a conversation forked from an older response, and a background response.
 import OpenAI from "openai";
 import { askUser, createRuntime, defineAgent, defineTool, textOf } from "troupe";
 import { openaiSurface, serveRuntime, tokenAuth } from "troupe/server";
@@ -37,11 +37,11 @@ const server = serveRuntime(runtime, {
 });
 const { url } = await server.listen();
 
-// From here on nothing but the client.
+// From here on only the client.
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: token });
 const model = "concierge";
 
-// A stream that is left after its first piece, and goes on after the number of that: each character comes once.
+// A stream that is closed after its first piece and continued after that piece's number. Each character is received once.
 let [id, last, text] = ["", -1, ""];
 for await (const event of await client.responses.create({ model, input: "Hello", stream: true })) {
   if (event.type === "response.created") id = event.response.id;
@@ -56,7 +56,7 @@ for await (const event of await client.responses.retrieve(id, { stream: true, st
 }
 console.log("Continued: ", text);
 
-// A tool that a person has to allow. Twice the same answer is the same response.
+// A tool that needs an approval. Sending the same decision twice returns the same response.
 const asked = await client.responses.create({ model, conversation: "a-weekend", input: "Book a room" });
 const allowed = asked.output.flatMap((item) =>
   item.type === "mcp_approval_request"
@@ -68,7 +68,7 @@ const again = await client.responses.create({ previous_response_id: asked.id, in
 console.log("Approved:  ", booked.output.map(({ type }) => type).join(", "), "-", booked.output_text);
 console.log("Again:     ", again.id === booked.id ? "the same response" : "another response");
 
-// A question and a tool of the client are both functions.
+// A question and a client tool are both functions.
 const functions = { "Wake me": "at seven", "Where is the garden?": "it is behind the house" };
 const locate = { type: "function", name: "locate", strict: false, parameters: { type: "object" } } as const;
 for (const [input, output] of Object.entries(functions)) {
@@ -80,13 +80,13 @@ for (const [input, output] of Object.entries(functions)) {
   console.log(`${input} -`, answer.output_text);
 }
 
-// The conversation goes on from its last response; from an older one a second conversation does.
+// The conversation continues from its last response. Continuing from an older one starts a second conversation.
 const next = await client.responses.create({ previous_response_id: id, input: "Still here" });
 const fork = await client.responses.create({ previous_response_id: id, input: "Again, but otherwise" });
 console.log("Goes on:   ", next.output_text);
 console.log("Forks:     ", fork.output_text);
 
-// In the background: begun, looked at later.
+// In the background: started now, polled later.
 let response = await client.responses.create({ model, input: "Take your time", background: true });
 for await (const { type } of await client.responses.retrieve(response.id, { stream: true })) {
   if (type === "response.completed") response = await client.responses.retrieve(response.id);

@@ -1,5 +1,5 @@
-// The client for browsers, here in Node: a turn that waits for an approval, its events over a connection that breaks, and what
-// the server refuses. examples/browser has a page with the React hook.
+// The browser client, here in Node: a turn that waits for an approval, its events over a connection that breaks, and
+// requests that the server refuses. examples/browser has a page with the React hook.
 import { createRuntime, defineAgent, defineTool } from "troupe";
 import { createClient, TroupeClientError } from "troupe/client";
 import { serveRuntime, tokenAuth } from "troupe/server";
@@ -33,7 +33,7 @@ for (const request of requests) {
   await client.decide(request, { verdict: "approved" });
 }
 
-// A page keeps the cursor of the last event, and goes on after it when it comes back.
+// A page stores the cursor of the last event and continues after it when it reconnects.
 let cursor: string | undefined;
 for await (const event of turn.follow()) {
   cursor = event.cursor ?? cursor;

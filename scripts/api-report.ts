@@ -1,9 +1,9 @@
 /**
- * The API report: what the entries of the package export, with the types that these refer to, as API Extractor reads it from the built
- * declarations. It is committed, so that a change of the public types shows in review.
+ * The API report: the exports of the package's entries with all referenced types, as API Extractor reads them from the
+ * built declarations. It is committed, so that changes of public types are visible in review.
  *
- *     node scripts/api-report.ts           # says whether the report is current
- *     node scripts/api-report.ts --write   # brings it up to date
+ *     node scripts/api-report.ts           # checks that the report is current
+ *     node scripts/api-report.ts --write   # updates the report
  *
  * Both need the declarations in dist: `npm run build`.
  */
@@ -15,7 +15,7 @@ import { repositoryRoot } from "./run-command.ts";
 
 const reportPath = join(repositoryRoot, "api", "troupe.api.md");
 
-/** One module that has each entry as a namespace: types that several entries share are then in the report once. */
+/** One module with each entry as a namespace, so that types shared by several entries appear once in the report. */
 function entriesModule(manifest: Manifest, folder: string): string {
   const files = entryFiles(manifest, "types").map((file) => join(repositoryRoot, file));
   const missing = files.filter((file) => !existsSync(file));
@@ -29,9 +29,9 @@ function entriesModule(manifest: Manifest, folder: string): string {
   return path;
 }
 
-/** The report as the built declarations give it. */
+/** The report generated from the built declarations. */
 function currentReport(): string {
-  // Inside the repository: API Extractor takes declarations elsewhere for those of another package.
+  // Must be inside the repository, because API Extractor treats declarations elsewhere as another package's.
   mkdirSync(join(repositoryRoot, ".troupe"), { recursive: true });
   const folder = mkdtempSync(join(repositoryRoot, ".troupe", "api-"));
   const silent = { logLevel: "none", addToApiReportFile: false };
@@ -83,7 +83,7 @@ function currentReport(): string {
   }
 }
 
-/** Says where the committed report differs from the built declarations, or nothing. */
+/** The first difference between the committed report and the built declarations; `undefined` if there is none. */
 function apiReportFault(): string | undefined {
   const committed = existsSync(reportPath) ? readFileSync(reportPath, "utf8").split("\n") : [];
   const current = currentReport().split("\n");
@@ -94,7 +94,7 @@ function apiReportFault(): string | undefined {
   const path = relative(repositoryRoot, reportPath);
   return (
     `The public types differ from ${path}, first in line ${line + 1}:\n- ${committed[line] ?? ""}\n+ ${current[line] ?? ""}\n` +
-    "If the change is meant, run npm run build:api and commit the report."
+    "If the change is intended, run npm run build:api and commit the report."
   );
 }
 

@@ -1,4 +1,5 @@
-// Writes the statecharts of the inspector's page, laid out, beside it. To be run after a change of a machine; a test says when.
+// Writes the statecharts of the inspector's page with their layouts. Run it after changing a machine; a test fails if it is
+// due.
 import { writeFileSync } from "node:fs";
 import { chartsFile, chartsText } from "./charts.ts";
 

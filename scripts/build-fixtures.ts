@@ -1,6 +1,6 @@
 /**
- * Writes what this version stores of a team that has one of everything, for `test/fixtures`: later versions have to read it. The
- * fixtures of a version that is released are not written again.
+ * Writes the stored data of a team with one of everything into `test/fixtures`. Later versions must be able to read it.
+ * Fixtures of released versions are never written again.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -20,7 +20,7 @@ async function writeSqlite(file: string): Promise<void> {
   const path = join(folder, "team.db");
   await playTeam(sqliteStores(path));
   const database = new DatabaseSync(path);
-  // Nothing of the machine that writes it.
+  // Remove data about the machine that writes the fixture.
   database.exec("UPDATE processes SET pid = 1, boot_id = 'fixture', start_time = NULL");
   const copy = join(folder, "copy.db");
   database.exec(`VACUUM INTO '${copy}'`);
@@ -33,7 +33,7 @@ async function writeRedis(file: string): Promise<void> {
   const server = await RedisServer.start();
   await playTeam(redisStores({ url: server.url, prefix: "" }));
   const dump = await dumpOf(server.client(), "");
-  // Nothing of the machine that writes it.
+  // Remove data about the machine that writes the fixture.
   writeFileSync(file, dump.replace(/(\\"bootId\\":\\")[^\\]*/g, "$1fixture"));
 }
 
@@ -48,5 +48,5 @@ await writeSqlite(join(fixtureFolder, "team.db.gz"));
 await writeRedis(join(fixtureFolder, "redis.jsonl"));
 await writeTrees(join(fixtureFolder, "trees.json.gz"));
 process.stdout.write(`${fixtureFolder}\n`);
-// The work in flight of the teams never ends.
+// The teams' work in flight never ends, so exit explicitly.
 process.exit(0);

@@ -1,5 +1,5 @@
 /**
- * Builds the inspector's page: src/inspector/ui to one script and one style in src/inspector/assets.
+ * Builds the inspector's page from src/inspector/ui: one script and one style in src/inspector/assets.
  *
  *     node scripts/build-ui.ts
  *     node scripts/build-ui.ts --if-older  # only if a source is newer, or nothing is built yet
@@ -14,9 +14,9 @@ import { repositoryRoot } from "./run-command.ts";
 const inspector = join(repositoryRoot, "src", "inspector");
 const ui = join(inspector, "ui");
 const assets = join(inspector, "assets");
-/** Of script and style, packed by gzip. */
+/** Most bytes of script and style, compressed with gzip. */
 const MOST_BYTES = 130 * 1024;
-/** What is bundled, whose licences lie beside it. */
+/** The bundled packages, whose licences are in the same folder. */
 const bundled = [
   "preact",
   "@preact/signals",
@@ -31,11 +31,11 @@ const { values } = parseArgs({ options: { "if-older": { type: "boolean", default
 if (!values["if-older"] || newestIn("ui", "run-model", "../budget", "../state") > newestIn("assets")) await buildPage();
 
 async function buildPage(): Promise<void> {
-  // A test runner may have set another mode, in which the page would hold paths of this machine.
+  // A test runner may have set another mode, in which the page would contain local paths.
   process.env["NODE_ENV"] = "production";
   rmSync(assets, { recursive: true, force: true });
   mkdirSync(assets, { recursive: true });
-  // Heavy, and not needed to find that nothing is to be done.
+  // Imported late, because it is heavy and not needed if the build is up to date.
   const { build } = await import("vite");
   const built = await build({
     configFile: false,
@@ -52,7 +52,7 @@ async function buildPage(): Promise<void> {
       reportCompressedSize: false,
       rolldownOptions: {
         input: join(ui, "main.tsx"),
-        // Of the runtime's folders the page takes rules alone; what reaches for Node must not be left of them.
+        // The page may import only pure code from the runtime's folders; no Node imports may remain in the bundle.
         external: /^node:/,
         output: { entryFileNames: "app.js", assetFileNames: "app[extname]", codeSplitting: false },
       },
@@ -61,7 +61,7 @@ async function buildPage(): Promise<void> {
   const files = [built].flat().flatMap((one) => ("output" in one ? one.output : []));
   const foreign = files.flatMap((file) => (file.type === "chunk" ? foreignIn(file) : []));
   if (foreign.length > 0) {
-    process.stderr.write(`The page takes what it must not have: ${foreign.join(", ")}.\n`);
+    process.stderr.write(`The page imports modules that it must not contain: ${foreign.join(", ")}.\n`);
     process.exitCode = 1;
   }
   const licences = bundled.map((name) => `${name}\n\n${licenceOf(name)}`);
@@ -77,13 +77,13 @@ async function buildPage(): Promise<void> {
   }
 }
 
-/** Modules of Node, and packages without a licence beside the page. */
+/** Node modules, and packages whose licence file is missing. */
 function foreignIn({ imports, moduleIds }: Pick<Rolldown.OutputChunk, "imports" | "moduleIds">): string[] {
   const packages = moduleIds.flatMap((id) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)?.[1] ?? []);
   return [...imports, ...new Set(packages.filter((name) => !bundled.includes(name)))];
 }
 
-/** When the newest file in these folders was written, in milliseconds since the epoch; 0 if there is none. */
+/** Modification time of the newest file in these folders, in milliseconds since the epoch; 0 if there are none. */
 function newestIn(...folders: readonly string[]): number {
   const files = folders.flatMap((folder) => {
     const path = join(inspector, folder);

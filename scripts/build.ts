@@ -1,9 +1,9 @@
 /**
- * Builds the package: its code, its types and the inspector's page. Types are not checked here but by `npm run check:types`, so that
- * `npm pack`, which builds, stays quick.
+ * Builds the package: its code, its types and the inspector's page. It does not check types (`npm run check:types` does),
+ * so that `npm pack`, which runs the build, stays fast.
  *
  *     node scripts/build.ts                     # into dist
- *     node scripts/build.ts --code --to FOLDER  # the code alone, into FOLDER/dist, and beside it what it reads
+ *     node scripts/build.ts --code --to FOLDER  # only the code, into FOLDER/dist, with the files that it reads
  */
 import { chmodSync, cpSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ async function run(command: string, ...words: readonly string[]): Promise<void> 
   process.stdout.write(output);
 }
 
-/** A declaration for each source to which a type of an entry refers: no program reads these while it runs. */
+/** Writes a declaration for each source that types of the entries refer to. They are not used at run time. */
 async function buildTypes(): Promise<void> {
   await run("tsc", "-p", "tsconfig.build.json", "--noCheck", "--emitDeclarationOnly", "--outDir", dist);
   keepReachableDeclarations(

@@ -5,8 +5,8 @@ import { entryFiles, type Manifest } from "./manifest.ts";
 import { repositoryRoot, sourceCondition } from "./run-command.ts";
 
 /**
- * What entries share stands in as few files as possible, of which none holds what an entry that reads it does not need. A shelf has
- * all that its sources import and no shelf before it has. The rest goes where rolldown puts it.
+ * Groups code that entries share into as few files as possible, without code that an importing entry does not need. A shelf
+ * has all imports of its sources that no earlier shelf has. Rolldown places the rest.
  */
 const shelves: readonly { readonly name: string; readonly sources: readonly string[] }[] = [
   { name: "errors", sources: ["errors/troupe-error.ts", "base/file-errors.ts"] },
@@ -18,7 +18,7 @@ const shelves: readonly { readonly name: string; readonly sources: readonly stri
   { name: "commands", sources: ["cli/commands/ask.ts", "cli/commands/run.ts"] },
 ];
 
-/** The source of each entry and bin of the package, by the path at which it comes out in `dist`, without its ending. */
+/** The source of each entry and bin of the package, by its path in `dist` without the extension. */
 function sourcesOfEntries(manifest: Manifest): Readonly<Record<string, string>> {
   const files = [...entryFiles(manifest, "default"), ...Object.values(manifest.bin)];
   const named = files.map((file) => {
@@ -31,8 +31,8 @@ function sourcesOfEntries(manifest: Manifest): Readonly<Record<string, string>> 
 }
 
 /**
- * Writes the package's code to `dist`: a file for each entry and bin, and in `chunks` what they share and what is loaded when it is
- * used. Only our own code is bundled: packages are imported from where npm installs them.
+ * Writes the package's code to `dist`: a file for each entry and bin, and `chunks` for shared and lazily loaded code. Only
+ * our own code is bundled; packages are imported from where npm installs them.
  */
 export async function bundleCode(manifest: Manifest, dist: string): Promise<void> {
   const bundle = await rolldown({
@@ -44,7 +44,7 @@ export async function bundleCode(manifest: Manifest, dist: string): Promise<void
     external: isPackage,
     transform: { target: "node22.13" },
     checks: { bundlerTimings: false },
-    // For instance of a lazy import whose module something else imports at once.
+    // For instance, a lazy import of a module that is also imported statically.
     onwarn: ({ message }) => {
       throw new Error(message);
     },
@@ -56,10 +56,10 @@ export async function bundleCode(manifest: Manifest, dist: string): Promise<void
       entryFileNames: "[name].js",
       chunkFileNames: "chunks/[name].js",
       codeSplitting: { groups: shelves.map(shelfGroup) },
-      // Names stay as they are written, so that a stack can be read. Comments are in the declarations, where editors show them.
+      // Names are not minified, so that stacks are readable. Comments stay in the declarations, where editors show them.
       minify: "dce-only",
       minifyInternalExports: false,
-      // A file with one other character in it is kept, and read, with two bytes for each.
+      // V8 stores a file with a single non-Latin-1 character with two bytes per character.
       charset: "ascii",
       comments: { legal: false, annotation: true, jsdoc: false },
     });
@@ -78,12 +78,12 @@ function shelfGroup({ name, sources }: (typeof shelves)[number], index: number) 
   };
 }
 
-/** A module of Node or of a package: all but our own files. */
+/** A module of Node or of a package, that is, not one of our own files. */
 function isPackage(specifier: string): boolean {
   return !specifier.startsWith(".") && !specifier.startsWith("\0") && !isAbsolute(specifier);
 }
 
-/** The package of a path or specifier that begins with its name. */
+/** The package name at the beginning of a path or specifier. */
 export function packageOf(specifier: string): string {
   return specifier
     .split("/")

@@ -1,4 +1,4 @@
-/** Parts of a changelog: what stands above the first version, and each version with its text. */
+/** Parts of a changelog: the introduction above the first version, and each version with its text. */
 interface Parts {
   readonly introduction: string;
   readonly sections: readonly { readonly heading: string; readonly body: string }[];
@@ -14,13 +14,13 @@ function partsOf(changelog: string): Parts {
 }
 
 /**
- * The changelog before a release with that release at its top, which has what changesets wrote for it and then what stood under
- * "Unreleased". `written` is what `changeset version` made of `before`: it puts its section right below the title.
+ * The changelog `before` a release, with the new release at its top: the text by changesets, then the text under
+ * "Unreleased". `written` is the output of `changeset version` for `before`, which inserts its section below the title.
  */
 export function releasedChangelog(before: string, written: string, version: string, date: string): string {
   const { introduction, sections } = partsOf(before);
   const ofChangesets = partsOf(written).sections.find(({ heading }) => heading === version);
-  // The introduction has slipped below the section, because only a title is known to stand above it.
+  // The introduction is now below the section, because `changeset version` keeps only the title above it.
   const body = ofChangesets?.body.replace(introduction.replace(/^# .+\n+/, ""), "").trim();
   const unreleased = sections.find(({ heading }) => heading === "Unreleased")?.body;
   const release = { heading: `${version} – ${date}`, body: [body, unreleased].filter(Boolean).join("\n\n") };

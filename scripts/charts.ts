@@ -17,16 +17,18 @@ import { agentMachine, type EffectMeta, toolCallMachine, turnMachine } from "../
 import { repositoryRoot } from "./run-command.ts";
 import { lastStates, stateSentences } from "./state-sentences.ts";
 
-/** The file in which the page finds its charts. */
+/** The page's file with the charts. */
 export const chartsFile = join(repositoryRoot, "src/inspector/ui/charts.json");
 
-/** The content of that file: compact, one state, transition or list of places a line, so that a change of it can be read. */
+/**
+ * The content of that file: compact, with one state, transition or list of positions per line, so that diffs are readable.
+ */
 export async function chartsText(): Promise<string> {
   const text = JSON.stringify(await layOutCharts());
   return `${text.replaceAll(/\{"(?=path|from|isNear)|"(?=boxes|lines|labels|dots)/g, "\n$&")}\n`;
 }
 
-/** The three statecharts, laid out. The same machines give the same charts. */
+/** The three statecharts with layouts. The result is deterministic. */
 async function layOutCharts(): Promise<Charts> {
   return {
     agent: await layOut(agentMachine, "agent"),
@@ -36,8 +38,8 @@ async function layOutCharts(): Promise<Charts> {
 }
 
 /**
- * More lines than these to one state are not drawn: the boxes that they come from name the state instead. Lines between such states
- * are drawn.
+ * If more lines than this lead to one state, they are not drawn; their source boxes name the state instead. Lines between
+ * such states are drawn.
  */
 const mostLinesTo = 6;
 
@@ -45,7 +47,7 @@ async function layOut(machine: AnyStateMachine, name: keyof Charts): Promise<Cha
   const nodes = statesIn(machine.root);
   const transitions = [machine.root, ...nodes].flatMap(transitionsOf);
   const pathsWithLines = nodes
-    // A state with others inside is what the machine is about, and keeps its lines.
+    // A state with child states is central to the machine and keeps its lines.
     .filter((node) => Object.keys(node.states).length > 0 || leadingTo(pathIn(node), transitions).length <= mostLinesTo)
     .map(pathIn);
   const isDrawn = ({ from, to }: ChartTransition): boolean =>
@@ -78,7 +80,7 @@ async function placed(chart: Unplaced, shape: Shape): Promise<ChartLayout> {
     lines: its.map((edge) => (edge ? lineOf(edge) : [])),
     labels: shape.isNear ? its.map((edge) => edge?.labels?.map(boxOf)[0] ?? null) : [],
     dots: chart.beginnings.map((state) => {
-      // It begins at the edge of the dot, which is hidden when it begins in the middle.
+      // The line begins at the edge of the dot; from the center it would be hidden.
       const [x = 0, y = 0, ...rest] = lineOf(edges.get(beginningId(state)));
       return shape.options["elk.direction"] === "RIGHT" ? [x - dotSize / 2, y, ...rest] : [x, y - dotSize / 2, ...rest];
     }),
@@ -93,7 +95,7 @@ function pathIn(node: AnyStateNode): string {
   return node.path.join(".");
 }
 
-/** One for each state that the node leads to. What leads nowhere, and only notes an entry down, is left out. */
+/** One for each target state of the node. Transitions without a target are left out. */
 function transitionsOf(node: AnyStateNode): readonly ChartTransition[] {
   const from = pathIn(node);
   const causes = new Map<string, [string, string][]>();
@@ -108,7 +110,7 @@ function transitionsOf(node: AnyStateNode): readonly ChartTransition[] {
 function guardName(guard: unknown): string {
   if (guard === undefined) return "";
   if (typeof guard === "string") return guard;
-  // As `and([…])` makes it: a function with a field.
+  // The result of `and([…])`: a function with a field.
   const { guards } = guard as { readonly guards?: readonly unknown[] };
   if (guards?.every((one) => typeof one === "string") === true) return guards.join(" & ");
   throw new Error("A guard has no name; name it in setup({ guards }).");
@@ -120,7 +122,7 @@ function leadingTo(path: string, transitions: readonly ChartTransition[]): reado
 
 interface Surroundings {
   readonly name: keyof Charts;
-  /** Of all states, in the order of the machine. */
+  /** All states, in the machine's order. */
   readonly paths: readonly string[];
   readonly transitions: readonly ChartTransition[];
   readonly drawn: readonly ChartTransition[];
@@ -134,7 +136,7 @@ function describe(node: AnyStateNode, surroundings: Surroundings): ChartState {
     throw new Error(`The state ${path} of ${name} has no sentence in scripts/state-sentences.ts.`);
   const { effect } = (node.meta ?? {}) as Partial<EffectMeta>;
   const isFromAnywhere = transitions.some(({ from, to }) => from === "" && to === path);
-  // The state around it says where it leads to, and so for all that is inside.
+  // The parent state has the note for all its child states.
   const outer = path.split(".").slice(0, -1).join(".");
   const known = outer === "" ? [] : aimsOf(outer, surroundings);
   const aims = aimsOf(path, surroundings).filter((aim) => !known.includes(aim));
@@ -147,7 +149,7 @@ function describe(node: AnyStateNode, surroundings: Surroundings): ChartState {
   };
 }
 
-/** The states that a state leads to without a line. */
+/** The target states of a state without a line. */
 function aimsOf(path: string, { paths, transitions, drawn }: Surroundings): readonly string[] {
   const aims = transitions.filter((one) => one.from === path && !drawn.includes(one)).map(({ to }) => to);
   return paths.filter((one) => aims.includes(one));
@@ -161,7 +163,7 @@ function aimLines(aims: readonly string[]): readonly string[] {
 }
 
 interface Shape {
-  /** It shows labels of transitions, and what a state is for; else only the states and lines between them. */
+  /** Whether it shows transition labels and descriptions of states; if not, only the states and their lines. */
   readonly isNear: boolean;
   readonly options: Readonly<Record<`elk.${string}`, string>>;
 }
@@ -205,7 +207,7 @@ const far = {
   "elk.layered.spacing.edgeEdgeBetweenLayers": "6",
 } as const;
 
-/** For boxes that are wider than high. */
+/** For boxes that are wider than they are high. */
 const wide = {
   ...far,
   "elk.direction": "RIGHT",
@@ -213,7 +215,7 @@ const wide = {
   "elk.layered.cycleBreaking.strategy": "GREEDY",
 } as const;
 
-/** For the others: at most three states lie beside each other. */
+/** For other boxes: at most three states side by side. */
 const tall = {
   ...far,
   "elk.direction": "DOWN",
@@ -225,7 +227,7 @@ const tall = {
 const minWidth = { "elk.layered.layering.strategy": "MIN_WIDTH" } as const;
 const tallByOrder = { ...tall, ...minWidth, "elk.layered.cycleBreaking.strategy": "MODEL_ORDER" } as const;
 
-/** Of many that were tried, those that take the least room. The page takes the one that its box shows largest. */
+/** The smallest of many tried layouts. The page uses the one that fits its box at the largest scale. */
 const shapes: Readonly<Record<keyof Charts, readonly Shape[]>> = {
   agent: [{ isNear: false, options: wide }, { isNear: false, options: tall }, nearShape],
   turn: [{ isNear: false, options: wide }, { isNear: false, options: tallByOrder }, nearShape],
@@ -266,7 +268,7 @@ function labelOf({ causes }: ChartTransition): ElkLabel {
   const width = Math.ceil(Math.max(...lines.map((line) => widthOf(line) * chartText.size)));
   return {
     text: lines.join("\n"),
-    // It lies on the line, with a gap on both sides.
+    // The label is on the line, with a gap on both sides.
     width: width + 8,
     height: lines.length * chartText.lineHeight,
     layoutOptions: { "elk.edgeLabels.inline": "true" },
@@ -290,7 +292,7 @@ function beginningsIn(root: AnyStateNode): readonly { readonly id: string; reado
   return [root, ...statesIn(root)].flatMap((node) => beginningOf(node) ?? []);
 }
 
-/** The least that a box needs for its texts. */
+/** Minimum size of a box for its texts. */
 function sizeOf(state: ChartState, isNear: boolean): { readonly width: number; readonly height: number } {
   const names = nameLines(state.path, isNear);
   const small = isNear ? textLines(state) : [];
@@ -308,7 +310,7 @@ function sizeOf(state: ChartState, isNear: boolean): { readonly width: number; r
 
 const boldness = 1.13;
 
-/** The widths of letters in hundredths of the size of the type, of DejaVu Sans, which is wider than what most systems show. */
+/** Letter widths of DejaVu Sans in hundredths of the font size. It is wider than the fonts of most systems. */
 const letterWidths: readonly (readonly [hundredths: number, letters: string])[] = [
   [28, "'IJijl"],
   [35, " ,./:;|f"],
@@ -340,7 +342,7 @@ function lineOf(edge: ElkExtendedEdge | undefined): readonly number[] {
   const line = [Math.round(section.startPoint.x), Math.round(section.startPoint.y)];
   for (const point of [...(section.bendPoints ?? []), section.endPoint]) {
     const [x, y] = [Math.round(point.x), Math.round(point.y)];
-    // A step along the same axis as the one before moves its end; a line that begins downward stays at its first x.
+    // A step along the same axis as the previous one extends it. A line that starts downward keeps its first x.
     const isToX = line.length % 2 === 0;
     const [beforeX, beforeY] = isToX ? line.slice(-2) : line.slice(-2).toReversed();
     if (x === beforeX && y === beforeY) continue;

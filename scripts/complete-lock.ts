@@ -1,5 +1,5 @@
-// Adds to package-lock.json the optional packages of other platforms that npm left out. npm leaves out what the registry at hand does
-// not offer, and `npm ci` then refuses the lock everywhere. Run it after `npm install`; a test fails when it was forgotten.
+// Adds the optional packages of other platforms to package-lock.json. npm leaves out packages that the current registry
+// does not offer, and `npm ci` then rejects the lock everywhere. Run it after `npm install`; a test fails if it is missing.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { completeLock, type Lock } from "./lock-file.ts";

@@ -4,7 +4,7 @@ import { repositoryRoot } from "./run-command.ts";
 
 /** Programs of a user who has installed the package and nothing else; each ends with an error if a check fails. */
 
-/** The simplest tool there is: its arguments are typed by the author's own zod, and checked when it is called. */
+/** A minimal tool: its arguments are typed by the author's own zod and validated when it is called. */
 export const toolProgram = `
 import { createRuntime, defineAgent, defineTool } from "troupe";
 import { scriptedModel } from "troupe/testing";
@@ -36,7 +36,7 @@ await runtime.shutdown();
 if (told.join() !== "tool.failed,tool.completed") throw new Error("the calls of the tool told " + told.join());
 `;
 
-/** What is only needed for Redis is asked for by name. */
+/** Errors for missing Redis packages name the package. */
 export const optionalPackagesProgram = `
 import { createRuntime, defineAgent, run } from "troupe";
 import { remoteAgent } from "troupe/a2a";
@@ -61,7 +61,7 @@ messages.push((await run(defineAgent({ name: "caller", model, tools }), "go")).t
 process.stdout.write(messages.join("\\n"));
 `;
 
-/** The first program that the README shows: plain JavaScript. */
+/** The first program in the README, in plain JavaScript. */
 export function readmeProgram(): string {
   const program = /^```ts\n([^]*?)^```$/m.exec(readFileSync(join(repositoryRoot, "README.md"), "utf8"))?.[1];
   if (program === undefined) throw new Error("README.md shows no program.");

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-/** `export { a, type B as C } from "./x.ts"` or `export * from "./x.ts"`, as tsc writes them. */
+/** `export { a, type B as C } from "./x.ts"` or `export * from "./x.ts"`, as emitted by tsc. */
 const reexport = /^export (?:type )?(?:\{([^}]*)\}|\*) from "(\.[^"]+)";\n?/gm;
 const namedImport = /^import (?:type )?\{([^}]*)\} from "(\.[^"]+)"/gm;
 const inlineImport = /\bimport\("(\.[^"]+)"\)\.(\w+)/g;
@@ -14,13 +14,13 @@ interface Name {
 interface Reexport {
   readonly specifier: string;
   readonly from: string;
-  /** Undefined for all that the other file exports. */
+  /** `undefined` for all exports of the other file. */
   readonly names: readonly Name[] | undefined;
 }
 
 /**
- * Deletes from `dist` the declarations that no type of the package's entries refers to: the inferred types of the state
- * machines alone are megabytes. Index files inside are cut down to the names that are left.
+ * Deletes the declarations in `dist` that no type of the package's entries refers to: the inferred types of the state
+ * machines alone take megabytes. Internal index files are reduced to the remaining names.
  */
 export function keepReachableDeclarations(dist: string, entries: readonly string[]): void {
   const kept = new Map<string, Set<string>>();
@@ -55,7 +55,7 @@ function declarationOf(file: string, specifier: string): string {
   return resolve(dirname(file), specifier.replace(/\.[jt]s$/, ".d.ts"));
 }
 
-/** A file that does nothing but pass on what others export. */
+/** A file that only re-exports. */
 function isIndex(file: string): boolean {
   return (
     sourceText(file)
@@ -84,7 +84,7 @@ function namesIn(list: string): Name[] {
     });
 }
 
-/** Where an index file has a name from, or with `*` all of them. */
+/** The source of a name in an index file, or with `*` the sources of all names. */
 function passedOn(file: string, name: string): [string, string][] {
   return reexportsOf(file).flatMap(({ from, names }): [string, string][] => {
     if (names === undefined) return name === "*" || exportsName(from, name) ? [[from, name]] : [];
@@ -99,7 +99,7 @@ function exportsName(file: string, name: string): boolean {
   return new RegExp(`^export .*\\b${name}\\b`, "m").test(sourceText(file));
 }
 
-/** All that a file of its own declarations needs. */
+/** All names that a file's own declarations need. */
 function referredTo(file: string): [string, string][] {
   const text = sourceText(file);
   const imported = [...text.matchAll(namedImport)].flatMap(([, list = "", specifier = ""]) =>

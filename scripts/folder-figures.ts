@@ -1,6 +1,6 @@
 /**
- * Prints the size and shape of the sources: files and lines of each folder, the largest and the median file, import circles, public
- * names of each entry, and how many files one turn passes through (see `turn-files.ts`).
+ * Prints figures of the sources: files and lines of each folder, the largest and the median file, import cycles, public
+ * names of each entry, and the number of files that one turn passes through (see `turn-files.ts`).
  */
 import { globSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";

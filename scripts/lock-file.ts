@@ -15,7 +15,7 @@ export interface Lock {
 const operatingSystems: readonly string[] = ["aix", "android", "darwin", "freebsd", "linux", "openharmony", "win32"];
 const processors: readonly string[] = ["arm", "arm64", "ia32", "ppc64", "riscv64", "s390x", "wasm32", "x64"];
 
-/** What the name of a package says of its platform: "binding-linux-arm64-musl" runs on linux, arm64, with musl. */
+/** The platform in a package's name: "binding-linux-arm64-musl" runs on linux, arm64, with musl. */
 function platformOf(name: string): Pick<LockedPackage, "os" | "cpu" | "libc"> {
   const words = name.split(/[/-]/);
   const os = words.filter((word) => operatingSystems.includes(word));
@@ -27,7 +27,7 @@ function platformOf(name: string): Pick<LockedPackage, "os" | "cpu" | "libc"> {
   return { ...(cpu.length > 0 && { cpu }), ...(libc.length > 0 && { libc }), ...(os.length > 0 && { os }) };
 }
 
-/** Completes a lock with an entry for each optional dependency of an exact version that has none. */
+/** Adds the missing entries of optional dependencies with exact versions to a lock. */
 export function completeLock(lock: Lock): { readonly completed: Lock; readonly added: readonly string[] } {
   const packages = new Map(Object.entries(lock.packages));
   const added: string[] = [];

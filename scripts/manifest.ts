@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { repositoryRoot } from "./run-command.ts";
 
 /**
- * Modules that load where they are used, because they are heavy or belong to a protocol that not every server offers: neither
- * `import "troupe"` nor `import "troupe/server"` brings them in, nor their static imports.
+ * Modules that are loaded on first use, because they are heavy or belong to a protocol that not every server offers.
+ * Neither `import "troupe"` nor `import "troupe/server"` loads them or their static imports.
  */
 export const lazyModules: readonly string[] = [
   "@a2a-js/sdk",
@@ -23,7 +23,7 @@ export const lazyModules: readonly string[] = [
   "yaml",
 ];
 
-/** What package.json says that the scripts and the architecture test read. */
+/** The fields of package.json that the scripts and the architecture test read. */
 export interface Manifest {
   readonly name: string;
   readonly version: string;
@@ -38,14 +38,14 @@ export function readManifest(): Manifest {
   return JSON.parse(readFileSync(join(repositoryRoot, "package.json"), "utf8")) as Manifest;
 }
 
-/** The doors of the package that lead to code: `["troupe", "troupe/stores/sqlite", …]`. */
+/** The package's entries with code: `["troupe", "troupe/stores/sqlite", …]`. */
 export function publicEntries(manifest: Manifest): string[] {
   return Object.entries(manifest.exports)
     .filter(([, target]) => typeof target !== "string")
     .map(([entry]) => manifest.name + entry.slice(1));
 }
 
-/** Every file that the package promises: targets of `exports` under `condition`, `types` or `default` for instance. */
+/** Every file that package.json names: the targets of `exports` under `condition`, such as `types` or `default`. */
 export function entryFiles(manifest: Manifest, condition: string): string[] {
   return Object.values(manifest.exports).flatMap((target) => {
     const file = typeof target === "string" ? undefined : target[condition];

@@ -2,12 +2,12 @@ import { parseSync } from "oxc-parser";
 
 export interface ModuleSpecifier {
   readonly name: string;
-  /** Where it stands in the text, its quotes included. */
+  /** Its range in the text, including the quotes. */
   readonly start: number;
   readonly end: number;
 }
 
-/** What an ES module names in its imports, re-exports and literal `import("…")`, in order, each place once. */
+/** The specifiers in an ES module's imports, re-exports and literal `import("…")` calls, in order. */
 export function moduleSpecifiers(path: string, text: string): ModuleSpecifier[] {
   const { module } = parseSync(path, text);
   const places = [

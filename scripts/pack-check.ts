@@ -1,4 +1,4 @@
-// Builds the package, packs it and uses it as a stranger would: in an empty project, on plain Node, without our tools.
+// Builds and packs the package and uses it as a new user would: in an empty project, on plain Node, without our tools.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { entryFiles, lazyModules, publicEntries, readManifest } from "./manifest
 import { contentFaults, installedBytes } from "./package-contents.ts";
 import { type CommandOptions, type CommandResult, repositoryRoot, runCommand } from "./run-command.ts";
 
-/** Processor time of the best of three imports: beside other work the same costs a few times what it costs alone. */
+/** Most processor time of the best of three imports; with other load, an import costs a few times as much. */
 const importLimitMs = 1_500;
 
 const manifest = readManifest();
@@ -40,8 +40,8 @@ function checkBuiltFiles(): void {
   const missing = promised.filter((path) => !existsSync(join(repositoryRoot, path)));
   if (missing.length > 0) {
     throw new PackFault(
-      `package.json promises files that the build did not make:\n${missing.map((path) => `  ${path}`).join("\n")}\n` +
-        "Write the source (dist/x.js comes from src/x.ts) or take the promise out of package.json.",
+      `package.json names files that the build did not write:\n${missing.map((path) => `  ${path}`).join("\n")}\n` +
+        "Add the source (dist/x.js is built from src/x.ts) or remove the file from package.json.",
     );
   }
   for (const path of Object.values(manifest.bin)) {
@@ -62,10 +62,10 @@ async function install(tarball: string): Promise<void> {
   const flags = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"];
   await run("npm install of the packed file failed", "npm", ["install", ...flags, tarball], { directory: project });
   const faults = contentFaults(installed, manifest);
-  if (faults.length > 0) throw new PackFault(`The package is not as it should be:\n  ${faults.join("\n  ")}`);
+  if (faults.length > 0) throw new PackFault(`The package check failed:\n  ${faults.join("\n  ")}`);
 }
 
-/** Records every module that Node loads, ES modules and CommonJS alike, while the package is imported. */
+/** Records every module that Node loads while the package is imported, both ES modules and CommonJS. */
 async function checkImportIsLight(): Promise<string> {
   writeFileSync(
     join(project, "light.js"),
@@ -114,7 +114,7 @@ process.stdout.write(JSON.stringify({ milliseconds, modules, loaded: [...loaded]
   return `import ${fastest.toFixed(0)} ms of the processor, ${moduleCount} modules`;
 }
 
-/** Whether a module that was loaded is one of a package. */
+/** Whether a loaded module belongs to a package. */
 function holds(url: string, name: string): boolean {
   return url === name || url.includes(`/node_modules/${name}/`);
 }
@@ -128,7 +128,7 @@ async function checkEntriesLoad(): Promise<void> {
   }
 }
 
-/** Compiles a consumer of every public name against the installed declarations; an entry whose types are missing would be `any`. */
+/** Compiles a consumer of every public name against the installed declarations. An entry without types would be `any`. */
 async function checkTypes(): Promise<void> {
   const entries = publicEntries(manifest);
   const consumer = [
@@ -160,7 +160,7 @@ async function checkTypesWith(module: string, moduleResolution: string): Promise
   const file = join(project, `tsconfig.${moduleResolution}.json`);
   writeFileSync(file, JSON.stringify({ compilerOptions, files: ["consumer.ts", "tool.ts"] }));
   const { output } = await runCommand("tsc", ["-p", file, "--pretty", "false"], { directory: project });
-  // Declarations of other packages are their makers' business, ours are read as strictly as the consumer's own files.
+  // Declarations of other packages are not checked; ours are checked as strictly as the consumer's own files.
   const ours = output
     .split("\n")
     .filter((line) => /^(?:consumer|tool)\.ts|^error /.test(line) || line.includes(`node_modules/${manifest.name}/`));
@@ -172,11 +172,11 @@ function evaluate(purpose: string, program: string): Promise<CommandResult> {
   return run(purpose, "node", ["--input-type=module", "--eval", program], { directory: project });
 }
 
-/** What the README shows first. */
+/** Runs the first program in the README. */
 async function checkPrograms(): Promise<void> {
   const { stdout } = await evaluate("The README's first program failed on plain Node", readmeProgram());
   if (!stdout.startsWith("completed Anna has the key.\n")) {
-    throw new PackFault(`The README's first program answers otherwise than it should:\n${stdout}`);
+    throw new PackFault(`The README's first program printed an unexpected answer:\n${stdout}`);
   }
   const missing = await evaluate("Without the optional packages", optionalPackagesProgram);
   if (!/npm install ioredis\b[^]*npm install bullmq ioredis\b[^]*npm install @a2a-js\/sdk\b/.test(missing.stdout)) {
@@ -184,7 +184,7 @@ async function checkPrograms(): Promise<void> {
   }
 }
 
-/** Its users bring their own zod: the newest that there was here, and the oldest that package.json allows. */
+/** Users install their own zod: test the newest one installed here and the oldest that package.json allows. */
 async function checkWithEachZod(): Promise<void> {
   writeFileSync(join(project, "tool.ts"), toolProgram);
   for (const name of ["zod", "zod-lowest"]) {
@@ -194,7 +194,7 @@ async function checkWithEachZod(): Promise<void> {
   }
 }
 
-/** Puts a package of this repository into the project. */
+/** Installs a package of this repository into the project. */
 function provide(name: string, ours = name): void {
   rmSync(join(installedPackages, name), { recursive: true, force: true });
   symlinkSync(join(repositoryRoot, "node_modules", ours), join(installedPackages, name), "junction");

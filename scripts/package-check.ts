@@ -1,9 +1,9 @@
 /**
- * Checks the package as it is packed: with publint (fields of package.json, files, formats), with Are The Types Wrong (what TypeScript
- * finds for each entry, by each way to resolve modules), and against the API report.
+ * Checks the packed package with publint (fields of package.json, files, formats), with Are The Types Wrong (the types that
+ * TypeScript finds for each entry in each resolution mode), and against the API report.
  *
  *     node scripts/package-check.ts           # builds the package first
- *     node scripts/package-check.ts --built   # takes dist as it is
+ *     node scripts/package-check.ts --built   # uses the existing dist
  */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ try {
   const packed = join(folder, tarball);
   await Promise.all([
     run("publint found faults in the package", "publint", "run", packed, "--strict"),
-    // The package has only ES modules. CommonJS loads them with import(), or with require() from Node 22.12 on.
+    // The package has only ES modules. CommonJS can load them with import(), or with require() from Node 22.12 on.
     run(
       "attw found faults in the types",
       "attw",

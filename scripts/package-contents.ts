@@ -5,12 +5,12 @@ import { packageOf } from "./bundle.ts";
 import type { Manifest } from "./manifest.ts";
 import { moduleSpecifiers } from "./module-specifiers.ts";
 
-/** Of the files of the package: 1.9 MB are code, 0.8 declarations, 0.6 documents, 0.3 the inspector's page. */
+/** Most bytes of the package's files: 1.9 MB are code, 0.8 declarations, 0.6 documents, 0.3 the inspector's page. */
 const mostPackedBytes = 5_000_000;
-/** Of the disk, for the package and all that an installation of it alone brings along: 35 MiB are `openai`, 30 `gpt-tokenizer`. */
+/** Most disk space of the package and its dependencies: 35 MiB are `openai`, 30 `gpt-tokenizer`. */
 const mostInstalledBytes = 110 * 1024 * 1024;
 
-/** What is wrong with an installed package and what was installed with it, one line each. */
+/** The faults of an installed package and its dependencies, one line each. */
 export function contentFaults(installed: string, manifest: Manifest): string[] {
   const files = filesIn(installed);
   return [...strayFiles(files), ...sizeFaults(installed, files), ...linkFaults(installed, files)].concat(
@@ -19,7 +19,9 @@ export function contentFaults(installed: string, manifest: Manifest): string[] {
   );
 }
 
-/** Entries that run in browsers, where neither Node nor the runtime is: they and what they import are small, and load these alone. */
+/**
+ * Entries for browsers, without Node and the runtime. They and their imports must be small and may load only these modules.
+ */
 const browserEntries: readonly string[] = ["dist/client/index.js", "dist/client/react.js"];
 const browserPackages: readonly string[] = ["eventsource-parser", "react"];
 const mostBrowserBytes = 40_000;
@@ -54,7 +56,7 @@ function strayFiles(files: readonly string[]): string[] {
     .filter(
       (path) => !places.test(path) || (/^dist\/.+\.ts$/.test(path) && !path.endsWith(".d.ts")) || path.endsWith(".map"),
     )
-    .map((path) => `${path} does not belong into the package`);
+    .map((path) => `${path} does not belong in the package`);
 }
 
 function sizeFaults(installed: string, files: readonly string[]): string[] {
@@ -71,7 +73,7 @@ function sizeFaults(installed: string, files: readonly string[]): string[] {
   return faults;
 }
 
-/** What a folder takes on the disk, as `du` counts it. */
+/** Disk space of a folder, as counted by `du`. */
 export function installedBytes(folder: string): number {
   return readdirSync(folder, { recursive: true, encoding: "utf8" }).reduce(
     (sum, path) => sum + lstatSync(join(folder, path)).blocks * 512,
@@ -79,7 +81,7 @@ export function installedBytes(folder: string): number {
   );
 }
 
-/** Documents point only to what is in the package too, but for their pictures, which are larger than they are. */
+/** Links in documents must lead to files in the package, except pictures, which are left out because of their size. */
 function linkFaults(installed: string, files: readonly string[]): string[] {
   return files
     .filter((path) => path.endsWith(".md"))
@@ -91,7 +93,7 @@ function linkFaults(installed: string, files: readonly string[]): string[] {
     );
 }
 
-/** Every module that the code imports is its own, Node's, or one that package.json tells npm to install. */
+/** Every imported module must be our own, Node's, or a dependency in package.json. */
 function importFaults(installed: string, files: readonly string[], manifest: Manifest): string[] {
   const known = new Set([
     manifest.name,

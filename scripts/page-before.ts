@@ -1,4 +1,4 @@
-// Loaded before `troupe ask` in a clone (`npm start`): builds the inspector's page if the command is about to show it.
+// Loaded before `troupe ask` in a clone (`npm start`): builds the inspector's page if the command will show it.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 

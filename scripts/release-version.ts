@@ -1,4 +1,4 @@
-// Raises the version by the changesets that there are, and moves their lines into CHANGELOG.md. The release workflow runs it.
+// Raises the version according to the changesets and moves their lines into CHANGELOG.md. The release workflow runs it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { releasedChangelog } from "./changelog.ts";

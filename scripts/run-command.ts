@@ -3,26 +3,29 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Watchdog } from "./watchdog.ts";
 
-/** The root of the repository, with no slash at its end. */
+/** The root of the repository, without a trailing slash. */
 export const repositoryRoot = fileURLToPath(new URL("..", import.meta.url)).replace(/[/\\]$/, "");
 
-/** The export condition under which `import "troupe"` means `src/` and not `dist/`. */
+/** The export condition that maps `import "troupe"` to `src/` instead of `dist/`. */
 export const sourceCondition = "troupe-source";
 
 export interface CommandOptions {
   /** Default: the root of the repository. */
   readonly directory?: string;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Milliseconds until the command and all that it started are killed. Default: eight minutes, without `silentMs`. */
+  /**
+   * Milliseconds after which the command and all its child processes are killed. Default: eight minutes, without
+   * `silentMs`.
+   */
   readonly timeoutMs?: number;
-  /** Milliseconds without any output after which it is taken for hung and killed. Default: it may be silent. */
+  /** Milliseconds without output after which it counts as hung and is killed. Default: no limit. */
   readonly silentMs?: number;
 }
 
 export interface CommandResult {
   readonly ok: boolean;
   readonly stdout: string;
-  /** Both streams in the order in which they came, closed by a line that says why the command failed, if it did. */
+  /** Both streams in order of arrival. If the command failed, the last line has the reason. */
   readonly output: string;
   readonly milliseconds: number;
 }
@@ -34,11 +37,11 @@ function killGroup(processId: number): void {
   try {
     process.kill(-processId, "SIGKILL");
   } catch {
-    // The group has ended by itself.
+    // The process group has exited by itself.
   }
 }
 
-/** Tools of node_modules/.bin come first, Node 24 among them; colours are off so that output can be read by a program. */
+/** Puts node_modules/.bin, which has Node 24, first in PATH. Turns colours off, so that programs can parse the output. */
 export function commandEnvironment(
   additions: Readonly<Record<string, string>> = {},
 ): Record<string, string | undefined> {
@@ -46,7 +49,7 @@ export function commandEnvironment(
   return { ...process.env, PATH: path, NO_COLOR: "1", FORCE_COLOR: undefined, ...additions };
 }
 
-/** Runs a command to its end without a terminal. Never rejects: a command that cannot be started is a failed one. */
+/** Runs a command without a terminal. Never rejects: a command that cannot be started counts as failed. */
 export function runCommand(
   command: string,
   commandArguments: readonly string[],
@@ -59,7 +62,7 @@ export function runCommand(
     let stdout = "";
     let output = "";
     let over: string | undefined;
-    // A group of its own, so that a time-out reaches what npm or a shell has started too.
+    // A separate process group, so that a time-out also kills the children of npm or a shell.
     const child = spawn(command, commandArguments, {
       cwd: options.directory ?? repositoryRoot,
       env: commandEnvironment(options.environment),

@@ -1,17 +1,17 @@
 /**
- * Runs the examples with the package as it is built, on the Node, Bun or Deno that is named, and prints which of them work.
+ * Runs the examples with the built package on the given Node, Bun or Deno, and prints which of them work.
  *
- *     node scripts/runtime-check.ts node                        # the one on PATH
- *     node scripts/runtime-check.ts --package bun@1.4.5 bun     # the one of an npm package, installed for this run
+ *     node scripts/runtime-check.ts node                        # from PATH
+ *     node scripts/runtime-check.ts --package bun@1.4.5 bun     # from an npm package, installed for this run
  *
- * With REDIS_URL an example that takes a Redis uses that one.
+ * With REDIS_URL, examples that can use Redis use that one.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot, runCommand } from "./run-command.ts";
 
-/** The arguments before the file, by the name of the command. */
+/** The arguments before the file, by command name. */
 const runtimes: Readonly<Record<string, readonly string[]>> = {
   node: [],
   bun: ["run"],
@@ -24,7 +24,7 @@ const { values, positionals } = parseArgs({ options: { package: { type: "string"
 const [name = ""] = positionals;
 const words = runtimes[name];
 
-/** Installs an npm package into a folder and gives its command. */
+/** Installs an npm package into a folder and returns its command. */
 async function install(folder: string, spec: string): Promise<string> {
   const { ok, output } = await runCommand("npm", ["install", "--prefix", folder, "--no-audit", "--no-fund", spec]);
   const [command] = [join("node_modules", name, "bin", name), join("node_modules", ".bin", name)]

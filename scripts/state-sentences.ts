@@ -1,4 +1,4 @@
-/** A sentence for each state of the three machines, for people who see it on the inspector's page and do not know the machines. */
+/** A sentence for each state of the three machines, for readers of the inspector's page who do not know the machines. */
 export const stateSentences: Readonly<Record<"agent" | "turn" | "toolCall", Readonly<Record<string, string>>>> = {
   agent: {
     created: "The agent exists and has not been started yet.",
@@ -51,7 +51,7 @@ export const stateSentences: Readonly<Record<"agent" | "turn" | "toolCall", Read
   },
 };
 
-/** The states after which nothing follows. They cannot be told from the machines, whose root leads out of every state. */
+/** The final states. They cannot be derived from the machines, because transitions at the root leave every state. */
 export const lastStates: Readonly<Record<"agent" | "turn" | "toolCall", readonly string[]>> = {
   agent: [],
   turn: ["done", "stopped", "failed"],

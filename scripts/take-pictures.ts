@@ -1,12 +1,12 @@
 /**
- * `npm run pictures`: takes the pictures of the inspector that the README and docs show anew, and writes them to docs/pictures. Exit codes:
- * 0, 1 (there is no browser, or a picture failed).
+ * `npm run pictures`: takes new pictures of the inspector for the README and docs and writes them to docs/pictures. Exit
+ * codes: 0, 1 (there is no browser, or a picture failed).
  */
 import { spawnSync } from "node:child_process";
 import { findBrowser } from "../test/support/browser-program.ts";
 import { commandEnvironment, repositoryRoot } from "./run-command.ts";
 
-// Where there is no browser, findBrowser() prints what to do.
+// If there is no browser, findBrowser() prints what to do.
 process.exitCode = (await findBrowser()) ? takePictures() : 1;
 
 function takePictures(): number {

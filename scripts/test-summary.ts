@@ -1,4 +1,4 @@
-// Prints the closing line of a test run, "N passed, N failed", from the file that vitest's json reporter has written.
+// Prints the closing line of a test run, "N passed, N failed", from the output file of vitest's json reporter.
 import { existsSync, readFileSync } from "node:fs";
 
 interface TestResults {
@@ -15,6 +15,6 @@ if (existsSync(path)) {
   const failed = results.success ? 0 : Math.max(results.numFailedTests, 1);
   process.stdout.write(`${results.numPassedTests} passed, ${failed} failed\n`);
 } else {
-  process.stderr.write(`The tests left no results in ${path}: they did not run to their end.\n`);
+  process.stderr.write(`The tests left no results in ${path}: they did not finish.\n`);
   process.exitCode = 1;
 }

@@ -1,6 +1,6 @@
 /**
- * Prints which files of src/ one turn with a tool on SQLite passes through, from `executeTurn` to its result: those of which a
- * function ran in between, by the coverage of V8. Loading a file does not count.
+ * Prints the files of src/ that one turn with a tool on SQLite passes through, from `executeTurn` to its result: the files
+ * in which a function ran, by V8's coverage. Loading a file does not count.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { Session } from "node:inspector/promises";

@@ -6,13 +6,13 @@ import { type CommandResult, runCommand } from "./run-command.ts";
 interface Stage {
   readonly name: string;
   readonly commands: readonly (readonly [string, ...string[]])[];
-  /** Picks the one fact worth showing from the output of a stage that passed. */
+  /** Extracts the most important fact from the output of a passed stage. */
   readonly detail?: (output: string) => string | undefined;
 }
 
 /**
- * How long a run takes says nothing of whether it is well: beside others the tests take many times what they take alone. But
- * they print a line whenever a file of them is done, and no single file or tool takes so long.
+ * The duration of a run does not indicate a hang: with other load, tests take many times as long. But they print a line
+ * after each test file, and no single file or tool takes this long.
  */
 const silentMs = 15 * 60_000;
 
@@ -41,7 +41,7 @@ const stages: readonly Stage[] = [
   },
   {
     name: "package",
-    // The stage before has built the package.
+    // The previous stage has built the package.
     commands: [["node", "scripts/package-check.ts", "--built"]],
     detail: (output) => output.trimEnd().split("\n").at(-1),
   },

@@ -1,11 +1,11 @@
 export interface Limits {
-  /** Milliseconds in all. */
+  /** Most milliseconds in total. */
   readonly timeoutMs?: number | undefined;
-  /** Milliseconds without a sign of life. */
+  /** Most milliseconds without output. */
   readonly silentMs?: number | undefined;
 }
 
-/** Watches a command: `onOver` is told once, in words, which of the limits it has passed. */
+/** Watches a command. Calls `onOver` once with the exceeded limit in words. */
 export class Watchdog {
   readonly #limits: Limits;
   readonly #onOver: (reason: string) => void;
@@ -22,7 +22,7 @@ export class Watchdog {
     this.heard();
   }
 
-  /** The command has shown that it goes on. */
+  /** Call when the command has printed something. */
   heard(): void {
     const { silentMs } = this.#limits;
     if (silentMs === undefined) return;

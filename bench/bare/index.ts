@@ -12,10 +12,10 @@ function toolsOf(scenario: Scenario, client: OpenAI): readonly BareTool[] {
   return [];
 }
 
-/** The `openai` client as it comes (its fetch, its iterator, its retries) and a messages array: nothing is kept or limited. */
+/** The `openai` client with its defaults (fetch, iterator, retries) and a messages array: nothing is stored or limited. */
 export const bare: Contender = bareWith({});
 
-/** The same with tools of its own in place of the scenario's. */
+/** The same with other tools than the scenario's. */
 export function bareWithTools(tools: readonly BareTool[]): Contender {
   return bareWith({}, tools);
 }
@@ -46,7 +46,7 @@ function bareWith(options: ClientOptions, given?: readonly BareTool[]): Contende
   };
 }
 
-/** The same, with each message written to a table in a transaction of its own before the loop goes on. */
+/** The same, but each message is written to a table in its own transaction before the loop continues. */
 export function bareOnSqlite(durability: Durability): Contender {
   return {
     name: `bare, ${durability}`,

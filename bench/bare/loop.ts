@@ -12,11 +12,11 @@ export interface BareAgent {
   readonly client: OpenAI;
   readonly model: string;
   readonly tools: readonly BareTool[];
-  /** Told of each message that is appended, in order. */
+  /** Called with each appended message, in order. */
   readonly keep?: (message: ChatMessage) => void;
 }
 
-/** The loop that everyone writes first: ask, run the tools, append, ask again, until there is text. It changes `messages`. */
+/** The simplest loop: call the model, run tools, append, and repeat until there is text. Changes `messages`. */
 export async function runLoop(agent: BareAgent, messages: ChatMessage[]): Promise<string> {
   const tools = agent.tools.map((tool) => tool.definition);
   const append = (...added: ChatMessage[]): void => {

@@ -16,7 +16,7 @@ const RESERVED = 500;
 const USED = 120;
 const DEPTH = 4;
 
-/** A budget as one writes it by hand: a row per account, one transaction to reserve and one to settle. No journal, no price. */
+/** A hand-written budget: one row per account, one transaction to reserve and one to settle. No journal, no prices. */
 export function sqliteAccountsSide(times: number): Side {
   return {
     name: "bare SQLite",

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-/** `process`: what is written survives the process, `full`: the machine too. The same words as the SQLite stores'. */
+/** Same values as in the SQLite stores. `process`: writes survive the process; `full`: they also survive the machine. */
 export type Durability = "process" | "full";
 
-/** A hand-written table of messages, one transaction for each message, with the pragmas of our SQLite stores. */
+/** A hand-written table of messages, one transaction per message, with the pragmas of our SQLite stores. */
 export interface MessageTable {
   insert(conversation: number, position: number, message: object): void;
   close(): void;
@@ -22,7 +22,7 @@ export function openMessageTable(durability: Durability): MessageTable {
   ) STRICT, WITHOUT ROWID`);
   const insert = database.prepare("INSERT INTO messages VALUES (?, ?, ?)");
   return {
-    // A statement outside a transaction is one of its own.
+    // A statement outside a transaction is its own transaction.
     insert: (conversation, position, message) => void insert.run(conversation, position, JSON.stringify(message)),
     close: () => {
       database.close();

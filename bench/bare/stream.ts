@@ -1,7 +1,7 @@
 import type OpenAI from "openai";
 import type { ChatMessage } from "./loop.ts";
 
-/** One streamed answer, read with the client's own iterator. It appends the answer to `messages`. */
+/** One streamed answer, read with the client's iterator. Appends the answer to `messages`. */
 export async function runStream(client: OpenAI, model: string, messages: ChatMessage[]): Promise<string> {
   const stream = await client.chat.completions.create({
     model,

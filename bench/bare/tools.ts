@@ -19,7 +19,7 @@ export const lookupTool: BareTool = {
   run: (args) => lookup(args["key"] ?? ""),
 };
 
-/** A subagent as one writes it without a runtime: a loop in a tool. All calls of one answer run at once. */
+/** A subagent without a runtime: a loop in a tool. All calls of one answer run concurrently. */
 export function childTool(client: OpenAI, model: string): BareTool {
   return {
     definition: {

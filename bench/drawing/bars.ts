@@ -5,13 +5,13 @@ import { type Colour, element, figure, picture, textAt, ticksTo } from "./svg.ts
 interface Bar {
   readonly label: string;
   readonly colour: Colour;
-  /** Of the bare loop's speed. */
+  /** Share of the bare loop's speed. */
   readonly speed: number;
   readonly value: number;
   readonly unit: string;
 }
 
-/** What a turn of each scenario does, in a line of a panel. */
+/** One line about the turns of each scenario, for its panel. */
 const captions: Readonly<Record<string, string>> = {
   "turns-1": "one model call a turn, one conversation at a time",
   "turns-64": "one model call a turn, 64 conversations at a time",
@@ -29,12 +29,12 @@ const BAR = 17;
 const HEAD = 64;
 const FOOT = 74;
 
-/** How fast each contender does each scenario, beside the bare loop: two columns, one scale. Throws when there is no scenario. */
+/** The speed of each contender in each scenario, relative to the bare loop. Throws if there are no scenarios. */
 export function barPicture({ versions, quick, scenarios: rows }: RunFigures): string {
   const panels = scenarios
     .map(({ name }) => ({ name, bars: barsOf(rows.filter((row) => row.name === name)) }))
     .filter(({ bars }) => bars.length > 0);
-  if (panels.length === 0) throw new Error("There is no scenario in these figures, so there are no bars to draw.");
+  if (panels.length === 0) throw new Error("These figures have no scenarios, so there are no bars to draw.");
   const speeds = panels.flatMap(({ bars }) => bars.map(({ speed }) => speed));
   const ticks = ticksTo(Math.max(...speeds));
   const most = ticks.at(-1) ?? 1;

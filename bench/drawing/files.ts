@@ -3,7 +3,7 @@ import { scenarios } from "../scenario.ts";
 import { barPicture } from "./bars.ts";
 import { growthIn, linePicture } from "./lines.ts";
 
-/** What is written, by its path in the repository. */
+/** File contents by path in the repository. */
 export function filesOf(figures: RunFigures): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   const keep = (name: string, studies: readonly string[]): void => {

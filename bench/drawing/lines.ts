@@ -1,7 +1,7 @@
 import type { RunFigures, Row } from "../report.ts";
 import { type Colour, element, figure, picture, textAt, ticksTo } from "./svg.ts";
 
-/** What the studies of growth vary. */
+/** Titles and x axes of the studies of growth. */
 const studies: Readonly<Record<string, { readonly title: string; readonly axis: string }>> = {
   "growth-turns": { title: "A turn late in the life of an agent", axis: "number of the turn" },
   "growth-agents": { title: "A turn while other agents rest, and what one of these weighs", axis: "agents alive" },
@@ -31,11 +31,13 @@ export function growthIn({ scenarios }: RunFigures): readonly string[] {
   return Object.keys(studies).filter((study) => scenarios.some(({ name }) => name === study));
 }
 
-/** The cost of one study at each amount of work: a panel for each unit, amounts by powers of ten. Throws for no such study. */
+/**
+ * The cost in one study by amount of work: one panel per unit, with a logarithmic x axis. Throws if the study is missing.
+ */
 export function linePicture(study: string, { versions, quick, scenarios }: RunFigures): string {
   const about = studies[study];
   const curves = curvesOf(scenarios.filter(({ name }) => name === study));
-  if (about === undefined || curves.length === 0) throw new Error(`There is no growth "${study}" in these figures.`);
+  if (about === undefined || curves.length === 0) throw new Error(`These figures have no study of growth "${study}".`);
   const panels = [...new Set(curves.map(({ unit }) => unit))];
   const width = panels.length * PANEL.width;
   const height = HEAD + PANEL.height + FOOT;
@@ -103,7 +105,7 @@ function panel(
   ]);
 }
 
-/** Counts whose labels do not run into each other; the last one is always there. */
+/** Counts whose labels do not overlap. The last one is always included. */
 function countLabels(counts: readonly number[], across: (count: number) => number) {
   const kept: { readonly count: number; readonly at: number }[] = [];
   for (const count of counts.toReversed()) {
@@ -114,7 +116,7 @@ function countLabels(counts: readonly number[], across: (count: number) => numbe
   return kept;
 }
 
-/** From top to bottom, at least a line of text apart. */
+/** Positions from top to bottom, at least one text line apart. */
 function labelsApart(labels: readonly { readonly curve: Curve; readonly y: number }[]) {
   let lowest = Number.NEGATIVE_INFINITY;
   return labels

@@ -1,6 +1,6 @@
-/** Pieces of SVG as text. Colours are classes of one style sheet, which has them for light and for dark surroundings. */
+/** Builds SVG as text. Colours are classes of one style sheet with a light and a dark theme. */
 
-/** `text` where it is a node of text; attributes are escaped, undefined ones left out. */
+/** An element; `text` is its text content. Attributes are escaped, `undefined` ones left out. */
 export function element(
   name: string,
   attributes: Readonly<Record<string, string | number | undefined>>,
@@ -18,7 +18,7 @@ export interface TextPlace {
   readonly y: number;
   readonly class?: string;
   readonly anchor?: "middle" | "end";
-  /** Degrees around its place. */
+  /** Degrees of rotation around its position. */
   readonly turned?: number;
 }
 
@@ -30,12 +30,12 @@ export function textAt(text: string, { x, y, class: name, anchor, turned }: Text
 export interface Drawing {
   readonly width: number;
   readonly height: number;
-  /** What it shows, for those who do not see it. */
+  /** Description for screen readers. */
   readonly title: string;
   readonly children: readonly string[];
 }
 
-/** A whole picture on a ground of its own: what stands around it may be lighter or darker than its reader's settings say. */
+/** A complete picture with its own background, because the surrounding page may not follow the reader's theme. */
 export function picture({ width, height, title, children }: Drawing): string {
   const attributes = {
     xmlns: "http://www.w3.org/2000/svg",
@@ -50,7 +50,7 @@ export function picture({ width, height, title, children }: Drawing): string {
   return `${element("svg", attributes, ["\n", lines.join("\n"), "\n"])}\n`;
 }
 
-/** Whose bar or curve it is. */
+/** Name of the contender that the bar or curve shows. */
 export type Colour = "bare" | "memory" | "sqlite" | "peer";
 
 const colours: Readonly<Record<Colour | "ground" | "ink" | "faint" | "grid", readonly [light: string, dark: string]>> =
@@ -92,12 +92,12 @@ function rounded(value: number): string {
   return String(Number(value.toFixed(1)));
 }
 
-/** A number for people: three digits that count, thousands apart. */
+/** Formats a number with three significant digits and thousands separators. */
 export function figure(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(3)));
 }
 
-/** From 0 to beyond the largest value, in at most five steps of 1, 2 or 5 and zeros. */
+/** Axis ticks from 0 to at least the largest value: at most five steps of 1, 2 or 5 times a power of ten. */
 export function ticksTo(largest: number): readonly number[] {
   const rough = Math.max(largest, Number.MIN_VALUE) / 5;
   const power = 10 ** Math.floor(Math.log10(rough));

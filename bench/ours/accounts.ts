@@ -11,11 +11,11 @@ const RESERVED = 500;
 
 interface CommitOptions {
   readonly times: number;
-  /** Without, the commits have an entry that asks for nothing in the place of the reservation and of the settlement. */
+  /** If false, the commits have entries without effect instead of the reservation and the settlement. */
   readonly isReserving: boolean;
 }
 
-/** Two commits through the port of the stores: the intent with its reservation, the outcome with its settlement. */
+/** Two commits through the stores' port: the intent with its reservation, and the outcome with its settlement. */
 export function commitSide(kind: StoreKind, { times, isReserving }: CommitOptions): Side {
   return {
     name: `commits on ${kind}${isReserving ? "" : ", no reservation"}`,
@@ -82,7 +82,7 @@ export function arithmeticSide(times: number): Side {
   };
 }
 
-/** The least code that does the same: four objects, a check and two numbers each. */
+/** The minimal equivalent: four objects, with a check and two numbers each. */
 export function objectSide(times: number): Side {
   return {
     name: "bare objects",

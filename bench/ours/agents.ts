@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineAgent, defineTool, openaiModel, subagent } from "../../src/index.ts";
 import { childInstructions, instructions, lookup, type Scenario } from "../scenario.ts";
 
-/** Limits that bind but are never reached, so that each step reserves and settles as it would in earnest. */
+/** Limits that apply but are never reached, so that each step reserves and settles as in production. */
 export const budget = { maxSteps: 20, maxTokens: 1_000_000 };
 
 export const lookupTool = defineTool({
@@ -13,7 +13,7 @@ export const lookupTool = defineTool({
   execute: ({ key }) => lookup(key),
 });
 
-/** The agent of a scenario, as a user defines it. */
+/** The agent of a scenario, defined as a user would. */
 export function agentOf(scenario: Scenario, baseUrl: string) {
   const server = { apiKey: "none", baseURL: baseUrl };
   const common = { name: "agent", model: openaiModel(scenario.model, server), instructions, budget };

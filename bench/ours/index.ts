@@ -12,7 +12,7 @@ type Agent = Awaited<ReturnType<Runtime["agent"]>>;
 export const oursInMemory: Contender = contenderOn("memory");
 export const oursOnSqlite: Contender = contenderOn("sqlite");
 
-/** `definitionOf` gives the agent of a scenario where it is not the usual one. */
+/** `definitionOf` returns the agent of a scenario. Default: the agent from `agents.ts`. */
 export function contenderOn(kind: StoreKind, options: SqliteOptions = {}, definitionOf = agentOf): Contender {
   return {
     name: kind,
@@ -40,14 +40,14 @@ async function entrantOn({ stores, remove }: OpenStores, scenario: Scenario, def
   };
 }
 
-/** Throws unless the turn is completed. */
+/** Throws unless the turn completed. */
 export async function wholeAnswer(agent: Agent, input: string): Promise<string> {
   const { status, text, stopReason } = await agent.executeTurn(input).result;
   if (status !== "completed") throw new Error(`A turn ended ${status}, stop reason ${stopReason}.`);
   return text;
 }
 
-/** Listens to the turn and puts the text together from its pieces, as a terminal would show it. */
+/** Follows the turn and joins the text from its pieces, as a terminal would. */
 async function streamedAnswer(agent: Agent, input: string): Promise<string> {
   const turn = agent.executeTurn(input);
   let text = "";

@@ -2,8 +2,8 @@ import type { LanguageModel, ModelRequest, ModelResponse } from "../../src/index
 import { answerText } from "../model-answers.ts";
 
 /**
- * A model inside this process that answers at once: after `steps` - 1 calls of the tool `lookup`, the text. What is measured
- * with it is ours alone, without HTTP; a ratio of two of ours is therefore harsher than over the wire.
+ * A model in this process that answers at once: first `steps` - 1 calls of the tool `lookup`, then the text. Without HTTP,
+ * only troupe itself is measured, so a ratio of two troupe figures is larger than over HTTP.
  */
 export function instantModel(steps: number): LanguageModel {
   const name = `instant-${steps}`;
@@ -28,7 +28,7 @@ export function instantModel(steps: number): LanguageModel {
   };
 }
 
-/** Tool messages after the last message of the user. */
+/** Number of tool messages after the last user message. */
 function resultsOfTurn({ messages }: ModelRequest): number {
   let results = 0;
   for (let index = messages.length - 1; index >= 0 && messages[index]?.role !== "user"; index -= 1) {

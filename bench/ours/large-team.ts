@@ -6,14 +6,14 @@ import { lookupTool } from "./agents.ts";
 import { wholeAnswer } from "./index.ts";
 import { instantModel } from "./instant-model.ts";
 
-/** Calls in one answer; a model may give at most 1,000. */
+/** Most calls in one answer; the runtime allows at most 1,000. */
 const CALLS_AT_A_TIME = 1_000;
 
 export interface LargeTeam {
   readonly children: number;
-  /** Of each child: calls of a tool, then the answer. Default 3. */
+  /** Steps of each child: tool calls, then the answer. Default 3. */
   readonly steps?: number;
-  /** How long their model takes for an answer. Default: it answers at once. */
+  /** Response time of the children's model. Default: it answers at once. */
   readonly answersAfterMs?: () => number;
 }
 
@@ -59,7 +59,7 @@ function callingModel(children: number): LanguageModel {
   };
 }
 
-/** One turn of such a team, with a runtime that `watch` may look at while it works. */
+/** Runs one turn of such a team; `watch` can observe the runtime meanwhile. */
 export async function largeTurn(
   options: Omit<RuntimeOptions, "agents">,
   { watch, ...team }: LargeTeam & { readonly watch?: (runtime: Runtime) => () => void },

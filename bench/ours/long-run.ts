@@ -4,12 +4,12 @@ import { largeTurn } from "./large-team.ts";
 
 const CHILDREN = 20;
 const STEPS = 50;
-/** Cursors between two rows of the lead, for the copies of a row. */
+/** Cursors reserved between two rows of the lead, for copies of a row. */
 const ROOM = 256;
 
 /**
- * Writes a run of a million events into a SQLite file: a lead whose 20 children take 50 steps each, in earnest, and `copies`
- * copies of each child, made in the tables. The lead's own journal knows the 20 alone.
+ * Writes a run of a million events into a SQLite file: a real run of a lead whose 20 children take 50 steps each, and
+ * `copies` copies of each child, made in the tables. The lead's own journal contains only the 20.
  */
 export async function writeLongRun(file: string, copies = 200): Promise<void> {
   const stores = sqliteStores(file);

@@ -6,19 +6,19 @@ import { redisStores } from "../../src/stores/redis.ts";
 import { type SqliteOptions, sqliteStores } from "../../src/stores/sqlite.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-/** Stores that need nothing but Node. */
+/** Stores that require only Node. */
 export const storeKinds = ["memory", "sqlite"] as const;
 export type StoreKind = (typeof storeKinds)[number] | "redis";
 
 export interface OpenStores {
   readonly stores: Stores;
-  /** Removes what lies on the disk, and ends the server; to be called when the stores are closed. May be called again. */
+  /** Deletes the files and stops the server. Call it after the stores are closed. May be called again. */
   readonly remove: () => Promise<void>;
 }
 
 /**
- * Stores of their own, SQLite on a file in a new temporary folder, by default with the default durability, Redis on a server
- * of its own. Throws where there is no `redis-server`.
+ * Opens new stores: SQLite in a new temporary folder, by default with the default durability, Redis on a new server. Throws
+ * if there is no `redis-server`.
  */
 export async function openStores(kind: StoreKind, options: SqliteOptions = {}): Promise<OpenStores> {
   if (kind === "memory") return { stores: memoryStores(), remove: async () => undefined };
@@ -31,7 +31,7 @@ export interface OpenRedis extends OpenStores {
   readonly server: RedisServer;
 }
 
-/** Redis with a log on the disk that SQLite's files lie on too, synced with every write: as docs/stores.md has it. */
+/** Redis with a log on the same disk as SQLite's files, synced with every write as docs/stores.md recommends. */
 export async function openRedis(): Promise<OpenRedis> {
   const { RedisServer } = await import("../../test/support/redis-server.ts");
   const { folder, remove } = temporaryFolder();
@@ -46,7 +46,7 @@ export async function openRedis(): Promise<OpenRedis> {
   };
 }
 
-/** Why nothing can be measured on Redis here; undefined where it can. */
+/** Why Redis cannot be measured on this machine; `undefined` if it can. */
 export async function lacksRedis(): Promise<string | undefined> {
   const { redisProgram } = await import("../../test/support/redis-server.ts");
   return redisProgram ? undefined : "there is no redis-server";

@@ -1,6 +1,6 @@
 /**
- * A page's reader in a process of its own: watches a run over the WebSocket, takes every row, and grants as much as it took.
- * Started with the address of the feed, its token and the run; says `there`, `begun` with the first rows, and at SIGTERM a line of JSON.
+ * A reader like a page, in a separate process: watches a run over the WebSocket and grants one credit per batch received.
+ * Arguments: the feed's address, its token and the run. Prints `there`, `begun` with the first rows, and JSON on SIGTERM.
  */
 import { WebSocket } from "ws";
 import type { FeedMessage } from "../../src/inspector/index.ts";

@@ -5,24 +5,24 @@ import { fileURLToPath } from "node:url";
 
 export interface PageFigures {
   readonly entries: number;
-  /** Batches that began at or before the last row: must be 0. */
+  /** Number of batches that began at or before the previous row; must be 0. */
   readonly doubles: number;
   readonly head: number;
-  /** What came over the socket, compressed as it is. */
+  /** Bytes received over the socket, compressed. */
   readonly bytes: number;
-  /** From the entry to the page, in milliseconds. */
+  /** Delay between entry and reception, in milliseconds. */
   readonly p50: number;
   readonly p95: number;
 }
 
 export interface PageReading {
-  /** Resolves when the first rows have come. */
+  /** Resolves when the first rows are received. */
   readonly begun: Promise<void>;
-  /** Ends the process and gives what it saw. */
+  /** Ends the process and returns its figures. */
   end(): Promise<PageFigures>;
 }
 
-/** Starts a reader of a run in a process of its own, as a page is; it waits for the run. */
+/** Starts a reader of a run in a separate process, like a page. It waits for the run. */
 export async function startPageReading(origin: string, token: string, run: string): Promise<PageReading> {
   const child = fork(fileURLToPath(new URL("page-reader.ts", import.meta.url)), [origin, token, run], {
     stdio: ["ignore", "pipe", "inherit", "ipc"],

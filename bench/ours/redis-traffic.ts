@@ -9,23 +9,23 @@ import { wholeAnswer } from "./index.ts";
 import { instantModel } from "./instant-model.ts";
 import { openRedis } from "./open-stores.ts";
 
-/** A call of a tool, and the answer. */
+/** A tool call and the answer. */
 const STEPS = 2;
 const AGENTS = 4;
-/** A lease so long that no heartbeat falls into a sample: it costs the same however many steps are taken. */
+/** A lease so long that no sample includes a heartbeat, whose cost does not depend on the number of steps. */
 const QUIET_MS = 3_600_000;
 
 export const trafficFigures = ["commands", "bytes sent", "bytes answered"] as const;
 export type TrafficFigure = (typeof trafficFigures)[number];
 
 export interface TrafficOptions {
-  /** Each sample is of a turn of four agents that have taken so many turns before: 0 for new ones. */
+  /** Number of earlier turns of the four agents in each sample; 0 for new agents. */
   readonly turnsBefore: number;
 }
 
 /**
- * What reaches Redis, and what it answers, for each step of a turn whose prompt does not grow. Opening the agents and their
- * turns before are not counted, and no heartbeat is.
+ * Commands and bytes to and from Redis per step of a turn whose prompt does not grow. Opening the agents, their earlier
+ * turns and heartbeats are not counted.
  */
 export function trafficSides(options: TrafficOptions): Readonly<Record<TrafficFigure, Side>> {
   const shared = sharedStation(options);
@@ -54,7 +54,7 @@ interface Traffic {
   readonly processorMs: number;
 }
 
-/** One turn a round gives all figures: the side that is sampled first in a round takes it. */
+/** One turn per round yields all figures: the side that is sampled first in a round runs it. */
 function sharedStation(options: TrafficOptions) {
   let ready: Promise<Awaited<ReturnType<typeof stationOf>>> | undefined;
   const samples: Promise<Traffic>[] = [];
@@ -109,7 +109,7 @@ async function stationOf({ turnsBefore }: TrafficOptions) {
       const agentsOf = async () => (turnsBefore === 0 ? await openAll() : lasting);
       const [counted, weighed] = [await agentsOf(), await agentsOf()];
       const commands = await commandsOf(client, () => takeTurn(counted));
-      // Counting sends every command to this client too, so the bytes are counted for another turn.
+      // Counting sends every command to this client too, so the bytes are counted in another turn.
       const before = await bytesOf(client);
       const { processorMs } = await timed(() => takeTurn(weighed));
       const after = await bytesOf(client);
@@ -129,7 +129,7 @@ async function stationOf({ turnsBefore }: TrafficOptions) {
   };
 }
 
-/** Of all connections, since the server was started. */
+/** Figures of all connections, since the server was started. */
 async function bytesOf(client: Redis): Promise<{ readonly sent: number; readonly answered: number }> {
   const stats = await client.info("stats");
   const of = (name: string): number => Number(new RegExp(`${name}:(\\d+)`).exec(stats)?.[1]);

@@ -5,7 +5,7 @@ import type { Packages } from "./install.ts";
 
 export const modules: readonly string[] = ["ai", "@ai-sdk/openai", "zod"];
 
-/** What is used of `ai`, `@ai-sdk/openai` and `zod`. */
+/** The used exports of `ai`, `@ai-sdk/openai` and `zod`. */
 interface AiPackages {
   readonly ai: {
     readonly ToolLoopAgent: new (settings: AgentSettings) => ToolLoopAgent;
@@ -54,7 +54,7 @@ interface ToolLoopAgent {
   }>;
 }
 
-/** The AI SDK: a `ToolLoopAgent` on the provider's chat completions; a subagent is one inside a tool. Telemetry is off by default. */
+/** The AI SDK: a `ToolLoopAgent` on chat completions; a subagent is an agent in a tool. Telemetry is off by default. */
 export function contenderOf(packages: Packages): Contender {
   const all = packages as unknown as AiPackages;
   return {

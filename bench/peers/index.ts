@@ -3,20 +3,20 @@ import type { Scenario } from "../scenario.ts";
 import { installPackages, loadPackages, type Packages } from "./install.ts";
 import versions from "./versions.json" with { type: "json" };
 
-/** Other libraries for agents that can take part in the scenarios. */
+/** Other agent libraries that can take part in the scenarios. */
 export const peerNames = ["ai", "openai-agents", "langgraph"] as const satisfies readonly (keyof typeof versions)[];
 export type PeerName = (typeof peerNames)[number];
 
 export interface Peer {
   readonly name: string;
-  /** Of the library itself. */
+  /** Version of the library. */
   readonly version: string;
   readonly contender: Contender;
-  /** Returns why it cannot do this work, or `undefined` if it can. Default: it can do all. */
+  /** Returns why the peer cannot run a scenario; `undefined` if it can. Default: it can run all. */
   readonly lacks?: (scenario: Scenario) => string | undefined;
 }
 
-/** A file of this folder: which modules of its packages it uses, and the contender that it makes of them. */
+/** A file of this folder: the modules that it imports from its packages, and a factory for its contender. */
 interface PeerFile {
   readonly modules: readonly string[];
   readonly contenderOf: (packages: Packages) => Contender;
@@ -28,7 +28,7 @@ const files: Record<PeerName, () => Promise<PeerFile>> = {
   langgraph: () => import("./langgraph.ts"),
 };
 
-/** The peers of a list like `ai,langgraph`, each once. Throws for a name that is not known, and for an empty one. */
+/** The peers of a list like `ai,langgraph`, without duplicates. Throws for unknown and empty names. */
 export function peersNamed(list: string): readonly PeerName[] {
   const names = list.split(",").map((name) => name.trim());
   const known = names.map((name) => {
@@ -39,7 +39,7 @@ export function peersNamed(list: string): readonly PeerName[] {
   return [...new Set(known)];
 }
 
-/** Installs what is not there yet, and loads it. Throws with what was tried when the packages cannot be installed. */
+/** Installs missing packages and loads the peer. If the installation fails, the error has the command. */
 export async function loadPeer(name: PeerName): Promise<Peer> {
   const wanted: Readonly<Record<string, string>> = versions[name];
   const [version = ""] = Object.values(wanted);
@@ -48,7 +48,7 @@ export async function loadPeer(name: PeerName): Promise<Peer> {
   return { name, version, contender: contenderOf(packages) };
 }
 
-/** Who of the peers takes part in a study, and a line for each that does not. */
+/** The peers that take part in a study, and one line for each that does not. */
 export function takingPart(
   peers: readonly Peer[],
   { name, scenario }: { readonly name: string; readonly scenario?: Scenario },

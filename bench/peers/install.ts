@@ -4,26 +4,26 @@ import { pathToFileURL } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
 
-/** What modules export, by their names: each peer says what it uses of it. */
+/** Exports of modules by name. Each peer declares the ones it uses. */
 export type Packages = Readonly<Record<string, unknown>>;
 
 type Versions = Readonly<Record<string, string>>;
 
 export interface InstallOptions {
-  /** Where peers lie, each in a folder of its own. Default: `.troupe/peers` in the repository. */
+  /** Folder of the peers, with one subfolder each. Default: `.troupe/peers` in the repository. */
   readonly root?: string;
-  /** The command in place of `npm`. */
+  /** Command to run instead of `npm`. */
   readonly npm?: string;
 }
 
 /**
- * Gives the folder in which exactly these versions are installed; `npm install` runs only where they are not. Their own
- * dependencies are the newest that npm finds for them, and none of their install scripts runs.
+ * Returns the folder with exactly these versions; runs `npm install` only if they are missing. Their dependencies are the
+ * newest that npm finds, and no install scripts run.
  */
 export async function installPackages(name: string, wanted: Versions, options: InstallOptions = {}): Promise<string> {
   const { root = join(repositoryRoot, ".troupe", "peers"), npm = "npm" } = options;
   const folder = join(root, name);
-  // Written when npm has ended well: a folder without it is a half of an installation.
+  // Written after npm succeeded. A folder without it is an incomplete installation.
   const record = join(folder, "installed.json");
   if (isDeepStrictEqual(readIfThere(record), wanted)) return folder;
   rmSync(folder, { recursive: true, force: true });
@@ -52,7 +52,7 @@ function readIfThere(file: string): unknown {
   }
 }
 
-/** These modules, as a module in that folder imports them. */
+/** Imports modules as a module in that folder would. */
 export async function loadPackages(folder: string, names: readonly string[]): Promise<Packages> {
   const entry = join(folder, "packages.mjs");
   writeFileSync(entry, names.map((name) => `export * as "${name}" from "${name}";\n`).join(""));

@@ -12,7 +12,7 @@ export const modules: readonly string[] = [
   "zod",
 ];
 
-/** What is used of `@langchain/langgraph`, `@langchain/openai`, `@langchain/core` and `zod`. */
+/** The used exports of `@langchain/langgraph`, `@langchain/openai`, `@langchain/core` and `zod`. */
 interface LanggraphPackages {
   readonly "@langchain/langgraph": {
     readonly StateGraph: new (state: object) => StateGraph;
@@ -86,7 +86,7 @@ interface Graph {
 /** LangGraph: a graph of a model and its tools, without a checkpointer; a subagent is such a graph inside a tool. */
 export function contenderOf(packages: Packages): Contender {
   const all = packages as unknown as LanggraphPackages;
-  // A user's own settings would send every run to LangSmith.
+  // Environment variables of the user could send every run to LangSmith.
   for (const prefix of ["LANGSMITH", "LANGCHAIN"]) {
     process.env[`${prefix}_TRACING`] = "false";
     process.env[`${prefix}_TRACING_V2`] = "false";

@@ -5,7 +5,7 @@ import type { Packages } from "./install.ts";
 
 export const modules: readonly string[] = ["@openai/agents", "zod"];
 
-/** What is used of `@openai/agents` and `zod`. */
+/** The used exports of `@openai/agents` and `zod`. */
 interface AgentsPackages {
   readonly "@openai/agents": {
     readonly Agent: new (settings: AgentSettings) => Agent;
@@ -77,7 +77,7 @@ interface Runner {
 
 const MAX_TURNS = 20;
 
-/** The OpenAI Agents SDK: a `Runner` on chat completions, without tracing, which goes to a server; a subagent by `asTool`. */
+/** The OpenAI Agents SDK: a `Runner` on chat completions; subagents by `asTool`. Tracing is off, as it calls a server. */
 export function contenderOf(packages: Packages): Contender {
   const all = packages as unknown as AgentsPackages;
   all["@openai/agents"].setTracingDisabled(true);

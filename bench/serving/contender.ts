@@ -8,7 +8,7 @@ import type { BenchWire, Post } from "./wires.ts";
 
 const MANY = 1_000_000_000;
 
-/** A client and a server in this process, with HTTP between them. */
+/** A client and a server in this process, connected over HTTP. */
 export function servedOn(kind: StoreKind, wire: BenchWire, fetching: typeof fetch = fetch): Contender {
   return {
     name: `${kind}, ${wire.name}`,

@@ -1,8 +1,8 @@
 /**
- * A server on loopback in a process of its own, so that nothing else is in its memory: forked with `--expose-gc`, and with
- * `bare`, `memory`, `sqlite` or `redis`, and the milliseconds after which a client that takes nothing is dropped. `bare` is
- * Hono on the adapter of ours, with a token, one list, and streams that only keep alive. It tells its address, then answers
- * questions.
+ * A server on loopback in a separate process, so that nothing else is in its memory. Forked with `--expose-gc`; arguments:
+ * `bare`, `memory`, `sqlite` or `redis`, and the milliseconds after which a client that does not read is disconnected.
+ * `bare` is Hono on our adapter, with a token, one list, and streams that only send keep-alive comments. It sends its
+ * address, then answers questions.
  */
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
@@ -14,23 +14,23 @@ import { instructions, userInput } from "../scenario.ts";
 import { bearer, listPath, token, type ServerKind } from "./wire.ts";
 
 export type Question =
-  /** Agents that are created and started, as each client that streams has one. Answered with the paths of their events. */
+  /** Creates and starts agents, one per streaming client. Answered with the paths of their events. */
   | { readonly ask: "open"; readonly agents: number }
   /** Answered with a `Weight`. */
   | { readonly ask: "weigh" }
-  /** The agent of this path writes long answers in so many turns, and all who follow it leave. Answered with a `Peak`. */
+  /** Runs turns with long answers of this path's agent, until all its followers are gone. Answered with a `Peak`. */
   | { readonly ask: "write"; readonly path: string; readonly turns: number };
 
 export interface Weight {
-  /** After garbage was collected. */
+  /** Measured after garbage collection. */
   readonly heapBytes: number;
   readonly rssBytes: number;
-  /** Of all threads, since the start. */
+  /** Processor time of all threads since the start. */
   readonly processorMs: number;
 }
 
 export interface Peak {
-  /** The most above what it was before. */
+  /** Largest increase during the work. */
   readonly rssBytes: number;
   readonly processorMs: number;
 }
@@ -38,7 +38,7 @@ export interface Peak {
 const KEEP_ALIVE_MS = 15_000;
 const LOOK_MS = 20;
 const MANY = 1_000_000_000;
-/** An answer has so many pieces. */
+/** Pieces per answer. */
 const PIECES = 2_000;
 const PIECE = "x".repeat(1_000);
 
@@ -63,7 +63,7 @@ interface Serving {
   write(path: string, turns: number): Promise<void>;
 }
 
-/** The list, and streams in which nothing comes but a comment now and then. */
+/** The list, and streams that only send occasional comments. */
 async function serveBare(): Promise<Serving> {
   const app = new Hono();
   const answer = { items: [{ name: "agent", description: null, instructions }], next: null };
@@ -132,18 +132,18 @@ async function openAgent(runtime: Runtime): Promise<string> {
   return `/api/trees/${agent.agentId}/events`;
 }
 
-/** Clients that read have left, and those that do not were dropped. */
+/** Waits until reading clients have left and other clients were disconnected. */
 async function untilNobodyReads(metrics: string): Promise<void> {
   const until = performance.now() + stallMs * 2;
   for (;;) {
     const text = await (await fetch(metrics)).text();
     if (/^troupe_http_streams 0$/m.test(text)) return;
-    if (performance.now() > until) throw new Error("A client that does not read is still there.");
+    if (performance.now() > until) throw new Error("A client that does not read is still connected.");
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 
-/** Timers and promises that are on their way come to rest first. */
+/** Settles pending timers and promises first. */
 async function weigh(): Promise<Weight> {
   for (let time = 0; time < 3; time += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -154,7 +154,7 @@ async function weigh(): Promise<Weight> {
   return { heapBytes: heapUsed + external, rssBytes: rss, processorMs: (user + system) / 1_000 };
 }
 
-/** The most that the process has while something is done, above what it had before. */
+/** The largest increase of the process's memory while `work` runs. */
 async function peakOf(work: () => Promise<void>): Promise<Peak> {
   const before = await weigh();
   let peak = before.rssBytes;

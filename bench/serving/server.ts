@@ -16,12 +16,12 @@ export interface ServerProcess {
   stop(): Promise<void>;
 }
 
-/** `stallMs`: when a client that takes nothing is dropped. */
+/** `stallMs`: time after which a client that does not read is disconnected. */
 interface ServerOptions {
   readonly stallMs?: number;
 }
 
-/** Starts a server in a process of its own. Rejects when it ends before it listens. */
+/** Starts a server in a separate process. Rejects if it exits before it listens. */
 export async function startServerProcess(
   kind: ServerKind,
   { stallMs = 60_000 }: ServerOptions = {},
@@ -53,7 +53,7 @@ interface Answered {
 
 async function answerOf(child: ChildProcess, gone: Promise<unknown>): Promise<unknown> {
   const cancel = new AbortController();
-  const ended = gone.then(() => Promise.reject(new Error("The server has ended; its own output says why.")));
+  const ended = gone.then(() => Promise.reject(new Error("The server has exited; see its output for the reason.")));
   try {
     const told = once(child, "message", { signal: cancel.signal });
     const [{ answer, error }] = (await Promise.race([told, ended])) as [Answered];

@@ -5,16 +5,16 @@ export type ServerKind = "bare" | StoreKind;
 
 export const token = "the-token-of-the-bench";
 export const bearer = `Bearer ${token}`;
-/** A route that asks for a token and reads no store. */
+/** A route that requires a token and does not read the stores. */
 export const listPath = "/api/definitions";
 
-/** A connection that is kept, and written by hand: the client of a bench has to be cheaper than the server. */
+/** A hand-written keep-alive connection: the client of a bench must be cheaper than the server. */
 export class Wire {
   readonly #socket: Socket;
   readonly #host: string;
   #text = "";
   #waiting: { readonly isWhole: (text: string) => boolean; readonly whole: PromiseWithResolvers<string> } | undefined;
-  /** Resolves when the other side has closed. */
+  /** Resolves when the server has closed the connection. */
   readonly closed: Promise<void>;
 
   constructor(url: string) {
@@ -40,12 +40,12 @@ export class Wire {
     this.#socket.on("error", () => undefined);
   }
 
-  /** Resolves with a whole answer of a known length. */
+  /** Resolves with a complete answer; it must have a content length. */
   async get(path: string): Promise<string> {
     return await this.#send(path, isWholeAnswer);
   }
 
-  /** Opens a stream. Resolves with its head, and drops what comes later. */
+  /** Opens a stream. Resolves with its head and ignores the rest. */
   async stream(path: string): Promise<void> {
     const head = await this.#send(path, (text) => text.includes("\r\n\r\n"));
     if (!head.startsWith("HTTP/1.1 200 ")) throw new Error(`${path} was answered ${head.slice(0, 200)}`);
@@ -53,7 +53,7 @@ export class Wire {
     this.#socket.resume();
   }
 
-  /** Asks for a stream and reads nothing of it. */
+  /** Requests a stream and never reads from it. */
   ignore(path: string): void {
     this.#socket.pause();
     this.#socket.write(this.#request(path));

@@ -9,15 +9,15 @@ import {
 } from "../../src/server/index.ts";
 import { type SseFrame, sseFrames } from "../../test/support/sse-frames.ts";
 
-/** Posts a body to the server; rejects when it is refused. */
+/** Posts a body to the server. Rejects if the request is refused. */
 export type Post = (path: string, body: object, headers?: Readonly<Record<string, string>>) => Promise<Response>;
 
-/** A conversation over a wire: gives the text of an answer, put together from what came. */
+/** A conversation over a wire. A turn returns the answer's text, joined from the received pieces. */
 export type Turn = (input: string) => Promise<string>;
 
 /**
- * A protocol as the bench speaks it: by hand, so that the server is what is measured, and not an official client, which
- * checks and copies much. Its agent is named `agent`.
+ * A hand-written client of a protocol, so that the server is measured and not an official client, which checks and copies
+ * much. Its agent is named `agent`.
  */
 export interface BenchWire {
   readonly name: string;
@@ -48,7 +48,7 @@ const apiWait: BenchWire = {
   },
 };
 
-/** The text is put together from its pieces, as far as they come; the answer that is stored replaces them. */
+/** Joins the text from its pieces, as far as they are received. The stored answer replaces them. */
 const apiStream: BenchWire = {
   name: "api, stream",
   surface: () => apiSurface(),
@@ -82,7 +82,7 @@ const teal: BenchWire = {
   },
 };
 
-/** A task, or news of one, as far as the bench reads it. */
+/** The fields of a task or task update that the bench reads. */
 interface A2aItem {
   readonly statusUpdate?: { readonly status: { readonly state: string } };
   readonly artifactUpdate?: {
@@ -117,7 +117,7 @@ function a2aOver(binding: "JSON-RPC" | "HTTP"): BenchWire {
   };
 }
 
-/** Its client sends the whole conversation each time. */
+/** The client sends the whole conversation with each request. */
 const agUi: BenchWire = {
   name: "ag-ui",
   surface: () => agUiSurface(),
@@ -180,7 +180,7 @@ const openaiResponses: BenchWire = {
 };
 
 export const apiWires = { wait: apiWait, stream: apiStream };
-/** Every wire, as a client reads a turn while it goes on. */
+/** Every wire, with clients that read a turn while it runs. */
 export const benchWires: readonly BenchWire[] = [
   apiStream,
   teal,
@@ -191,7 +191,7 @@ export const benchWires: readonly BenchWire[] = [
   openaiResponses,
 ];
 
-/** Reads a stream up to the frame of which `read` makes the answer. */
+/** Reads a stream up to the frame for which `read` returns the answer. */
 async function lastOf(response: Response, read: (frame: SseFrame) => string | undefined): Promise<string> {
   for await (const frame of sseFrames(response)) {
     const text = read(frame);

@@ -11,7 +11,7 @@ import { temporaryFolder } from "../temporary-folder.ts";
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** From the start of `node` to the line that says that the first turn is done, or the import. */
+/** From the start of `node` to the output line after the first turn, or after the import. */
 export const coldStart: Study = {
   name: "cold-start",
   title: "from the start of node to the end of the first turn, of the import, of a page of help",
@@ -75,7 +75,7 @@ async function takeSample(name: string, args: readonly string[]): Promise<Sample
 
 let build: Promise<{ readonly folder: string; readonly remove: () => void }> | undefined;
 
-/** The package as it is shipped, built once into a folder of its own below the repository, where its packages are found. */
+/** The shipped package, built once into a folder inside the repository, so that its dependencies are found. */
 async function built(): Promise<{ readonly folder: string; readonly remove: () => void }> {
   build ??= (async () => {
     mkdirSync(`${root}.troupe`, { recursive: true });

@@ -9,10 +9,10 @@ import { type Curve, growthPairs } from "./growth.ts";
 const run = promisify(execFile);
 const program = fileURLToPath(new URL("../alive-process.ts", import.meta.url));
 
-/** What one more agent weighs shows only where there are many. */
+/** The memory of one more agent is measurable only with many agents. */
 const LEAST_FOR_HEAP = 100;
 
-/** A turn of an agent while so many others rest, and what each of these weighs; each sample in a new process. */
+/** A turn of an agent while many others are idle, and the memory per idle agent. Each sample runs in a new process. */
 export const growthAgents: Study = {
   name: "growth-agents",
   title: "1 to 100,000 agents alive (1,000 with --quick)",
@@ -39,7 +39,7 @@ export function growthOfAgents(counts: readonly number[]): readonly Pair[] {
   });
 }
 
-/** One process a round gives both figures: the side that is sampled first in a round starts it. */
+/** One process per round yields both figures: the side that is sampled first in a round starts it. */
 function sidesAt(kind: (typeof storeKinds)[number], count: number): Readonly<Record<"turn" | "heap", Side>> {
   const runs: Promise<AliveFigures>[] = [];
   const side = (what: string, valueOf: (figures: AliveFigures) => number): Side => ({

@@ -7,10 +7,10 @@ import { userInput } from "../scenario.ts";
 import { type Sample, type Side, type Study, timed } from "../study.ts";
 import { growthPairs } from "./growth.ts";
 
-/** Children of one sample, by as many leads as it takes: one lead with one child is too short to be measured. */
+/** Children per sample, divided among several leads if needed, because one lead with one child is too short to measure. */
 const LEAST_CHILDREN = 100;
 
-/** One turn of a lead that runs so many subagents of one model call, up to 1,000 in an answer, the models in this process. */
+/** One turn of a lead with subagents of one model call, up to 1,000 in an answer. The models are in this process. */
 export const growthChildren: Study = {
   name: "growth-children",
   title: "1 to 5,000 children of one parent (500 with --quick)",

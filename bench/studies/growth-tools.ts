@@ -10,7 +10,7 @@ import { instructions, lookup, type Scenario } from "../scenario.ts";
 import type { Study } from "../study.ts";
 import { type Curve, growthPairs } from "./growth.ts";
 
-/** A turn of two steps over HTTP, ours and bare: on both sides each request carries the definitions of all tools. */
+/** A turn of two steps over HTTP, ours and bare. On both sides each request contains the definitions of all tools. */
 export const growthTools: Study = {
   name: "growth-tools",
   title: "1 to 500 tools in a definition (100 with --quick)",

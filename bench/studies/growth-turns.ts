@@ -3,11 +3,11 @@ import type { Side, Study } from "../study.ts";
 import { growthPairs } from "./growth.ts";
 import { firstSide, lateSide, windowed } from "./late-turn.ts";
 
-/** Agents that take a turn side by side in a sample, and turns of each: fewer agents where many turns lie before. */
+/** Concurrent agents of a sample, and turns of each. Fewer agents if they have many earlier turns. */
 const agentsAt = (turn: number): number => (turn >= 10_000 ? 2 : 8);
 const TURNS = 4;
 
-/** Turn N of agents whose model sees only the open turn, the model in this process. */
+/** Turn N of agents whose model sees only the open turn. The model is in this process. */
 export const growthTurns: Study = {
   name: "growth-turns",
   title: "turn 1 to 10,000 of an agent (1,000 with --quick)",

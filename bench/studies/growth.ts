@@ -4,16 +4,16 @@ import type { Pair, Side, Unit } from "../study.ts";
 export interface Curve {
   readonly stores: Pair["stores"];
   readonly contender?: string;
-  /** Tells apart what a study measures in several ways. */
+  /** Distinguishes several measurements of one study. */
   readonly variant?: string;
   /** Default: the study's. */
   readonly unit?: Unit;
-  /** Default: the study's. The first is what the others are compared with. */
+  /** Default: the study's. The others are compared with the first. */
   readonly points?: readonly number[];
   readonly sideAt: (count: number) => Side;
 }
 
-/** Each later point of each curve against the first one. `noun` is what is counted, for instance `children`. */
+/** Compares each later point of each curve with its first. `noun` is the counted item, such as `children`. */
 export function growthPairs(noun: string, points: readonly number[], curves: readonly Curve[]): readonly Pair[] {
   return curves.flatMap(({ sideAt, points: own = points, variant, ...curve }) => {
     const [first = 1, ...later] = own;

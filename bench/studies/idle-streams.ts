@@ -7,14 +7,14 @@ import type { Pair, Sample, Side, Study } from "../study.ts";
 const STREAMS = 1_000;
 const QUIET_MS = { quick: 30_000, full: 60_000 };
 const MINUTE_MS = 60_000;
-/** Opened before the first look, so that all code for a stream is loaded and compiled. */
+/** Opened before the first measurement, so that all code for a stream is loaded and compiled. */
 const FIRST_STREAMS = 50;
 const OPENED_AT_ONCE = 20;
 const SETTLE_MS = 1_000;
 
 const kinds = ["memory", "sqlite", "redis"] as const;
 
-/** Open streams in which nothing happens, each of a tree of its own, against streams of Hono that only keep alive. */
+/** Idle open streams, each of another tree, against Hono streams that only send keep-alive comments. */
 export const idleStreams: Study = {
   name: "idle-streams",
   title: "memory of 1,000 open streams (300 with --quick) in which nothing happens, against as many of Hono",
@@ -35,7 +35,7 @@ export const idleStreams: Study = {
   },
 };
 
-/** What the server works in a minute for such streams: comments that keep them alive, and looks for news. */
+/** The server's work per minute for idle streams: keep-alive comments and polling. */
 export const idleStreamsMinute: Study = {
   name: "idle-streams-minute",
   title: "processor time in a minute for 1,000 open streams in which nothing happens, against as many of Hono",
@@ -50,12 +50,13 @@ export const idleStreamsMinute: Study = {
 
 interface StreamsOptions {
   readonly streams: number;
-  /** How long is looked on while nothing happens, once without the streams and once with them. */
+  /** Observation time without activity, once without the streams and once with them. */
   readonly quietMs: number;
 }
 
 /**
- * One process a round gives both figures: the side that is sampled first in a round starts it. `processorMs`: to open a stream.
+ * One process per round yields both figures: the side that is sampled first in a round starts it. `processorMs` is the time
+ * to open a stream.
  */
 function streamSides(kind: ServerKind, { streams }: Pick<StreamsOptions, "streams">) {
   const runs: Promise<StreamFigures>[] = [];
@@ -85,9 +86,9 @@ function minuteSide(kind: ServerKind, options: StreamsOptions): Side {
 interface StreamFigures {
   readonly heapKb: number;
   readonly rssKb: number;
-  /** Of the server, to open one. */
+  /** The server's processor time to open one. */
   readonly openingMs: number;
-  /** Of the server, for all in a minute. */
+  /** The server's processor time for all streams per minute. */
   readonly minuteMs: number;
 }
 
@@ -136,7 +137,7 @@ async function openAll(url: string, paths: readonly string[]): Promise<Wire[]> {
   return wires;
 }
 
-/** Clients that never read, while the agent that they follow writes: what they cost the server, against no clients. */
+/** The server's cost of clients that never read while their agent writes, against no clients. */
 export const unreadStreams: Study = {
   name: "unread-streams",
   title: "growth of the server while turns write 40 MB, with 16 clients that never read, against none",
@@ -152,18 +153,18 @@ export const unreadStreams: Study = {
 interface UnreadOptions {
   readonly clients: number;
   readonly turns: number;
-  /** When a client that takes nothing is dropped: later than all is written. */
+  /** Time after which a client that does not read is disconnected: later than the end of all writes. */
   readonly stallMs: number;
 }
 
-/** Throws unless the server has dropped them in the end. */
+/** Throws unless the server has disconnected them in the end. */
 export function unreadSide({ clients, turns, stallMs }: UnreadOptions): Side {
   const sample = async (): Promise<Sample> => {
     const server = await startServerProcess("sqlite", { stallMs });
     const wires = Array.from({ length: clients }, () => new Wire(server.url));
     try {
       const [path = ""] = await server.ask({ ask: "open", agents: 1 });
-      // All code for a stream and a turn is loaded and compiled before.
+      // Load and compile all code for a stream and a turn first.
       const reader = new Wire(server.url);
       await reader.stream(path);
       reader.close();

@@ -10,9 +10,9 @@ const program = fileURLToPath(new URL("../idle-process.ts", import.meta.url));
 const variants = ["heap", "rss", "heap after shutdown"] as const;
 type Variant = (typeof variants)[number];
 
-/** What an agent costs that is created and started and does nothing, each sample in a new process. */
+/** The cost of an agent that is created, started and idle. Each sample runs in a new process. */
 export const idle = idleStudy("idle-10000", { takesTurn: false, at: "at rest" });
-/** The same of agents that have taken a turn with one call of a tool. */
+/** The same for agents after a turn with one tool call. */
 export const idleAfterTurn = idleStudy("idle-turn-10000", { takesTurn: true, at: "at rest after a turn with a tool" });
 
 function idleStudy(name: string, { takesTurn, at }: { readonly takesTurn: boolean; readonly at: string }): Study {
@@ -32,7 +32,7 @@ function idleStudy(name: string, { takesTurn, at }: { readonly takesTurn: boolea
   };
 }
 
-/** One process a round gives the figures of all three: the side that is sampled first in a round starts it. */
+/** One process per round yields all three figures: the side that is sampled first in a round starts it. */
 export function idleSides(kind: IdleKind, count: number, takesTurn = false): Readonly<Record<Variant, Side>> {
   const runs: Promise<IdleFigures>[] = [];
   const side = (variant: Variant, valueOf: (figures: IdleFigures) => number): Side => ({

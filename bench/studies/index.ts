@@ -6,15 +6,15 @@ import type { Study } from "../study.ts";
 export const studyGroups = ["scenarios", "growth"] as const;
 export type StudyGroup = (typeof studyGroups)[number];
 
-/** A study that is loaded when it is chosen: `--self` of the bare loop needs no runtime. */
+/** A study that is loaded only when it is selected; `--self` of the bare loop needs no runtime. */
 export interface ListedStudy {
   readonly name: string;
-  /** Studies that can be chosen together, by this name. */
+  /** Name by which several studies can be selected together. */
   readonly group?: StudyGroup;
-  /** What its contenders do, where other libraries may do it beside them. */
+  /** The scenario, if other libraries can take part. */
   readonly scenario?: Scenario;
   readonly load: (peers?: readonly Contender[]) => Promise<Study>;
-  /** Returns why it cannot be measured on this machine, or `undefined` if it can. Default: it always can. */
+  /** Returns why the study cannot run on this machine; `undefined` if it can. Default: it always can. */
   readonly lacks?: () => Promise<string | undefined>;
 }
 
@@ -22,7 +22,7 @@ const lacksRedis = async () => (await import("../ours/open-stores.ts")).lacksRed
 
 const agents = { full: 8, quick: 4 };
 
-/** Everything that can be measured, in the order of the report. */
+/** All studies, in report order. */
 export const studies: readonly ListedStudy[] = [
   ...scenarios.map(
     (scenario): ListedStudy => ({

@@ -10,17 +10,17 @@ import { type Pair, type Side, type Study, timed } from "../study.ts";
 
 export interface LateTurnOptions {
   readonly turn: number;
-  /** How many agents have come so far, and how many turns each takes in a sample. */
+  /** How many agents have reached turn N, and how many turns each takes in a sample. */
   readonly agents: { readonly full: number; readonly quick: number };
   readonly turnsPerSample: number;
-  /** Whether the same is measured with a prompt that holds the whole conversation, against a bare one of that length. */
+  /** Whether to also measure prompts with the whole conversation, against a bare conversation of that length. */
   readonly withFullHistory: boolean;
 }
 
 /**
- * What a long life costs. `window`: turn N of an agent whose model sees only the open turn, against other agents' first
- * turn, the model in this process. `full`: turn N with a prompt that holds all turns, against turn N of the bare loop, over
- * HTTP. The rounds go on from turn N, so that the last one is some turns later.
+ * The cost of turns late in an agent's life. `window`: turn N of an agent whose model sees only the open turn, against
+ * other agents' first turn, with the model in this process. `full`: turn N with a prompt of all turns, against turn N of
+ * the bare loop, over HTTP. The rounds continue from turn N, so the last round is some turns later.
  */
 export function lateTurn({ turn, agents, turnsPerSample, withFullHistory }: LateTurnOptions): Study {
   return {
@@ -47,7 +47,7 @@ export function lateTurn({ turn, agents, turnsPerSample, withFullHistory }: Late
   };
 }
 
-/** Whole answers of a plain agent, one conversation at a time. */
+/** Unstreamed answers of a plain agent, one conversation at a time. */
 export const conversationScenario: Scenario = {
   name: "late-turn",
   title: "",
@@ -60,7 +60,7 @@ export const conversationScenario: Scenario = {
   unit: "ms/turn",
 };
 
-/** Agents whose model sees nothing but the open turn: the prompt is the same in every turn. */
+/** Agents whose model sees only the open turn, so that the prompt is the same in every turn. */
 export function windowed(kind: StoreKind): Contender {
   return {
     name: `${kind}, window`,
@@ -88,7 +88,7 @@ export function windowed(kind: StoreKind): Contender {
   };
 }
 
-/** Opening is not measured: the first turns of so many new conversations are. */
+/** Measures the first turns of new conversations, without opening them. */
 export function firstSide(contender: Contender, conversations: number): Side {
   return {
     name: `turn 1, ${contender.name}`,
@@ -112,7 +112,7 @@ interface LateSideOptions {
   readonly turnsPerSample: number;
 }
 
-/** The turns before are taken while the side is prepared. */
+/** The earlier turns run while the side is prepared. */
 export function lateSide(contender: Contender, { turn, count, turnsPerSample }: LateSideOptions): Side {
   return {
     name: `turn ${turn}, ${contender.name}`,

@@ -10,7 +10,7 @@ import { type Pair, type Side, type Study, timed } from "../study.ts";
 const STEPS = 5;
 const HOUR_MS = 3_600_000;
 
-/** Every limit there is, none of them ever reached. */
+/** All limits, none of which is ever reached. */
 function allLimits(): Budget {
   return {
     maxSteps: 20,
@@ -25,7 +25,7 @@ function allLimits(): Budget {
   };
 }
 
-/** The limits of a turn are set on the definition, those of the life on the agent. */
+/** The turn limits are set on the definition, the lifetime limits on the agent. */
 const limits = {
   all: () => ({ turn: allLimits(), life: { budget: allLimits() } }),
   none: () => ({ turn: {}, life: {} }),
@@ -35,7 +35,7 @@ type Limited = keyof typeof limits;
 const variants = ["over HTTP", "in process"] as const;
 type Variant = (typeof variants)[number];
 
-/** A turn of five steps with every limit set, on the turn and on the agent's life, against the same turn with none. */
+/** A turn of five steps with every turn limit and lifetime limit set, against the same turn without limits. */
 export const limitsOn: Study = {
   name: "limits-on",
   title: "a turn of 5 steps with all limits on, against the same turn with none",
@@ -44,7 +44,7 @@ export const limitsOn: Study = {
   pairs: async (quick) => limitsPairs(quick ? 10 : 8),
 };
 
-/** `turns`: of one sample, each of an agent of its own. */
+/** `turns`: turns per sample, each of another agent. */
 export function limitsPairs(turns: number): readonly Pair[] {
   return variants.flatMap((variant) =>
     storeKinds.map((stores): Pair => {

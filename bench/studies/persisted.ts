@@ -32,7 +32,7 @@ const variants: readonly { readonly variant: string; readonly scenario: Scenario
     { variant: "loop, full", scenario: loop, durability: "full" },
   ];
 
-/** Ours on SQLite against a loop that is made durable by hand: both write before they go on. */
+/** Troupe on SQLite against a loop with hand-written durability. Both write before they continue. */
 export const persisted: Study = {
   name: "persisted",
   title: "on SQLite, against a bare loop with one hand-written transaction per message and the same pragmas",

@@ -2,8 +2,8 @@ import { commitSide } from "../ours/accounts.ts";
 import type { Pair, Study } from "../study.ts";
 
 /**
- * One reserve and one settle on a chain of four accounts, as in `reserve-settle`, through Redis: two commits, each one script.
- * `share`: against the same two commits without a reservation, so the difference is what it costs.
+ * One reserve and one settle on a chain of four accounts, as in `reserve-settle`, through Redis: two commits, each one
+ * script. `share`: against the same two commits without a reservation, so the difference is the reservation's cost.
  */
 export const redisReserveSettle: Study = {
   name: "redis-reserve-settle",

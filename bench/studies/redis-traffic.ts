@@ -4,7 +4,7 @@ import type { Study } from "../study.ts";
 const LATE = 1000;
 const QUICK_LATE = 100;
 
-/** Commands and bytes per step: of a late turn against an agent's first one. */
+/** Commands and bytes per step of a late turn, against an agent's first turn. */
 export const redisTraffic: Study = {
   name: "redis-traffic",
   title: `what a step of turn ${LATE} (${QUICK_LATE} with --quick) sends to Redis, against a step of turn 1`,

@@ -15,7 +15,7 @@ const variants: readonly { readonly variant: string; readonly scenario: Scenario
   { variant: "loop", scenario: scenarioOf("loop-10", { conversations: { full: 15, quick: 5 } }) },
 ];
 
-/** The same turns on Redis as in memory, on SQLite, and on SQLite that syncs every commit, as this Redis does. */
+/** The same turns on Redis, in memory, on SQLite, and on SQLite that syncs every commit like this Redis. */
 export const redisTurn: Study = {
   name: "redis-turn",
   title: "turns of one call, and of ten steps, on Redis against memory and SQLite",

@@ -4,12 +4,12 @@ import { storeKinds } from "../ours/open-stores.ts";
 import type { Pair, Study } from "../study.ts";
 
 /**
- * One reserve and one settle on a chain of four accounts, as a subagent's model call makes them: its turn, its life, its
- * parent's turn, its parent's life. A unit is both together.
+ * One reserve and one settle on a chain of four accounts, as for a subagent's model call: its turn, its lifetime, its
+ * parent's turn, its parent's lifetime. One unit is both together.
  *
  * `arithmetic`: the pure functions against an update of four objects. `commit`: two commits of the stores, each with its
- * journal row, against what one writes by hand: the same update of objects, or two SQLite transactions on four rows.
- * `share`: the two commits against the same two commits without a reservation, so the difference is what it costs.
+ * journal row, against a hand-written version: the same update of objects, or two SQLite transactions on four rows.
+ * `share`: the two commits against the same two commits without a reservation, so the difference is the reservation's cost.
  */
 export const reserveSettle: Study = {
   name: "reserve-settle",

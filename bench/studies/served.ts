@@ -19,7 +19,7 @@ const turns = {
   loop: scenarioOf("loop-10", { conversations: { full: 30, quick: 8 } }),
 };
 
-/** Turns that a client asks for over HTTP, one at a time, against the same turns by `executeTurn`. */
+/** Turns that a client requests over HTTP, one at a time, against the same turns by `executeTurn`. */
 export const servedTurn: Study = {
   name: "served-turn",
   title: "turns of one call, and of ten steps, over the HTTP API against executeTurn in process",
@@ -42,7 +42,7 @@ export const servedTurn: Study = {
 
 const AT_ONCE = 32;
 
-/** A list that asks for a token and reads no store, against Hono with such a route on the same adapter. */
+/** A list that requires a token and does not read the stores, against Hono with such a route on the same adapter. */
 export const servedRequests: Study = {
   name: "served-requests",
   title: "requests/s of a cheap route with a token, against bare Hono, each server a process of its own",
@@ -54,7 +54,7 @@ export const servedRequests: Study = {
   },
 };
 
-/** `processorMs` is that of the server alone. */
+/** `processorMs` is the server's processor time only. */
 export function requestsSide(kind: ServerKind, count: number): Side {
   return {
     name: `requests, ${kind}`,

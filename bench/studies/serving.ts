@@ -30,7 +30,7 @@ const looped: Scenario = {
   conversations: { full: 6, quick: 4 },
 };
 
-/** What a turn takes over each wire, read as it goes on: against the same turn in process, and against the bare loop. */
+/** The cost of a turn over each wire, read while it runs, against the same turn in process and against the bare loop. */
 export const serving: Study = {
   name: "serving",
   title: "turns over each wire, in memory: an answer in 64 pieces, and ten steps",
@@ -63,7 +63,7 @@ export const serving: Study = {
     }),
 };
 
-/** Bytes of the bodies of one turn, its requests and its answers, as its client has them. */
+/** Bytes of the request and response bodies of one turn, counted by the client. */
 export function bytesSide(scenario: Scenario, over: (fetching: typeof fetch) => Contender): Side {
   const meter = { bytes: 0 };
   const contender = over(meteredFetch(meter));

@@ -5,7 +5,7 @@ import { largeTurn } from "../ours/large-team.ts";
 import { type Pair, type Side, type Study, timed } from "../study.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-/** `troupe show` of a large stored tree, against reading its journal alone. Storing it takes minutes, outside the measured time. */
+/** `troupe show` of a large stored tree, against only reading its journal. Storing it takes minutes and is not measured. */
 export const show: Study = {
   name: "show",
   title: "`troupe show` of a lead with 2,000 children of 11 steps each, against reading its journal",
@@ -33,9 +33,9 @@ export function showPairs(children: number): readonly Pair[] {
 }
 
 interface StoredTree {
-  /** Written at the first call. */
+  /** Writes the file on the first call. */
   file(): Promise<string>;
-  /** To be called by each side; the last one removes the file. */
+  /** Each side must call it; the last call removes the file. */
   release(): void;
 }
 

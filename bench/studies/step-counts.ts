@@ -14,11 +14,11 @@ const counted = ["promises", "actors", "commits", "statements", "AbortController
 type Counted = (typeof counted)[number];
 type StoreKind = (typeof storeKinds)[number];
 
-/** A step is a model call and one call of a tool of effect `none`. */
+/** A step is a model call and one call of a tool with effect class `none`. */
 const FURTHER_STEPS = 10;
 const TURNS = 4;
 
-/** What the machine's load does not change: the same counts in every run, on every machine. */
+/** Counts that do not depend on the machine or its load; they are the same in every run. */
 export const stepCounts: Study = {
   name: "step-counts",
   title: "what is made for each further step of a turn, against a whole turn of one model call",
@@ -55,7 +55,7 @@ function sideOf(kind: StoreKind, what: Counted, unit: "further step" | "turn"): 
   };
 }
 
-/** Turns of so many steps, each of an agent of its own that was started before. */
+/** Turns of a number of steps, each of another, already started agent. */
 async function turnsOf(kind: StoreKind, steps: number) {
   const { stores, remove } = await openStores(kind);
   const commits = { count: 0 };
@@ -91,9 +91,9 @@ async function turnsOf(kind: StoreKind, steps: number) {
   };
 }
 
-/** A count that is under way. */
+/** A running count. */
 interface Counter {
-  /** Stops counting; how many there were. */
+  /** Stops counting and returns the count. */
   end(): number;
 }
 
@@ -141,7 +141,7 @@ const counters: Record<Exclude<Counted, "commits">, () => Counter> = {
   },
 };
 
-/** Counts the calls of these methods of all objects of a class. */
+/** Counts the calls of methods on all objects of a class. */
 function countCalls(methods: readonly (readonly [prototype: object, names: readonly string[]])[]): Counter {
   let count = 0;
   const restored = methods.flatMap(([prototype, names]) =>

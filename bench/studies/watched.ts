@@ -11,7 +11,7 @@ function listening({ overview }: Runtime): () => void {
 }
 
 const variants = {
-  /** `runtime.overview` is read, and has a listener. */
+  /** `runtime.overview` is read and has a listener. */
   overview: async (children: number) => {
     await largeTurn({}, { children, watch: listening });
   },
@@ -21,7 +21,7 @@ const variants = {
     await largeTurn({ onInspect: inspector.onInspect }, { children });
     if (inspector.frames().length === 0) throw new Error("watched: there are no charts.");
   },
-  /** A program that reads all agents whenever it is told of a change. */
+  /** A program that reads all agents at every change. */
   "whole state read": async (children: number) => {
     let seen = 0;
     await largeTurn(
@@ -40,7 +40,9 @@ const variants = {
   },
 } as const;
 
-/** A turn of a lead with many children at once, in memory, while a client watches it, against the same turn without. */
+/**
+ * A turn of a lead with many concurrent children, in memory, watched by a client, against the same turn without a client.
+ */
 export const watched: Study = {
   name: "watched",
   title: "a lead with 2,000 children of 3 steps each, watched against not watched",
@@ -59,7 +61,7 @@ export function watchedPairs(children: number): readonly Pair[] {
   );
 }
 
-/** A page is open: its reader, a process of its own, takes everything over the WebSocket. Its processor time is not counted. */
+/** An open page: its reader, a separate process, reads everything over the WebSocket. Its processor time is not counted. */
 function pageOpen(children: number): Side {
   const sample = async () => {
     const feed = new Feed();
@@ -67,7 +69,7 @@ function pageOpen(children: number): Side {
     const reading = await startPageReading(server.origin, server.tokens.watch, "desk");
     const watch = (runtime: Runtime) => {
       feed.add({ stores: runtime.stores, tenant: runtime.tenant, runtime });
-      // It is read on after the turn.
+      // The reader continues after the turn.
       return () => undefined;
     };
     const { elapsedMs, processorMs } = await timed(() => largeTurn({}, { children, watch }));

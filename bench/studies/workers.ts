@@ -1,7 +1,7 @@
 import type { Study } from "../study.ts";
 import { bareJobsSide, localSide, workedSide } from "../workers/stations.ts";
 
-/** Turns of one model call, 64 at a time, over two workers, against jobs of BullMQ that do nothing. Of ten calls besides. */
+/** Turns of one and of ten model calls, 64 at a time, over two workers, against BullMQ jobs that do nothing. */
 export const workers: Study = {
   name: "workers",
   title: "turns/s through Redis and BullMQ over two workers, against bare BullMQ jobs that do nothing",
@@ -17,7 +17,7 @@ export const workers: Study = {
   },
 };
 
-/** One turn at a time, handed over to a worker, against the same turn in the process that asks for it. */
+/** One turn at a time through a worker, against the same turn in the requesting process. */
 export const workersLatency: Study = {
   name: "workers-latency",
   title: "one turn at a time over two workers, against the same in one process, both on Redis",

@@ -3,11 +3,11 @@ import { instantModel } from "../ours/instant-model.ts";
 import { lookupTool } from "../ours/agents.ts";
 import { instructions } from "../scenario.ts";
 
-/** Model calls of a turn, by the name of its agent. */
+/** Model calls per turn, by agent name. */
 export const turnSteps = { once: 1, ten: 10 } as const;
 export type WorkedAgent = keyof typeof turnSteps;
 
-/** Agents whose model answers at once: what is measured is the way over queues and stores. */
+/** Agents whose model answers at once, so that only queues and stores are measured. */
 export function workedAgents(): AgentDefinition[] {
   return (Object.keys(turnSteps) as WorkedAgent[]).map((name) =>
     defineAgent({

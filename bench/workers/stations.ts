@@ -13,14 +13,14 @@ import { type WorkedAgent, workedAgents } from "./agents.ts";
 const WORKERS = 2;
 
 export interface Load {
-  /** Turns, or jobs, of a sample. */
+  /** Turns or jobs per sample. */
   readonly count: number;
   readonly atOnce: number;
-  /** `rate`: turns a second. `time`: milliseconds of one. */
+  /** `rate`: turns per second. `time`: milliseconds per turn. */
   readonly as: "rate" | "time";
 }
 
-/** Turns that a client hands over, and two worker processes run. */
+/** Turns that a client submits and two worker processes run. */
 export function workedSide(agent: WorkedAgent, load: Load): Side {
   return {
     name: `workers, ${agent}`,
@@ -62,7 +62,7 @@ export function localSide(agent: WorkedAgent, load: Load): Side {
   };
 }
 
-/** Jobs of BullMQ that do nothing, added here, run by two worker processes, and heard of here. */
+/** BullMQ jobs that do nothing. This process adds them and awaits them; two worker processes run them. */
 export function bareJobsSide(load: Load): Side {
   return {
     name: "bare jobs",
@@ -100,7 +100,7 @@ export function bareJobsSide(load: Load): Side {
   };
 }
 
-/** One for each of those at once: opening them is not what is measured. */
+/** One conversation per concurrent turn, opened before the measurement. */
 async function openAgents(runtime: Runtime, name: WorkedAgent, { atOnce }: Load): Promise<Agent[]> {
   const opening = Array.from({ length: atOnce }, async () => {
     const agent = await runtime.agent(name);

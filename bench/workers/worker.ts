@@ -1,11 +1,13 @@
-/** A worker process: `node bench/workers/worker.ts URL ours | bare`. It says when it is ready, and ends with SIGTERM. */
+/**
+ * A worker process: `node bench/workers/worker.ts URL ours | bare`. Prints a line when it is ready, and exits on SIGTERM.
+ */
 import { createRuntime } from "../../src/index.ts";
 import { bullmqQueues } from "../../src/queues/bullmq.ts";
 import { redisStores } from "../../src/stores/redis.ts";
 import { workedAgents } from "./agents.ts";
 
 const [url = "", kind] = process.argv.slice(2);
-/** Jobs at a time, on either side. */
+/** Concurrent jobs, on both sides. */
 const CONCURRENCY = 50;
 
 async function startOurs(): Promise<() => Promise<unknown>> {

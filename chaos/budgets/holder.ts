@@ -5,24 +5,24 @@ import type { PlainCall } from "./reference.ts";
 
 export const TENANT = "chaos";
 
-export interface Place {
+export interface HolderContext {
   readonly stores: Stores;
   readonly processId: string;
   readonly rootAgentId: string;
 }
 
-/** One agent of the tree as its owner sees it: it commits asks and settlements, and reads its inbox. */
+/** The owner of one agent of the tree: commits requests and settlements, and reads the agent's inbox. */
 export class Holder {
   readonly agentId: string;
   readonly node: number;
-  readonly #place: Place;
+  readonly #place: HolderContext;
   readonly #isAlone: boolean;
   #epoch = 0;
   #seq = 0;
   #batches = 0;
 
-  /** `isAlone`: it makes one call at a time, the model calls of a turn; otherwise they are side calls. */
-  constructor(place: Place, node: number, isAlone: boolean) {
+  /** `isAlone`: makes one call at a time, as model calls of a turn; otherwise it makes side calls. */
+  constructor(place: HolderContext, node: number, isAlone: boolean) {
     this.#place = place;
     this.#isAlone = isAlone;
     this.node = node;
@@ -75,11 +75,11 @@ export class Holder {
     await this.#commit({ moves: [{ type: "open", account }], acknowledged: [id] }, now);
   }
 
-  /** By a new owner: the one before is lost. */
+  /** Takes the agent over as a new owner; the previous owner is dead. */
   async takeUp(now: number): Promise<void> {
     const { stores, processId } = this.#place;
     const lease = await stores.acquire(this.#key, processId, 0, now);
-    if (lease.type !== "acquired") throw new Error(`${this.agentId} could not be taken up: ${lease.type}`);
+    if (lease.type !== "acquired") throw new Error(`${this.agentId} could not be taken over: ${lease.type}`);
     this.#epoch = lease.epoch;
     this.#seq = lease.seq;
   }
@@ -115,7 +115,7 @@ export class Holder {
     await this.#place.stores.resume(this.#key, "chaos", now);
   }
 
-  /** Fires the agent's timers that are due; returns the agents that were told of room. */
+  /** Fires the agent's due timers. Returns the agents that were told of free budget. */
   async hearAlarms(now: number): Promise<readonly string[]> {
     const { stores } = this.#place;
     const posted: string[] = [];

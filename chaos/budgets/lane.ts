@@ -3,14 +3,16 @@ import type { Holder } from "./holder.ts";
 import type { CallPlan } from "./plan.ts";
 import type { PlainCall } from "./reference.ts";
 
-/** Calls that an agent makes one after the other. */
+/** Calls that an agent makes sequentially. */
 export interface Lane {
   readonly holder: Holder;
   readonly calls: readonly CallPlan[];
   readonly name: string;
-  /** Index of the call it is at. */
+  /** Index of the current call. */
   next: number;
-  /** `held`: it waited when its agent was paused, and asks again after that. `gone`: it waited, and never asks again. */
+  /**
+   * `held`: it waited when its agent was paused, and asks again when it is resumed. `gone`: it waited and never asks again.
+   */
   state: "idle" | "waiting" | "out" | "held" | "gone";
   asks: number;
   reservation: Reservation | null;
@@ -28,7 +30,7 @@ export function lanesOf(holder: Holder, lanes: readonly (readonly CallPlan[])[])
   }));
 }
 
-/** The call that the lane makes now; asked again after a wait its prompt may be another. */
+/** The lane's current call. Its prompt may change when it asks again after a wait. */
 export function callOf({ calls, next, asks, name, holder }: Lane): PlainCall | undefined {
   const plan = calls[next];
   if (!plan) return undefined;

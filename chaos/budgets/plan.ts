@@ -1,16 +1,16 @@
 import * as fc from "fast-check";
 import type { Limits } from "../../src/budget/index.ts";
 
-/** One call that a holder will ask for. */
+/** One planned call of a holder. */
 export interface CallPlan {
   readonly promptTokens: number;
   readonly outputTokens: number;
   /** Whole micro-dollars for an input and an output token; `null` if the price is unknown. */
   readonly price: readonly [number, number] | null;
   readonly opensStep: boolean;
-  /** By so many tokens its prompt is another when it asks again after a wait. */
+  /** Change of the prompt's tokens when the call asks again after a wait. */
   readonly change: number;
-  /** How the call ends: it reports a share of what was reserved, more than that (F16), or its usage stays unknown. */
+  /** The usage that the call reports: a share of its reservation, more than its reservation (F16), or none. */
   readonly fate: { readonly share: number } | "more" | "unknown";
 }
 
@@ -20,16 +20,16 @@ export interface NodePlan {
   readonly limits: Limits;
 }
 
-/** A tree of accounts, each with an agent that holds it, what the holders ask for, and in which order it all happens. */
+/** A tree of accounts, each held by an agent, with the calls of the holders and the order of all actions. */
 export interface BudgetPlan {
   readonly nodes: readonly NodePlan[];
-  /** Calls of each node's agent: one after the other in each lane. An agent with two lanes asks for both at once. */
+  /** Calls of each node's agent, sequential in each lane. An agent with two lanes asks for two calls at once. */
   readonly lanes: readonly (readonly (readonly CallPlan[])[])[];
-  /** Each chooses one of what can happen next; when they are used up, what is left happens in a fixed order. */
+  /** Each choice selects one of the possible next actions. When they are used up, the rest happens in a fixed order. */
   readonly choices: readonly number[];
 }
 
-/** Tight enough that calls stand in each other's way, and wide enough that most of them come to be made. */
+/** Tight enough that calls block each other, and wide enough that most of them are granted. */
 const limits: fc.Arbitrary<Limits> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ maxTokens: fc.integer({ min: 1000, max: 9000 }) }) },
   { weight: 1, arbitrary: fc.record({ maxCostMicros: fc.integer({ min: 2000, max: 20_000 }) }) },
@@ -76,7 +76,7 @@ const lanes = fc.oneof(
 );
 const choices = fc.array(fc.nat({ max: 2 ** 20 }), { minLength: 20, maxLength: 90, size: "max" });
 
-/** Eight holders under one account, and half of them under one more between. */
+/** Eight holders under one account, half of them with an additional account in between. */
 export const interleavings: fc.Arbitrary<BudgetPlan> = fc
   .record({
     top: limits,
@@ -95,7 +95,7 @@ export const interleavings: fc.Arbitrary<BudgetPlan> = fc
     choices: order,
   }));
 
-/** Up to 15 accounts, up to 5 deep: each hangs under an earlier one, and the agent of each makes calls of its own. */
+/** Up to 15 accounts, up to 5 deep. Each is below an earlier one, and the agent of each makes calls. */
 export const trees: fc.Arbitrary<BudgetPlan> = fc
   .record({
     nodes: fc.array(fc.tuple(fc.nat(), limits), { minLength: 1, maxLength: 15 }),

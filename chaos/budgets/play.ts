@@ -1,5 +1,5 @@
 import { grantFaults, refusalFaults } from "./faults-of.ts";
-import type { Holder, Place } from "./holder.ts";
+import type { Holder, HolderContext } from "./holder.ts";
 import { callOf, endCall, type Lane } from "./lane.ts";
 import type { BudgetPlan } from "./plan.ts";
 import { PlayedTree } from "./played-tree.ts";
@@ -7,7 +7,7 @@ import { CLAIM_MS } from "./reference.ts";
 
 export interface Played {
   readonly faults: readonly string[];
-  /** Commits and commands. */
+  /** Number of commits and commands. */
   readonly operations: number;
   readonly waits: number;
   readonly refusals: number;
@@ -16,17 +16,17 @@ export interface Played {
   readonly reservedAtRest: number;
 }
 
-/** More steps than any plan can need: it does not come to its end. */
+/** More steps than any plan needs; a plan that takes more does not terminate. */
 const MOST_STEPS = 3000;
 
-/** Plays one plan on a store, and looks after each step whether all that must hold holds. */
+/** Plays one plan on a store and checks all invariants after each step. */
 export class Play extends PlayedTree {
   readonly #plan: BudgetPlan;
   #waits = 0;
   #refusals = 0;
   #mostAtOnce = 0;
 
-  constructor(plan: BudgetPlan, place: Place) {
+  constructor(plan: BudgetPlan, place: HolderContext) {
     super(plan, place);
     this.#plan = plan;
   }
@@ -40,7 +40,7 @@ export class Play extends PlayedTree {
       await this.#step(choice);
     }
     for (let step = 0; this.faults.length === 0; step += 1) {
-      if (step > MOST_STEPS) this.faults.push("it does not come to an end");
+      if (step > MOST_STEPS) this.faults.push("it does not terminate");
       if (!(await this.#goOn())) break;
     }
     const rest = this.faults.length === 0 ? await this.atRest() : 0;
@@ -55,7 +55,7 @@ export class Play extends PlayedTree {
     };
   }
 
-  /** One of the things that can happen now; some are rarer than others. */
+  /** Chooses one of the possible actions; some are rarer than others. */
   async #step(choice: number): Promise<void> {
     const rare = choice % 24;
     const pick = <T>(things: readonly T[]): T | undefined =>
@@ -72,8 +72,8 @@ export class Play extends PlayedTree {
   }
 
   /**
-   * Does the next of the remaining things: agents that were told ask, calls that are out are settled, the next call is asked.
-   * Returns `false` if nothing is left.
+   * Does the next remaining action: agents that were told ask again, calls in flight are settled, the next call is
+   * requested. Returns `false` if nothing is left.
    */
   async #goOn(): Promise<boolean> {
     const [next] = this.#things();
@@ -83,7 +83,7 @@ export class Play extends PlayedTree {
       return true;
     }
     const waiting = this.lanes.filter(({ state }) => state === "waiting" || state === "held");
-    if (!next && waiting.length > 0) this.faults.push(`${waiting.map(({ name }) => name).join(", ")} waits for ever`);
+    if (!next && waiting.length > 0) this.faults.push(`${waiting.map(({ name }) => name).join(", ")} waits forever`);
     return next !== undefined;
   }
 
@@ -140,7 +140,7 @@ export class Play extends PlayedTree {
     await this.look(await holder.settle(reservation, tokens, micros, fate === "unknown", this.now));
   }
 
-  /** An agent that was told: all its calls that wait are asked again. */
+  /** Asks again for all waiting calls of an agent that was told of free budget. */
   async #hear(holder: Holder): Promise<void> {
     let acknowledged = (await holder.inbox()).map(({ key }) => key);
     this.told.delete(holder.agentId);
@@ -184,14 +184,14 @@ export class Play extends PlayedTree {
     }
   }
 
-  /** So much that no room is kept any more for those who were told before. Alarms may be late. */
+  /** Enough time that budget is no longer kept for agents that were told earlier. Alarms may be late. */
   async #passTime(areAlarmsHeard: boolean): Promise<void> {
     this.now += CLAIM_MS + 2;
     const [top] = this.holders;
     if (!areAlarmsHeard || !top) return;
     const posted = await top.hearAlarms(this.now);
     const line = await this.keysInLine();
-    for (const key of this.reference.forgetLate(line, this.now)) this.faults.push(`${key} keeps room for good`);
+    for (const key of this.reference.forgetLate(line, this.now)) this.faults.push(`${key} keeps budget permanently`);
     for (const lane of this.lanes) {
       const key = lane.state === "gone" ? callOf(lane)?.key : undefined;
       if (key !== undefined && !line.includes(key)) this.reference.forget(key);
@@ -199,7 +199,7 @@ export class Play extends PlayedTree {
     await this.look(posted);
   }
 
-  /** It waits, and its process is gone for good: it will be told, and not ask. */
+  /** The process of a waiting call dies permanently: the call will be told of free budget and never asks again. */
   #leave(holder: Holder): void {
     this.gone.add(holder.node);
     this.told.delete(holder.agentId);
@@ -210,7 +210,7 @@ export class Play extends PlayedTree {
     }
   }
 
-  /** Its owner is lost: what was out is settled in full by the next one; what waits goes on waiting. */
+  /** The owner dies: the next owner settles calls in flight in full; waiting calls keep waiting. */
   async #crash(holder: Holder): Promise<void> {
     await holder.takeUp(this.now);
     for (const lane of this.lanes) if (lane.holder === holder && lane.state === "out") await this.#settle(lane, true);

@@ -1,30 +1,30 @@
 import type { Stores } from "../../src/stores/index.ts";
 import { faultsOf } from "./faults-of.ts";
-import { Holder, type Place, TENANT } from "./holder.ts";
+import { Holder, type HolderContext, TENANT } from "./holder.ts";
 import { callOf, type Lane, lanesOf } from "./lane.ts";
 import type { BudgetPlan } from "./plan.ts";
 import { Reference } from "./reference.ts";
 
-/** The tree that a plan is played on: who holds its accounts, in which state they are, and what was found wrong with it. */
+/** The tree of a plan: the holders of its accounts, their states, and the faults found. */
 export class PlayedTree {
   protected readonly stores: Stores;
   protected readonly root: string;
   protected readonly holders: readonly Holder[];
   protected readonly lanes: readonly Lane[];
   protected readonly reference: Reference;
-  /** Agents that were told of room and have not asked yet. */
+  /** Agents that were told of free budget and have not asked again yet. */
   protected readonly told = new Set<string>();
   protected readonly paused = new Set<number>();
   protected readonly ended = new Set<number>();
-  /** Nodes whose process died; their calls are not asked again. */
+  /** Nodes whose process died. Their calls never ask again. */
   protected readonly gone = new Set<number>();
   protected readonly faults: string[] = [];
   protected now = 1_000_000;
-  /** Whether an agent that was told has asked for some of its calls and not yet for all. */
+  /** Whether an agent that was told has asked again for some of its calls but not for all. */
   protected isHearing = false;
   protected operations = 0;
 
-  constructor(plan: BudgetPlan, place: Place) {
+  constructor(plan: BudgetPlan, place: HolderContext) {
     this.stores = place.stores;
     this.root = place.rootAgentId;
     this.reference = new Reference(plan.nodes);
@@ -51,7 +51,7 @@ export class PlayedTree {
     this.faults.push(...faultsOf({ accounts, line, isQuiet, now: this.now }, this.reference, this.holders));
   }
 
-  /** Whether room is kept for a call whose process died, or was until just now. */
+  /** Whether budget is kept for a call whose process died, or was kept until just now. */
   protected isAnyLost(line: readonly string[]): boolean {
     return this.lanes.some((lane) => {
       const key = lane.state === "gone" ? callOf(lane)?.key : undefined;
@@ -71,7 +71,7 @@ export class PlayedTree {
 
   protected async atRest(): Promise<number> {
     const accounts = await this.stores.accounts(TENANT, this.root);
-    for (const key of await this.keysInLine()) this.faults.push(`${key} waits at rest`);
+    for (const key of await this.keysInLine()) this.faults.push(`${key} still waits at the end`);
     return accounts.reduce((sum, { reserved }) => sum + reserved.tokens + reserved.costMicros, 0);
   }
 

@@ -1,7 +1,7 @@
 import type { Limits } from "../../src/budget/index.ts";
 
 /**
- * What must hold of a tree of accounts, told by sums over plain lists: every call that is out and every one that was settled.
+ * The invariants of a tree of accounts, checked by sums over plain lists of all calls in flight and all settled calls.
  * It shares no arithmetic with the product.
  */
 
@@ -25,7 +25,7 @@ interface Amount {
 
 interface Waiting {
   call: PlainCall;
-  /** Accounts that had no room for it, at any of its asks. */
+  /** Accounts without room for the call in any of its requests. */
   readonly blockedOn: Set<number>;
   passed: number;
   toldAt: number | null;
@@ -53,12 +53,12 @@ export class Reference {
     this.#limits = nodes.map(({ limits }) => limits);
   }
 
-  /** The account and all above it. */
+  /** The account and its ancestors. */
   chain(node: number): readonly number[] {
     return this.#chains[node] ?? [];
   }
 
-  /** Of all calls that are out at it and below. */
+  /** Reserved by all calls in flight of the account and its descendants. */
   reserved(node: number): Amount {
     return [...this.out.values()]
       .filter(({ holder }) => this.chain(holder).includes(node))
@@ -69,7 +69,7 @@ export class Reference {
     return this.#used[node] ?? nothing;
   }
 
-  /** What was reported beyond what had been reserved: the one way past a limit. */
+  /** Usage reported beyond the reservations. This is the only way in which a limit can be exceeded. */
   beyond(node: number): Amount {
     return this.#beyond[node] ?? nothing;
   }
@@ -78,7 +78,7 @@ export class Reference {
     return this.#steps[node] ?? { own: 0, tree: 0 };
   }
 
-  /** Whether some account leaves too little for the call even without other calls. */
+  /** Whether an account has too little left for the call even without other calls. */
   isExhausted(call: PlainCall, nodes: readonly number[] = this.chain(call.holder)): boolean {
     const least = sizeOf(call, Math.min(call.outputTokens, LEAST_OUTPUT));
     return nodes.some((node) => {
@@ -92,7 +92,7 @@ export class Reference {
     });
   }
 
-  /** The output that the limits alone allow. */
+  /** The output tokens that the limits allow, ignoring reservations. */
   outputOf(call: PlainCall): number {
     const bounds = this.chain(call.holder).map((node) => {
       const left = this.left(node);
@@ -103,7 +103,7 @@ export class Reference {
     return Math.min(call.outputTokens, ...bounds);
   }
 
-  /** Accounts on which others' reservations leave no room for it. */
+  /** Accounts on which other calls' reservations leave no room for the call. */
   blockedOn(call: PlainCall): number[] {
     const size = sizeOf(call, this.outputOf(call));
     return this.chain(call.holder).filter((node) => !fits(size, this.free(node)));
@@ -121,7 +121,7 @@ export class Reference {
     return { tokens: left.tokens - reserved.tokens, micros: left.micros - reserved.micros };
   }
 
-  /** Takes in a granted call, with the keys that wait in the store; gives the keys of those that it has passed once too often. */
+  /** Records a granted call; `line` has the stored waiting keys. Returns the keys of calls that were passed too often. */
   grant(call: PlainCall, amount: Amount, line: readonly string[], now: number): string[] {
     const keys = [...this.line.keys()];
     const place = keys.indexOf(call.key);
@@ -137,7 +137,7 @@ export class Reference {
       if (!waiting || waiting.call.holder === call.holder) return false;
       const size = sizeOf(waiting.call, this.outputOf(waiting.call));
       if (!line.includes(key) || this.isExhausted(waiting.call)) return false;
-      // Where nothing is out, room is kept only for one that was told, and not for ever.
+      // Without calls in flight, budget is kept only for a call that was told, for a limited time.
       const isKept = waiting.toldAt !== null && !this.mayForget(key, now);
       const isPassed = [...before].some(
         ([node, wasReserved]) => waiting.blockedOn.has(node) && (wasReserved || isKept) && !fits(size, this.free(node)),
@@ -148,14 +148,14 @@ export class Reference {
     });
   }
 
-  /** `line`: the keys as the store has them now. Gives what is wrong with them. */
+  /** Records a waiting call; `line` has the keys in the store. Returns the faults. */
   wait(call: PlainCall, line: readonly string[], now: number): string[] {
     const known = this.line.get(call.key);
     const blockedOn = new Set([...(known?.blockedOn ?? []), ...this.blockedOn(call)]);
     const keys = [...this.line.keys()].filter((key) => line.includes(key));
     const isMoved = known !== undefined && keys.indexOf(call.key) < keys.length - 1 && line.at(-1) === call.key;
     const isLate = this.mayForget(call.key, now);
-    const faults = isMoved && !isLate ? [`${call.key} has lost its place`] : [];
+    const faults = isMoved && !isLate ? [`${call.key} lost its position in the queue`] : [];
     if (known && !isMoved) {
       Object.assign(known, { call, blockedOn, toldAt: null, passed: isLate ? 0 : known.passed });
       return faults;
@@ -165,15 +165,15 @@ export class Reference {
     return faults;
   }
 
-  /** Told of room long ago, and it did not ask: it may lose its place. */
+  /** Whether a call was told of free budget so long ago that it may lose its position in the queue. */
   mayForget(key: string, now: number): boolean {
     const toldAt = this.line.get(key)?.toldAt ?? null;
     return toldAt !== null && now - toldAt > CLAIM_MS;
   }
 
   /**
-   * Called after the alarm: returns the calls that are still in the line though no room is kept for them any more. If an agent
-   * has several calls in the line, it is unknown which one was told, so none of them is returned.
+   * Called after the alarm: returns the calls that are still queued although budget is no longer kept for them. If an agent
+   * has several queued calls, it is unknown which one was told, so none of them is returned.
    */
   forgetLate(line: readonly string[], now: number): string[] {
     const holders = [...this.line.values()].map(({ call }) => call.holder);
@@ -183,7 +183,7 @@ export class Reference {
     });
   }
 
-  /** The call has lost its place. It is unknown which of its agent's calls was told, so the others count as not told. */
+  /** Removes a call from the queue. It is unknown which of its agent's calls was told, so the others count as not told. */
   forget(key: string): void {
     const holder = this.line.get(key)?.call.holder;
     this.line.delete(key);

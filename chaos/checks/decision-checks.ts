@@ -4,12 +4,12 @@ import type { AgentEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { AttemptsByKey } from "./effect-checks.ts";
 
-/** How the ledger names what is done by a call that runs with these arguments. */
+/** The ledger's name for the effect of a call with these arguments. */
 export type DeedOf = (name: string, args: AgentRequest["arguments"]) => string;
 
 /**
- * What people decided, against the journal and the world: every call asked once and was decided once, nothing ran before
- * or without its approval, and what ran did so with the very arguments that were approved (F21).
+ * Compares the decisions with the journal and the ledger: every call made one request and was decided once, nothing ran
+ * before or without its approval, and every call ran with the approved arguments (F21).
  */
 export function decisionViolations(
   agent: AgentEvidence,
@@ -39,7 +39,7 @@ function isAllowed({ decision }: AgentRequest): boolean {
   return decision?.verdict === "approved" || decision?.verdict === "edited";
 }
 
-/** Opened once, decided once as it is stored, and nothing started before. */
+/** The request is opened once and decided once, as stored, and the call does not start before. */
 function journalFaults({ entries }: AgentEvidence, { requestId, callId, status, decision }: AgentRequest): string[] {
   if (status !== "decided" || !decision) return [`it is ${status}, though its turn has ended`];
   const opened = entries.filter((entry) => entry.type === "request.opened" && entry.requestId === requestId);
@@ -47,10 +47,10 @@ function journalFaults({ entries }: AgentEvidence, { requestId, callId, status, 
   const [entry] = decided;
   const faults: string[] = [];
   if (opened.length !== 1) faults.push(`it was opened ${opened.length} times`);
-  if (decided.length !== 1) faults.push(`its decision was taken in ${decided.length} times`);
+  if (decided.length !== 1) faults.push(`its decision was journalled ${decided.length} times`);
   if (entry?.type === "request.decided" && (entry.verdict !== decision.verdict || entry.by !== decision.by)) {
     faults.push(
-      `it is stored as ${decision.verdict} by ${decision.by}, and was taken in as ${entry.verdict} by ${entry.by}`,
+      `it is stored as ${decision.verdict} by ${decision.by}, but was journalled as ${entry.verdict} by ${entry.by}`,
     );
   }
   const early = entries.some(
@@ -82,7 +82,7 @@ function effectFaults(
     return entry.type === "call.gated" && entry.callId === callId;
   });
   if (effects > 1) faults.push(`it had ${effects} effects`);
-  if (settled?.outcome === "success" && effects === 0) faults.push("it is said to have succeeded, but had no effect");
+  if (settled?.outcome === "success" && effects === 0) faults.push("its outcome is success, but it had no effect");
   const mayBeUnknown = gate?.effect === "once";
   if (settled?.outcome !== "success" && !(mayBeUnknown && settled?.outcome === "outcome_unknown")) {
     faults.push(`it was ${decision?.verdict}, and ended ${settled?.outcome ?? "not at all"}`);

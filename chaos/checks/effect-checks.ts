@@ -19,13 +19,13 @@ export function gatesIn(entries: readonly Entry[]): ReadonlyMap<string, CallGate
   );
 }
 
-/** Tools of chaos/worker-agents.ts that a ledger can tell about their `once` calls. */
+/** Tools of chaos/worker-agents.ts whose `once` calls can be reconciled with the ledger. */
 const reconcilable: ReadonlySet<string> = new Set(["book"]);
 
 /**
- * Compares what the world saw with the journal: a keyed call has one effect, a `once` call at most one, and every success is one
- * that the world has seen. `isLate`: attempts of a process that stood still and was given up; a process that asked the world
- * before could not know of them.
+ * Compares the ledger with the journal: a keyed call has one effect, a `once` call at most one, and every success has an
+ * effect. `isLate` returns true for attempts of a stalled process that was given up; a process that asked the ledger
+ * earlier could not know of them.
  */
 export function effectViolations(
   { entries }: AgentEvidence,
@@ -51,25 +51,25 @@ function callViolations(
 ): string[] {
   const effects = attempts.filter(({ applied }) => applied).length;
   const violations: string[] = [];
-  // The queue gave the call up because its workers died too often, so its effects are unknown.
+  // The queue gave up the call because its workers died too often, so its effects are unknown.
   const isGivenUp = outcome === "error" && error?.code.startsWith("job_") === true;
   if (isGivenUp) return effect !== "none" && effects > 1 ? [`a call that was given up had ${effects} effects`] : [];
   if (effect === "keyed" && effects !== 1) violations.push(`a keyed call had ${effects} effects`);
   if (effect === "once" && effects > 1) violations.push(`a once call had ${effects} effects`);
-  if (outcome === "success" && effects === 0) violations.push("it is said to have succeeded, but had no effect");
-  if (effect !== "once" && outcome !== "success") violations.push(`it may be repeated, and yet ended ${outcome}`);
+  if (outcome === "success" && effects === 0) violations.push("its outcome is success, but it had no effect");
+  if (effect !== "once" && outcome !== "success") violations.push(`it may be repeated, but ended ${outcome}`);
   if (effect === "once" && !reconcilable.has(name) && outcome !== "success" && outcome !== "outcome_unknown") {
-    violations.push(`its outcome is unknown, and yet it ended ${outcome}`);
+    violations.push(`its outcome is unknown, but it ended ${outcome}`);
   }
   if (reconcilable.has(name)) {
-    if (outcome === "outcome_unknown") violations.push("the ledger knew what became of it, and was not believed");
+    if (outcome === "outcome_unknown") violations.push("the ledger had its outcome, which was ignored");
     const known = attempts.filter((attempt) => attempt.applied && !isLate(attempt)).length;
-    if (outcome === "error" && known > 0) violations.push("it is said to have failed, but had an effect");
+    if (outcome === "error" && known > 0) violations.push("its outcome is error, but it had an effect");
   }
   return violations;
 }
 
-/** What was committed as done before a process died is not attempted after it. */
+/** Calls whose result was committed before a process died are not attempted afterwards. */
 export function repeatedAttempts(
   before: readonly AgentEvidence[],
   attemptsBefore: AttemptsByKey,

@@ -1,7 +1,7 @@
 import type { Entry } from "../../src/state/index.ts";
 import type { AgentEvidence } from "../evidence.ts";
 
-/** What every journal must be, at every moment: without gap, and legal in its order. */
+/** Invariants of every journal at every moment: no gaps, and a legal order. */
 export function journalViolations({ agentId, entries }: AgentEvidence): string[] {
   return [...sequenceViolations(entries), ...turnViolations(entries), ...callViolations(entries)].map(
     (text) => `${agentId}: ${text}`,
@@ -37,7 +37,7 @@ function turnViolations(entries: readonly Entry[]): string[] {
       open = undefined;
       last = entry.turnId;
     } else if (entry.type === "budget.warning" && open === undefined && entry.turnId === last) {
-      // What the turn's last commit has used is told after its end.
+      // Entries about the use of the turn's last commit may follow its end.
       continue;
     } else if ("turnId" in entry && entry.turnId !== undefined && entry.turnId !== open) {
       violations.push(`${entry.type} at seq ${entry.seq} belongs to turn ${entry.turnId}, which is not open`);
@@ -46,7 +46,7 @@ function turnViolations(entries: readonly Entry[]): string[] {
   return violations;
 }
 
-/** One answer a step, one result a call, and every result before the next request (F23). */
+/** One answer per step, one result per call, and every result before the next request (F23). */
 function callViolations(entries: readonly Entry[]): string[] {
   const violations: string[] = [];
   const answered = new Set<string>();

@@ -6,13 +6,13 @@ import { ownersOfLife } from "./witness-checks.ts";
 
 type Commit = Extract<WitnessLine, { type: "committed" }>;
 
-/** What one process was told by the stores, and what it has said of them. */
+/** The stores' answers to one process, and the process's standard error. */
 export interface ToldProcess {
   readonly lines: readonly WitnessLine[];
   readonly stderr: string;
 }
 
-/** One that was acknowledged in a life of Redis, and was gone in the next. */
+/** A commit that was acknowledged in one life of Redis and is missing in the next. */
 export interface LostCommit {
   readonly process: ToldProcess;
   readonly commit: Commit;
@@ -20,8 +20,8 @@ export interface LostCommit {
 }
 
 /**
- * Of a Redis that was killed and came back without its last writes: which acknowledged commits are not in the journals any
- * more, or had to be made again. `restarts`: when it was started again, by the clock of the witnesses.
+ * For a Redis that was killed and restarted without its last writes: the acknowledged commits that are missing in the
+ * journals or had to be repeated. `restarts`: when Redis was restarted, by the clock of the witnesses.
  */
 export function lostCommits(
   agents: readonly AgentEvidence[],
@@ -47,8 +47,8 @@ export function lostCommits(
 }
 
 /**
- * What must hold in spite of losses: entries are lost only by a death of Redis, each process that knows of a loss has reported
- * it, and within one life of Redis everything has one owner and one place (F5, `everysec`).
+ * The invariants despite losses: entries are lost only when Redis dies, each process that notices a loss reports it, and
+ * within one life of Redis every entry has one owner and one position (F5, `everysec`).
  */
 export function lossViolations(
   lost: readonly LostCommit[],
@@ -63,14 +63,14 @@ export function lossViolations(
   );
   return [
     ...[...new Set(untold.map(({ commit }) => commit.agentId))].map(
-      (agentId) => `${agentId}: a process knew more of it than was left, and did not say so`,
+      (agentId) => `${agentId}: a process had seen lost entries of it and did not report the loss`,
     ),
     ...causeless.map(({ commit }) => `${commit.agentId}: seq ${commit.first} was lost, and Redis had not died`),
     ...[...lives.values()].flatMap((lines) => ownersOfLife(lines)),
   ];
 }
 
-/** Every effect at a keyed receiver belongs to a call of the journal: none was done again under another key. */
+/** Every effect at a keyed receiver belongs to a call in the journal, so none was repeated under another key. */
 export function keyedViolations({ rootAgentId, agents }: TreeEvidence, attempts: readonly Attempt[]): string[] {
   const settled = new Set(
     agents.flatMap(({ entries }) => entries.flatMap((entry) => (entry.type === "tool.settled" ? [entry.callId] : []))),
@@ -82,16 +82,16 @@ export function keyedViolations({ rootAgentId, agents }: TreeEvidence, attempts:
   );
   return [...effects].flatMap(([key, done]) => [
     ...(done.length > 1 ? [`${key}: a keyed call had ${done.length} effects`] : []),
-    ...(settled.has(key) ? [] : [`${key}: a keyed effect of no call that the journal knows`]),
+    ...(settled.has(key) ? [] : [`${key}: a keyed effect without a call in the journal`]),
   ]);
 }
 
-/** How often Redis had been started again when it was asked. */
+/** Number of Redis restarts before the request. */
 function lifeOf({ sentAt }: WitnessLine, restarts: readonly number[]): number {
   return restarts.filter((restart) => restart <= sentAt).length;
 }
 
-/** Which life has answered is not known of what was asked in one and heard in the next. */
+/** `undefined` for a request that was sent in one life and answered in the next. */
 function isOfOneLife({ at, sentAt }: WitnessLine, restarts: readonly number[]): boolean {
   return !restarts.some((restart) => restart > sentAt && restart <= at);
 }
@@ -104,7 +104,7 @@ function placesOf(commit: Commit): string[] {
   return seqsOf(commit).map((seq) => `${commit.agentId} ${seq}`);
 }
 
-/** If many trees are lost at once, the warning on stderr names only some; a listener gets an event for each. */
+/** If many trees lose entries at once, the warning on stderr names only some; a listener gets an event for each. */
 function isTold({ lines, stderr }: ToldProcess, { agentId, sentAt }: Commit): boolean {
   const root = rootOf(agentId);
   return (

@@ -22,7 +22,7 @@ function taskOf(messages: readonly Message[], messageId: string | undefined): st
   return textOf(input?.content ?? "").slice(taskPrefix.length);
 }
 
-/** Every request that reached the model is one that the journal has granted. */
+/** Every request that reached the model was granted in the journal. */
 function stepViolations(turnId: string, entries: readonly Entry[], log: readonly ModelCallLine[]): string[] {
   const steps = new Set(log.map(({ step }) => step));
   return [...steps].flatMap((step) => {
@@ -34,7 +34,7 @@ function stepViolations(turnId: string, entries: readonly Entry[], log: readonly
   });
 }
 
-/** A call of unknown outcome is told to the model in plain words, in the request that follows. */
+/** The request after a call with unknown outcome informs the model of it. */
 function untold(entries: readonly Entry[], log: readonly ModelCallLine[]): string[] {
   return entries.flatMap((entry) => {
     if (entry.type !== "tool.settled" || entry.outcome !== "outcome_unknown") return [];
@@ -43,11 +43,11 @@ function untold(entries: readonly Entry[], log: readonly ModelCallLine[]): strin
     const isTold = next.some(({ told }) =>
       told.some((one) => callIdOf(turnId, one.step, one.index) === callId && /not known/.test(one.text)),
     );
-    return isTold ? [] : [`${callId}: its outcome is unknown, and the model was not told`];
+    return isTold ? [] : [`${callId}: its outcome is unknown, but the model was not informed`];
   });
 }
 
-/** Calls of hooks and tools: asked as often as granted, and not after their answer was committed. */
+/** Calls by hooks and tools: as many requests as granted, and none after their answer was committed. */
 function sideViolations(entries: readonly Entry[], log: readonly ModelCallLine[]): string[] {
   const granted = new Map<string, number>();
   const answered = new Set<string>();
@@ -68,13 +68,13 @@ function sideViolations(entries: readonly Entry[], log: readonly ModelCallLine[]
   return violations;
 }
 
-/** What the side calls of chaos/worker-agents.ts say: the call that runs, or the hook's place. */
+/** The names in side calls of chaos/worker-agents.ts: the running call, or the hook's position. */
 export function sideTaskOf(entry: { readonly run: string; readonly turnId: string; readonly step: number }): string {
   const isCall = entry.run.startsWith(entry.turnId);
   return `${sidePrefix}${isCall ? entry.run : `${entry.turnId}:${entry.step}:beforeLlm`}`;
 }
 
-/** What was committed as answered before a process died is not asked after it. */
+/** Calls whose answer was committed before a process died are not requested afterwards. */
 export function repeatedRequests(
   before: readonly AgentEvidence[],
   logBefore: number,

@@ -1,8 +1,8 @@
 import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
 
 /**
- * What was committed when a process died stays as it was: journals and messages of `before` are the beginning of those of
- * `after`, and an agent whose turns had all ended has done nothing more.
+ * Everything committed before a process died is unchanged: journals and messages in `before` are prefixes of those in
+ * `after`, and an agent whose turns had all ended has no further entries.
  */
 export function prefixViolations(before: readonly TreeEvidence[], after: readonly TreeEvidence[]): string[] {
   const later = new Map(after.flatMap(({ agents }) => agents.map((agent) => [agent.agentId, agent] as const)));
@@ -21,25 +21,25 @@ function changes(before: AgentEvidence, after: AgentEvidence): string[] {
   const violations: string[] = [];
   for (const [index, entry] of before.entries.entries()) {
     if (JSON.stringify(entry) === JSON.stringify(after.entries[index])) continue;
-    violations.push(`${agentId}: committed entry ${entry.seq} (${entry.type}) is not what it was`);
+    violations.push(`${agentId}: committed entry ${entry.seq} (${entry.type}) has changed`);
     break;
   }
   for (const [index, message] of before.messages.entries()) {
     if (JSON.stringify(message) === JSON.stringify(after.messages[index])) continue;
-    violations.push(`${agentId}: committed message ${message.id} is not what it was`);
+    violations.push(`${agentId}: committed message ${message.id} has changed`);
     break;
   }
   return violations;
 }
 
-/** A child that had ended is not run again. */
+/** A child that had ended does not run again. */
 function repeats(before: AgentEvidence, after: AgentEvidence): string[] {
   const hadEnded = before.entries.at(-1)?.type === "turn.ended";
   if (!hadEnded || after.entries.length === before.entries.length) return [];
   return [`${before.agentId}: it had ended, and has ${after.entries.length - before.entries.length} more entries`];
 }
 
-/** A child has one record and one turn, unless children of its own wake it, and the call that asked for it names it alone. */
+/** A child has one record and one turn, unless its own children wake it, and its call names only this child. */
 export function spawnViolations({ agents }: TreeEvidence): string[] {
   const violations: string[] = [];
   const spawned = new Map<string, string>();

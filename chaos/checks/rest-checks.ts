@@ -1,15 +1,15 @@
 import type { TreeEvidence } from "../evidence.ts";
 
-/** What a tree must be when its work is done: every turn ended, nothing reserved, nothing left behind. */
+/** Invariants of a finished tree: every turn has ended, nothing is reserved, and nothing is left over. */
 export function restViolations({ agents, accounts, cursors }: TreeEvidence): string[] {
   const violations: string[] = [];
   for (const { agentId, record, entries, inbox } of agents) {
     const started = entries.filter((entry) => entry.type === "turn.started").length;
     const ended = entries.filter((entry) => entry.type === "turn.ended").length;
     if (record.openTurnId !== null || started !== ended) violations.push(`${agentId}: its turn has not ended`);
-    if (record.queuedTurnIds.length > 0) violations.push(`${agentId}: turns still wait in line`);
+    if (record.queuedTurnIds.length > 0) violations.push(`${agentId}: turns are still queued`);
     if (record.turnCount !== ended)
-      violations.push(`${agentId}: ${ended} turns ended, its record says ${record.turnCount}`);
+      violations.push(`${agentId}: ${ended} turns ended, but its record counts ${record.turnCount}`);
     if (inbox.length > 0) violations.push(`${agentId}: ${inbox.map(({ key }) => key).join(", ")} left in its inbox`);
     const fails = entries.filter((entry) => entry.type === "effect.failed");
     for (const { error } of fails) violations.push(`${agentId}: an effect failed: ${error.code}: ${error.message}`);

@@ -11,8 +11,8 @@ export interface Spent {
 const nothing: Spent = { tokens: 0, costMicros: 0 };
 
 /**
- * What the provider has billed for one tree, by its own log. `names`: the id of its root, with which the tasks of its agents
- * begin, and tasks that begin otherwise. `price` in whole micro-dollars a token.
+ * The provider's bill for one tree, from the provider's log. `names`: prefixes of the tasks of its agents, such as the
+ * root's id. `price` in whole micro-dollars per token.
  */
 export function billedBelow(names: readonly string[], log: readonly BilledCallLine[], price: Price): Spent {
   const isOurs = (task: string): boolean => {
@@ -29,8 +29,8 @@ export function billedBelow(names: readonly string[], log: readonly BilledCallLi
 }
 
 /**
- * The accounts of one tree, when its work is done, against its journal and the provider's bill (F15): each reservation is
- * settled once; nothing that was billed is missing; what goes beyond the bill is marked `unconfirmed`; no limit is passed.
+ * Compares the accounts of a finished tree with its journal and the provider's bill (F15): each reservation is settled
+ * once, nothing billed is missing, amounts beyond the bill are marked `unconfirmed`, and no limit is exceeded.
  */
 export function spendingViolations({ rootAgentId, agents, accounts }: TreeEvidence, billed: Spent): string[] {
   const entries = agents.flatMap((agent) => agent.entries);

@@ -4,7 +4,7 @@ import type { TreeEvidence } from "../evidence.ts";
 import { taskPrefix } from "../model/script.ts";
 import { hashOf, isEnd, type SeenEvent, type ServedClient } from "../serving/client.ts";
 
-/** Reading a tree that is at rest takes no longer. */
+/** Longest time to read an idle tree. */
 const READ_MS = 30_000;
 
 export interface TreeEvent extends SeenEvent {
@@ -12,15 +12,15 @@ export interface TreeEvent extends SeenEvent {
   readonly turnId: string | undefined;
 }
 
-/** What a client knows when it leaves. */
+/** The data of a client at its end. */
 export type ClientRecord = Readonly<Pick<ServedClient, "agentId">> & {
   readonly [Fact in "turns" | "seen" | "faults"]: Readonly<ServedClient[Fact]>;
 };
 
-/** What a client was told over all its connections, against the store. `events`: all of the tree, or all that it was told. */
+/** Compares the events a client received over all connections with the store. `events`: all of the tree, or a prefix. */
 export function clientViolations(client: ClientRecord, tree: TreeEvidence, events: readonly TreeEvent[]): string[] {
   const { agentId, seen } = client;
-  // It has left after the end of its last turn.
+  // The client left after the end of its last turn.
   const rest = events.slice(seen.length);
   const turns = client.turns.flatMap((turn) => {
     const expected = eventsOfTurn(events, agentId, turn.turnIds[0] ?? "");
@@ -30,14 +30,16 @@ export function clientViolations(client: ClientRecord, tree: TreeEvidence, event
     ...client.faults,
     ...differences(`${agentId}, the stream of the tree`, seen, events.slice(0, seen.length)),
     ...(rest.some((event) => event.agentId === agentId && isEnd(event.type))
-      ? [`${agentId}: its stream did not tell of the last turn`]
+      ? [`${agentId}: its stream lacked the end of the last turn`]
       : []),
     ...turns,
     ...turnViolations(client, tree, events),
   ];
 }
 
-/** The durable events of a tree, read anew from the store by one who has run nothing: up to its last turn's end, and at least so many. */
+/**
+ * The durable events of a tree, read by a runtime that ran nothing: up to the end of its last turn, and at least `least`.
+ */
 export async function eventsOf(
   { rootAgentId, agents }: TreeEvidence,
   { reader, least }: { readonly reader: Runtime; readonly least: number },
@@ -61,14 +63,14 @@ export async function eventsOf(
   return events;
 }
 
-/** Those of a turn of the root and of the agents below it, which work for no other turn meanwhile. */
+/** The events of a root turn and of its descendants, which work for no other turn meanwhile. */
 function eventsOfTurn(events: readonly TreeEvent[], rootAgentId: string, turnId: string): readonly TreeEvent[] {
   const from = events.findIndex((event) => event.turnId === turnId);
   const to = events.findIndex((event) => event.turnId === turnId && isEnd(event.type));
   return events.slice(from, to + 1).filter((event) => event.turnId === turnId || event.agentId !== rootAgentId);
 }
 
-/** What is missing, comes twice, or is other than in the store. */
+/** Events that are missing, duplicated, or different from the store. */
 function differences(where: string, seen: readonly SeenEvent[], expected: readonly SeenEvent[]): string[] {
   const length = Math.max(seen.length, expected.length);
   for (let index = 0; index < length; index += 1) {
@@ -81,7 +83,7 @@ function differences(where: string, seen: readonly SeenEvent[], expected: readon
   return [];
 }
 
-/** Each key is exactly one turn of the journal, and each turn that of a key; all have ended, and the events say so. */
+/** Keys and turns in the journal correspond one to one, and all turns have ended in the journal and in the events. */
 function turnViolations(client: ClientRecord, tree: TreeEvidence, events: readonly TreeEvent[]): string[] {
   const { agentId } = client;
   const root = tree.agents.find((agent) => agent.agentId === agentId);
@@ -96,11 +98,11 @@ function turnViolations(client: ClientRecord, tree: TreeEvidence, events: readon
       const own = started.filter((_, index) => tasks[index] === task).map(({ turnId }) => turnId);
       const ids = new Set([...own, ...turnIds]);
       if (own.length === 1 && ids.size === 1) return [];
-      return [`${agentId} ${key}: ${own.length} turns have its input; it was told of ${[...ids].join(", ")}`];
+      return [`${agentId} ${key}: ${own.length} turns have its input; it received ${[...ids].join(", ")}`];
     }),
     ...(started.length === client.turns.length
       ? []
-      : [`${agentId}: ${client.turns.length} turns were asked for, ${started.length} started`]),
-    ...(told === ended ? [] : [`${agentId}: ${ended} turns ended, ${told} events say so`]),
+      : [`${agentId}: ${client.turns.length} turns were requested, ${started.length} started`]),
+    ...(told === ended ? [] : [`${agentId}: ${ended} turns ended, ${told} events report an end`]),
   ];
 }

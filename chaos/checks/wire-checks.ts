@@ -6,28 +6,28 @@ import { byKey } from "./effect-checks.ts";
 import { type Heard, type Hearing, spokenOf } from "../wires/wire.ts";
 import type { ExchangeRecord, WireUser } from "../wires/wire-user.ts";
 
-/** What a client knows when it leaves. */
+/** The data of a user at the end. */
 export type UserRecord = Readonly<Pick<WireUser, "userId">> & {
   readonly [Fact in "exchanges" | "faults"]: Readonly<WireUser[Fact]>;
 };
 
-/** A turn of a root as it is stored. */
+/** A stored turn of a root. */
 interface StoredTurn {
   readonly turnId: string;
   readonly tree: TreeEvidence;
   readonly root: AgentEvidence;
-  /** What the user said first. */
+  /** The turn's first input. */
   readonly input: string;
   readonly end: EntryOf<"turn.ended"> | undefined;
-  /** Texts of the agent and of its tools up to the end of the turn, and the last of them. */
+  /** Texts of the agent and its tools up to the end of the turn, and the last of them. */
   readonly said: readonly string[];
   readonly text: string;
 }
 
-/** Tools of the teller that must not be called again, however their call ends. */
+/** Tools of the teller that must not be called twice, however their call ends. */
 const onlyOnce: ReadonlySet<string> = new Set(["pay", "send"]);
 
-/** What the clients of a wire were told over all their connections, against the store and the world. */
+/** Compares what the clients of a wire received over all connections with the store and the ledger. */
 export function wireViolations(
   users: readonly UserRecord[],
   { trees, attempts }: { readonly trees: readonly TreeEvidence[]; readonly attempts: readonly Attempt[] },
@@ -65,7 +65,7 @@ function turnsOf(tree: TreeEvidence): StoredTurn[] {
   });
 }
 
-/** One turn for each key, which is the one that every window was told of, and ended as they were told. */
+/** Each key has one turn. Every window received this turn, with the outcome that is stored. */
 function exchangeViolations(
   { userId }: UserRecord,
   { exchange, hearings }: ExchangeRecord,
@@ -76,7 +76,7 @@ function exchangeViolations(
   const ids = new Set([...turns.map(({ turnId }) => turnId), ...hearings.flatMap(({ turnIds }) => [...turnIds])]);
   const faults: string[] = [];
   if (!turn || turns.length !== 1 || ids.size !== 1) {
-    faults.push(`${turns.length} turns have its input; it was told of ${[...ids].join(", ")}`);
+    faults.push(`${turns.length} turns have its input; it received ${[...ids].join(", ")}`);
   }
   if (turn) {
     const { ownerId } = turn.root.record;
@@ -90,18 +90,18 @@ function exchangeViolations(
 function hearingViolations({ ends, cutTexts }: Hearing, { end, text, said }: StoredTurn): string[] {
   const [last] = ends.slice(-1);
   const faults: string[] = [];
-  if (!last) faults.push("a window was never told of its end");
+  if (!last) faults.push("a window never received its end");
   if (last && last.state !== stateOf(end)) {
-    faults.push(`it was told ${last.state}, and ended ${end?.outcome}: ${end?.stopReason}`);
+    faults.push(`it received ${last.state}, but it ended ${end?.outcome}: ${end?.stopReason}`);
   } else if (last?.state === "completed" && last.text !== text) {
-    faults.push(`it was told "${last.text}", and "${text}" is stored`);
+    faults.push(`it received "${last.text}", but "${text}" is stored`);
   }
   if (last?.shown !== undefined && last.state === "completed") {
     const [shown, stored] = [last.shown, said].map((texts) => JSON.stringify(texts));
-    if (shown !== stored) faults.push(`its client shows ${shown}, and ${stored} is stored`);
+    if (shown !== stored) faults.push(`its client shows ${shown}, but ${stored} is stored`);
   }
   for (const shown of end?.outcome === "completed" ? cutTexts : []) {
-    if (!said.some((one) => one.startsWith(shown))) faults.push(`it was shown "${shown}", and "${text}" is stored`);
+    if (!said.some((one) => one.startsWith(shown))) faults.push(`it was shown "${shown}", but "${text}" is stored`);
   }
   return faults;
 }
@@ -111,7 +111,7 @@ function stateOf(end: EntryOf<"turn.ended"> | undefined): Heard["state"] | undef
   return end?.stopReason === "user_requested" ? "canceled" : "failed";
 }
 
-/** The script repeats in its answer what it was told: the client's own answer, once. */
+/** The script repeats the client's answer once in its own answer. */
 function answerViolations({ deed, text, answer }: ExchangeRecord["exchange"], { text: stored }: StoredTurn): string[] {
   const isAsked = deed === "sign" || deed === "stamp" || deed === "ask";
   const times = stored.split(answer).length - 1;
@@ -122,7 +122,7 @@ function answerViolations({ deed, text, answer }: ExchangeRecord["exchange"], { 
   ];
 }
 
-/** A conversation is one tree. */
+/** All turns of a conversation are in one tree. */
 function talkViolations({ userId, exchanges }: UserRecord, byInput: ReadonlyMap<string, readonly StoredTurn[]>) {
   const talks = Map.groupBy(exchanges, ({ conversation }) => conversation);
   return [...talks].flatMap(([conversation, own]) => {

@@ -4,9 +4,9 @@ import type { WitnessLine } from "../witness.ts";
 type Of<Type extends WitnessLine["type"]> = Extract<WitnessLine, { type: Type }>;
 
 /**
- * Compares what the stores told processes with what the stores hold: no epoch was given twice, nothing that was acknowledged is
- * missing, and the stores took nothing from an owner once another process had the lease (F3, F4, F5). `isComplete`: no process
- * was killed, so that every entry was acknowledged to some process.
+ * Compares the stores' answers to processes with their contents: no epoch was assigned twice, no acknowledged entry is
+ * missing, and the stores accepted nothing from an owner once another process had the lease (F3, F4, F5). `isComplete`: no
+ * process was killed, so every entry was acknowledged to some process.
  */
 export function witnessViolations(
   agents: readonly AgentEvidence[],
@@ -29,7 +29,7 @@ export function witnessViolations(
   ];
 }
 
-/** The same of one life of a Redis that loses what it has acknowledged when it dies: what was before may come again. */
+/** The same for one life of a Redis that loses acknowledged writes when it dies. Earlier epochs may be assigned again. */
 export function ownersOfLife(lines: readonly WitnessLine[]): string[] {
   const acquired = Map.groupBy(linesOf(lines, "acquired"), ({ agentId }) => agentId);
   const committed = Map.groupBy(linesOf(lines, "committed"), ({ agentId }) => agentId);
@@ -51,7 +51,7 @@ function linesOf<Type extends WitnessLine["type"]>(lines: readonly WitnessLine[]
   return lines.filter((line): line is Of<Type> => line.type === type);
 }
 
-/** One owner at a time: the owner of the lease has an epoch of its own, and its previous owner writes nothing more. */
+/** One owner at a time: each owner of the lease has its own epoch, and the previous owner writes nothing more. */
 function leaseFaults(leases: readonly Of<"acquired">[], commits: readonly Of<"committed">[]): string[] {
   const faults: string[] = [];
   const holders = new Map<number, number>();
@@ -70,7 +70,7 @@ function leaseFaults(leases: readonly Of<"acquired">[], commits: readonly Of<"co
   return faults;
 }
 
-/** Nothing acknowledged is lost, and no place in the journal was given away twice. */
+/** No acknowledged entry is lost, and no position in the journal was assigned twice. */
 function lossFaults(
   { entries, messages }: AgentEvidence,
   commits: readonly Of<"committed">[],

@@ -6,7 +6,7 @@ import { Play, type Played } from "../budgets/play.ts";
 import { type BudgetPlan, interleavings, trees } from "../budgets/plan.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 
-/** Plans on one store before it is thrown away. */
+/** Plans per store before the store is discarded. */
 const PLANS_A_STORE = 200;
 
 interface Sums {
@@ -21,14 +21,14 @@ interface Sums {
 
 type OpenStores = (name: string) => Stores;
 
-/** F14: reservations and waits in every order, on memory and on SQLite, against plain sums. */
+/** F14: reservations and waits in random order, in memory and on SQLite, compared with plain sums. */
 export const budgets: ChaosScenario = {
   name: "budgets",
-  title: "F14, F16: calls reserve, wait and settle in random order; no account is exceeded, no call waits for ever",
+  title: "F14, F16: calls reserve, wait and settle in random order; no account is exceeded, no call waits forever",
   run: runBudgets,
 };
 
-/** A round is a plan: 10,000 interleavings of 8 holders and a tenth as many trees, on each store. */
+/** A round is one plan: 10,000 interleavings of 8 holders, and a tenth as many trees, on each store. */
 export async function runBudgets(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, short, rounds = short ? 300 : 10_000, folder, progress } = options;
   const sums: Sums = {

@@ -9,22 +9,22 @@ import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 import { runSpender, type SpendingStage, withProvider } from "../spending/stage.ts";
 import { price } from "../spending/team.ts";
 
-/** Long enough that not the machine but the limit says how many are at work at once. */
+/** Long enough that the limit and not the machine determines how many children work concurrently. */
 const SLOWEST_ANSWER_MS = 400;
 const KILLS = 100;
 const SHORT_KILLS = 1;
-/** Model calls that each child wants to make. */
+/** Model calls that each child tries to make. */
 const STEPS = 12;
-/** A tree is killed at most so often; then another one is. */
+/** Most kills per tree. Then the next tree is killed. */
 const KILLS_A_TREE = 10;
 
-/** How large the team is, and what it may spend undisturbed. */
+/** The size of the team, and its limits in an undisturbed run. */
 export interface TeamSize {
   readonly children: number;
   readonly maxTokens: number;
   /** Dollars. */
   readonly maxCost: number;
-  /** Fewest that have to be seen at work at once: as many as the limits leave room for. */
+  /** Least number of children that must work concurrently: as many as the limits allow. */
   readonly minAtOnce: number;
 }
 
@@ -53,7 +53,7 @@ interface Found {
   readonly figures: Readonly<Record<string, unknown>>;
 }
 
-/** Parallel subagents under one limit of tokens and one of cost, undisturbed, and killed again and again. A round is a kill. */
+/** Parallel subagents under one token limit and one cost limit, undisturbed and with repeated kills. A round is a kill. */
 export const children: ChaosScenario = {
   name: "CHILDREN",
   title:
@@ -80,7 +80,7 @@ async function runTrees(stage: Stage, options: ChaosOptions, size: TeamSize): Pr
     const state = one.violations.length === 0 ? "ok" : `VIOLATED\n  ${one.violations.join("\n  ")}`;
     progress(`${plan.name}: ${one.kills} kills, ${JSON.stringify(one.figures)}: ${state}`);
   };
-  // The demand is more than the limit lets them have; the other limit is there too, and wider.
+  // The demand exceeds the limit. The other limit is set too, but wider.
   await add({
     name: "calm-tokens",
     size,
@@ -120,7 +120,7 @@ function calmFigures(found: readonly Found[]): Record<string, unknown> {
 
 async function runTree(stage: Stage, plan: Plan, random: SeededRandom): Promise<Found> {
   const { name, budget } = plan;
-  const store = stage.ground.placeOf(name);
+  const store = stage.ground.locationOf(name);
   const team = { lead: `fan:${plan.size.children}`, child: `steps:${STEPS}`, childBudget: {} };
   const orders = { store, model: stage.model, team, trees: [{ agentId: name, budget }], lanes: 1 };
   const before = stage.log.lines().length;
@@ -144,7 +144,7 @@ async function runTree(stage: Stage, plan: Plan, random: SeededRandom): Promise<
   return { plan, kills, violations, figures };
 }
 
-/** What a killed process has left: even then no account has more used and reserved than its limit. */
+/** After a kill, too, no account has more used and reserved than its limit. */
 async function midway(store: string, isKilled: boolean): Promise<string[]> {
   if (!isKilled) return [];
   const trees = await evidenceOf(store);
@@ -176,7 +176,7 @@ function figuresOf({ accounts, agents }: TreeEvidence, { binding }: Plan, atOnce
   return { binding, limit, used, unconfirmed, worstCall: worstCallOf(entries, binding), atOnce };
 }
 
-/** The most that one call could use: its prompt and the longest answer that it may ask for. */
+/** Most tokens of one call: its prompt and the longest answer that it may request. */
 function worstCallOf(entries: readonly Entry[], binding: LimitAmount): number {
   return entries.reduce((worst, entry) => {
     if (entry.type !== "model.requested") return worst;

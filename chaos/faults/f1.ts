@@ -17,17 +17,17 @@ const KILLS = 500;
 const SHORT_KILLS = 5;
 const TURNS_A_KILL = 4;
 const LEASE_MS = 2_000;
-/** None runs on without an owner after so many leases. */
+/** After this many leases, no agent may be without an owner. */
 const LEASES = 3;
 const LANES = 8;
 const WORKERS = 3;
-/** Between two deaths, in milliseconds. */
+/** Time between two kills, in milliseconds. */
 const SHORTEST_GAP_MS = 300;
 const LONGEST_GAP_MS = 1_500;
-/** A turn that has not ended by then is lost. */
+/** A turn that takes longer is lost. */
 const LOST_MS = 120_000;
 
-/** SIGKILL of three workers at random moments, one after the other. A round is one death. */
+/** Kills three workers with SIGKILL at random moments, one after the other. A round is one kill. */
 export const f1: ChaosScenario = {
   name: "F1",
   title:
@@ -58,7 +58,8 @@ export async function runKilledWorkers(options: ChaosOptions): Promise<ChaosRepo
     const killer = async (): Promise<void> => {
       while (stage.pool.kills.length < kills) {
         await delay(random.between(SHORTEST_GAP_MS, LONGEST_GAP_MS));
-        // Not faster than turns end and workers start, so that each death meets work, and others who take it over.
+        // Not faster than turns end and workers start, so that each kill interrupts work and other workers can take it
+        // over.
         const isDue = sent.length >= (stage.pool.kills.length - 1) * TURNS_A_KILL;
         if (!isDue || stage.pool.size < WORKERS || !stage.pool.kill(random)) continue;
         const deaths = stage.pool.kills.length;
@@ -71,7 +72,7 @@ export async function runKilledWorkers(options: ChaosOptions): Promise<ChaosRepo
   });
 }
 
-/** The first turn of an agent, to its end, and again where the stores say so. */
+/** Runs the first turn of an agent. Retries if the stores reject a command as retryable. */
 export async function runTurn({ client }: WorkersStage, name: string, agentId: string): Promise<Sent> {
   for (;;) {
     try {
@@ -93,14 +94,14 @@ export async function runTurn({ client }: WorkersStage, name: string, agentId: s
   }
 }
 
-/** A turn that was given up leaves calls without a result; all else must be as usual. */
+/** A turn that was given up leaves calls without a result; everything else must hold. */
 export function auditTree(servers: WorkersStage["servers"], tree: TreeEvidence): string[] {
   const isGivenUp = tree.agents.some(({ entries }) =>
     entries.some((entry) => entry.type === "turn.ended" && entry.outcome !== "completed"),
   );
   if (isGivenUp) return [...restViolations(tree), ...tree.agents.flatMap(journalViolations)];
-  // A worker that stood still on a busy machine was taken for dead. What it did after its call was settled could not be known
-  // to the process that settled it.
+  // A worker that stalled on a busy machine was considered dead. The process that settled its call could not know the
+  // worker's later effects.
   const settledAt = new Map(
     tree.agents.flatMap(({ entries }) =>
       entries.flatMap((entry) => (entry.type === "tool.settled" ? [[entry.callId, entry.at] as const] : [])),
@@ -124,12 +125,12 @@ export interface Deaths {
   readonly name: string;
   readonly seed: number;
   readonly deaths: readonly Kill[];
-  /** Another worker has the agents of a dead worker after at most so many lease times. */
+  /** Another worker must own the agents of a dead worker after at most `LEASES` leases. */
   readonly mostLeases: number;
   readonly figures: Readonly<Record<string, unknown>>;
 }
 
-/** Reports how the turns of killed workers ended, and how long their agents had no owner. */
+/** Reports the outcomes of the turns of killed workers, and how long their agents had no owner. */
 export async function reportOfDeaths(
   stage: WorkersStage,
   sent: readonly Sent[],

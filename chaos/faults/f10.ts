@@ -12,13 +12,13 @@ const SHORT_ROUNDS = 1;
 const LEASE_MS = 2_000;
 const WORKERS = 3;
 
-/** What each poisoned agent may cost, and what it is told. */
+/** The allowed deaths and the expected outcome of each poisoned agent. */
 interface Poison {
-  /** Its definition. */
+  /** Name of the definition. */
   readonly name: string;
   readonly mostDeaths: number;
   readonly queue: string;
-  /** Whether what came of it is what is to come of it. */
+  /** Whether the outcome is the expected one. */
   readonly isRight: (result: TurnResult, outcome: string | undefined, code: string | undefined) => boolean;
 }
 
@@ -43,11 +43,11 @@ const poisons: readonly Poison[] = [
   },
 ];
 
-/** Tools and turns that end every process that runs them. A round is one of each kind. */
+/** Tools and turns that kill every process that runs them. A round is one of each kind. */
 export const f10: ChaosScenario = {
   name: "F10",
   title:
-    "a job that kills its worker: two deaths at most, one where it may not be repeated, a dead letter, and the agent is told",
+    "a job that kills its worker: two deaths at most, one where it may not be repeated, a dead letter, and an error for the agent",
   on: ["redis"],
   run: runPoison,
 };
@@ -102,7 +102,7 @@ async function runOne(
   return faults.map((text) => `${agentId}: ${text}`);
 }
 
-/** Each of them has left a dead letter that says why. */
+/** Each poisoned job left a dead letter with the reason. */
 async function deadLetterFaults({ client }: WorkersStage, rounds: number): Promise<string[]> {
   const queues = new Set(poisons.map(({ queue }) => queue));
   const faults: string[] = [];

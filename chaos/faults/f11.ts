@@ -8,10 +8,10 @@ import { LOCK_LEASES } from "../workers/queues-at.ts";
 const ROUNDS = 20;
 const SHORT_ROUNDS = 1;
 const LEASE_MS = 2_000;
-/** The agent has its error so long after the second worker could have been known to stand still. */
+/** Most time between the moment at which the second stall can be detected and the agent's error. */
 const TOLD_MS = 5_000;
 
-/** Tools that make every process that runs them stand still. A round is one call. */
+/** Tools that stall every process that runs them. A round is one call. */
 export const f11: ChaosScenario = {
   name: "F11",
   title: "a tool job whose workers stand still: its agent has an error within 5 s of the last stall limit",
@@ -48,13 +48,13 @@ async function runOne({ client, pool, servers }: WorkersStage, agentId: string) 
   const result = await agent.executeTurn(`${taskPrefix}${agentId}`).result;
   const endedAt = Date.now();
   const attempts = servers.ledger.log.lines().filter(({ key }) => key.startsWith(`${agentId}#`));
-  // Those that stand still will not come back: others take their places.
+  // Stalled workers do not continue, so others replace them.
   for (const { pid } of attempts) signal(pid, "SIGKILL");
   const ms = endedAt - (attempts.at(-1)?.at ?? endedAt) - LOCK_LEASES * LEASE_MS;
   const faults: string[] = [];
   const [error] = result.errors;
-  if (attempts.length > 2) faults.push(`${attempts.length} workers were made to stand still`);
-  if (ms > TOLD_MS) faults.push(`its agent was told ${Math.round(ms)} ms after the limit`);
+  if (attempts.length > 2) faults.push(`${attempts.length} workers were stalled`);
+  if (ms > TOLD_MS) faults.push(`its agent got the error ${Math.round(ms)} ms after the limit`);
   if (result.status !== "completed") faults.push(`its turn ended ${result.status}, ${result.stopReason}`);
   if (error?.code !== "job_worker_died") faults.push(`the error is ${error?.code}: ${error?.message}`);
   return { ms, faults: faults.map((text) => `${agentId}: ${text}`) };

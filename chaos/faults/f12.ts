@@ -10,13 +10,13 @@ import { auditEnd } from "./f2-round.ts";
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 40;
 const LEASE_MS = 4_000;
-/** Queued calls of one turn of the foreman and its hand. */
+/** Queued calls in one turn of the foreman and its hand. */
 const CALLS_A_TURN = 4;
 const LANES = 6;
-/** Jobs that are not done by then are stuck. */
+/** Jobs that take longer are stuck. */
 const STUCK_MS = 60_000;
 
-/** Jobs of calls that have ended are added again, and agents woken that have nothing to do. A round is one job. */
+/** Adds jobs of ended calls again, and wakes idle agents. A round is one job. */
 export const f12: ChaosScenario = {
   name: "F12",
   title: "the same job added again after its removal: no effect more, no journal entry more",
@@ -61,7 +61,7 @@ async function runTurn({ client }: WorkersStage, agentId: string): Promise<void>
   await agent.executeTurn(`${taskPrefix}${agentId}`).result;
 }
 
-/** Adds a job of a call that has ended again, some of them twice at once, and wakes its agent now and then. */
+/** Adds the job of an ended call again, sometimes twice at once, and sometimes wakes its agent. */
 async function addAgain(
   { client }: WorkersStage,
   trees: readonly TreeEvidence[],

@@ -7,7 +7,7 @@ const ROUNDS = 10_000;
 const SHORT_ROUNDS = 300;
 const TOLD_EVERY = 1_000;
 
-/** Plans that are played twice, once over a bad line. A round is one plan. */
+/** Plays plans twice, once with disturbed inboxes. A round is one plan. */
 export const f13: ChaosScenario = {
   name: "F13",
   title: "what inboxes hold is read twice, again, late and in another order: the same state as read once",

@@ -5,7 +5,7 @@ import { runFaults } from "./f2.ts";
 const ROUNDS = 50;
 const SHORT_ROUNDS = 1;
 
-/** Where a process can die with something reserved: calls of steps, and calls of hooks and tools. */
+/** Fault points at which something is reserved: in calls of steps, and in calls by hooks and tools. */
 export const reservedPoints: readonly FaultPointName[] = [
   "model.intent",
   "model.effect",
@@ -15,7 +15,7 @@ export const reservedPoints: readonly FaultPointName[] = [
   "generate.result",
 ];
 
-/** SIGKILL between reserve and settle. A round is one death at one of six places. */
+/** SIGKILL between reserve and settle. A round is one kill at one of six fault points. */
 export const f15: ChaosScenario = {
   name: "F15",
   title: "SIGKILL between reserve and settle: settled once, as billed or in full as unconfirmed; nothing is refunded",

@@ -19,20 +19,20 @@ import {
 const ROUNDS = 60;
 const shape: TreeShape = { width: 3, depth: 2 };
 const TEN_MINUTES = 600_000;
-/** Everything is cut so many milliseconds after the due time. */
+/** Everything must be cut this many milliseconds after the due time. */
 const CUT_MS = 250;
-/** A deadline that the clock comes to only when it is set forward. */
+/** A deadline that is reached only when the clock is set forward. */
 const FAR_MS = 400_000;
-/** From the last look at the tree to the due time, in milliseconds; it takes that long to set clocks and to wait. */
+/** From the last check of the tree to the due time, in milliseconds: the time to set clocks and to wait. */
 const AHEAD_MS = 1_500;
 const PATIENCE_MS = 10_000;
-/** What a process was cut off from when it gave agents away is in the logs so many milliseconds later. */
+/** After this many milliseconds, calls that were cut off when a process released agents are in the logs. */
 const HANDED_OVER_MS = 200;
 
-/** What limits the root's turn, and what becomes of the clocks of its processes meanwhile. */
+/** The limit of the root's turn, and the change to the clocks of its processes. */
 const kinds = ["maxSeconds", "maxSeconds, set", "deadline", "deadline passed by a jump", "owner dies"] as const;
 type Kind = (typeof kinds)[number];
-/** A small part begins with what the others do not have: each kind takes three processes of its own. */
+/** A short run starts with the kinds that others do not cover, because each kind takes three processes. */
 const shortKinds: readonly Kind[] = ["maxSeconds, set", "deadline passed by a jump", "owner dies"];
 
 interface Round {
@@ -41,7 +41,7 @@ interface Round {
   readonly violations: readonly string[];
 }
 
-/** Limits of time over three processes whose clocks are set by ten minutes. A round is one tree that is cut. */
+/** Time limits over three processes whose clocks are moved by ten minutes. A round is one tree that is cut. */
 export const f17: ChaosScenario = {
   name: "F17",
   title:
@@ -103,14 +103,14 @@ async function runRound(stage: TreeStage, root: string, kind: Kind, random: Seed
     for (const hand of stage.hands) await hand.tell({ type: "jump", by: -TEN_MINUTES });
     await delay(300);
     if (await isOver(stage, root)) violations.push("it was cut by a clock that was set back");
-    // The clock that is set first may cut before the others are set; all of them have to have cut after the last.
+    // The first clock may cut before the others are set; after the last one is set, all must have cut.
     earliestAt = Date.now();
     for (const hand of stage.hands) await hand.tell({ type: "jump", by: 2 * TEN_MINUTES });
     dueAt = Date.now();
   }
   if (kind === "owner dies") {
     await first.kill();
-    // The second process has to be there to take the tree up; the tree has no owner until then.
+    // The second process must start before it can take over the tree, which has no owner until then.
     await second.tell({ type: "take", agentIds: [root] });
     dueAt = dueAtOf(await rootAccount(stage, root));
     earliestAt = dueAt;
@@ -141,7 +141,7 @@ async function ended(stage: TreeStage, root: string, quiet: { from: number; to: 
   return violations;
 }
 
-/** When the hanging model calls and the waiting tools of the tree were cut. */
+/** The times at which the tree's hanging model calls and waiting tools were cut. */
 function cutsOf(stage: TreeStage, root: string): number[] {
   const leaves = leavesOf(stage, root);
   const calls = stage.provider.gone.lines().flatMap(({ task, at }) => (leaves.has(task) ? [at] : []));
@@ -159,7 +159,7 @@ async function rootAccount({ runtime }: TreeStage, root: string): Promise<Accoun
   return account;
 }
 
-/** A deadline is by this process' clock, which is never set; working time, which goes on now, is by the store's. */
+/** A deadline uses this process's clock, which is never set; working time uses the store's clock. */
 function dueAtOf({ limits, activeSince, used }: Account): number {
   if (limits.deadlineAt !== undefined) return limits.deadlineAt;
   return (activeSince ?? Date.now()) + (limits.maxActiveMs ?? 0) - used.activeMs;

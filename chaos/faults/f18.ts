@@ -20,11 +20,11 @@ const ROUNDS = 500;
 const SHORT_ROUNDS = 2;
 const full: TreeShape = { width: 5, depth: 3 };
 const small: TreeShape = { width: 5, depth: 2 };
-/** All turns of the tree have ended so many milliseconds after the acknowledgement. */
+/** All turns of the tree must have ended this many milliseconds after the acknowledgement. */
 const ENDED_MS = 2_000;
-/** What was granted before may reach the world for so long: an owner learns of the abort at its next look. */
+/** Calls granted earlier may have effects for this long, until their owner notices the abort at its next poll. */
 const ON_THE_WAY_MS = 250;
-/** By then nothing of it is left in an inbox. */
+/** After this time, all inboxes must be empty. */
 const REST_MS = 10_000;
 const LONGEST_WORK_MS = 150;
 
@@ -34,7 +34,7 @@ interface Round {
   readonly agents: number;
 }
 
-/** Aborts of a tree whose parts live in three processes, sent by a fourth. A round is one tree. */
+/** A fourth process aborts a tree that runs in three processes. A round is one tree. */
 export const f18: ChaosScenario = {
   name: "F18",
   title: "abort of a tree 5 wide and 3 deep over three processes: all ended within 2 s, nothing started afterwards",
@@ -48,7 +48,7 @@ export async function runAborts(options: ChaosOptions, shape: TreeShape): Promis
   const random = seededRandom(seed);
   return await withTreeStage(options, shape, async (stage) => {
     const results: Round[] = [];
-    // What the first tree of a process pays for once is not what is measured.
+    // Do not measure the one-time costs of a process's first tree.
     await runRound(stage, "abort-0", random);
     for (let round = 1; round <= rounds; round += 1) {
       const result = await runRound(stage, `abort-${round}`, random);
@@ -73,7 +73,7 @@ async function runRound(stage: TreeStage, root: string, random: SeededRandom): P
   const [first, second, third] = stage.hands;
   if (!first || !second || !third) throw new Error("three processes are needed");
   await first.tell({ type: "build", agentId: root });
-  // In a third of the rounds the tree is still growing when it is aborted, and is all in one process.
+  // In a third of the rounds, the tree is aborted while it is still growing in one process.
   if (random.next() < 0.67) {
     await untilAtWork(stage, root);
     const records = await recordsOf(stage, root);
@@ -101,7 +101,7 @@ async function runRound(stage: TreeStage, root: string, random: SeededRandom): P
   return { violations: violations.map((text) => `${root}: ${text}`), endedMs, agents: tree.agents.length };
 }
 
-/** The tree, when the last posts were taken in, or after a while as it is. */
+/** The tree once all inboxes are empty, or after a timeout. */
 async function atRest({ runtime }: TreeStage, root: string): Promise<TreeEvidence> {
   const end = Date.now() + REST_MS;
   for (;;) {
@@ -113,7 +113,7 @@ async function atRest({ runtime }: TreeStage, root: string): Promise<TreeEvidenc
 
 const starts: ReadonlySet<Entry["type"]> = new Set(["model.requested", "tool.started", "child.spawned"]);
 
-/** What was granted, or reached the world, after the abort was acknowledged. */
+/** Calls that were granted or had effects after the abort was acknowledged. */
 function lateStarts({ provider, tools }: TreeStage, { agents, rootAgentId }: TreeEvidence, at: number): string[] {
   const granted = agents.flatMap(({ agentId, entries }) =>
     entries.flatMap((entry) =>

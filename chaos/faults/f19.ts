@@ -16,10 +16,10 @@ import { auditSurvivor, type Snapshot, snapshot, type Stage } from "./f2-round.t
 const ROUNDS = 300;
 const SHORT_ROUNDS = 6;
 const LANES = 3;
-/** Fault points that a turn has not come to its end at. */
+/** Fault points before the end of a turn. */
 const MOST_TRIES = 8;
 
-/** SIGKILL of an owner; a client that runs no agents aborts its turn; another process takes it up. A round is one such abort. */
+/** Kills an owner; a client that runs no agents aborts its turn; another process takes over. A round is one such abort. */
 export const f19: ChaosScenario = {
   name: "F19",
   title:
@@ -36,7 +36,7 @@ interface Plan {
 }
 
 interface Round {
-  /** `false` if the process did not die in its turn, so that the round showed nothing. */
+  /** `false` if the process did not die during its turn, so the round does not count. */
   readonly struck: boolean;
   readonly takenUpMs: number | undefined;
   readonly violations: readonly string[];
@@ -89,7 +89,7 @@ async function runUntilStruck(stage: Stage, plan: Plan, tries = MOST_TRIES): Pro
 }
 
 async function runRound(stage: Stage, { name, point, hit, recovers }: Plan): Promise<Round> {
-  const store = stage.ground.placeOf(name);
+  const store = stage.ground.locationOf(name);
   const orders = { store, ledger: stage.ledger.address, model: stage.model.address, agentIds: [name], counts: false };
   const first = await runWorker({ ...orders, recovers: false }, { name: point, hit });
   const before = await snapshot(stage, store);
@@ -114,7 +114,7 @@ function isOpen(trees: readonly TreeEvidence[]): boolean {
   return trees.some(({ agents }) => agents.some(({ record }) => record.openTurnId !== null));
 }
 
-/** A parent does not need the end of a child that comes after its own turn was stopped, while its process ends. */
+/** A parent does not need a child's result after its own turn was stopped, while its process exits. */
 function withoutLateEnds(tree: TreeEvidence): TreeEvidence {
   const agents = tree.agents.map((agent) => {
     const isLate = (item: InboxItem): boolean =>
@@ -124,7 +124,7 @@ function withoutLateEnds(tree: TreeEvidence): TreeEvidence {
   return { ...tree, agents };
 }
 
-/** As a client that can run no agent. */
+/** Aborts as a client that cannot run agents. */
 async function abortAs(store: string, agentId: string): Promise<void> {
   const runtime = await createRuntime({ agents: [], stores: storesAt(store) });
   try {
@@ -141,7 +141,7 @@ function endOf(survivor: WorkerEnd): string[] {
   return ends.flatMap(({ status }) => (status === "stopped" ? [] : [`its turn ended ${status}`]));
 }
 
-/** What reached the world of this tree after its owner had died: the abort came before another process took it up. */
+/** Effects of this tree after its owner died. The abort preceded the takeover, so there must be none. */
 function doneSince({ ledger, model }: Stage, before: Snapshot, root: string): string[] {
   const isOurs = (text: string): boolean => text.includes(root) && !text.includes(`${root}x`);
   const attempts = ledger.log.lines().slice(before.attempts.length);

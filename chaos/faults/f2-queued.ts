@@ -10,16 +10,16 @@ const SHORT_ROUNDS = 1;
 const LEASE_MS = 2_000;
 const LANES = 6;
 const WORKERS = 3;
-/** Of them so many are about to die. */
+/** Number of workers that are about to die. */
 const ARMED = 2;
-/** Calls of a process before the one at which it dies, at most. */
+/** Most calls of a process before the call at which it dies. */
 const MOST_HITS = 6;
 
-/** Where an agent's owner puts a call on its queue, and where a worker claims it, runs it, and has told what came of it. */
+/** Fault points at which an owner enqueues a call, and at which a worker claims it, runs it and reports its result. */
 const points: readonly FaultPointName[] = ["tool.queued", "tool.claimed", "tool.body", "tool.posted"];
 const names = ["foreman", "porter"];
 
-/** SIGKILL at the fault points of queued calls, 1 to 8 of them in parallel. A round is one death at one fault point. */
+/** SIGKILL at the fault points of queued calls, 1 to 8 of them in parallel. A round is one kill at one fault point. */
 export const f2queued: ChaosScenario = {
   name: "F2-queued",
   title:
@@ -34,7 +34,7 @@ export async function runQueued(options: ChaosOptions): Promise<ChaosReport> {
   const plan = planOf(rounds, seededRandom(seed));
   const deaths = plan.length;
   let started = 0;
-  // Those that take the places of the dead are the next to die; so there is always one that goes on.
+  // The replacements of dead workers die next, so at least one worker always survives.
   const nextFault = (): Fault | undefined => {
     started += 1;
     return started <= ARMED || started > WORKERS ? plan.shift() : undefined;
@@ -56,13 +56,13 @@ export async function runQueued(options: ChaosOptions): Promise<ChaosReport> {
     const deathsAt = Object.fromEntries(
       points.map((point) => [point, pool.strikes.filter(({ fault }) => fault.name === point).length]),
     );
-    // The worker that is to take an agent up may be the next to die; F1 checks how long that may take.
+    // The worker that should take over an agent may die next; F1 checks how long a takeover may take.
     const found = { name: f2queued.name, seed, deaths: pool.strikes, mostLeases: Infinity, figures: { deathsAt } };
     return await reportOfDeaths(stage, sent, found);
   });
 }
 
-/** Each point in each round, in an order of its own. */
+/** All points in each round, in random order. */
 function planOf(rounds: number, random: SeededRandom): Fault[] {
   return Array.from({ length: rounds }).flatMap(() => {
     const left = [...points];

@@ -13,7 +13,7 @@ import { type BilledCallLine, taskPrefix } from "../model/script.ts";
 import { hookPrefix, price } from "../worker-agents.ts";
 import { type Fault, runWorker, stuckOf, type WorkerEnd } from "../worker-process.ts";
 
-/** What all rounds share. */
+/** The servers and stores that all rounds share. */
 export interface Stage {
   readonly ground: Ground;
   readonly ledger: { readonly address: string; readonly log: LineReader<Attempt> };
@@ -24,34 +24,36 @@ export interface RoundPlan {
   readonly name: string;
   /** The definition of its agents. Default: `lead`. */
   readonly agent?: string | undefined;
-  /** Default: one, of the round's name. */
+  /** Default: one agent with the round's name. */
   readonly agentIds?: readonly string[] | undefined;
-  /** The first process dies at the first, the next at the second; each has to strike for the one after it. */
+  /**
+   * The first process dies at the first fault, the next at the second, and so on. Each must occur before the next applies.
+   */
   readonly faults: readonly Fault[];
-  /** How many deaths the round is about: with fewer it has shown nothing. */
+  /** Number of deaths required; with fewer, the round does not count. */
   readonly wantedDeaths: number;
-  /** Whether survivors take up what is unfinished by `runtime.recover()`, or by starting each agent. */
+  /** Whether survivors resume unfinished work by `runtime.recover()` or by starting each agent. */
   readonly recovers: boolean;
 }
 
 export interface RoundResult {
   readonly deaths: number;
-  /** Turns of all agents, and how many of them completed. */
+  /** Number of turns of all agents, and how many of them completed. */
   readonly turns: number;
   readonly completed: number;
-  /** For each turn that a death met in its calls, how many calls its answer had, and how many of them had no result. */
+  /** For each turn that was interrupted during its calls: the number of calls, and how many had no result. */
   readonly cutOff: readonly { readonly calls: number; readonly open: number }[];
-  /** Calls whose end is unknown, settled in full. */
+  /** Calls with unknown outcome, settled in full. */
   readonly unconfirmed: number;
-  /** Milliseconds from the last process' first statement until its agents were taken up, and until its turns had ended. */
+  /** Milliseconds from the last process's first statement until it owned its agents, and until its turns had ended. */
   readonly takenUpMs: number | undefined;
   readonly recoveredMs: number | undefined;
   readonly violations: readonly string[];
 }
 
-/** Kills processes at the faults, one after the other, lets a last one come to the end, and audits what is there. */
+/** Kills processes at the faults, one after the other, lets a last one finish, and audits the stored data. */
 export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResult> {
-  const store = stage.ground.placeOf(plan.name);
+  const store = stage.ground.locationOf(plan.name);
   const { agent, agentIds = [plan.name] } = plan;
   const orders = { store, ledger: stage.ledger.address, model: stage.model.address, agent, agentIds: [...agentIds] };
   const violations: string[] = [];
@@ -86,7 +88,7 @@ export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResu
   };
 }
 
-/** The calls of an agent's last answer, where some have no result yet. */
+/** The calls of an agent's last answer, if some have no result yet. */
 function roundOf({ entries }: AgentEvidence): { readonly calls: number; readonly open: number } | undefined {
   const settled = new Set(entries.flatMap((entry) => (entry.type === "tool.settled" ? [entry.callId] : [])));
   const last = entries.findLast((entry) => entry.type === "model.responded");
@@ -108,7 +110,7 @@ export interface Snapshot {
   readonly requests: number;
 }
 
-/** What is committed, and what the world has seen, between the death of one process and the start of the next. */
+/** The committed data and the ledger between the death of one process and the start of the next. */
 export async function snapshot({ ledger, model }: Stage, store: string): Promise<Snapshot> {
   return { trees: await evidenceOf(store), attempts: [...ledger.log.lines()], requests: model.log.lines().length };
 }
@@ -142,7 +144,7 @@ export function auditEnd(
   ];
 }
 
-/** What users have told its root. */
+/** The user messages of its root. */
 function tasksOf({ rootAgentId, agents }: TreeEvidence): string[] {
   const root = agents.find(({ agentId }) => agentId === rootAgentId);
   return (root?.messages ?? []).flatMap(({ role, content }) => {

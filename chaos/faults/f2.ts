@@ -13,16 +13,16 @@ import { type RoundPlan, type RoundResult, runRound, type Stage } from "./f2-rou
 
 const ROUNDS = 25;
 const SHORT_ROUNDS = 1;
-/** Rounds at a time: most of a round is waiting. */
+/** Concurrent rounds, because a round mostly waits. */
 const LANES = 3;
-/** How often a survivor is killed too. */
+/** Share of rounds in which a survivor is killed too. */
 const SECOND_DEATHS = 0.35;
-/** Draws of a round that has not struck where it should. */
+/** Most attempts at a round whose fault did not occur. */
 const MOST_TRIES = 8;
 
 export type Hits = Readonly<Record<string, number>>;
 
-/** SIGKILL at every fault point: after intent, effect, result, commit, acknowledgement. A round is one death there. */
+/** SIGKILL at every fault point: after intent, effect, result, commit, acknowledgement. A round is one kill. */
 export const f2: ChaosScenario = {
   name: "F2",
   title:
@@ -36,7 +36,7 @@ export const f2: ChaosScenario = {
     ),
 };
 
-/** The same at some of the fault points. */
+/** The same at selected fault points. */
 export async function runFaults(
   scenario: string,
   options: ChaosOptions,
@@ -54,7 +54,7 @@ export async function runFaults(
   );
 }
 
-/** Runs something with an effect ledger and a model, each a process of its own. */
+/** Runs a function with an effect ledger and a model, each in its own process. */
 export async function withServers<Found>(
   folder: string,
   run: (servers: Pick<Stage, "ledger" | "model">) => Promise<Found>,
@@ -74,15 +74,15 @@ export async function withServers<Found>(
   }
 }
 
-/** How often an undisturbed run passes each fault point; the model's and the ledger's answers are the same each time. */
+/** How often an undisturbed run passes each fault point. The model and the ledger answer the same each time. */
 export async function countHits(stage: Stage): Promise<Hits> {
   const { ground, ledger, model } = stage;
-  const store = ground.placeOf("undisturbed");
+  const store = ground.locationOf("undisturbed");
   const orders = { store, ledger: ledger.address, model: model.address, agentIds: ["undisturbed"] };
   const end = await runWorker({ ...orders, recovers: false, counts: true });
   const line = end.lines.find(({ type }) => type === "hits");
   if (line?.type === "hits") return line.hits;
-  throw new Error(`the undisturbed run did not come to its end: ${end.stdout}${end.stderr}`);
+  throw new Error(`the undisturbed run did not finish: ${end.stdout}${end.stderr}`);
 }
 
 interface Drawing {
@@ -95,11 +95,11 @@ function plansOf(names: readonly FaultPointName[], drawing: Drawing): RoundPlan[
   return names.flatMap((name) => Array.from({ length: drawing.rounds }, (_, round) => planOf(name, round, drawing)));
 }
 
-/** The hits of a point are spread over its rounds; commits may be fewer in another run, so the last ones are left out. */
+/** Spreads the hits of a point over its rounds. Leaves out the last hits, because another run may have fewer commits. */
 function planOf(name: FaultPointName, round: number, { rounds, hits, random }: Drawing): RoundPlan {
   const recovers = random.next() < 0.5;
   const label = `${name.replace(".", "-")}-${round + 1}`;
-  // Only a survivor is asked to reconcile: a process has to die inside a once call first.
+  // Only a survivor reconciles, after another process died inside a `once` call.
   if (name === "reconcile.effect") {
     const first = { name: "tool.effect", hit: random.between(1, Math.max(1, hits["tool.effect"] ?? 1)) } as const;
     return { name: label, faults: [first, { name, hit: 1 }], wantedDeaths: 2, recovers };
@@ -135,8 +135,8 @@ async function runAll(stage: Stage, plans: readonly RoundPlan[], options: ChaosO
 }
 
 /**
- * On a busy machine commits run together and a late hit is never reached, or the first death was in no once call: then the
- * round is tried again with an earlier one.
+ * On a busy machine commits are batched, so that a late hit may never be reached, or the first death may not be in a `once`
+ * call. The round is then repeated with an earlier hit.
  */
 async function runUntilStruck(stage: Stage, plan: RoundPlan, tries = MOST_TRIES): Promise<RoundResult> {
   const result = await runRound(stage, plan);

@@ -18,15 +18,15 @@ import { storesAt } from "../stores-at.ts";
 
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 150;
-/** Agents whose approvals are fought over at a time. */
+/** Concurrent agents whose approvals are contested. */
 const LANES = 8;
-/** A turn that has not ended so many milliseconds after its decision is stuck. */
+/** A turn that takes longer to end after its decision is stuck, in milliseconds. */
 const STUCK_MS = 20_000;
 const AMOUNT = 5;
 
 const verdicts = ["approved", "edited", "rejected"] as const;
 
-/** One who decides: by which of the two clients, how, and how many turns of the event loop after the first. */
+/** A decider: its client, its verdict, and its delay after the first in turns of the event loop. */
 interface Decider {
   readonly by: string;
   readonly isMine: boolean;
@@ -35,7 +35,7 @@ interface Decider {
   readonly turnsBefore: number;
 }
 
-/** Everything that was really done, by turn. */
+/** All effects, by turn. */
 type Effects = Map<string, Json[]>;
 
 interface Clients {
@@ -46,13 +46,14 @@ interface Clients {
 /** 2 to 8 people decide one approval at once. A round is one approval. */
 export const f20: ChaosScenario = {
   name: "F20",
-  title: "2 to 8 people decide one approval at once, over two clients of one store: one wins, the others are told who",
+  title:
+    "2 to 8 people decide one approval at once, over two clients of one store: one wins, the others receive the winner",
   on: ["sqlite", "redis"],
   run: runF20,
 };
 
 async function runF20(options: ChaosOptions): Promise<ChaosReport> {
-  return await withGround(options, (ground) => runContests(options, ground.placeOf("f20")));
+  return await withGround(options, (ground) => runContests(options, ground.locationOf("f20")));
 }
 
 async function runContests(
@@ -65,7 +66,7 @@ async function runContests(
   const effects: Effects = new Map();
   const clients: Clients = {
     mine: await createRuntime({ agents: [payerNoting(effects)], stores: storesAt(place) }),
-    // It cannot run the agents: it only decides.
+    // This client cannot run agents; it only decides.
     theirs: await createRuntime({ agents: [], stores: storesAt(place) }),
   };
   const violations: string[] = [];
@@ -105,7 +106,7 @@ function decidersOf(round: number, random: SeededRandom): Decider[] {
   }));
 }
 
-/** A tool of class `once` whose calls all need approval, and a model that asks for one payment a turn. */
+/** A `once` tool whose calls all need approval, and a model that requests one payment per turn. */
 function payerNoting(effects: Effects) {
   const pay = defineTool({
     name: "pay",
@@ -159,20 +160,20 @@ async function decideAs({ mine, theirs }: Clients, request: AgentRequest, decide
   return await (isMine ? mine : theirs).decide(requestId, { verdict, by, argumentsHash, ...edit });
 }
 
-/** Each decider that came later is told who won, and how. */
+/** Each later decider receives the winner and the winner's verdict. */
 function untold({ reason }: PromiseRejectedResult, winner: Decider): string[] {
   const isTold =
     reason instanceof RequestConflictError &&
     reason.details["by"] === winner.by &&
     reason.details["verdict"] === winner.verdict;
-  return isTold ? [] : [`a loser was told "${String(reason)}", though ${winner.by} won`];
+  return isTold ? [] : [`a loser received "${String(reason)}", though ${winner.by} won`];
 }
 
 function effectFaults(result: TurnResult, { verdict, amount }: Decider, done: readonly Json[]): string[] {
   const wanted = { approved: [{ amount: AMOUNT }], edited: [{ amount }], rejected: [] }[verdict];
   const faults = result.status === "completed" ? [] : [`the turn ended ${result.status}: ${result.text}`];
   if (JSON.stringify(done) === JSON.stringify(wanted)) return faults;
-  return [...faults, `${verdict}, and yet ${JSON.stringify(done)} was done in place of ${JSON.stringify(wanted)}`];
+  return [...faults, `${verdict}, and yet ${JSON.stringify(done)} was done instead of ${JSON.stringify(wanted)}`];
 }
 
 async function within<Value>(work: Promise<Value>, milliseconds: number): Promise<Value | undefined> {

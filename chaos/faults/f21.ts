@@ -7,13 +7,13 @@ import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 
 const ROUNDS = 300;
 const SHORT_ROUNDS = 6;
-/** How often a process dies before its call opens a request. */
+/** Share of rounds in which a process dies before its call opens a request. */
 const EARLY_DEATHS = 0.2;
-/** How often the one that took up the decided call is killed too. */
+/** Share of rounds in which the process that resumed the decided call is killed too. */
 const SECOND_DEATHS = 0.35;
 const LONGEST_GAP_MS = 80;
 
-/** Where a process can die between a decision and the result of its call, with the hits at which it still does. */
+/** Fault points between a decision and the result of its call, with the possible hits. */
 const betweenPoints: readonly (readonly [FaultPointName, number])[] = [
   ["commit.before", 3],
   ["commit.after", 3],
@@ -30,8 +30,8 @@ const earlyPoints: readonly (readonly [FaultPointName, number])[] = [
 ];
 
 /**
- * SIGKILL between the approval of a call and its run: of a process that decided by itself, of one that others decided for,
- * and of one that was dead when they did. A round is one such death at least.
+ * SIGKILL between the approval of a call and its run. The killed process decided itself, another client decided, or it was
+ * dead when the decision was made. A round has at least one such kill.
  */
 export const f21: ChaosScenario = {
   name: "F21",
@@ -54,7 +54,7 @@ function planOf(round: number, random: SeededRandom): PeoplePlan {
   const whenWaiting = random.pick(["decides", "listens", "dies"] as const);
   if (whenWaiting === "dies") {
     lives.push({ whenWaiting, fault: null, recovers: random.next() < 0.5, gapMs: 0 });
-    // All is decided when the next one starts: it dies on the way to run it.
+    // Everything is decided when the next process starts; it dies before it runs the call.
     if (random.next() < SECOND_DEATHS) lives.push(lifeOf(random, "decides", "start", betweenPoints));
   } else {
     lives.push(lifeOf(random, whenWaiting, "waiting", betweenPoints));

@@ -5,15 +5,15 @@ import { runPlans } from "../people/run-plans.ts";
 import type { ChaosScenario } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 
-/** Rounds for each order and verdicts of the two decisions. */
+/** Rounds per order and verdicts of the two decisions. */
 const ROUNDS = 12;
 const SHORT_ROUNDS = 1;
-/** How often a process that took the turn up is killed as well. */
+/** Share of rounds in which a process that resumed the turn is killed too. */
 const SECOND_DEATHS = 0.5;
 const LONGEST_GAP_MS = 150;
 
 const verdicts = verdictSchema.options;
-/** Both orders of two decisions, with every verdict of each. */
+/** Both orders of two decisions, with every combination of verdicts. */
 const everyOrder: readonly (readonly PlannedDecision[])[] = verdicts.flatMap((first) =>
   verdicts.flatMap((second) => {
     const decisions: PlannedDecision[] = [
@@ -24,7 +24,7 @@ const everyOrder: readonly (readonly PlannedDecision[])[] = verdicts.flatMap((fi
   }),
 );
 
-/** Points that such a turn passes; commits are passed at every place. */
+/** Fault points that such a turn passes; commits are passed everywhere. */
 const passed: readonly FaultPointName[] = [
   "commit.before",
   "commit.after",
@@ -42,7 +42,7 @@ const passed: readonly FaultPointName[] = [
 
 /**
  * Two approvals in one turn, decided in all orders with all verdicts, while processes are killed before, between and after
- * the decisions. A round is one such turn with a death at least.
+ * the decisions. A round is one such turn with at least one kill.
  */
 export const f22: ChaosScenario = {
   name: "F22",

@@ -9,17 +9,17 @@ import { type RoundPlan, type RoundResult, runRound } from "./f2-round.ts";
 
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 24;
-/** Deaths at a time: most of one is waiting. */
+/** Concurrent rounds, because a round mostly waits. */
 const LANES = 3;
-/** How often a survivor is killed too. */
+/** Share of rounds in which a survivor is killed too. */
 const SECOND_DEATHS = 0.35;
 const WIDTHS = [1, 2, 3, 4, 5, 6, 7, 8] as const;
-/** All agents of a process make twice 36 calls; a death comes at one of them, not at the very last. */
+/** All agents of a process make twice 36 calls. The kill is at one of them, but not at the last. */
 const MOST_HITS = 60;
-/** Deaths in a row that met no turn in its calls: then something is wrong with the scenario. */
+/** Consecutive kills that interrupted no turn during its calls; with this many, the scenario itself is broken. */
 const MOST_MISSES = 20;
 
-/** Before, in and after a call; where its end is committed; where its own code asks the model. */
+/** Fault points before, in and after a call, at the commit of its result, and where its code calls the model. */
 const points: readonly FaultPointName[] = [
   "call.gated",
   "tool.intent",
@@ -30,7 +30,9 @@ const points: readonly FaultPointName[] = [
   "generate.effect",
 ];
 
-/** Eight agents of one process make 1 to 8 calls at once each, and it is killed. A round is a turn that was in its calls then. */
+/**
+ * A process with eight agents of 1 to 8 concurrent calls each is killed. A round is a turn interrupted during its calls.
+ */
 export const f23: ChaosScenario = {
   name: "F23",
   title:

@@ -4,10 +4,10 @@ import { seededRandom } from "../seeded-random.ts";
 
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 40;
-/** Each child's own. */
+/** Step limit of each child. */
 const CHILD_STEPS = 3;
 
-/** Models that ask for a tool in every answer, and for a child in each third. A round is one tree. */
+/** Models that request a tool in every answer and a child in every third. A round is one tree. */
 export const f27: ChaosScenario = {
   name: "F27",
   title: "a model that always calls a tool, with children that do the same: trees end at exactly their steps",
@@ -34,7 +34,7 @@ export const f27: ChaosScenario = {
         if (own !== maxSteps) faults.push(`${own} requests of ${maxSteps} of its own`);
         const children = Map.groupBy(made, ({ task }) => task);
         children.delete(agentId);
-        // It asks for one in its first answer, its fourth, and so on, and the tools of the last answer run too.
+        // The model requests a child in its first answer, its fourth, and so on. The tools of the last answer run too.
         if (children.size !== Math.ceil(maxSteps / 3)) faults.push(`${children.size} children`);
         for (const [task, calls] of children) {
           if (calls.length !== CHILD_STEPS) faults.push(`${task} made ${calls.length} requests of ${CHILD_STEPS}`);

@@ -11,15 +11,15 @@ const BATCHES = 40;
 const SHORT_BATCHES = 4;
 const BATCH = { agents: 25, turns: 20 };
 const MINUTE_MS = 60_000;
-/** A batch that takes longer is stuck. */
+/** A batch that takes longer than this is stuck. */
 const STUCK_MS = 180_000;
-/** Megabytes of heap, after a collection, in 1,000 turns. */
+/** Most growth of the heap in 1,000 turns, in megabytes after garbage collection. */
 const STEEPEST = 1;
-/** With fewer turns the caches of the stores still fill, up to a fixed size. */
+/** Most growth with fewer than `CACHES_FULL` turns, while fixed-size caches of the stores are still filling. */
 const STEEPEST_AT_FIRST = 5;
 const CACHES_FULL = 12_000;
 
-/** Turns on and on in one process. A round is a batch of 500 turns. */
+/** Runs turns continuously in one process. A round is a batch of 500 turns. */
 export const f30: ChaosScenario = {
   name: "F30",
   title: "soak: turns with tools, children, people and aborts on and on; memory and handles stay where they are",
@@ -37,7 +37,7 @@ export async function runSoak(
   const model = await startServer("soak/server.ts", []);
   try {
     return await withGround(options, async (ground) => {
-      const orders = { store: ground.placeOf("soak"), model: model.address, ...batch };
+      const orders = { store: ground.locationOf("soak"), model: model.address, ...batch };
       const limitMs = (forMs ?? batches * STUCK_MS) + STUCK_MS;
       const { lines, faults } = await soak(
         { ...orders, batches: forMs === null ? batches : null, forMs },
@@ -91,7 +91,7 @@ async function soak(orders: SoakOrders, { progress }: ChaosOptions, limitMs: num
   return { lines: jsonLinesOf<SoakLine>(end.stdout), faults };
 }
 
-/** Of the first, the middle and the last sample. */
+/** Figures of the first, the middle and the last sample. */
 function megabytes(samples: readonly Sample[], of: (sample: Sample) => number): readonly number[] {
   const chosen = [samples[0], samples[Math.floor(samples.length / 2)], samples.at(-1)];
   return chosen.flatMap((sample) => (sample ? [Math.round(of(sample) / 100_000) / 10] : []));

@@ -3,13 +3,13 @@ import type { JournalRow } from "../../src/state/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { ROOT, ROOT_ACCOUNT, TENANT, tokensIn, type WriterLine } from "./f31-team.ts";
 
-/** All that one agent's writers were told was written. */
+/** Everything that was acknowledged to one agent's writers. */
 export interface Acknowledged {
   readonly agentId: string;
   readonly lines: readonly Extract<WriterLine, { type: "acknowledged" }>[];
 }
 
-/** What is wrong with the file, in words. */
+/** The faults of the file, in words. */
 export async function auditStore(path: string, acknowledged: readonly Acknowledged[]): Promise<string[]> {
   const faults = integrityFaults(path);
   const stores = sqliteStores(path);

@@ -5,16 +5,16 @@ import type { WriterLine, WriterOrders } from "./f31-team.ts";
 
 const LIMIT_MS = 60_000;
 
-/** One database file, those who write to it, and all that they were told was written. */
+/** One database file, its writers, and everything acknowledged to them. */
 export class WrittenFile {
   readonly path: string;
   readonly violations: string[] = [];
   acknowledged = 0;
   killed = 0;
-  /** Refused as not available, for another reason than a full disk. */
+  /** Writes rejected as unavailable for another reason than a full disk. */
   unavailable = 0;
   full = 0;
-  /** Writers who came and went while another one stayed. */
+  /** Writers that started and exited while another one kept running. */
   visits = 0;
   readonly #acknowledged = new Map<string, Acknowledged["lines"]>();
   #runs = 0;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { AgentIdentity, Entry, Message } from "../../src/state/index.ts";
 import type { Batch, BudgetMove } from "../../src/stores/index.ts";
 
-/** What a writer tells, in one line of JSON each. */
+/** The JSON lines that a writer prints. */
 export type WriterLine =
   | { readonly type: "acknowledged"; readonly seq: number; readonly messageId: string }
   | { readonly type: "unavailable"; readonly code: string }
@@ -10,12 +10,12 @@ export type WriterLine =
 
 export interface WriterOrders {
   readonly store: string;
-  /** Where it tells what it has done. */
+  /** Path of its log. */
   readonly log: string;
   readonly agentId: string;
-  /** Batches to write; it may be killed before. */
+  /** Batches to write, unless it is killed first. */
   readonly batches: number;
-  /** Milliseconds from the first acknowledged batch to its death; `null` if it lives. */
+  /** Milliseconds from the first acknowledged batch to its death; `null` if it is not killed. */
   readonly killAfterMs: number | null;
   /** Milliseconds from one batch to the next. */
   readonly pauseMs: number;
@@ -26,7 +26,7 @@ export const TENANT = "chaos";
 export const ROOT = "team";
 export const ROOT_ACCOUNT = `agent:${ROOT}`;
 
-/** The tokens that a batch counts, as its entry tells: the journal and the account must agree on the sum. */
+/** Tokens of a batch, also stored in its entry. The journal and the account must agree on the sum. */
 export function tokensIn(entry: Entry): number {
   return entry.type === "warning" ? Number(entry.message) : 0;
 }

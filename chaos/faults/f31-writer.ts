@@ -10,7 +10,7 @@ import { batchAt, identityOf, ROOT, ROOT_ACCOUNT, TENANT, type WriterLine, type 
 const orders = JSON.parse(process.argv[2] ?? "{}") as WriterOrders;
 const log = openSync(orders.log, "a");
 
-/** Before anything else is done: what stands in the log is what the writer knew. */
+/** Write the log first, so that it contains everything that was acknowledged to the writer. */
 function say(line: WriterLine): void {
   writeSync(log, `${JSON.stringify(line)}\n`);
 }
@@ -28,7 +28,7 @@ async function createTeam(stores: Stores, agentId: string): Promise<void> {
   });
 }
 
-/** Writes batch after batch and tells of each; ends at the first error that is not a passing one. */
+/** Writes batches and logs each one. Stops at the first error that is not retryable. */
 async function write({ store, agentId, batches, killAfterMs, pauseMs, maxBytes }: WriterOrders): Promise<void> {
   const stores = sqliteStores(store, maxBytes === null ? {} : { maxBytes });
   const me = currentProcess(randomUUID());

@@ -6,21 +6,24 @@ import { WrittenFile } from "./f31-file.ts";
 
 const ROUNDS = 200;
 const SHORT_ROUNDS = 5;
-/** A file is written to, killed at and looked through as a whole this often; then comes a new one. */
+/** Rounds of writing, killing and checking per file. */
 const ROUNDS_OF_A_FILE = 8;
 const LONGEST_LIFE_MS = 120;
 const WRITERS = ["team~left", "team~right"] as const;
-/** The process that stays writes for so long, with pauses. */
+/** Writing time of the process that stays, including pauses. */
 const STAY_MS = 4_000;
 const PAUSE_MS = 2;
 const MOST_BATCHES_OF_A_VISIT = 20;
-/** From one visit to the next, at most. */
+/** Most time between two visits. */
 const LONGEST_WAIT_MS = 60;
-/** What a full disk leaves, beyond what is written already. */
+/** Bytes that still fit before the disk is full. */
 const LAST_BYTES = 256 * 1024;
 const BATCHES_WITH_ROOM = 20;
 
-/** SIGKILL of two writers in the middle of their work, again and again on one file; then visitors of one who stays; then a full disk. A round is two deaths. */
+/**
+ * Kills two writers during writes, repeatedly on one file; then visits of a file in use; then a full disk. A round is two
+ * kills.
+ */
 export const f31: ChaosScenario = {
   name: "F31",
   title: "SQLite: SIGKILL mid-write, two writers, full; the file is whole, nothing acknowledged is lost, no raw error",
@@ -56,7 +59,7 @@ async function killWriters(file: WrittenFile, rounds: number, random: SeededRand
   }
 }
 
-/** One stays; others come, write a little and go, so that the file is opened and closed under its hands. At last it is killed. */
+/** One writer stays while others open the file, write a little and close it. Finally the first is killed. */
 async function receiveVisitors(file: WrittenFile, random: SeededRandom): Promise<void> {
   const [resident, visitor] = WRITERS;
   let isOver = false;
@@ -72,11 +75,11 @@ async function receiveVisitors(file: WrittenFile, random: SeededRandom): Promise
   await file.audit("after visits");
 }
 
-/** Writes until nothing more fits; then, with room again, on from there. */
+/** Writes until the disk is full, then frees space and continues. */
 async function fillDisk(file: WrittenFile): Promise<void> {
   const [agentId] = WRITERS;
   await file.write(agentId, { maxBytes: file.size() + LAST_BYTES });
-  if (file.full !== 1) file.violations.push("a full disk was not told as SQLITE_FULL");
+  if (file.full !== 1) file.violations.push("a full disk was not reported as SQLITE_FULL");
   await file.audit("full disk");
   const before = file.acknowledged;
   await file.write(agentId, { batches: BATCHES_WITH_ROOM });

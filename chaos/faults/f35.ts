@@ -11,25 +11,25 @@ import { redisPlace } from "../stores-at.ts";
 
 const ROUNDS = 10_000;
 const SHORT_ROUNDS = 72;
-/** Programs of one place of stores, and how many of them are played at a time. */
+/** Programs per store, and how many of them are played concurrently. */
 const BATCH = { sqlite: 100, redis: 50, memory: 100 } as const;
 const SHORT_BATCH = 24;
 const WIDTH = 40;
-/** The same of those whose turns workers run, who have to be heard of. */
+/** The same for programs whose turns run in workers, which must keep sending heartbeats. */
 const QUEUED_WIDTH = 16;
-/** Batches at a time. */
+/** Concurrent batches. */
 const LANES = { sqlite: 2, redis: 3, memory: 2 } as const;
 const LARGEST_SEED = 2 ** 30;
-/** After so many programs that have failed the run has found enough. */
+/** The run stops after this many failed programs. */
 const ENOUGH_FAILURES = 3;
-/** For each of the two parts of making a failing program small. */
+/** Time for each of the two phases of shrinking a failing program. */
 const SHRINK_MS = 60_000;
 const MINUTE_MS = 60_000;
 
-/** Random programs, whose processes are killed every few seconds. A round is one program. */
+/** Plays random programs whose processes are killed every few seconds. A round is one program. */
 export const f35: ChaosScenario = {
   name: "F35",
-  title: "random programs, and a SIGKILL every few seconds: all that a model of them says holds, and no agent is stuck",
+  title: "random programs, and a SIGKILL every few seconds: all predictions of a model hold, and no agent is stuck",
   on: ["sqlite", "redis", "memory"],
   run: runPrograms,
 };
@@ -44,9 +44,9 @@ export async function runPrograms(options: ChaosOptions): Promise<ChaosReport> {
     if (stores === "memory") {
       return await report(options, (batch) => processes.playInMemory(batch, WIDTH), processes.complaints);
     }
-    const playAt = (placeOf: (index: number) => string): Player => {
+    const playAt = (locationOf: (index: number) => string): Player => {
       return (batch, index) => {
-        const place = placeOf(index);
+        const place = locationOf(index);
         const isQueued = stores === "redis" && index % 2 === 1;
         return playKilled(processes, batch, {
           place,
@@ -103,7 +103,7 @@ async function report(options: ChaosOptions, play: Player, complaints: readonly 
   );
 }
 
-/** Batch after batch, in each lane, until there were as many programs or as much time as asked for. */
+/** Plays batches in each lane until the requested number of programs or minutes is reached. */
 async function playAll(options: ChaosOptions, play: Player): Promise<PlayedResult[]> {
   const { rounds, minutes, short, folder, progress, stores = "sqlite" } = options;
   const end = minutes === undefined ? undefined : performance.now() + minutes * MINUTE_MS;
@@ -137,7 +137,7 @@ async function playAll(options: ChaosOptions, play: Player): Promise<PlayedResul
   return results;
 }
 
-/** The failing program as a test: as small as it can be made, or as it is where it does not fail by itself. */
+/** The failing program as a test: shrunk, or unchanged if it does not fail by itself. */
 async function asTest({ program, faults }: Failure): Promise<string> {
   const found = await reproduce(program, { limitMs: SHRINK_MS });
   if (!found) return `// It does not fail by itself at any fault point.\n${testOf({ program, faults, options: {} })}`;

@@ -10,10 +10,10 @@ const ROUNDS_A_BATCH = 10;
 const LONGEST_LIFE_MS = 900;
 const SHORTEST_ABSENCE_MS = 20;
 const LONGEST_ABSENCE_MS = 200;
-/** What `appendfsync everysec` may lose, in milliseconds. */
+/** Longest period of writes that `appendfsync everysec` may lose, in milliseconds. */
 const LONGEST_UNSYNCED_MS = 1_000;
 
-/** SIGKILL of Redis in the middle of the work, and its restart from its log, which is synced with every write. */
+/** Kills Redis under load and restarts it from its log, which is synced with every write. */
 const killed: Omit<Disturbance, "rounds"> = {
   name: "F5",
   roundsABatch: ROUNDS_A_BATCH,
@@ -27,8 +27,8 @@ const killed: Omit<Disturbance, "rounds"> = {
 };
 
 /**
- * The same with a log that is synced once a second. A kill alone loses nothing then, since the system still has what was
- * written: so the log is cut back to what it was up to a second before, as it is after a power cut.
+ * The same with a log that is synced once a second. A kill alone loses nothing, because the system still has the written
+ * data. So the log is truncated to its state of up to a second earlier, as after a power cut.
  */
 const forgetful: Omit<Disturbance, "rounds"> = {
   ...killed,
@@ -65,7 +65,7 @@ export const f5: ChaosScenario = {
 export const f5everysec: ChaosScenario = {
   name: "F5-everysec",
   title:
-    "the same with appendfsync everysec and the last writes lost: no keyed effect doubled, no fork, each loss told",
+    "the same with appendfsync everysec and the last writes lost: no keyed effect doubled, no fork, each loss reported",
   on: ["redis"],
   run: (options) =>
     runLoad(options, { ...forgetful, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }),

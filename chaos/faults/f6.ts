@@ -7,10 +7,10 @@ import { summaryOf } from "../summary.ts";
 const absences = [1, 3, 8, 12, 60] as const;
 const SHORT_ROUNDS = 2;
 const LONGEST_WORK_MS = 1_500;
-/** The default of the stores: they give up before Redis is back. */
+/** The default of the stores; it is shorter than the absence of Redis. */
 const TIMEOUT_MS = 5_000;
 
-/** Redis killed, away for so many seconds, and started again. A round is one absence, from the shortest on. */
+/** Kills Redis and restarts it some seconds later. A round is one absence; the shortest comes first. */
 export const f6: ChaosScenario = {
   name: "F6",
   title: "Redis away for 1, 3, 8, 12 and 60 s: every process works again within 10 s of its return, nothing is lost",

@@ -9,12 +9,12 @@ const SHORT_ROUNDS = 1;
 const FROZEN_MS = 20_000;
 const SHORT_FROZEN_MS = 7_000;
 const LONGEST_WORK_MS = 1_500;
-/** The default of the stores: they give up before Redis is back. */
+/** The default of the stores; it is shorter than the absence of Redis. */
 const TIMEOUT_MS = 5_000;
-/** Limit of a process' memory, however much waits meanwhile. */
+/** Most memory of a process, however many commands are waiting. */
 const MOST_MEGABYTES = 500;
 
-/** Redis stopped with SIGSTOP: connections stay, answers do not come. A round is one such stop. */
+/** Stops Redis with SIGSTOP: connections stay open without answers. A round is one such stop. */
 export const f7: ChaosScenario = {
   name: "F7",
   title: "Redis SIGSTOP for 20 s: no rejection goes unhandled, memory stays bounded, one owner each afterwards",

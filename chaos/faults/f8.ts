@@ -11,10 +11,10 @@ const SHORT_ROUNDS = 4;
 const ROUNDS_A_BATCH = 10;
 const LONGEST_WORK_MS = 600;
 const LONGEST_FULL_MS = 1_200;
-/** How often its memory stays full for longer than a lease lasts, and how long then, in milliseconds. */
+/** Share of rounds in which memory stays full for longer than a lease, and for how long, in milliseconds. */
 const LONG_SHARE = 0.2;
 const LONG_FULL_MS = 3_500;
-/** What still fits, so that it becomes full in the middle of the work: at most so many bytes. */
+/** Most bytes that still fit, so that memory becomes full during the work. */
 const MOST_ROOM = 400_000;
 
 const evicting = [
@@ -37,7 +37,7 @@ const filled: Omit<Disturbance, "rounds"> = {
     const used = Number(/used_memory:(\d+)/.exec(await client.info("memory"))?.[1]);
     await client.config("SET", "maxmemory", String(used + random.between(0, MOST_ROOM)));
     await delay(random.next() < LONG_SHARE ? LONG_FULL_MS : random.between(50, LONGEST_FULL_MS));
-    // Below what it holds, however much room the work has left.
+    // Set the limit below the current use.
     await client.config("SET", "maxmemory", "1mb");
     const faults = await refusalFaults(scene);
     await client.config("SET", "maxmemory", "0");
@@ -45,7 +45,7 @@ const filled: Omit<Disturbance, "rounds"> = {
   },
 };
 
-/** A command that would write is refused, as one to be tried again. */
+/** A write is refused as retryable. */
 async function refusalFaults({ place }: Scene): Promise<string[]> {
   const stores = storesAt(place);
   try {
@@ -60,7 +60,7 @@ async function refusalFaults({ place }: Scene): Promise<string[]> {
   }
 }
 
-/** A full memory under load, again and again; then Redis set to throw data away, which nothing may start on. */
+/** Fills the memory under load repeatedly. Then sets an evicting policy, with which no runtime may start. */
 export const f8: ChaosScenario = {
   name: "F8",
   title: "Redis full (maxmemory), under load: refused as retryable, nothing half-written; no start on an evicting one",

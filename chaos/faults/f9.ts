@@ -5,11 +5,11 @@ import type { ChaosScenario } from "../scenario.ts";
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 40;
 const ROUNDS_A_BATCH = 200;
-/** Time to connect again, also on a busy machine: cutting a connection that is not open yet tests nothing. */
+/** Time to reconnect, even on a busy machine, because cutting a connection that is not open tests nothing. */
 const SHORTEST_GAP_MS = 20;
 const LONGEST_GAP_MS = 180;
 
-/** Scripts forgotten and connections cut, for commands as for what is listened to. */
+/** Flushes scripts and kills connections, both for commands and for subscriptions. */
 const cut: Omit<Disturbance, "rounds"> = {
   name: "F9",
   roundsABatch: ROUNDS_A_BATCH,

@@ -18,13 +18,13 @@ const SHORT_SECONDS = 6;
 const AGENTS = 200;
 const LANES = 8;
 const LEASE_MS = 1_000;
-/** Time for bringing everything to its end afterwards, in milliseconds; who needs longer is stuck. */
+/** Time to finish all work afterwards, in milliseconds. A process that needs longer is stuck. */
 const SETTLING_MS = 240_000;
-/** Between one process' standing still and the next one's, and how long that takes: sometimes longer than a lease. */
+/** Time between two stalls, and duration of a stall, which is sometimes longer than a lease. */
 const LONGEST_GAP_MS = 2_000;
 const LONGEST_STOP_MS = 2_500;
 
-/** Two processes that take the same agents from each other. A round is a second of it. */
+/** Two processes that take the same agents from each other. A round is one second. */
 export const fight: ChaosScenario = {
   name: "FIGHT",
   title: "two processes fight over 200 agents for a minute, stopped now and then: one owner each at any time",
@@ -34,7 +34,7 @@ export const fight: ChaosScenario = {
 
 export interface FightSize {
   readonly agents: number;
-  /** Agents that each process is after at a time. */
+  /** Agents that each process tries to own concurrently. */
   readonly lanes: number;
 }
 
@@ -43,7 +43,7 @@ export async function runFight(options: ChaosOptions, { agents, lanes }: FightSi
   const seconds = options.rounds ?? (options.short ? SHORT_SECONDS : SECONDS);
   const random = seededRandom(seed);
   return await withGround(options, async (ground) => {
-    const store = ground.placeOf("fight");
+    const store = ground.locationOf("fight");
     const names = ["left", "right"];
     const pids: number[] = [];
     const runs = names.map((name, index) => {
@@ -71,7 +71,7 @@ async function runFighter(orders: FightOrders, onUp: (pid: number) => void): Pro
   });
 }
 
-/** Stops one process or the other while they fight; gives how often. */
+/** Stalls one process or the other during the fight. Returns how often. */
 async function stopNowAndThen(
   runs: Promise<unknown>,
   pids: readonly number[],
@@ -119,7 +119,7 @@ async function report(seed: number, { store, ends, lines, deeds, stops }: Fought
     ...witnessViolations(agents, lines, { isComplete: true }),
   ];
   const turns = entries.filter(({ type }) => type === "turn.started").length;
-  // A command that was refused for now may have been taken or not.
+  // A command that was rejected as retryable may or may not have taken effect.
   const unknown = said.reduce(
     (sum, line) => sum + (line.type === "over" ? (line.told["store_unavailable"] ?? 0) : 0),
     0,
@@ -149,7 +149,7 @@ function changesIn(leases: readonly Extract<WitnessLine, { type: "acquired" }>[]
   return inOrder.filter(({ pid }, index) => index > 0 && inOrder[index - 1]?.pid !== pid).length;
 }
 
-/** A call that may be done once was done once at most, and where it is said to have succeeded, it was done. */
+/** A `once` call ran at most once, and it ran if its outcome is success. */
 function deedFaults({ entries }: AgentEvidence, done: ReadonlyMap<string, readonly Deed[]>): string[] {
   return entries.flatMap((entry) => {
     if (entry.type !== "tool.settled" || entry.name !== "pay") return [];
@@ -163,7 +163,7 @@ function deedFaults({ entries }: AgentEvidence, done: ReadonlyMap<string, readon
 
 function endText({ timedOut, exitCode, signal, stdout, stderr }: RunEnd): string[] {
   const said = `${stdout}${stderr}`.trim().slice(-600);
-  if (timedOut) return [`a process did not bring everything to its end: ${said}`];
+  if (timedOut) return [`a process did not finish its work: ${said}`];
   if (exitCode !== 0) return [`a process ended with exit code ${exitCode}, signal ${signal}: ${said}`];
   return stderr === "" ? [] : [`a process complained: ${said}`];
 }

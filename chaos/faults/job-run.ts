@@ -8,10 +8,10 @@ export interface JobFiles {
 }
 
 export interface JobRun {
-  /** It came to its end by itself. */
+  /** Whether it exited by itself. */
   readonly ended: boolean;
   readonly exitCode: number | null;
-  /** What it printed on standard output: the answer. */
+  /** Its standard output: the answer. */
   readonly answer: string;
   readonly stderr: string;
   /** Milliseconds since the epoch. */
@@ -20,10 +20,10 @@ export interface JobRun {
 }
 
 const JOB_LIMIT_MS = 120_000;
-/** A model that answers at this many tokens a second makes a job long enough to be hit in the middle. */
+/** Tokens per second of the model, so slow that the job can be killed during its work. */
 const OFFLINE_SPEED = "1500";
 
-/** No key and no fault point: what is inherited must not change what is tried. */
+/** Removes keys and fault points, so that the inherited environment does not change the job. */
 const environment = { OPENAI_API_KEY: "", OPENAI_BASE_URL: "", TROUPE_FAULT: "", TROUPE_OFFLINE_SPEED: OFFLINE_SPEED };
 
 export async function ask({ store, files, question }: JobFiles, killAfterMs?: number): Promise<JobRun> {

@@ -13,12 +13,12 @@ import { ask, type JobFiles, type JobRun, resume } from "./job-run.ts";
 
 const KILLS = 30;
 const SHORT_KILLS = 1;
-/** How often a job that was resumed is killed again. */
+/** Share of resumed jobs that are killed again. */
 const AGAIN = 0.3;
 const MOST_KILLS_OF_ONE_JOB = 4;
 const QUESTION = "Which effect classes can a tool have, and what happens to a call whose process died?";
 
-/** The main job, killed with -9 at random moments and resumed each time. A round is one death. */
+/** Kills the main job with -9 at random moments and resumes it each time. A round is one kill. */
 export const job: ChaosScenario = {
   name: "JOB",
   title: "the main job killed at random moments and resumed: same answer, nothing committed is repeated",
@@ -28,14 +28,14 @@ export const job: ChaosScenario = {
 interface Undisturbed {
   readonly answer: string;
   readonly milliseconds: number;
-  /** When the job was in the store: before that there is nothing to lose. */
+  /** When the job was stored; before that, there is nothing to lose. */
   readonly storedMs: number;
   readonly shape: string;
 }
 
 interface JobResult {
   readonly kills: number;
-  /** Deaths before anything was stored: the question is asked anew, and they do not count. */
+  /** Kills before anything was stored. The question is then asked again, and the kill does not count. */
   readonly early: number;
   readonly resumeMs: readonly number[];
   readonly violations: readonly string[];
@@ -44,7 +44,7 @@ interface JobResult {
 async function runKills(options: ChaosOptions): Promise<ChaosReport> {
   const { folder, seed } = options;
   const random = seededRandom(seed);
-  // A copy: the answer must not change because a developer edits the documents meanwhile.
+  // Copy the documents, so that the answer does not change if a developer edits them meanwhile.
   const files = join(folder, "files");
   cpSync(fileURLToPath(new URL("../../docs", import.meta.url)), files, { recursive: true });
   const jobFiles = (name: string): JobFiles => ({ store: join(folder, `${name}.db`), files, question: QUESTION });
@@ -77,7 +77,7 @@ async function runKills(options: ChaosOptions): Promise<ChaosReport> {
 }
 
 async function undisturbed(place: JobFiles): Promise<Undisturbed> {
-  // The first run fills the caches of the machine: it would make the second look short.
+  // A first run fills the machine's caches. It would be slower, so it is not measured.
   await ask({ ...place, store: `${place.store}.warm-up` });
   const run = await ask(place);
   const [tree] = await evidenceOf(place.store);
@@ -89,7 +89,7 @@ async function undisturbed(place: JobFiles): Promise<Undisturbed> {
   return { answer: run.answer, milliseconds: run.milliseconds, storedMs, shape: shapeOf(tree) };
 }
 
-/** What the agents of a job have done, without their ids and however often they were interrupted. */
+/** The actions of a job's agents, without ids and independent of interruptions. */
 function shapeOf({ agents }: TreeEvidence): string {
   const told = agents.map(({ record, entries, messages }) => {
     const answers = entries.filter(({ type }) => type === "model.responded").length;
@@ -102,7 +102,7 @@ function shapeOf({ agents }: TreeEvidence): string {
   return told.sort().join("\n");
 }
 
-/** Moments at which a job is in the middle of its work. The machine may be quicker or slower than it was: that is learned. */
+/** Moments during a job's work. Adapts if the machine becomes faster or slower. */
 class Moments {
   readonly #calm: Undisturbed;
   readonly #random: SeededRandom;
@@ -113,7 +113,7 @@ class Moments {
     this.#random = random;
   }
 
-  /** Milliseconds after a process' start. */
+  /** Milliseconds after the start of a process. */
   next(): number {
     const { storedMs, milliseconds } = this.#calm;
     return Math.round(this.#pace * (storedMs + this.#random.next() * (milliseconds - storedMs)));
@@ -170,7 +170,7 @@ async function auditEnd(place: JobFiles, calm: Undisturbed, run: JobRun): Promis
     violations.push(`its agents did something else:\n${shapeOf(tree)}\nnot\n${calm.shape}`);
   violations.push(...restViolations(tree), ...spawnViolations(tree), ...tree.agents.flatMap(journalViolations));
   const again = await resume(place);
-  if (again.answer !== calm.answer) violations.push(`resumed when finished, it says: ${again.answer.slice(0, 300)}`);
+  if (again.answer !== calm.answer) violations.push(`resuming the finished job printed: ${again.answer.slice(0, 300)}`);
   const later = await evidenceOf(place.store);
   if (JSON.stringify(entriesOf(later)) !== JSON.stringify(entriesOf(trees))) {
     violations.push("resuming the finished job wrote to its journal");

@@ -12,14 +12,14 @@ import { withWorkers, type WorkersStage } from "../workers/stage.ts";
 const CHILDREN = 2_000;
 const SHORT_CHILDREN = 100;
 const LEASE_MS = 10_000;
-/** Keys of queues that are left when no job is: their metadata, dead letters and streams, however many jobs there were. */
+/** Keys of queues without jobs: metadata, dead letters and streams. Their number does not depend on the number of jobs. */
 const MOST_QUEUE_KEYS = 40;
 
-/** One parent that calls so many subagents in one answer. A round is one subagent. */
+/** One parent that calls many subagents in one answer. A round is one subagent. */
 export const many: ChaosScenario = {
   name: "MANY",
   title:
-    "2,000 subagents of one parent over two workers: all done; what the waiting parent takes, what is left in Redis",
+    "2,000 subagents of one parent over two workers: all done; the memory of the waiting parent, the keys left in Redis",
   on: ["redis"],
   run: runMany,
 };
@@ -55,7 +55,7 @@ export async function runMany(options: ChaosOptions): Promise<ChaosReport> {
   });
 }
 
-/** The turn of the parent, and what the parent weighs meanwhile. */
+/** Runs the parent's turn and measures the parent's memory. */
 async function runTurn({ client, pool, place }: WorkersStage) {
   const stores = storesAt(place);
   const isOver = new AbortController();
@@ -74,7 +74,7 @@ async function runTurn({ client, pool, place }: WorkersStage) {
   }
 }
 
-/** Keys that are left, of the tree and of queues, and how much Redis takes. */
+/** The remaining keys of the tree and of queues, and the memory of Redis. */
 async function leftIn({ server }: WorkersStage) {
   const client = server.client();
   try {

@@ -6,7 +6,7 @@ const SHORT_ROUNDS = 20;
 const CHILDREN = 8;
 const CALLS = 9;
 
-/** 8 children at once want three model calls each, and the tree may make 9. A round is one tree. */
+/** 8 concurrent children each try three model calls under a tree limit of 9. A round is one tree. */
 export const nine: ChaosScenario = {
   name: "NINE",
   title: "8 parallel children under a limit of 9 model calls: exactly 9 requests reach the provider",

@@ -6,17 +6,17 @@ import { type SlowModel, startSlowModel } from "../serving/slow-model.ts";
 import { steadyNow } from "../witness.ts";
 import { streamedWords } from "./survivor.ts";
 
-/** How long the server is away, in seconds. */
+/** Downtime of the server, in seconds. */
 const PAUSES_S = [0, 1, 5, 12] as const;
 const ROUNDS = 16;
 const SHORT_ROUNDS = 2;
 const LEASE_MS = 10_000;
-/** A busy machine is slow; this is granted to it. */
+/** Additional time for a busy machine. */
 const GRACE_MS = 3_000;
-/** At most so long a turn is waited for that does not end. */
+/** Most time to wait for a turn. */
 const LOST_MS = 60_000;
 
-/** SIGKILL of a `troupe serve` in the middle of a turn, and its start under the same host name and pid. A round is one death. */
+/** Kills `troupe serve` during a turn and starts it with the same host name and pid. A round is one kill. */
 export const restart: ChaosScenario = {
   name: "RESTART",
   title:
@@ -41,7 +41,7 @@ async function runRounds(
   const takenUpMs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const pauseS = PAUSES_S[round % PAUSES_S.length] ?? 0;
-    const found = await killed({ pauseS, model, place: ground.placeOf(`restart-${round}`) });
+    const found = await killed({ pauseS, model, place: ground.locationOf(`restart-${round}`) });
     if (typeof found === "string") violations.push(`round ${round}, away for ${pauseS} s: ${found}`);
     else takenUpMs.push(found);
     progress(`${round + 1}/${rounds}: away for ${pauseS} s, ${typeof found === "string" ? found : `${found} ms`}`);
@@ -56,7 +56,7 @@ interface Round {
   readonly place: string;
 }
 
-/** The time from the death until the turn went on, in milliseconds, or what was wrong. */
+/** Milliseconds from the kill until the turn continued, or the violations. */
 async function killed({ pauseS, model, place }: Round): Promise<number | string> {
   const serving = { store: streamedWords(place), modelURL: model.baseURL, isContained: hasContainers };
   const first = await startServe(serving);
@@ -83,7 +83,7 @@ async function killed({ pauseS, model, place }: Round): Promise<number | string>
   }
 }
 
-/** Looks at the turns of an agent until the last has ended, and changes nothing. */
+/** Polls the turns of an agent until the last one has ended. */
 async function ended(url: string, until: number): Promise<{ readonly turns: number; readonly status: string }> {
   for (;;) {
     const { items } = (await (await fetch(url)).json()) as { readonly items: readonly { readonly status: string }[] };

@@ -12,7 +12,7 @@ import type { Wire } from "../wires/wire.ts";
 import { type WireCounts, WireUser } from "../wires/wire-user.ts";
 import { auditTree } from "./f1.ts";
 
-/** SERVE over each other wire, by its official client. */
+/** The SERVE scenario over each other wire, with its official client. */
 export const serveWires: readonly ChaosScenario[] = [
   tealWire,
   a2aWire,

@@ -10,7 +10,7 @@ import { storesAt } from "../stores-at.ts";
 import { queuesAt } from "../workers/queues-at.ts";
 import { auditTree } from "./f1.ts";
 
-/** SIGKILL of nodes under clients that ask for turns and follow them over HTTP. A round is one death. */
+/** Kills nodes while clients request turns and follow them over HTTP. A round is one kill. */
 export const serve: ChaosScenario = {
   name: "SERVE",
   title: "SIGKILL of nodes under clients over HTTP: no event lost or doubled, one turn for each key",
@@ -46,7 +46,7 @@ async function report({ seed }: ChaosOptions, counts: ApiCounts, played: Played<
   );
 }
 
-/** When all nodes are gone: what clients were told, and the world was done, against the store. */
+/** After all nodes have exited: compares the clients' events and the ledger with the store. */
 async function audit({ clients, servers, place }: Played<ServedClient>): Promise<string[]> {
   const trees = await evidenceOf(place);
   const reader = await createRuntime({

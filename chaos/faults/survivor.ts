@@ -11,16 +11,16 @@ import { steadyNow } from "../witness.ts";
 const ROUNDS = 10;
 const SHORT_ROUNDS = 1;
 const LEASE_MS = 10_000;
-/** An answer takes three seconds, and a busy machine is slow. */
+/** Most time for the end of a stream: an answer takes three seconds, and a busy machine is slow. */
 const GRACE_MS = 8_000;
 
 /**
- * SIGKILL of one of two `troupe serve` on one Redis, without queues, under streaming clients of every wire. A round is one
+ * Kills one of two `troupe serve` on one Redis, without queues, while clients of every wire read streams. A round is one
  * death.
  */
 export const survivor: ChaosScenario = {
   name: "SURVIVOR",
-  title: "one of two servers is killed under streams of every wire: those at the other one end by themselves",
+  title: "one of two servers is killed under streams of every wire: streams at the other end by themselves",
   on: ["redis"],
   run: async (options) => {
     const model = await startSlowModel();
@@ -49,14 +49,14 @@ async function runRounds(
   return reportOf({ name: survivor.name, seed }, counts, { endedMs });
 }
 
-/** The options of `troupe serve` for a place of stores. */
+/** The options of `troupe serve` for a store location. */
 export function streamedWords(place: string): string[] {
   const [url = "", prefix = ""] = place.split("#");
   return isOnRedis(place) ? ["--redis", url, "--prefix", prefix] : ["--store", place];
 }
 
 interface Found {
-  /** For each wire whose stream at the survivor has ended: when, after the death. */
+  /** For each wire, when its stream at the survivor ended after the kill. */
   readonly endedMs: readonly number[];
   readonly violations: readonly string[];
 }
@@ -75,7 +75,7 @@ async function killed(model: SlowModel, place: string): Promise<Found> {
     const diedAt = steadyNow();
     const late = delay(1.5 * LEASE_MS + GRACE_MS, undefined, { ref: false });
     const heard = await Promise.all(ends.map((end) => Promise.race([end, late])));
-    // Only now do the clients of the dead one come, each to what it had begun.
+    // Only now the clients of the dead server reconnect, each to its own turn.
     const resumed = await Promise.all(begun.map(async (one) => await resume(one, other)));
     const turns = await turnsAt(other);
     return {
@@ -98,13 +98,13 @@ async function killed(model: SlowModel, place: string): Promise<Found> {
   }
 }
 
-/** What a client has of a turn that it began at the server that died. */
+/** A client's data of the turn that it began at the killed server. */
 interface Begun {
   readonly wire: Wire;
   readonly talk: Talk;
-  /** What its first frame named. */
+  /** The turn's name from the first frame. */
   readonly known: string;
-  /** The id of the last frame that it got. */
+  /** The id of the last frame received. */
   readonly lastId: () => string;
 }
 
@@ -119,7 +119,7 @@ async function begin(wire: Wire, { url }: ServeProcess): Promise<Begun> {
     known = wire.nameIn(value, talk);
     lastId = wire.idOf(value) ?? lastId;
   }
-  // It reads on until its server dies.
+  // Keeps reading until the server dies.
   void (async () => {
     for await (const frame of frames) lastId = wire.idOf(frame) ?? lastId;
   })().catch(() => undefined);
@@ -152,20 +152,20 @@ async function turnsAt({ url }: ServeProcess): Promise<string[]> {
   return items.map(({ status }) => status);
 }
 
-/** Names that the client has chosen. */
+/** Names chosen by the client. */
 interface Talk {
   readonly conversation: string;
   readonly key: string;
-  /** Of the own API. */
+  /** Names of troupe's own API. */
   readonly agentId: string;
 }
 
-/** How a client of a wire begins a turn, watches one that another client began, and comes back to its own. */
+/** Requests of a wire: begin a turn, watch a turn that another client began, and return to one's own turn. */
 interface Wire {
   readonly name: string;
   readonly open: (url: string) => Promise<Talk>;
   readonly send: (url: string, talk: Talk) => Promise<Response>;
-  /** What later requests call the turn; empty if this frame does not say it. */
+  /** The name of the turn for later requests; empty if the frame does not contain it. */
   readonly nameIn: (frame: SseFrame, talk: Talk) => string;
   readonly idOf: (frame: SseFrame) => string | undefined;
   readonly watch: (url: string, talk: Talk, known: string) => Promise<Response>;

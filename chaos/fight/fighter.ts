@@ -5,16 +5,16 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import type { LineWriter } from "../line-log.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 
-/** What a tool has really done, one line each. */
+/** Log of the tools' effects, one line each. */
 export interface Deed {
   readonly callId: string;
   readonly pid: number;
 }
 
-/** Models and tools take up to so many milliseconds: time in which the agent may change hands. */
+/** Longest duration of models and tools, in milliseconds, during which the agent may change owners. */
 const SLOWEST_MS = 40;
 
-/** An agent of two steps: a call that may be done once, beside one that may be done again, then the answer. */
+/** An agent with two steps: a `once` call and a repeatable call in parallel, then the answer. */
 export function fighterNoting(deeds: LineWriter, random: SeededRandom): AgentDefinition {
   const parameters = z.object({});
   const pause = (): Promise<void> => delay(random.between(0, SLOWEST_MS));

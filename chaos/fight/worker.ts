@@ -1,7 +1,7 @@
 /**
- * One of two processes that want the same agents: `node chaos/fight/worker.ts ORDERS` (JSON). For a while it takes every agent
- * it can get, sends turns to its own agents or to the other's, and gives them back in the middle of the work. Then it brings
- * everything to its end, as the other one does.
+ * One of two processes that compete for the same agents: `node chaos/fight/worker.ts ORDERS` (JSON). For a while it takes
+ * every agent it can, sends turns to its own agents and to the other process's, and releases them during their work. Then
+ * both processes finish all work.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
@@ -16,24 +16,24 @@ const ordersSchema = z.object({
   store: z.string(),
   seed: z.number(),
   agents: z.int().positive(),
-  /** Milliseconds of fighting. */
+  /** Duration of the fight in milliseconds. */
   forMs: z.number(),
-  /** Agents that it is after at a time. */
+  /** Agents that it tries to own concurrently. */
   lanes: z.int().positive(),
   leaseMs: z.int().positive(),
   witness: z.string(),
-  /** Where its tools note what they do. */
+  /** Path of the log of its tools' effects. */
   deeds: z.string(),
 });
 export type FightOrders = z.infer<typeof ordersSchema>;
 
-/** What the worker writes, one line each. */
+/** The JSON lines that the worker writes. */
 export type FightLine =
   | { readonly type: "up"; readonly pid: number }
-  /** What it was told when it did not get what it wanted, by the error's code; and how often it did. */
+  /** Number of rejections by error code, and number of successes. */
   | { readonly type: "over"; readonly sent: number; readonly told: Readonly<Record<string, number>> };
 
-/** What a process is told while another one has the agent, or takes it away, or when it stood still for too long itself. */
+/** Expected errors while another process owns the agent or takes it over, or after an own stall. */
 const expected: ReadonlySet<string> = new Set([
   "already_owned",
   "lease_lost",
@@ -41,7 +41,7 @@ const expected: ReadonlySet<string> = new Set([
   "agent_not_started",
   "store_unavailable",
 ]);
-/** How often it sends a turn to an agent without asking who has it. */
+/** Share of turns that are sent without taking the agent first. */
 const SENDS_ONLY = 0.3;
 const GIVES_BACK = 0.8;
 const LONGEST_HOLD_MS = 250;
@@ -59,7 +59,7 @@ const runtime = await createRuntime({ agents: [definition], stores, leaseMs: ord
 const told: Record<string, number> = {};
 let sent = 0;
 
-/** Whether it went well; what must not happen is thrown. */
+/** Returns whether it succeeded. Throws unexpected errors. */
 async function tried(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
@@ -88,7 +88,7 @@ async function fightOver(agentId: string): Promise<void> {
   if (isMine && random.next() < GIVES_BACK) await agent.shutdown();
 }
 
-/** Brings the agent to rest, here or wherever it is. */
+/** Runs the agent until it is idle, in this process or in its current owner. */
 async function settle(agentId: string): Promise<void> {
   for (;;) {
     let isSettled = false;

@@ -4,11 +4,11 @@ import type { ForeignWrites } from "../../src/stores/index.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 
 export interface Disturbances {
-  /** Share of items that are missing the first time they should be seen. */
+  /** Share of items that are missing from the first read. */
   readonly dropped: number;
-  /** Share of items that are there twice. */
+  /** Share of items that are returned twice. */
   readonly doubled: number;
-  /** Share of reads in which one comes once more that was seen before, taken in or not. */
+  /** Share of reads that return an earlier item again, whether it was handled or not. */
   readonly late: number;
   readonly reordered: boolean;
 }
@@ -21,18 +21,18 @@ export interface Disturbed {
   reordered: number;
 }
 
-/** What is said to one agent stays in its order, as in the stores: a pause and its end are not told in reverse. */
+/** Items for one agent keep their order, as in the stores: a pause and its end are never swapped. */
 const commands: ReadonlySet<InboxItem["kind"]> = new Set(["turn", "pause", "resume", "abort"]);
 
 /**
- * Stores whose inboxes are read as over a bad line: items come late, twice, again, and in another order. Only reading is
- * disturbed; what is stored is right, and what an earlier owner has taken in is gone. A reader that missed an item looks again,
- * as with its next heartbeat.
+ * Stores with disturbed inbox reads: items are delayed, duplicated, repeated and reordered. Only reads are disturbed; the
+ * stored data is correct, and items that an earlier owner handled are gone. A reader that missed an item reads again, as
+ * with its next heartbeat.
  */
 export class DisturbedInbox {
   readonly stores: Stores;
   readonly counts: Disturbed = { items: 0, dropped: 0, doubled: 0, late: 0, reordered: 0 };
-  /** Moves with every commit. */
+  /** Increases with every commit. */
   activity = 0;
   readonly #random: SeededRandom;
   readonly #disturbances: Disturbances;
@@ -107,7 +107,7 @@ export class DisturbedInbox {
     return shuffled.flatMap((item) => (commands.has(item.kind) ? inOrder.splice(0, 1) : [item]));
   }
 
-  /** Has all readers look into their inboxes a moment later. */
+  /** Makes all readers read their inboxes again after a moment. */
   lookAgain(): void {
     setImmediate(() => {
       for (const listener of this.#listeners) listener("any");

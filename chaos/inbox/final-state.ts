@@ -3,8 +3,8 @@ import type { Entry } from "../../src/state/index.ts";
 import type { TreeEvidence } from "../evidence.ts";
 
 /**
- * What a tree has come to, without when and in which order its parts got there: what was said, how calls, requests and turns
- * ended, what was used, what is left.
+ * The final state of a tree, independent of timing and order: its messages, the outcomes of calls, requests and turns, its
+ * usage, and leftover items.
  */
 export function finalStateOf({ agents, accounts }: TreeEvidence): Readonly<Record<string, unknown>> {
   const states = agents.map(({ agentId, record, entries, messages, inbox }) => {
@@ -26,7 +26,7 @@ export function finalStateOf({ agents, accounts }: TreeEvidence): Readonly<Recor
   return { agents: Object.fromEntries(states), accounts: Object.fromEntries(books) };
 }
 
-/** The results of one answer stand in the order of their calls, whichever came first. */
+/** The results of one answer, in the order of their calls. */
 function inCallOrder(messages: readonly Message[]): readonly Message[] {
   const place = (message: Message, index: number): string => {
     const answer = messages.slice(0, index).filter(({ role }) => role !== "tool").length;
@@ -36,7 +36,7 @@ function inCallOrder(messages: readonly Message[]): readonly Message[] {
   return placed.toSorted((one, other) => (one.at < other.at ? -1 : 1)).map(({ message }) => message);
 }
 
-/** What an entry says of something's end; nothing for others. */
+/** The outcome in an entry; empty for entries without one. */
 function endOf(entry: Entry): string[] {
   switch (entry.type) {
     case "turn.started":

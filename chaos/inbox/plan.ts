@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 
 type ValueOf<Choice> = Choice extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** What one call of an answer is; a child has rounds of its own. */
+/** One call of an answer. A child has its own rounds. */
 export type PlannedCall = "look" | "approve" | "ask" | { readonly child: readonly PlannedRound[] };
 /** The calls of one answer. */
 export type PlannedRound = readonly PlannedCall[];
@@ -18,23 +18,23 @@ const inChild = fc.oneof({ weight: 5, arbitrary: simple }, { weight: 1, arbitrar
 const child = fc.record({ child: roundsOf(inChild, 2, 2) });
 const inLead = fc.oneof({ weight: 3, arbitrary: simple }, { weight: 2, arbitrary: child });
 
-/** What an agent is to do, what others do to it meanwhile, and how its inbox is disturbed. */
+/** The actions of an agent, the actions of others on it meanwhile, and the disturbance of its inbox. */
 export const inboxPlan = fc.record({
   /** The rounds of each turn. */
   turns: fc.array(roundsOf(inLead, 2, 4), { minLength: 1, maxLength: 2 }),
-  /** All turns are sent at once and wait in line, or each when the one before has ended. */
+  /** Whether all turns are sent at once and queued, or each after the previous one has ended. */
   atOnce: fc.boolean(),
-  /** Requests are decided as soon as they are open, or when nothing else moves any more. */
+  /** Whether requests are decided as soon as they are open, or when nothing else happens any more. */
   decidesEagerly: fc.boolean(),
-  /** Looks of the onlooker after which it holds the agent, and lets it go once it is at rest. */
+  /** Polls after which the agent is paused; it is resumed once it is idle. */
   pauses: fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 2 }),
-  /** The last turn is aborted when all of it waits for people, in place of their decisions. */
+  /** Whether the last turn is aborted, instead of decided, when all its work waits for people. */
   aborts: fc.boolean(),
-  /** So little that calls have to wait for one another's reservations. */
+  /** A limit so small that calls must wait for each other's reservations. */
   isTight: fc.boolean(),
-  /** Every agent is discarded and restored after each of its commits. */
+  /** Whether every agent is discarded and restored after each of its commits. */
   restores: fc.boolean(),
-  /** Shares of what an agent reads of its inbox. */
+  /** Shares of disturbed inbox reads. */
   dropped: fc.constantFrom(0, 0.3, 0.9),
   doubled: fc.constantFrom(0, 0.5),
   late: fc.constantFrom(0, 0.5),

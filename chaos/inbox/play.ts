@@ -8,9 +8,9 @@ import type { InboxPlan } from "./plan.ts";
 import { planned } from "./team.ts";
 
 const calm: Disturbances = { dropped: 0, doubled: 0, late: 0, reordered: false };
-/** Looks in a row that see nothing move. */
+/** Consecutive polls without any change. */
 const QUIET_LOOKS = 3;
-/** After so many looks a turn that has not ended is stuck. */
+/** A turn that has not ended after this many polls is stuck. */
 const MOST_LOOKS = 4_000;
 const TIGHT = { maxTokens: 4_500 };
 const REJECTED = 0.3;
@@ -18,12 +18,12 @@ const agentId = "root";
 
 export interface Played {
   readonly finalState: string;
-  /** Why there is none. */
+  /** Why there is no final state. */
   readonly stuck: string | undefined;
   readonly counts: DisturbedInbox["counts"];
 }
 
-/** Plays a plan in one process on stores in memory, to the end of its last turn; disturbed or not. */
+/** Plays a plan in one process on stores in memory, until its last turn has ended; with or without disturbance. */
 export async function playInbox(plan: InboxPlan, isDisturbed: boolean): Promise<Played> {
   const plain = memoryStores();
   const inbox = new DisturbedInbox(plain, isDisturbed ? plan : calm, seededRandom(plan.seed));
@@ -42,14 +42,14 @@ export async function playInbox(plan: InboxPlan, isDisturbed: boolean): Promise<
 
 interface Scene {
   readonly plan: InboxPlan;
-  /** The stores as they are. */
+  /** The undisturbed stores. */
   readonly plain: Stores;
   readonly inbox: DisturbedInbox;
   readonly runtime: Runtime;
   readonly agent: Agent;
 }
 
-/** Sends the turns, and does what people do meanwhile. */
+/** Sends the turns and acts as the people meanwhile. */
 class Onlooker {
   readonly #scene: Scene;
   readonly #decided = new Set<string>();
@@ -125,7 +125,7 @@ class Onlooker {
     });
   }
 
-  /** Children end a little later than a turn that was aborted. */
+  /** Children end shortly after an aborted turn. */
   async #toRest(): Promise<string | undefined> {
     const { plain, agent } = this.#scene;
     for (;;) {
@@ -145,7 +145,7 @@ class Onlooker {
     return `stuck: ${agents.join("; ")}; left: ${(await this.#whatIsLeft()).join()}`;
   }
 
-  /** Keys of what no agent has taken in. */
+  /** Keys of the items that no agent has handled. */
   async #whatIsLeft(): Promise<string[]> {
     const { plain } = this.#scene;
     const tree = await plain.listAgents({ tenant: "default", rootAgentId: agentId });
@@ -158,7 +158,7 @@ class Onlooker {
   }
 }
 
-/** A command may be refused because of what has happened just before. */
+/** A command may be rejected because the state has just changed. */
 async function tolerant(work: () => Promise<unknown>): Promise<void> {
   try {
     await work();

@@ -24,14 +24,14 @@ const look = defineTool({
 });
 const approve = defineTool({
   name: "approve",
-  description: "Does what a person has to approve.",
+  description: "A tool whose calls need approval.",
   parameters,
   needsApproval: true,
   execute: ({ what }) => `did ${what}`,
 });
 const tools = [look, approve, askUser()];
 
-/** Answers by the rounds that its turn's message names: the same for the same conversation. */
+/** Answers by the rounds in its turn's message; the same conversation gets the same answer. */
 const modelAt = (depth: number): LanguageModel =>
   scriptedModel(({ messages }) => {
     const begin = messages.findLastIndex((message) => message.role === "user");
@@ -57,7 +57,7 @@ function wireCall(call: PlannedCall, what: string, depth: number) {
 const common = (depth: number) => ({ model: modelAt(depth), maxOutputTokens: 300 });
 const grandchild = defineAgent({ ...common(2), name: "grandchild", tools });
 const child = defineAgent({ ...common(1), name: "child", tools: [...tools, subagent(grandchild)] });
-/** An agent that does what its message says, with children that do the same, two levels deep. */
+/** An agent that follows the plan in its message, with children that do the same, two levels deep. */
 export const planned: AgentDefinition = defineAgent({
   ...common(0),
   name: "lead",

@@ -1,6 +1,6 @@
 import type { Attempt, AttemptRequest, KeyCounts } from "./effect-ledger.ts";
 
-/** The ledger as a tool sees it. */
+/** The ledger's client for tools. */
 export interface LedgerClient {
   attempt(request: Omit<AttemptRequest, "pid">, signal?: AbortSignal): Promise<Attempt>;
   of(key: string): Promise<KeyCounts>;

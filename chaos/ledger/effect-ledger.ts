@@ -1,24 +1,24 @@
 import { openLineWriter, readLines } from "../line-log.ts";
 
-/** How the receiver treats a repeat: `keyed` receivers drop what they have had, the others do it again. */
+/** How the receiver treats repeated attempts: `keyed` receivers ignore them, others apply them again. */
 export type ReceiverClass = "none" | "keyed" | "once";
 
 export interface AttemptRequest {
   readonly key: string;
   readonly tool: string;
   readonly effect: ReceiverClass;
-  /** Process that asks. */
+  /** Id of the calling process. */
   readonly pid: number;
 }
 
 export interface Attempt extends AttemptRequest {
-  /** Place in the order of all attempts, from 1. */
+  /** Sequence number among all attempts, from 1. */
   readonly number: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Whether it had an effect: a repeat at a keyed receiver has none. */
   readonly applied: boolean;
-  /** What the receiver gives as a proof; a repeat at a keyed receiver gets the first one's. */
+  /** The receiver's receipt. A repeat at a keyed receiver gets the receipt of the first attempt. */
   readonly receipt: string;
 }
 
@@ -26,24 +26,24 @@ export interface KeyCounts {
   readonly key: string;
   readonly attempts: number;
   readonly effects: number;
-  /** Of the first effect; null when there was none. */
+  /** Receipt of the first effect; `null` if there was none. */
   readonly receipt: string | null;
 }
 
 /**
- * The world outside the system, as a list of what reached it.
- * Owns: the log of attempts and what a keyed receiver remembers. Does not own: who asks, and why.
+ * The world outside the system: the list of all attempts at effects.
+ * Owns: the log of attempts and the keys of keyed receivers. Does not own: the callers.
  *
  * Invariants
- * 1. An attempt is answered only when it is on the disk.
- * 2. At a keyed receiver a key has one effect, however often and by which process it is asked.
+ * 1. An attempt is answered only after it is on disk.
+ * 2. At a keyed receiver a key has one effect, however often and by whichever process it is sent.
  */
 export class EffectLedger {
   readonly #writer;
   readonly #keys = new Map<string, KeyCounts>();
   #attempts = 0;
 
-  /** Goes on where the log at `path` ends. */
+  /** Continues the log at `path`. */
   constructor(path: string) {
     for (const attempt of readLines<Attempt>(path)) this.#note(attempt);
     this.#writer = openLineWriter(path, { sync: true });

@@ -1,6 +1,7 @@
 /**
- * The effect ledger as a process of its own, on loopback: `node chaos/ledger/server.ts LOG`. Its first line is its origin.
- * `POST /attempts` takes an attempt and tells whether it was applied, `GET /keys/KEY` counts one key, `GET /counts` all.
+ * The effect ledger as a separate process on loopback: `node chaos/ledger/server.ts LOG`. Its first line is its origin.
+ * `POST /attempts` records an attempt and returns whether it was applied; `GET /keys/KEY` counts one key, `GET /counts`
+ * all.
  */
 import { z } from "zod";
 import { startRawServer } from "../../test/support/raw-server.ts";
@@ -8,7 +9,7 @@ import { endWithParent } from "../end-with-parent.ts";
 import { fractionOf } from "../seeded-random.ts";
 import { EffectLedger } from "./effect-ledger.ts";
 
-/** An effect is done at once, its answer comes up to this many milliseconds later: time in which the asker may die. */
+/** An effect is applied at once, but its answer is delayed by up to this many milliseconds, in which the caller may die. */
 const SLOWEST_ANSWER_MS = 8;
 
 const attemptSchema = z.object({

@@ -11,42 +11,42 @@ import type { RunEnd } from "../processes.ts";
 import type { WitnessLine } from "../witness.ts";
 import type { LoadLine } from "./worker.ts";
 
-/** What two processes have done under load, and what is wrong with it. */
+/** The results of two processes under load, and their violations. */
 export interface Load {
   readonly turns: number;
   readonly completed: number;
   readonly acknowledged: number;
-  /** Commands that the stores refused as retryable, whether the stores, the runtime or the caller tried them again. */
+  /** Commands that the stores refused as retryable, whether the stores, the runtime or the caller repeated them. */
   readonly refused: number;
-  /** How often the caller of the runtime had to try again. */
+  /** Number of retries by callers of the runtime. */
   readonly again: number;
-  /** Acknowledged commits that are gone. */
+  /** Acknowledged commits that are missing. */
   readonly lost: number;
   readonly peakMegabytes: number;
   readonly violations: readonly string[];
 }
 
-/** A process that has ended, and what it wrote. */
+/** An exited process and its output. */
 export interface LoadEnd extends RunEnd {
   readonly lines: readonly LoadLine[];
 }
 
 export interface LoadFacts {
-  /** Where the evidence is left, if anything is wrong. */
+  /** Folder for the evidence, if there are violations. */
   readonly folder: string;
   readonly place: string;
   readonly servers: Pick<Stage, "ledger" | "model">;
   readonly processes: readonly { readonly end: LoadEnd; readonly lines: readonly WitnessLine[] }[];
   readonly mayRefuse: boolean;
   readonly mayLose: boolean;
-  /** When Redis was started again, by `steadyNow`. */
+  /** Times of Redis restarts, by `steadyNow`. */
   readonly restarts: readonly number[];
 }
 
-/** What a process may say while its stores are away. */
+/** Warnings allowed while the stores are unavailable. */
 const expectedWords =
   /the heartbeat could not be written: StoreUnavailable|: StoreUnavailable|TROUPE_STORES_REFUSE|node --trace-warnings/;
-/** What it may say, and has to, of those that forget. */
+/** Warnings allowed and required if the stores lost writes. */
 const wordsOfLoss = /Redis does not sync every write|Redis has lost acknowledged writes|the stores have lost/;
 
 export async function auditLoad(facts: LoadFacts): Promise<Load> {
@@ -78,7 +78,7 @@ export async function auditLoad(facts: LoadFacts): Promise<Load> {
 }
 
 interface Audit {
-  /** Acknowledged commits that are gone, or had to be made again. */
+  /** Acknowledged commits that are missing or had to be repeated. */
   readonly lost: number;
   readonly violations: readonly string[];
 }
@@ -104,7 +104,7 @@ function auditKept(
   };
 }
 
-/** Model calls and `once` calls whose commits are lost may be made again, because no process knows of them any more. */
+/** Model calls and `once` calls whose commits are lost may be repeated, because no process knows of them any more. */
 function auditLosses(
   { servers, processes, restarts }: LoadFacts,
   trees: readonly TreeEvidence[],
@@ -130,7 +130,7 @@ function auditLosses(
   };
 }
 
-/** Whether it came to its end, and what it complained of meanwhile. */
+/** Checks that a process exited normally and without unexpected warnings. */
 function violationText(
   { timedOut, exitCode, signal, stdout, stderr }: LoadEnd,
   { mayRefuse, mayLose }: Pick<LoadFacts, "mayRefuse" | "mayLose">,

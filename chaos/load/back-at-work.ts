@@ -2,10 +2,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { steadyNow } from "../witness.ts";
 import type { Scene } from "./run-load.ts";
 
-/** Every process works again so many milliseconds after Redis is back. */
+/** Every process must work again this many milliseconds after Redis is back. */
 export const BACK_MS = 10_000;
 
-/** Waits until every process has had a commit answered that it sent from now on; who has not is a violation. */
+/** Waits until every process has committed something that it sent after the call. A process that has not is a violation. */
 export async function backAtWork({
   witnesses,
 }: Scene): Promise<{ readonly ms: number; readonly late: readonly string[] }> {

@@ -15,44 +15,44 @@ import type { WitnessLine } from "../witness.ts";
 import { auditLoad, type Load, type LoadEnd } from "./audit.ts";
 import type { LoadLine, LoadOrders } from "./worker.ts";
 
-/** What happens to Redis while two processes work on it. */
+/** A disturbance of Redis while two processes use it. */
 export interface Disturbance {
   readonly name: string;
   readonly rounds: number;
-  /** After so many everything is brought to its end and audited, and the next ones have a new Redis. */
+  /** After this many rounds all work is finished and audited. The next batch has a new Redis. */
   readonly roundsABatch: number;
-  /** Whether commands may be refused, as ones to be tried again. */
+  /** Whether commands may be refused as retryable. */
   readonly mayRefuse: boolean;
-  /** Whether Redis may lose what it has acknowledged: what is audited then is that it is told, and what came of it. */
+  /** Whether Redis may lose acknowledged writes. The audit then checks that losses are reported, and their consequences. */
   readonly mayLose?: boolean | undefined;
-  /** Of the server, as on its command line. */
+  /** Options of the server, as on its command line. */
   readonly settings?: readonly string[] | undefined;
-  /** Of the processes' stores; default: as `storesAt` has it. */
+  /** Timeout of the processes' stores. Default: the default of `storesAt`. */
   readonly timeoutMs?: number | undefined;
-  /** Disturbs once; gives what it has found to be wrong itself. */
+  /** Disturbs once. Returns violations that it found itself. */
   disturb(scene: Scene): Promise<readonly string[]>;
 }
 
 export interface Scene {
   readonly server: RedisServer;
-  /** A connection of the run's own. */
+  /** A separate connection of the run. */
   readonly client: Redis;
   readonly random: SeededRandom;
-  /** From 0, over all batches. */
+  /** Round number from 0, over all batches. */
   readonly round: number;
-  /** Where the server has its folder. */
+  /** The server's folder. */
   readonly folder: string;
-  /** The stores of the processes, as `storesAt` takes them. */
+  /** The location of the processes' stores, for `storesAt`. */
   readonly place: string;
-  /** When Redis was started again, by `steadyNow`; the code that restarts Redis adds the time. */
+  /** Times of Redis restarts, by `steadyNow`. The code that restarts Redis adds them. */
   readonly restarts: number[];
-  /** All that the stores have answered so far, by process. */
+  /** All answers of the stores so far, by process. */
   readonly witnesses: readonly LineReader<WitnessLine>[];
 }
 
 const WORKERS = ["left", "right"] as const;
 const LANES = 3;
-/** Longest life of a worker beyond its disturbances, in milliseconds: turns that have not ended then are stuck. */
+/** Longest life of a worker after its disturbances, in milliseconds. Turns that have not ended then are stuck. */
 const STUCK_MS = 120_000;
 export const LOAD_LEASE_MS = 2_000;
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
@@ -121,7 +121,7 @@ async function runBatch({ folder, servers, server, disturbance, random }: Batch,
   const runs = WORKERS.map((name, index) =>
     runWorker(ordersOf(name, paths[index] ?? ""), () => atWork[index]?.resolve()),
   );
-  // One that has ended already will never be at work: the audit says why.
+  // A worker that has exited never works again; the audit reports why.
   await Promise.all(runs.map((run, index) => Promise.race([atWork[index]?.promise, run])));
   const client = server.client();
   const violations: string[] = [];

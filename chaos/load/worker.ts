@@ -1,6 +1,7 @@
 /**
- * A process under load: `node chaos/load/worker.ts ORDERS` (JSON). It runs turns of the team of chaos/worker-agents.ts, some at
- * a time and each of an agent of its own, until it is told to stop, and goes on where it is told to try again.
+ * A process under load: `node chaos/load/worker.ts ORDERS` (JSON). It runs turns of the team of chaos/worker-agents.ts,
+ * several concurrently and each with a new agent, until it is told to stop. It retries rejected commands that are
+ * retryable.
  */
 import { existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -15,22 +16,22 @@ const ordersSchema = z.object({
   store: z.string(),
   ledger: z.string(),
   model: z.string(),
-  /** How its agents' ids begin. */
+  /** Prefix of its agents' ids. */
   name: z.string(),
-  /** Turns at a time. */
+  /** Concurrent turns. */
   lanes: z.int().positive(),
   leaseMs: z.int().positive(),
-  /** How long a command of its stores may take, in milliseconds; default: as `storesAt` has it. */
+  /** Timeout of its stores' commands, in milliseconds. Default: the default of `storesAt`. */
   timeoutMs: z.int().positive().optional(),
-  /** Whether agents may be gone that were there: they are made again then. */
+  /** Whether existing agents may disappear. They are then created again. */
   mayLose: z.boolean(),
   witness: z.string(),
-  /** It begins nothing more once this file is there. */
+  /** It starts nothing more once this file exists. */
   stopFile: z.string(),
 });
 export type LoadOrders = z.infer<typeof ordersSchema>;
 
-/** What the worker writes, one line each. */
+/** The JSON lines that the worker writes. */
 export type LoadLine =
   | { readonly type: "begun"; readonly agentId: string }
   | { readonly type: "again"; readonly agentId: string; readonly code: string }
@@ -62,14 +63,14 @@ async function toItsEnd(agentId: string): Promise<TurnResult> {
   }
 }
 
-/** What is told of an agent that was made, or started, and is so no more. */
+/** Errors for an agent that was created or started, but whose writes were lost. */
 const forgotten: ReadonlySet<string> = new Set(["not_found", "agent_not_started"]);
 
 function isPassing({ retryable, code }: TroupeError): boolean {
   return retryable || (orders.mayLose && forgotten.has(code));
 }
 
-/** Every turn of it that this process has begun, so that what is lost can be looked for. */
+/** Every turn that this process has begun, to find lost ones. */
 const begun: string[] = [];
 let count = 0;
 const lane = async (): Promise<void> => {
@@ -83,7 +84,7 @@ const lane = async (): Promise<void> => {
   }
 };
 await Promise.all(Array.from({ length: orders.lanes }, lane));
-// What had ended, and is lost, is carried on or done again.
+// Continues or repeats work whose result was lost.
 if (orders.mayLose) await Promise.all(begun.map((agentId) => toItsEnd(agentId)));
 await runtime.shutdown();
 tell({ type: "over", peakMegabytes: Math.round(process.resourceUsage().maxRSS / 1_000) });

@@ -1,14 +1,14 @@
 import type { ServerReply, WireRequestBody } from "../../test/support/model-server.ts";
 
-/** What one answer of the model asks for: tools of chaos/worker-agents.ts, several in one answer run in parallel. */
+/** The calls of one answer: tools of chaos/worker-agents.ts. Several calls in one answer run in parallel. */
 type Round = readonly string[];
 
-/** The rounds of each model before its final answer; what each agent does follows from its model's name. */
+/** The rounds of each model before its final answer. An agent's actions follow from its model's name. */
 export const plans: Readonly<Record<string, readonly Round[]>> = {
   lead: [["look", "charge", "send", "book"], ["charge", "helper", "helper"], ["send"]],
   helper: [["charge", "book", "scribe"], ["look"]],
   scribe: [["send", "charge"]],
-  // Those of chaos/workers/team.ts, whose tools but `look` run on a queue.
+  // Models of chaos/workers/team.ts, whose tools except `look` run on a queue.
   foreman: [
     ["look", "charge", "send"],
     ["hand", "book"],
@@ -19,12 +19,12 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
     ["charge"],
     ["send", "charge", "book"],
   ],
-  // That of chaos/serving/team.ts, with the hand of above.
+  // The model of chaos/serving/team.ts, with `hand` from above.
   desk: [
     ["look", "charge", "send"],
     ["hand", "book"],
   ],
-  // Those of the teller of chaos/serving/team.ts, whose tasks end with what is to be done.
+  // Rounds of the teller of chaos/serving/team.ts, by the kind at the end of its task.
   "teller-talk": [],
   "teller-work": [
     ["look", "charge", "send"],
@@ -35,22 +35,22 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
   "teller-stamp": [["stamp"]],
   "teller-ask": [["ask_user"]],
   "teller-drone": [],
-  // One call, no tool.
+  // One model call, no tools.
   talker: [],
-  // Those whose tools are the end of their worker.
+  // Models whose tools kill their worker.
   dies: [["die"]],
   "dies-once": [["dieOnce"]],
   "dies-here": [["dieHere"]],
   stops: [["stop"]],
 };
 
-/** What `fan` calls, one after the other. */
+/** The tools that `fan` calls, in order. */
 const fanned: Round = ["charge", "send", "look", "book"];
 const WIDEST = 8;
 
 /**
- * `crowd:N` asks for N talkers at once, `fan` for as many calls as its task ends with, then for the rest of nine, `teller` for
- * what its task ends with.
+ * `crowd:N` requests N talkers at once. `fan` requests the number of calls at the end of its task, then the rest of nine.
+ * `teller` requests the calls named at the end of its task.
  */
 function planOf({ model, task }: Pick<ModelCallLine, "model" | "task">): readonly Round[] | undefined {
   const [, count] = /^crowd:(\d+)$/.exec(model) ?? [];
@@ -67,41 +67,41 @@ function fanOf(width: number): Round {
 }
 
 const subagents: ReadonlySet<string> = new Set(["helper", "scribe", "hand", "talker"]);
-/** The user's message begins with it; what follows names the conversation. */
+/** Prefix of the user's message; the conversation's name follows. */
 export const taskPrefix = "TASK ";
-/** A question of a teller begins with it. */
+/** Prefix of a teller's question. */
 export const questionPrefix = "what for ";
-/** A call made by a hook or a tool begins with it; what follows names the run that asks. */
+/** Prefix of a call by a hook or tool; the name of the calling run follows. */
 export const sidePrefix = "SIDE ";
 
-/** A tool result as the model was told it. */
+/** A tool result as sent to the model. */
 export interface ToldResult {
-  /** The round that asked for it, from 1, and its place there, from 0. */
+  /** The round of the call, from 1, and its index in the round, from 0. */
   readonly step: number;
   readonly index: number;
   readonly text: string;
 }
 
-/** A request, reduced to what the checks compare with the journal. */
+/** A request, reduced to the fields that the checks compare with the journal. */
 export interface ModelCallLine {
   readonly at: number;
   readonly model: string;
-  /** What the user's message names; the whole message of a side call. */
+  /** The name in the user's message; for a side call the whole message. */
   readonly task: string;
-  /** From 1; 0 for a side call. */
+  /** Round number from 1; 0 for a side call. */
   readonly step: number;
   readonly told: readonly ToldResult[];
-  /** Each round's calls are followed by exactly their results. */
+  /** Whether each round's calls are followed by exactly their results. */
   readonly isLegal: boolean;
 }
 
-/** A request as it is logged: with its cost, whether or not the process lives to receive the answer. */
+/** A logged request with its cost, whether or not the process survives to receive the answer. */
 export interface BilledCallLine extends ModelCallLine {
   readonly inputTokens: number;
   readonly outputTokens: number;
 }
 
-/** What an answer costs: fewer tokens than any bound that is reserved for it, and other ones for each request. */
+/** The tokens of an answer: fewer than any reservation, and different for each request. */
 export function billOf(body: WireRequestBody, reply: ServerReply): { inputTokens: number; outputTokens: number } {
   const said = (reply.text ?? "") + JSON.stringify(reply.toolCalls ?? "");
   const inputTokens = Math.ceil(JSON.stringify(body.messages).length / 5);
@@ -130,7 +130,7 @@ export function readRequest(body: WireRequestBody, at: number): ModelCallLine {
       continue;
     }
     isLegal &&= open.length === 0;
-    // The adapter separates results and a user's message by an answer without calls, which does not count as a step.
+    // The adapter inserts an answer without calls between results and a user message; it does not count as a step.
     if (message.role !== "assistant" || message.tool_calls === undefined) continue;
     step += 1;
     asked = message.tool_calls.map(({ id }) => id);
@@ -148,7 +148,7 @@ function textIn(content: unknown): string {
   return typeof content === "string" ? content : "";
 }
 
-/** The same answer for the same conversation: a model without whims. */
+/** A deterministic model: the same conversation gets the same answer. */
 export function answerTo({ model, task, step, told }: ModelCallLine): ServerReply {
   if (step === 0) return { text: `noted ${task}` };
   const plan = planOf({ model, task });
@@ -171,12 +171,12 @@ function argumentsOf(name: string, task: string, place: string): Readonly<Record
   return subagents.has(name) ? { input: `${taskPrefix}${task}/${place}` } : { note: place };
 }
 
-/** What a teller adds when its answer is to take long. */
+/** Text that a teller adds to make its answer long. */
 const DRONING = " and so on".repeat(50);
 const LONGEST_PIECE = 6;
 const PIECE_MS = 50;
 
-/** An answer in pieces, with time between them in which a server can die. */
+/** An answer in pieces with delays, in which a server can die. */
 function spoken(text: string): ServerReply {
   const deltas = text.match(new RegExp(`.{1,${LONGEST_PIECE}}`, "gs")) ?? [];
   return { text, deltas, gapMs: PIECE_MS };

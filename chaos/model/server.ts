@@ -1,6 +1,6 @@
 /**
- * The scripted model as a process of its own: `node chaos/model/server.ts LOG`. Its first line is its base URL. Every
- * request is in the log before it is answered.
+ * The scripted model as a separate process: `node chaos/model/server.ts LOG`. Its first line is its base URL. Every
+ * request is logged before it is answered.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { startModelServer } from "../../test/support/model-server.ts";

@@ -3,21 +3,21 @@ import { type AgentDefinition, defineAgent, defineTool, type EffectClass, type R
 import { scriptedModel } from "../../src/testing/index.ts";
 import { ledgerAt } from "../ledger/client.ts";
 
-/** What the model asks for in its one answer with calls: both need approval. */
+/** The calls of the model's only answer with calls. Both need approval. */
 export const wishes = [
   { name: "charge", arguments: { to: "Ada", amount: 5 } },
   { name: "send", arguments: { to: "Bob", amount: 7 } },
 ] as const;
 
-/** What people who edit the call put in the place of its arguments. */
+/** The edited arguments. */
 export const editedArguments = { amount: 1, to: "Eve" } as const;
 
-/** How the ledger names what was done: the tool, and the very arguments it was run with. */
+/** The ledger's name for an effect: the tool and its actual arguments. */
 export function deedOf(name: string, { to, amount }: { readonly to: string; readonly amount: number }): string {
   return `${name} ${amount} to ${to}`;
 }
 
-/** An agent with a keyed and a `once` tool whose effects the ledger counts, and a model that is the same in every process. */
+/** An agent with a keyed and a `once` tool, whose effects the ledger counts, and a deterministic model. */
 export function clerkAt(ledgerOrigin: string): AgentDefinition {
   const ledger = ledgerAt(ledgerOrigin);
   const tool = (name: string, effect: EffectClass) =>

@@ -2,7 +2,7 @@ import type { AgentRequest, Runtime } from "../../src/index.ts";
 import { editedArguments } from "./clerk.ts";
 import type { PlannedDecision } from "./orders.ts";
 
-/** Decides one request as it was planned, for the arguments that were seen. */
+/** Decides one request as planned, for the arguments in the request. */
 export async function decideAsPlanned(
   runtime: Runtime,
   request: AgentRequest,

@@ -7,21 +7,21 @@ import { decideAsPlanned, nextDecision } from "./decide.ts";
 import type { PeopleLine, PeopleOrders, PlannedDecision } from "./orders.ts";
 import { storesAt } from "../stores-at.ts";
 
-/** Longest life of a process, in milliseconds: a turn that has not ended then is stuck. */
+/** Longest life of a process, in milliseconds. A turn that has not ended then is stuck. */
 const LIFE_LIMIT_MS = 30_000;
 
-/** Spares the many short-lived processes half their start. */
+/** Compile cache: halves the start time of the many short-lived processes. */
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
 export interface LifeEnd extends RunEnd {
   readonly lines: readonly PeopleLine[];
-  /** It died of its fault, or because it was to die when its turn waited. */
+  /** Whether it died of its fault, or as ordered when its turn waited. */
   readonly died: boolean;
 }
 
 /**
- * One process from its start to its end or death. Where it does not decide by itself, people decide from here: while it
- * listens, or when it is dead, with `gapMs` between one decision and the next.
+ * Runs one process until it exits or dies. If it does not decide itself, this process decides, while it listens or after it
+ * has died, with `gapMs` between decisions.
  */
 export async function runLife(orders: PeopleOrders, gapMs: number): Promise<LifeEnd> {
   let deciding: Promise<void> | undefined;
@@ -43,7 +43,7 @@ export async function runLife(orders: PeopleOrders, gapMs: number): Promise<Life
   return { ...end, lines, died };
 }
 
-/** People in a process that cannot run the agent; each decision is of what they see at that moment. */
+/** Decides in a process that cannot run the agent. Each decision uses the request as read just before. */
 async function decideFromOutside({ store, agentId, decisions }: PeopleOrders, gapMs: number): Promise<void> {
   const runtime = await createRuntime({ agents: [], stores: storesAt(store) });
   try {
@@ -59,7 +59,7 @@ async function decideFromOutside({ store, agentId, decisions }: PeopleOrders, ga
   }
 }
 
-/** Why a life that should have come to its end did not; undefined when it did. */
+/** Why a process did not exit as expected; `undefined` if it did. */
 export function stuckOf({ timedOut, exitCode, signal, stdout, stderr }: LifeEnd): string | undefined {
   const said = `${stdout}${stderr}`.trim().slice(-600);
   if (timedOut) return `its turn had not ended after ${LIFE_LIMIT_MS / 1000} s: ${said}`;

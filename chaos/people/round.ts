@@ -14,7 +14,7 @@ import { type LifeEnd, runLife, stuckOf } from "./life.ts";
 import type { PeopleFault, PeopleOrders, PlannedDecision } from "./orders.ts";
 import { storesAt } from "../stores-at.ts";
 
-/** What all rounds share. */
+/** The servers and stores that all rounds share. */
 export interface PeopleStage {
   readonly ground: Ground;
   readonly ledger: { readonly address: string; readonly log: LineReader<Attempt> };
@@ -31,21 +31,21 @@ export interface PlannedLife {
 export interface PeoplePlan {
   readonly name: string;
   readonly decisions: readonly PlannedDecision[];
-  /** Each has to die for the one after it; another that decides by itself follows them. */
+  /** Each process must die before the next starts. A last process, which decides itself, follows them. */
   readonly lives: readonly PlannedLife[];
 }
 
 export interface PeopleResult {
   readonly deaths: number;
-  /** Deaths at which a call had its decision, and no result yet. */
+  /** Number of deaths when a call was decided but had no result yet. */
   readonly deathsInBetween: number;
   readonly completed: boolean;
   readonly violations: readonly string[];
 }
 
-/** Lets processes die, one after the other, lets a last one come to the end, and audits what is there. */
+/** Runs processes that die one after the other, lets a last one finish, and audits the stored data. */
 export async function runPeopleRound(stage: PeopleStage, plan: PeoplePlan): Promise<PeopleResult> {
-  const store = stage.ground.placeOf(plan.name);
+  const store = stage.ground.locationOf(plan.name);
   const orders = { store, ledger: stage.ledger.address, agentId: plan.name, decisions: [...plan.decisions] };
   const last: PlannedLife = { whenWaiting: "decides", fault: null, recovers: plan.name.length % 2 === 0, gapMs: 0 };
   const violations: string[] = [];
@@ -68,7 +68,7 @@ export async function runPeopleRound(stage: PeopleStage, plan: PeoplePlan): Prom
   return { deaths, deathsInBetween, completed, violations: labelled };
 }
 
-/** A decision was stored for a call, and the call has no result. */
+/** Whether a call has a stored decision but no result. */
 function isInBetween({ agents }: TreeEvidence): boolean {
   return agents.some(({ entries, inbox }) => {
     const settled = new Set(entries.flatMap((entry) => (entry.type === "tool.settled" ? [entry.callId] : [])));

@@ -7,12 +7,12 @@ import { type ChaosOptions, type ChaosReport, reportOf } from "../scenario.ts";
 import type { PeopleFault } from "./orders.ts";
 import { type PeoplePlan, type PeopleResult, type PeopleStage, runPeopleRound } from "./round.ts";
 
-/** Rounds at a time: most of a round is waiting. */
+/** Concurrent rounds, because a round mostly waits. */
 const LANES = 3;
-/** Draws of a round whose process has not died where it should. */
+/** Most attempts at a round whose process did not die at its fault. */
 const MOST_TRIES = 6;
 
-/** Runs each plan until it has shown what it is about, and adds the results up. */
+/** Runs each plan until its faults occurred, and sums up the results. */
 export async function runPlans(
   name: string,
   options: ChaosOptions,
@@ -77,8 +77,8 @@ function reportOfPlans(
 }
 
 /**
- * On a busy machine commits run together and a late hit is never reached, and no tool runs where all was rejected: then the
- * round is tried with earlier hits, and at last with the first commit.
+ * On a busy machine commits are batched, so that a late hit may never be reached; and if all calls were rejected, no tool
+ * runs. The round is then repeated with earlier hits, and finally with the first commit.
  */
 async function runUntilShown(
   stage: PeopleStage,

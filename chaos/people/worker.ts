@@ -1,6 +1,6 @@
 /**
- * One process of a team whose calls need approval: `node chaos/people/worker.ts ORDERS` (JSON). It brings the agent's first
- * turn to its end, wherever earlier processes have left it; when the turn waits it does as it was ordered.
+ * One process of a team whose calls need approval: `node chaos/people/worker.ts ORDERS` (JSON). It finishes the agent's
+ * first turn from wherever earlier processes left it; when the turn waits, it follows its orders.
  */
 import { armFaultPoints } from "../../src/base/index.ts";
 import { type Agent, createRuntime, type Turn, type TurnResult } from "../../src/index.ts";
@@ -29,7 +29,7 @@ function firstTurn(agent: Agent): Turn {
   return turnCount > 0 ? agent.turn(`${agent.agentId}#1`) : agent.executeTurn("Pay.");
 }
 
-/** Comes to the end of the turn, deciding what there is to decide on the way. */
+/** Runs the turn to its end and decides open requests. */
 async function bringToEnd(agent: Agent): Promise<TurnResult> {
   let turn = firstTurn(agent);
   for (;;) {

@@ -9,21 +9,21 @@ import type { WorldLine } from "./world.ts";
 
 const ROWS = 100_000;
 
-/** Programs that were played together, and what the world has seen of them. */
+/** Programs that were played together, and the world's log of them. */
 export interface Played {
   readonly stores: Stores;
-  /** By the ids of their root agents. */
+  /** Programs by root agent id. */
   readonly programs: ReadonlyMap<string, Program>;
   readonly lines: readonly WorldLine[];
   readonly deaths: number;
-  /** Workers ran their turns. */
+  /** Whether workers ran their turns. */
   readonly isQueued: boolean;
 }
 
-/** What became of programs. */
+/** The results of programs. */
 export interface PlayedResult {
   readonly programs: number;
-  /** Those that were played to their end, and were not given up by their queue. */
+  /** Number of programs that finished and were not given up by their queue. */
   readonly succeeded: number;
   readonly failures: readonly Failure[];
   readonly agents: number;
@@ -32,14 +32,14 @@ export interface PlayedResult {
   readonly deaths: number;
 }
 
-/** A program of which something did not hold. */
+/** A program with violations. */
 export interface Failure {
   readonly root: string;
   readonly program: Program;
   readonly faults: readonly string[];
 }
 
-/** Compares what programs have left with what must hold. */
+/** Checks the stored data of programs against the rules. */
 export async function audit({ stores, programs, lines, deaths, isQueued }: Played): Promise<PlayedResult> {
   const ofRoot = Map.groupBy(lines, ({ root }) => root);
   const failures: Failure[] = [];
@@ -66,7 +66,7 @@ export async function audit({ stores, programs, lines, deaths, isQueued }: Playe
   return { programs: programs.size, succeeded, failures, agents, turns, calls, deaths };
 }
 
-/** What of a program is not at rest, for the developer who looks for the cause. */
+/** The unfinished work of a program, to help find the cause. */
 async function stateOf(stores: Stores, rootAgentId: string): Promise<string> {
   const tree = await stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId });
   const states = await Promise.all(

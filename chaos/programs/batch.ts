@@ -12,33 +12,33 @@ import { Life, World, type WorldLine } from "./world.ts";
 
 const PROGRAMS = "programs.json";
 
-/** Programs that are played together on one place of stores. */
+/** Programs that are played together in one store location. */
 export interface Batch {
   readonly seed: number;
   readonly count: number;
-  /** Where each process writes what the world has seen. */
+  /** Folder of the world logs, one per process. */
   readonly folder: string;
 }
 
-/** The programs of a batch, by the ids of their root agents. */
+/** The programs of a batch, by root agent id. */
 async function drawn({ seed, count }: Pick<Batch, "seed" | "count">): Promise<ReadonlyMap<string, Program>> {
   const { drawPrograms } = await import("./draw.ts");
   return new Map(drawPrograms(seed, count).map((program, index) => [`p${seed}-${index}`, program]));
 }
 
-/** Draws the programs of a batch, for each process that plays them. */
+/** Draws the programs of a batch and stores them for the processes that play them. */
 export async function drawBatch(batch: Batch): Promise<void> {
   const programs = await drawn(batch);
   mkdirSync(batch.folder, { recursive: true });
   writeFileSync(join(batch.folder, PROGRAMS), JSON.stringify([...programs]));
 }
 
-/** The programs of a batch that was drawn. */
+/** The programs of a drawn batch. */
 export function programsOf({ folder }: Pick<Batch, "folder">): ReadonlyMap<string, Program> {
   return new Map(JSON.parse(readFileSync(join(folder, PROGRAMS), "utf8")) as [string, Program][]);
 }
 
-/** The logs of a batch; only what is new in them is read. */
+/** The logs of a batch. Only new lines are read. */
 export class BatchLogs {
   readonly #folder: string;
   readonly #readers = new Map<string, LineReader<WorldLine>>();
@@ -47,7 +47,7 @@ export class BatchLogs {
     this.#folder = folder;
   }
 
-  /** All that the world has seen of the batch, in all of its processes. */
+  /** All lines of the world logs, from all processes. */
   lines(): WorldLine[] {
     const logs = readdirSync(this.#folder).filter((name) => name.endsWith(".jsonl"));
     return logs.toSorted().flatMap((name) => {
@@ -58,7 +58,7 @@ export class BatchLogs {
   }
 }
 
-/** The world of a batch for one process, whose name is its log's. */
+/** The world of a batch for one process; the log is named after the process. */
 export function worldOf(batch: Batch, { name, clock, reach }: { name: string; clock: Clock; reach: Reach }): World {
   const log = openLineWriter(join(batch.folder, `${name}.jsonl`), { sync: false });
   const logs = new BatchLogs(batch);
@@ -72,12 +72,12 @@ export function worldOf(batch: Batch, { name, clock, reach }: { name: string; cl
   });
 }
 
-/** How often programs reach the world in a process that is only played, before it dies, at most. */
+/** Most touches of the world by programs before a simulated process dies. */
 const LONGEST_LIFE = 250;
-/** How often it passes the fault point at which it dies, at most. */
+/** Most passes of the fault point at which it dies. */
 const LATEST_HIT = 50;
 
-/** Plays a batch in this process on stores in memory, where processes die at fault points and at any touch, and audits it. */
+/** Plays a batch in this process on stores in memory, with simulated deaths at fault points and touches, and audits it. */
 export async function playInMemory(batch: Omit<Batch, "folder">, width: number): Promise<PlayedResult> {
   const programs = await drawn(batch);
   const random = seededRandom(batch.seed);

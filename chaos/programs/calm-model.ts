@@ -4,15 +4,15 @@ import { childNames, receivesRejection } from "./cast.ts";
 import { type Ended, entriesOf } from "./evidence-lines.ts";
 import { budgetsOf, callsOf, type PlannedCall, type PlannedRound, type Program } from "./program.ts";
 
-/** Deepest agents, which have no subagents. */
+/** The deepest agents, which have no subagents. */
 const AIDE_DEPTH = 2;
-/** Subagents with limits that bind. */
+/** Subagents whose limits are reached. */
 const limited: ReadonlySet<string> = new Set(["thrifty", "curbed"]);
 const limitReasons = ["steps_limit", "token_limit", "cost_limit", "time_limit"] as const;
 
 /**
- * What the program alone says of its turns: why they may end, and where nothing in it may cut them short, every step and how
- * each call ends.
+ * Predicts turns from the program alone: the possible stop reasons and, if nothing can cut a turn short, every step and the
+ * outcome of each call.
  */
 export function calmFaults(ended: Ended): string[] {
   const { program, tree } = ended;
@@ -29,7 +29,7 @@ export function calmFaults(ended: Ended): string[] {
   return isCalm(program) && isWhole && faults.length === 0 ? turnFaults(root, 0, ended) : faults;
 }
 
-/** Workers' queues give a turn or a call up during which two workers died, or were not heard of (F10). */
+/** Workers' queues give up a turn or call during which two workers died or missed their heartbeats (F10). */
 export function isGivenUp(
   { isQueued }: Ended,
   { signal, error }: { readonly signal?: StopSignal | null; readonly error: StoredError | null },
@@ -60,7 +60,7 @@ function turnFaults(agent: AgentEvidence, depth: number, ended: Ended): string[]
     const { turnId, outcome, steps } = end;
     const input = agent.messages.find(({ id }) => id === `${turnId}:in`);
     const rounds = input === undefined ? [] : (JSON.parse(textOf(input.content)) as readonly PlannedRound[]);
-    // A round without calls is a last answer.
+    // A round without calls is a final answer.
     const last = rounds.findIndex(({ length }) => length === 0);
     const played = last < 0 ? rounds : rounds.slice(0, last);
     if (outcome !== "completed" || steps !== played.length + 1) {
@@ -95,7 +95,7 @@ function callFaults(agent: AgentEvidence, { call, callId, depth }: Placed, ended
 
 function outcomesOf({ call, callId, depth }: Placed, { program, died }: Ended): readonly CallOutcome[] {
   const acted = program.acts.map(({ does }) => does);
-  // What an owner leaves behind is like what a dead one does.
+  // A released agent is in the same state as one whose owner died.
   const isCut = died || acted.includes("restart");
   const name = "child" in call ? call.child : call.tool;
   if (depth === AIDE_DEPTH && childNames.has(name)) return ["not_found"];
@@ -107,7 +107,7 @@ function outcomesOf({ call, callId, depth }: Placed, { program, died }: Ended): 
   const cut: readonly CallOutcome[] = isCut && isOnce ? ["outcome_unknown", "error"] : [];
   if (call.does === "refuse") return ["error", ...cut];
   const breaks = call.does === "fail" || (call.does === "generate" && name.endsWith("_queued"));
-  // A paused agent starts no subagent, and its tool is told so.
+  // A paused agent starts no subagent; its tool gets an error.
   const held = call.does === "spawn" && acted.some((does) => does.startsWith("pause"));
   if (held) return ["success", "error", "outcome_unknown"];
   if (!breaks) return ["success", ...cut];

@@ -29,16 +29,16 @@ import { digestOf, type World } from "./world.ts";
 
 /** The queue of the queued tools. */
 export const TOOL_QUEUE = "programs";
-/** Whole micro-dollars a token, so that nothing is rounded. */
+/** Whole micro-dollars per token, so that nothing is rounded. */
 const price = { inputPerMillion: 1, outputPerMillion: 4 };
 const systemPrefix = "TURN ";
 const sidePrefix = "SIDE ";
-/** Said by a hook that breaks. */
+/** Error message of a hook that throws. */
 export const HOOK_BROKE = "the hook broke";
 const NAP_MS = 60;
 const WAIT_SECONDS = 0.05;
 
-/** The agent that plays a program; those with hooks are others, so that programs without them pass where none are. */
+/** The agent that plays a program. Programs with hooks have a different agent, so that others run without hooks. */
 export function leadOf({ hooks }: Program): string {
   return hooks.length > 0 ? "hooked-lead" : "lead";
 }
@@ -47,7 +47,7 @@ export function inputOf(rounds: readonly PlannedRound[]): string {
   return JSON.stringify(rounds);
 }
 
-/** All agents of the programs of one world: what each does stands in its input. */
+/** All agents of the programs of one world. The actions of each are in its input. */
 export function castOf(world: World): AgentDefinition[] {
   return ["", "hooked-"].flatMap((prefix) => {
     const shared = {
@@ -117,12 +117,12 @@ function toolsOf(world: World, below: AgentDefinition | undefined): AgentTool[] 
 
 const REJECTED = 0.2;
 
-/** Whether the person who is asked says no. */
+/** Whether the person rejects the request. */
 export function receivesRejection(callId: string): boolean {
   return fractionOf(`${callId} decided`) < REJECTED;
 }
 
-/** What a tool that took effect answers. */
+/** The result of a tool that took effect. */
 export function receipt(callId: string): string {
   return `receipt of ${callId}`;
 }
@@ -189,7 +189,9 @@ function modelOf(world: World): LanguageModel {
   });
 }
 
-/** What the provider counts: texts, calls and tools, and nothing that only the runtime knows. Fewer than it reserves for them. */
+/**
+ * The provider's token count of texts, calls and tools, without data that only the runtime has. Less than the reservation.
+ */
 function inputTokensOf({ messages, tools = [] }: ModelRequest): number {
   const told = messages.map((message) => {
     const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
@@ -198,7 +200,7 @@ function inputTokensOf({ messages, tools = [] }: ModelRequest): number {
   return Math.ceil((told.join(" ").length + JSON.stringify(tools).length) / 6);
 }
 
-/** Where in its turn a request stands, and what it shows of it. */
+/** A request's position in its turn, and the parts of the turn in its prompt. */
 function placeIn(turnId: string, { messages }: ModelRequest) {
   const ofTurn = (message: Message): boolean => message.id.startsWith(`${turnId}:`);
   const answers = messages.filter((message) => message.role === "assistant" && ofTurn(message));
@@ -206,20 +208,20 @@ function placeIn(turnId: string, { messages }: ModelRequest) {
   const ids = messages.map(({ id }) => id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
   const fault = isLegal(messages) ?? (twice === undefined ? undefined : `message ${twice} comes twice`);
-  // The last call of a budget ends with a note, which is not stored.
+  // The prompt of a budget's last call ends with a note, which is not stored.
   const stored = messages.filter(({ id }) => id !== "last-call");
   return {
     step: answers.length + 1,
     ids: stored.slice(1).map(({ id }) => id),
     told,
     digest: digestOf(stored.slice(1)),
-    // Copies: nothing that is remembered of the messages themselves counts.
+    // Copy the messages, so that values cached by message object are not used.
     promptHash: promptHashOf(structuredClone(stored) as readonly Message[]),
     fault,
   };
 }
 
-/** The same answer for the same place: a model without whims. */
+/** A deterministic model: the same position gets the same answer. */
 function replyTo(turnId: string, step: number, { messages, toolChoice }: ModelRequest): ScriptedReply {
   const input = messages.find(({ id }) => id === `${turnId}:in`);
   const rounds = input === undefined ? [] : (JSON.parse(textOf(input.content)) as readonly PlannedRound[]);
@@ -240,7 +242,7 @@ function wireCall(call: PlannedCall, note: string, messages: readonly Message[])
   return { name: call.tool, arguments: { agentIds, timeoutSeconds: WAIT_SECONDS } };
 }
 
-/** Names that an agent has no tool of: an aide has no subagents. */
+/** Names without a tool in an agent: an aide has no subagents. */
 export const childNames: ReadonlySet<string> = new Set([...childKinds, "subagent_wait"]);
 
 function hooksOf(world: World): Hooks {

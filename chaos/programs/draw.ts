@@ -29,7 +29,7 @@ const childOf = (rounds: fc.Arbitrary<PlannedRound[]>): fc.Arbitrary<PlannedCall
 const inHand = fc.oneof(often(5, simple), often(1, childOf(roundsOf(simple, 1, 2))));
 const inLead = fc.oneof(often(2, simple), often(1, childOf(roundsOf(inHand, 2, 2))));
 
-/** Limits that bind at some place or other: every kind of them. */
+/** All kinds of limits, small enough to be reached. */
 const budgets: readonly Budget[] = [
   { maxSteps: 1 },
   { maxSteps: 2 },
@@ -80,7 +80,7 @@ export const anyProgram: fc.Arbitrary<Program> = fc.record({
   deaths: rarely(1, death, 2),
 });
 
-/** The same programs for the same seed; a longer list begins as a shorter one. */
+/** Draws the same programs for the same seed. A longer list begins with the shorter one. */
 export function drawPrograms(seed: number, count: number): Program[] {
   return fc.sample(anyProgram, { seed, numRuns: count });
 }

@@ -16,15 +16,15 @@ import type { World } from "./world.ts";
 const LOOK_MS = 8;
 const SLOWEST_LOOK_MS = 120;
 const EDITED = 0.2;
-/** Milliseconds after which it is looked what keeps a turn from its end. */
+/** Milliseconds after which the driver checks what a turn is waiting for. */
 const LATE_REST_MS = 5_000;
-/** A follower of a tree may be found behind the tree's end so often. */
+/** Most checks in which a follower may be behind the end of its tree. */
 const LATE_LOOKS = 200;
 const ROWS = 100_000;
-/** After so many looks at a tree that does not come to rest its runtime is asked to take up what others have left. */
+/** After this many polls of an unfinished tree, the runtime is asked to recover agents that others left. */
 const LOOKS_ALONE = 25;
 
-/** Brings so many programs at a time to their ends; one that fails does not keep the others from theirs. */
+/** Runs all programs, `width` at a time. A failing program does not stop the others. */
 export async function driveAll(driver: Driver, programs: ReadonlyMap<string, Program>, width: number): Promise<void> {
   const left = [...programs];
   const lane = async (): Promise<void> => {
@@ -33,15 +33,15 @@ export async function driveAll(driver: Driver, programs: ReadonlyMap<string, Pro
   await Promise.all(Array.from({ length: width }, lane));
 }
 
-/** A client that is told of a tree's events. */
+/** A client that follows a tree's events. */
 interface Follower {
   readonly stop: AbortController;
   readonly over: Promise<void>;
 }
 
 /**
- * Brings programs to their ends as the process of a user would: sends turns, waits for them, decides what is asked, ends pauses,
- * and does what is planned in between. What an earlier process has sent is sent again under its key.
+ * Runs programs as a user's process would: sends turns, waits for them, decides requests, ends pauses, and performs planned
+ * actions in between. Turns that an earlier process sent are sent again under their keys.
  */
 export class Driver {
   readonly #runtime: Runtime;
@@ -55,7 +55,7 @@ export class Driver {
     world.onAct = (root, does) => this.#begin(root, does);
   }
 
-  /** Resolves when the program's tree is at rest for good, or has failed in a way in which none may. */
+  /** Resolves when the program's tree is finished, or has failed in an unexpected way. */
   async run(root: string, program: Program): Promise<void> {
     try {
       await this.#play(root, program);
@@ -80,7 +80,7 @@ export class Driver {
         agent.executeTurn(inputOf(rounds), { ...options, ...(limits === null ? {} : { budget: limits }) });
       let turn = send();
       while (await isShutDown(turn)) {
-        // Another round is shutting the agent down and starting it again.
+        // Another call is shutting the agent down and starting it again.
         await this.#acted(root);
         turn = send();
       }
@@ -93,8 +93,8 @@ export class Driver {
   }
 
   /**
-   * Tells the world of each event of a tree, from the last one that an earlier process was told. Returns `undefined` if the
-   * program has no follower.
+   * Logs each event of a tree in the world, starting after the last event that an earlier process logged. Returns
+   * `undefined` if the program has no follower.
    */
   #follow(root: string, { isWatched }: Program): Follower | undefined {
     if (!isWatched) return undefined;
@@ -107,7 +107,7 @@ export class Driver {
     return { stop, over: told() };
   }
 
-  /** Stops the follower when it has been told of the last event that is stored, or is late. */
+  /** Stops the follower once it has received the last stored event, or if it is late. */
   async #followed(root: string, follower: Follower | undefined): Promise<void> {
     if (!follower) return;
     let last: string | undefined;
@@ -117,7 +117,7 @@ export class Driver {
       last = newest;
       for (let looks = 0; looks < LATE_LOOKS && this.#world.seen.get(root) !== last; looks += 1)
         await this.#pause(looks);
-      // A warning of what the last commit has used comes with the next one.
+      // A warning about the use of the last commit is written with the next commit.
       await this.#pause(0);
     }
     this.#world.note({ type: "left", root, last: last ?? null });
@@ -135,9 +135,9 @@ export class Driver {
     return events.at(-1)?.cursor ?? undefined;
   }
 
-  /** Shuts the agent down, starts it again, and compares what it is. */
+  /** Shuts the agent down, starts it again, and compares its state. */
   async #reopen(root: string, agent: Agent): Promise<void> {
-    // A client and a worker have nothing to shut down.
+    // Clients and workers have nothing to shut down.
     if (this.#runtime.role !== "all") return;
     const before = await this.#shown(root, agent);
     await this.#tolerant(root, () => agent.shutdown());
@@ -170,8 +170,8 @@ export class Driver {
     for (let looks = 0; ; looks += 1) {
       const rest = await this.#restOf(turn);
       if (rest === undefined) {
-        // The turn may be in line behind one that a child's end has begun. The driver does not follow that one, and it may be
-        // paused or ask for something.
+        // The turn may be queued behind one that a child's result started. The driver does not follow that turn, which may
+        // be paused or have open requests.
         if ((await turn.current()).status === "queued") await this.#attend(root, agent);
         continue;
       }
@@ -184,7 +184,7 @@ export class Driver {
     }
   }
 
-  /** How the turn rests; undefined if it did not come to rest for a while. */
+  /** The state in which the turn rests; `undefined` if it did not rest for a while. */
   async #restOf(turn: Turn): Promise<TurnRest | undefined> {
     const over = new AbortController();
     const late = this.#world.clock.sleep(LATE_REST_MS, over.signal).then(
@@ -198,18 +198,18 @@ export class Driver {
     }
   }
 
-  /** Resolves when no act on the agent is under way. */
+  /** Resolves when no action on the agent is running. */
   async #acted(root: string): Promise<void> {
     for (let acting = this.#acting.get(root); acting !== undefined && acting.size > 0; ) await Promise.all(acting);
   }
 
-  /** Children in the background end later than the turns, and wake the agent once more. */
+  /** Background children end later than the turns and wake the agent once more. */
   async #toRest(root: string, agent: Agent): Promise<void> {
     for (let looks = 0; ; looks += 1) {
       await this.#acted(root);
       if (await this.#isAtRest(root)) return;
       await this.#pause(looks);
-      // What a dead process has left below agents that are at rest is found so.
+      // This finds work that a dead process left below idle agents.
       if (looks % LOOKS_ALONE === LOOKS_ALONE - 1 && this.#runtime.role === "all") await this.#runtime.recover();
       await this.#attend(root, agent);
     }
@@ -222,10 +222,10 @@ export class Driver {
     if (tree.some(({ openTurnId, queuedTurnIds, pause }) => openTurnId ?? queuedTurnIds[0] ?? pause)) return false;
     for (const { agentId } of tree) {
       const inbox = await stores.inbox({ tenant: DEFAULT_TENANT, agentId });
-      // An abort of a turn that has ended has no effect, and no process takes up an agent for it.
+      // An abort of an ended turn has no effect, and no process starts an agent for it.
       if (inbox.some(({ kind }) => kind !== "abort")) return false;
     }
-    // What was in an inbox at first may have been taken meanwhile, and have begun a turn.
+    // Items in an inbox may have been handled meanwhile and have started a turn.
     return JSON.stringify(await stores.listAgents(all)) === JSON.stringify(tree);
   }
 
@@ -233,7 +233,7 @@ export class Driver {
     await this.#world.clock.sleep(Math.min(SLOWEST_LOOK_MS, LOOK_MS * 2 ** Math.min(looks, 8)));
   }
 
-  /** Ends a pause, and decides what is open. */
+  /** Ends a pause and decides open requests. */
   async #attend(root: string, agent: Agent): Promise<void> {
     const record = await this.#runtime.stores.readAgent({ tenant: DEFAULT_TENANT, agentId: root });
     if (record?.pause) await this.#tolerant(root, () => agent.resume());
@@ -263,12 +263,12 @@ export class Driver {
       if (does === "abort") return await agent.abort("the program says so");
       if (does === "abortTurn") return await agent.openTurn()?.abort("the program says so");
       if (does === "restart") {
-        // A client and a worker free an agent between two turns only.
+        // Clients and workers release an agent only between two turns.
         if (this.#runtime.role !== "all") return;
         await agent.shutdown();
         return await agent.start();
       }
-      // The agent rests when its calls under way have ended; calls that were held go on when `#attend` resumes it.
+      // The agent is idle once its running calls have ended; held calls continue when `#attend` resumes it.
       void this.#tolerant(root, () => agent.pause(does === "pauseNow" ? { now: true } : {}));
     });
     if (isDone) this.#world.note({ type: "acted", root, at: clock.now(), does });
@@ -279,7 +279,7 @@ export class Driver {
       await work();
       return true;
     } catch (error) {
-      // A command may be refused because of what has happened just before.
+      // A command may be rejected because the state has just changed.
       if (!(error instanceof TroupeError) || error.family === "defect") {
         this.#world.note({ type: "fault", root, text: `a command failed: ${String(error)}` });
       }
@@ -288,7 +288,7 @@ export class Driver {
   }
 }
 
-/** Whether a turn was not taken because its agent was shut down. */
+/** Whether a turn was rejected because its agent was shut down. */
 async function isShutDown(turn: Turn): Promise<boolean> {
   try {
     await turn.id;

@@ -3,17 +3,17 @@ import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
 import type { Program } from "./program.ts";
 import type { LineOf, WorldLine } from "./world.ts";
 
-/** What is known of a program when it has come to its end. */
+/** The evidence of a finished program. */
 export interface Ended {
   readonly program: Program;
   readonly tree: TreeEvidence;
   /** All commits of the tree, in order, if the tree has a follower. */
   readonly rows: readonly JournalRow[];
-  /** What the world has seen of it, in all processes. */
+  /** Its lines in the world logs of all processes. */
   readonly lines: readonly WorldLine[];
-  /** Processes that ran it have died. */
+  /** Whether processes that ran it have died. */
   readonly died: boolean;
-  /** Workers run its turns, which are given up when two of them die. */
+  /** Whether workers ran its turns, which are given up when two of them die. */
   readonly isQueued: boolean;
 }
 

@@ -12,7 +12,7 @@ import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
 import { followerFaults, promptFaults } from "./seen-faults.ts";
 import type { WorldLine } from "./world.ts";
 
-/** Returns in words which of the rules for an ended program do not hold, however it was disturbed on the way. */
+/** Returns the violated rules of an ended program, in words. The rules hold for all disturbances. */
 export function faultsOf(ended: Ended): string[] {
   const { tree, lines, died } = ended;
   return [
@@ -35,13 +35,13 @@ export function faultsOf(ended: Ended): string[] {
   ];
 }
 
-/** Aborts of turns that have ended, whose agents no process has taken up since their process died. */
+/** Aborts of ended turns, whose agents no process has started since their process died. */
 const leftAborts = /: abort:\S+ left in its inbox$/;
 const outputPrice = 4;
 
 /**
- * What the provider has billed for what it has answered; for what was cut off on its way, by the runtime's own count. A call can be
- * cut off, by a limit of time or an abort, when its answer was given and had not arrived: then the count stands for both.
+ * The provider's bill for its answers; for calls that were cut off, the runtime's count. A call can be cut off by a time
+ * limit or an abort after its answer was sent but before it arrived: then the runtime's count replaces the bill.
  */
 export function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
   const asked = new Map(linesOf(lines, "asked").map((line) => [place(line), line.inputTokens]));
@@ -71,12 +71,12 @@ export function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
   );
 }
 
-/** Names a step. */
+/** Key of a step. */
 function place({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
   return `${turnId}:${step}`;
 }
 
-/** Amounts that are counted one by one pass no limit; tokens and cost are checked with the bill, time by F17. */
+/** Counted amounts exceed no limit. Tokens and cost are checked with the bill, time by F17. */
 function overLimit({ id, used, limits }: Account): string[] {
   const counted = [
     ["steps", used.steps, limits.maxSteps],
@@ -93,7 +93,7 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0);
 }
 
-/** What accounts and turns have counted is what the journals hold. */
+/** The counts of accounts and turns equal those in the journals. */
 function counterFaults({ agents, accounts }: TreeEvidence): string[] {
   const faults: string[] = [];
   const [steps, calls]: [number[], number[]] = [[], []];
@@ -123,13 +123,13 @@ function counterFaults({ agents, accounts }: TreeEvidence): string[] {
   return faults;
 }
 
-/** The call or the child that an entry begins; none for others. */
+/** The id of the call or child that an entry begins; empty for other entries. */
 function beginOf(entry: Entry): string[] {
   if (entry.type === "tool.started") return [entry.callId];
   return entry.type === "child.spawned" ? [entry.childId] : [];
 }
 
-/** Each turn that was sent is there once, and its waiter was told how it ended. */
+/** Each sent turn is stored once, and its waiter received its outcome. */
 function waiterFaults({ program, tree, lines }: Ended): string[] {
   const [root] = tree.agents;
   if (!root) return ["there is no agent"];
@@ -141,17 +141,19 @@ function waiterFaults({ program, tree, lines }: Ended): string[] {
   const told = linesOf(lines, "told");
   for (const index of program.turns.keys()) {
     const turns = new Set(told.filter(({ turn }) => turn === index).map(({ turnId }) => turnId));
-    if (turns.size !== 1) faults.push(`turn ${index} was told of ${turns.size} times`);
+    if (turns.size !== 1) faults.push(`the waiter of turn ${index} received ${turns.size} turns`);
   }
   for (const { turnId, status, stopReason } of told) {
     const end = ends.get(turnId);
     if (end?.outcome === status && end.stopReason === stopReason) continue;
-    faults.push(`${turnId} was told to be ${status}, ${stopReason}; it ended ${end?.outcome}, ${end?.stopReason}`);
+    faults.push(
+      `the waiter of ${turnId} received ${status}, ${stopReason}; it ended ${end?.outcome}, ${end?.stopReason}`,
+    );
   }
   return faults;
 }
 
-/** After an abort of the agent was acknowledged, nothing is granted any more to a turn that was open before. */
+/** After an abort of the agent was acknowledged, turns that were open before get no further grants. */
 function abortFaults({ tree, lines }: Ended): string[] {
   const aborts = [...linesOf(lines, "act"), ...linesOf(lines, "acted")].filter(({ does }) => does === "abort");
   return linesOf(lines, "acted").flatMap((acted) => {
@@ -170,7 +172,7 @@ function abortFaults({ tree, lines }: Ended): string[] {
   });
 }
 
-/** What the model was asked was granted, and shows each result of the turn once, in order. */
+/** Each model request was granted, and its prompt contains each result of the turn once, in order. */
 function modelFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[] {
   const asked = linesOf(lines, "asked").filter(({ turnId }) => turnId.startsWith(`${agent.agentId}#`));
   const grants = entriesOf(agent, "model.requested");
@@ -193,14 +195,14 @@ function modelFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[
   return faults;
 }
 
-/** What tools did, against what the journal says of their calls. */
+/** Compares the effects of tools with their calls in the journal. */
 function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
   const attempts = Map.groupBy(linesOf(lines, "attempt"), ({ callId }) => callId);
   const results = new Map(agent.messages.map((message) => [message.id, message.content]));
   const gates = gatesIn(agent.entries);
   const settled = new Set(entriesOf(agent, "tool.settled").map(({ callId }) => callId));
   const own = [...attempts.keys()].filter((callId) => callId.startsWith(`${agent.agentId}#`));
-  const faults = own.flatMap((callId) => (settled.has(callId) ? [] : [`${callId}: it was done, and has no result`]));
+  const faults = own.flatMap((callId) => (settled.has(callId) ? [] : [`${callId}: it ran, but has no result`]));
   for (const end of entriesOf(agent, "tool.settled")) {
     const { callId, name, outcome, messageId } = end;
     const gate = gates.get(callId);
@@ -208,20 +210,20 @@ function effectFaults(agent: AgentEvidence, { lines }: Ended): string[] {
     const done = attempts.get(callId) ?? [];
     const say = (text: string): void => void faults.push(`${callId} (${name}): ${text}`);
     const grants = entriesOf(agent, "tool.started").filter((entry) => entry.callId === callId);
-    if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver was given several keys");
+    if (new Set(done.map(({ key }) => key)).size > 1) say("its receiver got several keys");
     if (gate.effect === "once" && done.length > 1) say(`a once call was done ${done.length} times`);
-    if (done.some(({ isGranted }) => !isGranted)) say("it was done before it was granted");
-    if (grants.length === 0 && done.length > 0) say("it was done, and not granted");
-    if (outcome === "success" && done.length === 0) say("it is said to have succeeded, and was never done");
+    if (done.some(({ isGranted }) => !isGranted)) say("it ran before its grant was committed");
+    if (grants.length === 0 && done.length > 0) say("it ran without a grant");
+    if (outcome === "success" && done.length === 0) say("its outcome is success, but it never ran");
     const text = JSON.stringify(results.get(messageId) ?? "");
     const isStop = text.includes("The tool stopped the run: enough");
     if (outcome === "success" && !isStop && !text.includes(receipt(callId))) say(`its result is ${text.slice(0, 80)}`);
-    if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, and was done`);
+    if (["denied", "invalid", "not_found"].includes(outcome) && done.length > 0) say(`it was ${outcome}, but it ran`);
     const notes = new Set(done.map(({ note }) => note));
     const approved = (gate.arguments as { note?: string } | null)?.note;
     if (!gate.needsApproval && [...notes].some((note) => note !== approved)) say("it ran with other arguments");
   }
   const keys = [...attempts.values()].flatMap((done) => [...new Set(done.map(({ key }) => key))]);
-  if (new Set(keys).size < keys.length) faults.push("two calls gave their receivers one key");
+  if (new Set(keys).size < keys.length) faults.push("two calls sent the same key");
   return faults;
 }

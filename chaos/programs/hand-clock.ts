@@ -3,29 +3,32 @@ import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import type { Reach } from "./reach.ts";
 import type { World } from "./world.ts";
 
-/** Turns of the event loop in which nothing may move before time passes. */
+/** Turns of the event loop without activity before time advances. */
 const QUIET_TURNS = 3;
 const LONGEST_STEP_MS = 1_000;
-/** Time passes too where the stores alone are asked for so many turns: an agent that is restored after each commit asks again and again. */
+/**
+ * Time also advances after this many turns with only store calls, because an agent restored after each commit keeps
+ * calling.
+ */
 const BUSY_TURNS = 100;
 const BUSY_STEP_MS = 10;
-/** So long, in its own milliseconds, nothing may happen in a process that has something to do. */
+/** Longest time without progress, in milliseconds of the fake clock. */
 const STUCK_MS = 180_000;
 
-/** A process whose time passes by hand: only where it waits for nothing else. */
+/** A process with a fake clock, which advances only while the process waits for nothing else. */
 export interface HandMoved {
   readonly clock: FakeClock;
   readonly world: World;
   readonly reach: Reach;
 }
 
-/** A clock that goes on where an earlier process of the same programs has left its own. */
+/** A clock that continues from the time at which an earlier process of the same programs ended. */
 export function clockFrom(at: number | undefined): FakeClock {
   return at === undefined ? createFakeClock() : createFakeClock(at);
 }
 
 /**
- * Lets time pass until the work has ended or the process has died. Returns `false` if the programs do nothing any more and have
+ * Advances time until the work has ended or the process has died. Returns `false` if the programs make no progress but have
  * not ended.
  */
 export async function passTime({ clock, world, reach }: HandMoved, work: Promise<unknown>): Promise<boolean> {

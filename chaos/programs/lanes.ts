@@ -17,32 +17,32 @@ import { Reach } from "./reach.ts";
 import type { ProgramNews, ProgramOrders } from "./worker.ts";
 
 export interface LaneOptions {
-  /** Where the batch is kept, as `storesAt` takes it. */
+  /** The location of the batch's stores, for `storesAt`. */
   readonly place: string;
   readonly random: SeededRandom;
-  /** Programs at a time. */
+  /** Concurrent programs. */
   readonly width: number;
-  /** A client drives them, and workers that take them from queues play them; on Redis only. */
+  /** Whether a client drives the programs and workers play them from queues. Redis only. */
   readonly isQueued: boolean;
 }
 
-/** How often programs reach the world in a process before it is killed, at most; in units of `TOUCHES`. */
+/** Most touches of the world by programs before their process is killed, in units of `TOUCHES`. */
 const LONGEST_LIFE = 40;
-/** It is killed so many milliseconds later, at most: anywhere, and not only where it tells of itself. */
+/** Most delay of the kill, in milliseconds, so that it can occur anywhere and not only at a report. */
 const LATEST_MS = 25;
-/** In milliseconds; a process is killed at this age at the latest, busy or not. */
+/** Greatest age of a process in milliseconds. It is then killed, busy or not. */
 const OLDEST_MS = 15_000;
-/** A batch that is not over by then has stuck programs. */
+/** A batch that takes longer has stuck programs. */
 const BATCH_LIMIT_MS = 180_000;
 const LAST_MS = 60_000;
 const LEASE_MS = 2_000;
-/** Of workers, whose time passes by itself: on a busy machine one that lives may not be heard of for a while. */
+/** Lease of workers, which use real time: on a busy machine a live worker may miss heartbeats for a while. */
 const WORKERS_LEASE_MS = 5_000;
-/** Processes at a time on Redis, where each may run any agent. */
+/** Concurrent processes on Redis, where each may run any agent. */
 const WORKERS = 2;
-/** Deaths in a batch, after which the rest is left in peace: a turn of which two workers died is given up by its queue. */
+/** Most kills per batch, because a queue gives up a turn during which two workers died. */
 const MOST_DEATHS_ON_REDIS = 1;
-/** Spares the many short-lived processes half their start. */
+/** The compile cache halves the start time of the many short-lived processes. */
 const environment = () => ({
   ...process.env,
   NO_COLOR: "1",
@@ -72,13 +72,13 @@ class ProgramProcess {
     });
   }
 
-  /** Resolves when it is at work, or has ended. */
+  /** Resolves when it is working, or has exited. */
   async begin(orders: ProgramOrders): Promise<void> {
     this.#child.send(orders);
     await Promise.race([once(this.#child, "message"), this.#gone]);
   }
 
-  /** What it tells of a batch that it has played alone; undefined where it ended before. */
+  /** Its result of a batch that it played alone; `undefined` if it exited before. */
   async result(orders: ProgramOrders): Promise<PlayedResult | undefined> {
     this.#child.send(orders);
     const told = once(this.#child, "message") as Promise<[PlayedResult]>;
@@ -87,7 +87,7 @@ class ProgramProcess {
     return result;
   }
 
-  /** Resolves when it has ended by itself, has lived for long enough, or when the signal says so. */
+  /** Resolves when it has exited by itself, has lived long enough, or the signal is aborted. */
   async live(random: SeededRandom, ended: AbortSignal): Promise<void> {
     const most = random.between(1, LONGEST_LIFE);
     const [grown, stop] = [Promise.withResolvers<void>(), new AbortController()];
@@ -99,7 +99,7 @@ class ProgramProcess {
     if (!ended.aborted) await Promise.race([this.#gone, delay(random.next() * LATEST_MS)]);
   }
 
-  /** Resolves when it has ended by itself. */
+  /** Resolves when it has exited by itself. */
   async last(): Promise<void> {
     await this.#gone;
   }
@@ -113,13 +113,13 @@ class ProgramProcess {
     await this.#gone;
   }
 
-  /** Asks one that works for others to leave. */
+  /** Asks a worker to leave. */
   async dismiss(): Promise<void> {
     if (!this.hasEnded) this.#child.send("leave");
     await this.#gone;
   }
 
-  /** What it complained of; a job that is lost by one who lives is another's. */
+  /** Its unexpected warnings. A job lost by a live worker is allowed: another worker has it. */
   get complaint(): string | undefined {
     const words = this.#said
       .join("")
@@ -130,7 +130,7 @@ class ProgramProcess {
   }
 }
 
-/** Processes that play batches: the next one is started before it is needed. */
+/** Processes that play batches. The next one is started before it is needed. */
 export class Processes {
   readonly complaints: string[] = [];
   #next = new ProgramProcess();
@@ -142,7 +142,7 @@ export class Processes {
     return one;
   }
 
-  /** Plays a batch in memory, in a process of its own that is not killed. */
+  /** Plays a batch in memory, in a separate process that is not killed. */
   async playInMemory(batch: Batch, width: number): Promise<PlayedResult> {
     const one = this.#take();
     const orders = {
@@ -176,7 +176,7 @@ export class Processes {
   }
 }
 
-/** Plays a batch to its end, in processes that are killed again and again, and audits what they have left. */
+/** Plays a batch in processes that are killed repeatedly, and audits the stored data. */
 export async function playKilled(processes: Processes, batch: Batch, options: LaneOptions): Promise<PlayedResult> {
   await drawBatch(batch);
   const { isQueued, place } = options;
@@ -190,7 +190,7 @@ export async function playKilled(processes: Processes, batch: Batch, options: La
   }
 }
 
-/** One process after the other has the batch, and drives it. Gives how many were killed. */
+/** Runs one process after the other on the batch. Returns how many were killed. */
 async function playInTurn(processes: Processes, batch: Batch, options: LaneOptions): Promise<number> {
   const { place, width, random } = options;
   const never = new AbortController().signal;
@@ -199,7 +199,7 @@ async function playInTurn(processes: Processes, batch: Batch, options: LaneOptio
     const recovers = random.next() < 0.5;
     const one = await processes.begin({ ...batch, place, width, leaseMs: LEASE_MS, role: "all", recovers });
     const isLate = performance.now() - begun > BATCH_LIMIT_MS;
-    // The last one is left in peace, and told apart from one that is stuck.
+    // The last process is not killed, so that a stuck one can be detected.
     if (isLate) await Promise.race([one.last(), delay(LAST_MS)]);
     else await one.live(random, never);
     const { hasEnded, isOver } = one;
@@ -210,7 +210,7 @@ async function playInTurn(processes: Processes, batch: Batch, options: LaneOptio
   }
 }
 
-/** A client in this process drives the batch, and workers that come and go play it. */
+/** A client in this process drives the batch; workers that are killed and replaced play it. */
 async function playOnWorkers(processes: Processes, batch: Batch, options: LaneOptions): Promise<number> {
   const { place, width, random } = options;
   const orders = { ...batch, place, width, leaseMs: WORKERS_LEASE_MS, role: "worker", recovers: false } as const;

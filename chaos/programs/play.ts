@@ -15,33 +15,33 @@ import { Reach } from "./reach.ts";
 import { Life, World, type WorldLine } from "./world.ts";
 
 export interface PlayOptions {
-  /** Where the programs are kept. Default: a file of their own. */
+  /** Stores of the programs. Default: a separate SQLite file. */
   readonly on?: "memory" | "sqlite" | undefined;
-  /** Every agent is discarded and restored after each of its commits. Default: false. */
+  /** Whether every agent is discarded and restored after each of its commits. Default: false. */
   readonly restores?: boolean | undefined;
-  /** Wraps the stores of each process, to plant a fault. Default: the stores as they are. */
+  /** Wraps the stores of each process, to inject a fault. Default: does not wrap them. */
   readonly spoil?: ((stores: Stores) => Stores) | undefined;
-  /** Gets the machines' inspection events. Default: they are not inspected. */
+  /** Receives the machines' inspection events. Default: no inspection. */
   readonly onInspect?: RuntimeOptions["onInspect"];
-  /** Given the runtime of each process as soon as it is made. */
+  /** Called with the runtime of each process when it is created. */
   readonly onRuntime?: ((runtime: Runtime) => unknown) | undefined;
-  /** Told each passing of a fault point. */
+  /** Called for each pass of a fault point. */
   readonly onHit?: ((death: PlannedDeath) => void) | undefined;
 }
 
-/** How one process ends: at a fault point, or when its programs have reached the world so often. `undefined` if it lives on. */
+/** How one process dies: at a fault point, or after a number of touches of the world. `undefined` if it survives. */
 export type Death = PlannedDeath | { readonly touches: number } | undefined;
 
 export const work = { queues: { [TOOL_QUEUE]: { concurrency: 16 } } };
 
 const LEASE_MS = 10_000;
 const MOST_HITS = 200;
-/** The root agent of a program that is played by itself. */
+/** The root agent of a program that is played alone. */
 const alone = "program";
 
 /**
- * Plays a program by itself to its end, in this process: its processes die at the fault points that it names, and its time is
- * moved. The same program gives the same play. Gives what is wrong, in words.
+ * Plays one program in this process: its simulated processes die at the program's fault points, and its clock is fake. The
+ * same program always plays the same way. Returns the violations in words.
  */
 export async function playProgram(program: Program, options: PlayOptions = {}): Promise<string[]> {
   const left: PlannedDeath[] = [...program.deaths];
@@ -62,7 +62,7 @@ export async function playProgram(program: Program, options: PlayOptions = {}): 
 
 interface StageOptions {
   readonly programs: ReadonlyMap<string, Program>;
-  /** Programs at a time. */
+  /** Concurrent programs. */
   readonly width: number;
   /** Path of the stores' file; `undefined` for stores in memory. */
   readonly path: string | undefined;
@@ -72,8 +72,8 @@ interface StageOptions {
 }
 
 /**
- * Programs in this process that have one process after the other to themselves, and a clock that is moved. A death ends all
- * that are under way.
+ * Programs in simulated processes, one after the other, with a fake clock. A death ends all running programs of its
+ * process.
  */
 export class Stage {
   readonly lines: WorldLine[] = [];
@@ -88,13 +88,13 @@ export class Stage {
     this.plain = stage.path === undefined ? memoryStores() : sqliteStores(stage.path);
   }
 
-  /** Until all are at their ends, or do nothing any more. */
+  /** Plays until all programs have ended or make no progress. */
   async play(): Promise<void> {
     for (;;) {
       const random = seededRandom(this.deaths);
       if (await this.#live(this.#stage.deathOf(), () => random.next())) return;
       this.deaths += 1;
-      // What the dead process held is free then.
+      // The leases of the dead process have expired then.
       this.#now = (this.#now ?? 0) + LEASE_MS + 1;
     }
   }
@@ -103,7 +103,7 @@ export class Stage {
     await this.plain.close();
   }
 
-  /** One process, to the end of its programs or to its own, which gives false. */
+  /** Runs one process until its programs end. Returns false if it dies first. */
   async #live(death: Death, random: () => number): Promise<boolean> {
     const { programs, path, options, width } = this.#stage;
     const { spoil = (same) => same, restores = false, onInspect, onRuntime } = options;

@@ -2,11 +2,11 @@ import type { Budget, HookName } from "../../src/index.ts";
 import type { FaultPointName } from "../fault-point-names.ts";
 
 /*
- * Programs (F35): what agents are to do, what others do to them meanwhile, and where their processes die. A program is plain
- * data: it is drawn from a seed, played anywhere, made smaller, and printed as a test.
+ * Programs (F35): the actions of agents, the actions of others on them, and the deaths of their processes. A program is
+ * plain data: it can be drawn from a seed, played anywhere, shrunk, and printed as a test.
  */
 
-/** Tools of each effect class, in the process of the turn and on a queue, and those that wait for people. */
+/** Tools of each effect class, in the turn's process and on a queue, and tools that wait for people. */
 export const toolNames = [
   "look",
   "charge",
@@ -21,11 +21,11 @@ export const toolNames = [
 ] as const;
 export type ToolName = (typeof toolNames)[number];
 
-/** What the code of a tool does. */
+/** Behaviours of a tool's code. */
 export const deeds = ["succeed", "nap", "fail", "refuse", "stop", "generate", "artifact", "spawn"] as const;
 export type Deed = (typeof deeds)[number];
 
-/** How a subagent is had: its call waits, with limits of its own, one at a time; or it goes on in the background. */
+/** Kinds of subagents: the call waits for them, with different limits or one at a time; or they run in the background. */
 export const childKinds = ["helper", "thrifty", "curbed", "single", "scout", "errand"] as const;
 export type ChildKind = (typeof childKinds)[number];
 
@@ -37,13 +37,13 @@ export type PlannedRound = readonly PlannedCall[];
 
 export interface PlannedTurn {
   readonly rounds: readonly PlannedRound[];
-  /** When it is sent: after the one before has ended, or at once, to wait in line or to take its place. */
+  /** When the turn is sent: after the previous one has ended, or at once, to be queued or to supersede it. */
   readonly sent: "after" | "queue" | "supersede";
   readonly budget: Budget | null;
 }
 
 export const actNames = ["abort", "abortTurn", "pause", "pauseNow", "restart"] as const;
-/** What a user does to the root agent when the program's code is touched for the `at`-th time: a model call, a tool, a hook. */
+/** A user's action on the root agent at the `at`-th touch of the program's code (a model call, tool or hook). */
 export interface PlannedAct {
   readonly at: number;
   readonly does: (typeof actNames)[number];
@@ -55,7 +55,7 @@ export interface PlannedHook {
   readonly does: "nothing" | "add" | "deny" | "generate" | "stop" | "throw";
 }
 
-/** The process dies when it passes the point for so many times; the one that carries on may die too. */
+/** The process dies when it passes the point for the `hit`-th time. The process that continues may die too. */
 export interface PlannedDeath {
   readonly point: FaultPointName;
   readonly hit: number;
@@ -63,16 +63,16 @@ export interface PlannedDeath {
 
 export interface Program {
   readonly turns: readonly PlannedTurn[];
-  /** Of the root agent's life. */
+  /** Lifetime limits of the root agent. */
   readonly life: Budget | null;
   readonly acts: readonly PlannedAct[];
-  /** None: the agents have no hooks at all. */
+  /** If empty, the agents have no hooks. */
   readonly hooks: readonly PlannedHook[];
-  /** A client follows the tree's events from its beginning to its end. */
+  /** Whether a client follows the tree's events from beginning to end. */
   readonly isWatched: boolean;
-  /** When all is done the agent is shut down and started again, and is compared with what it was. */
+  /** Whether the finished agent is shut down, started again, and compared with its earlier state. */
   readonly isReopened: boolean;
-  /** Used where a program is played by itself; processes that run many die at any moment. */
+  /** Used only if a program is played alone. Processes that run many programs die at any moment. */
   readonly deaths: readonly PlannedDeath[];
 }
 
@@ -80,7 +80,7 @@ export function budgetsOf({ turns, life }: Program): Budget[] {
   return [life, ...turns.map((turn) => turn.budget)].filter((one) => one !== null);
 }
 
-/** The calls of tools in it, of the root agent and of all below it. */
+/** The tool calls of the root agent and its descendants. */
 export function callsOf({ turns }: Program): Extract<PlannedCall, { tool: unknown }>[] {
   const inRounds = (rounds: readonly PlannedRound[]): Extract<PlannedCall, { tool: unknown }>[] =>
     rounds.flat().flatMap((call) => ("tool" in call ? [call] : inRounds(call.rounds)));

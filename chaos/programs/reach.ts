@@ -5,7 +5,7 @@ import type { CommitOutcome } from "../../src/stores/index.ts";
 const never = Promise.withResolvers<never>().promise;
 
 /**
- * Stores as one process of programs reaches them.
+ * The stores, accessed by one process of programs.
  * Owns: what the process waits for, and which intents it knows to be granted. A dead process reaches nothing any more.
  */
 export class Reach {
@@ -15,7 +15,7 @@ export class Reach {
   #isOver = false;
   #underWay = 0;
   #answered: PromiseWithResolvers<void> | undefined;
-  /** Grows with every call and every answer. */
+  /** Increases with every call and every answer. */
   activity = 0;
 
   constructor(plain: Stores) {
@@ -30,23 +30,23 @@ export class Reach {
     });
   }
 
-  /** Its process dies: nothing that it asks for is done, and nothing that it has asked for is answered. */
+  /** Simulates the death of the process: no further call takes effect, and no pending call is answered. */
   end(): void {
     this.#isOver = true;
     this.#answered?.resolve();
   }
 
-  /** Resolves when a call that is under way is answered; at once when there is none. */
+  /** Resolves when a pending call is answered, or at once if there is none. */
   async answered(): Promise<void> {
     if (this.#underWay === 0 || this.#isOver) return;
     this.#answered ??= Promise.withResolvers<void>();
     await this.#answered.promise;
   }
 
-  /** Whether the intent to begin this call, or to ask the model for this step, is committed. */
+  /** Whether the intent of this call, or of this step's model call, is committed. */
   async isGranted(agentId: string, intent: string): Promise<boolean> {
     if (this.#granted.has(intent)) return true;
-    // Another process has committed it.
+    // Another process may have committed it.
     for (const { entries } of await this.#plain.readJournal({ tenant: DEFAULT_TENANT, agentId }, 1)) {
       for (const entry of entries) this.#note(entry);
     }
@@ -81,7 +81,7 @@ export class Reach {
   }
 }
 
-/** Names the intent to ask the model for a step. */
+/** Key of the intent of a step's model call. */
 export function modelIntent({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
   return `model ${turnId}:${step}`;
 }

@@ -4,8 +4,8 @@ import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
 import { digestOf, eventDigest, type WorldLine } from "./world.ts";
 
 /**
- * What the model was shown is what is stored: the messages of the conversation in their order, all of those before the turn, and the
- * prompt that its intent names. It was asked only when that intent was committed.
+ * Prompts equal the stored data: the conversation's messages in order, all messages before the turn, and the prompt hash in
+ * the intent. The model was called only after that intent was committed.
  */
 export function promptFaults(agent: AgentEvidence, lines: readonly WorldLine[]): string[] {
   const stored = new Map(agent.messages.map((message, place) => [message.id, { message, place }]));
@@ -21,7 +21,7 @@ export function promptFaults(agent: AgentEvidence, lines: readonly WorldLine[]):
     if (known.length < ids.length) return [...faults, `${where}: its prompt shows messages that are not stored`];
     if (digestOf(known.map(({ message }) => message)) !== digest)
       faults.push(`${where}: its prompt shows other texts than are stored`);
-    // Results stand in the order of their calls, and are stored in the order of their ends.
+    // In prompts, results are in the order of their calls; they are stored in the order in which they ended.
     const places = known.flatMap(({ message, place }) => (message.role === "tool" ? [] : [place]));
     if (places.some((place, index) => place <= (places[index - 1] ?? -1)))
       faults.push(`${where}: its prompt is in another order`);
@@ -34,8 +34,8 @@ export function promptFaults(agent: AgentEvidence, lines: readonly WorldLine[]):
 }
 
 /**
- * A follower of a tree is given the events of its journal, each once, in their order, to the last one that was stored when it
- * left. After that, only events that may come to a tree at rest have come.
+ * A follower of a tree receives the events of its journal once each, in order, up to the last one stored when it left.
+ * Later events must be of kinds that a finished tree may still get.
  */
 export function followerFaults(ended: Ended): string[] {
   const { program, tree, rows, lines } = ended;
@@ -50,30 +50,32 @@ export function followerFaults(ended: Ended): string[] {
   });
   const seen = linesOf(lines, "seen");
   const last = linesOf(lines, "left").at(-1)?.last;
-  // Without a word of that, all of them are due.
+  // Without a `left` line, all events are expected.
   const stayed = last === undefined ? due.length : due.findIndex(({ cursor }) => cursor === last) + 1;
   for (const [index, event] of due.entries()) {
     const line = seen[index];
     if (line === undefined) {
       const missed = due.slice(index);
-      // A warning of what the last commit has used may come when all followers have left.
+      // A warning about the use of the last commit may be written after all followers have left.
       if (missed.every(({ type }) => type === "budget.warning")) return [];
       if (index < stayed)
-        return [`its follower was not told of the last ${missed.length} events, from ${event.type} on`];
+        return [`its follower did not receive the last ${missed.length} events, from ${event.type} on`];
       const strange = missed.find((one) => !mayComeToRest(one, ended));
-      return strange === undefined ? [] : [`${strange.type} came to ${strange.agentId} when its tree was at rest`];
+      return strange === undefined
+        ? []
+        : [`${strange.type} was added to ${strange.agentId} after its tree had finished`];
     }
     if (line.cursor !== event.cursor)
-      return [`its follower was told of ${line.cursor} (${line.digest}) in place of ${event.cursor} (${event.type})`];
+      return [`its follower received ${line.cursor} (${line.digest}) instead of ${event.cursor} (${event.type})`];
     if (line.digest !== eventDigest(event))
-      return [`its follower was told of another ${event.type} at ${line.cursor} than is stored`];
+      return [`its follower received another ${event.type} at ${line.cursor} than is stored`];
   }
-  return seen.length > due.length ? [`its follower was told of ${seen.length - due.length} events too many`] : [];
+  return seen.length > due.length ? [`its follower received ${seen.length - due.length} events too many`] : [];
 }
 
 /**
- * Workers pause an agent when its code reaches the world. The last turn may end before such a pause arrives: then the pause
- * comes to a tree at rest, which the driver of the program has already left.
+ * Workers pause an agent when its code touches the world. The last turn may end before such a pause arrives; the pause then
+ * arrives in a finished tree, which the program's driver has already left.
  */
 function mayComeToRest(event: TroupeEvent, { program, isQueued }: Ended): boolean {
   if (event.type === "budget.warning") return true;

@@ -1,7 +1,7 @@
 import { type PlayOptions, playProgram } from "./play.ts";
 import type { PlannedDeath, Program } from "./program.ts";
 
-/** A program that fails by itself, in one process, at the places that it names: the same each time. */
+/** A program that fails deterministically when it is played alone in one process, with the deaths in the program. */
 export interface Reproduced {
   readonly program: Program;
   readonly faults: readonly string[];
@@ -9,22 +9,22 @@ export interface Reproduced {
 }
 
 export interface ShrinkOptions {
-  /** What is played besides what the program says. */
+  /** Options for playing the program. */
   readonly play?: PlayOptions | undefined;
-  /** Milliseconds after which it makes do with what it has. */
+  /** Milliseconds after which it stops with the result so far. */
   readonly limitMs: number;
 }
 
 /**
- * Looks for a place at which a program fails by itself: nowhere, after every commit, or where its process dies at one fault point
- * after the other. Undefined where it fails at none of them.
+ * Finds a deterministic failure of a program: without deaths, with restores after every commit, or with a death at each
+ * fault point in turn. `undefined` if it never fails.
  */
 export async function reproduce(program: Program, options: ShrinkOptions): Promise<Reproduced | undefined> {
   const end = performance.now() + options.limitMs;
   const calm = { ...program, deaths: [] };
   const hits: PlannedDeath[] = [];
   await playProgram(calm, { ...options.play, onHit: (death) => hits.push(death) });
-  // The first passing of a rare point stays the first in a smaller program; the ninth commit does not stay the ninth.
+  // The first pass of a rare point is still the first in a smaller program; the ninth commit may not stay the ninth.
   hits.sort((one, other) => one.hit - other.hit);
   const tries: [Program, Reproduced["options"]][] = [
     [calm, {}],
@@ -40,15 +40,18 @@ export async function reproduce(program: Program, options: ShrinkOptions): Promi
   return undefined;
 }
 
-/** What a fault says, without whom and how often. */
+/** The kind of a fault: its text without ids and numbers. */
 function kindOf(fault: string): string {
   return fault.replaceAll(/\{.*|\S*[#~:]\S*|\d+/g, "");
 }
 
-/** The smallest program that still fails in the same way: with fewer turns, agents, steps, tools, deaths, and everything in it as plain as can be. */
+/**
+ * The smallest program that still fails in the same way: fewest turns, agents, steps, tools and deaths, with the simplest
+ * values.
+ */
 export async function shrink(found: Reproduced, options: ShrinkOptions): Promise<Reproduced> {
   const end = performance.now() + options.limitMs;
-  // A smaller program may fail in another way, and would lead away from what was found.
+  // Ignore smaller programs that fail in another way.
   const kinds = new Set(found.faults.map(kindOf));
   let best = found;
   for (;;) {
@@ -71,13 +74,13 @@ async function firstFailing(
   return undefined;
 }
 
-/** What a part of a program is at its plainest. */
+/** The simplest value of each field of a program. */
 const plainest: Readonly<Record<string, unknown>> = { tool: "look", child: "helper", does: "succeed", sent: "after" };
 
-/** Programs that are a little smaller, those that lack most first. */
+/** Slightly smaller programs, the smallest first. */
 export function smallerThan(program: Program): Program[] {
   const programs = [...smaller(program, "")] as Program[];
-  // What is left out goes before what is made plain: a plainer tool may fail only beside a hook that need not be there.
+  // Try removals before simplifications: a simplified tool may fail only in combination with a hook that is not needed.
   return programs.toSorted((one, other) => lengthOf(one) - lengthOf(other));
 }
 
@@ -105,22 +108,22 @@ function* smallerLists(list: readonly unknown[]): Generator {
 }
 
 function* smallerParts(parts: object): Generator {
-  // A call of a subagent becomes one of a tool.
+  // Replaces a subagent call by a tool call.
   if ("child" in parts) yield { tool: "look", does: "succeed" };
   for (const [name, value] of Object.entries(parts)) {
     if ((name === "budget" || name === "life") && value !== null) yield { ...parts, [name]: null };
-    // Hooks have deeds of their own, and so has the user outside; none of the user's is plainer than another.
+    // Hooks and user actions have their own values of `does`; no user action is simpler than another.
     else if (name === "does" && ("hook" in parts || "at" in parts)) {
       if ("hook" in parts && value !== "nothing") yield { ...parts, does: "nothing" };
     }
-    // Of a budget the amounts stay: another amount is another program.
+    // Amounts of a budget are kept, because another amount makes another program.
     else if (name !== "budget" && name !== "life") {
       for (const less of smaller(value, name)) yield { ...parts, [name]: less };
     }
   }
 }
 
-/** The program as a test, to be pasted into a file of `test/chaos`. */
+/** The program as a test, to paste into a file of `test/chaos`. */
 export function testOf({ program, faults, options }: Reproduced): string {
   const how = Object.keys(options).length > 0 ? `, ${JSON.stringify(options)}` : "";
   return `import { expect, it } from "vitest";

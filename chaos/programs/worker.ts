@@ -1,6 +1,7 @@
 /**
- * A process that plays a batch of random programs: `node chaos/programs/worker.ts`, forked. It waits for its orders as a message,
- * so that a new one is at hand when an old one is killed, goes on where earlier ones have been killed, and tells when it is done.
+ * A process that plays a batch of random programs: `node chaos/programs/worker.ts`, forked. It waits for its orders as a
+ * message, so that a replacement is ready when a process is killed. It continues the work of killed processes and reports
+ * when it is done.
  */
 import { z } from "zod";
 import { systemClock } from "../../src/base/index.ts";
@@ -17,26 +18,26 @@ import { Reach } from "./reach.ts";
 import type { WorldLine } from "./world.ts";
 
 const ordersSchema = z.object({
-  /** As `storesAt` takes it; or "memory": it plays the batch alone, its deaths too, and tells what became of it. */
+  /** Location for `storesAt`; or "memory": it plays the batch alone with simulated deaths, and reports the result. */
   place: z.string(),
   seed: z.int(),
   count: z.int().positive(),
   folder: z.string(),
-  /** Of its log. */
+  /** Name of its log. */
   name: z.string(),
-  /** Programs at a time. */
+  /** Concurrent programs. */
   width: z.int().positive(),
   leaseMs: z.int().positive(),
-  /** Whether it drives the programs itself, or works for a process that does. */
+  /** Whether it drives the programs itself, or works for a driver process. */
   role: z.enum(["all", "worker"]),
-  /** Takes up what others have left by `runtime.recover()`, and not agent by agent. */
+  /** Whether it resumes others' work by `runtime.recover()` instead of agent by agent. */
   recovers: z.boolean(),
 });
 export type ProgramOrders = z.infer<typeof ordersSchema>;
 
-/** What it tells: it has its orders, its programs have reached the world so often once more, and all are at their ends. */
+/** Its messages: orders received, another `TOUCHES` touches of the world, and all programs ended. */
 export type ProgramNews = "up" | "touched" | "over" | PlayedResult;
-/** How often its programs reach the world between two such messages. */
+/** Touches of the world between two such messages. */
 export const TOUCHES = 20;
 
 const told = Promise.withResolvers<ProgramOrders>();
@@ -45,7 +46,7 @@ endWithParent();
 const { place, width, leaseMs, role, recovers, name, ...batch } = await told.promise;
 if (place === "memory") {
   process.send?.(await playInMemory(batch, width));
-  // What its dead processes have held does not keep it alive.
+  // Exits explicitly, because handles of simulated dead processes would keep the process alive.
   process.exit();
 }
 const logs = new BatchLogs(batch);
@@ -89,13 +90,13 @@ function leave(): void {
   process.disconnect();
 }
 
-/** When the process before it has died, and one lease later. */
+/** The start of the clock: one lease after the previous process died. */
 function startOf(lines: readonly WorldLine[]): number | undefined {
   const times = lines.flatMap((line) => ("at" in line ? [line.at] : []));
   return times.length === 0 ? undefined : times.reduce((latest, at) => Math.max(latest, at)) + leaseMs;
 }
 
-/** One that has no queue but its own needs neither BullMQ nor the time that it takes to load it. */
+/** The stores and queues. Loads BullMQ only if the queues are shared, because loading takes time. */
 async function placeAt(): Promise<Pick<RuntimeOptions, "queues"> & { stores: Stores }> {
   if (!place.startsWith("redis:")) return { stores: sqliteStores(place) };
   const { storesAt } = await import("../stores-at.ts");

@@ -4,11 +4,11 @@ import { rootOf } from "../../src/state/index.ts";
 import type { PlannedAct, Program } from "./program.ts";
 import type { Reach } from "./reach.ts";
 
-/** What the world outside has seen of programs, one line each, in the order of a process. `at`: milliseconds since the epoch. */
+/** The world's log of programs, in order per process. `at`: milliseconds since the epoch. */
 export type WorldLine =
   /**
-   * The provider was asked: what it bills for the prompt, which stored messages stand there, whose results, what is wrong
-   * with their order, and whether the intent to ask was committed by then.
+   * A request to the provider: the prompt's billed tokens, its stored messages, its results, a fault in their order, and
+   * whether the intent was already committed.
    */
   | {
       readonly type: "asked";
@@ -19,9 +19,9 @@ export type WorldLine =
       readonly inputTokens: number;
       readonly ids: readonly string[];
       readonly told: readonly string[];
-      /** Of the messages of these ids, by `digestOf`. */
+      /** Digest of the messages with these ids, by `digestOf`. */
       readonly digest: string;
-      /** Of the whole prompt, as intents have it. */
+      /** Hash of the whole prompt, as in intents. */
       readonly promptHash: string;
       readonly isGranted: boolean;
       readonly fault?: string | undefined;
@@ -33,7 +33,7 @@ export type WorldLine =
       readonly step: number;
       readonly outputTokens: number;
     }
-  /** The same for calls that tools and hooks make. */
+  /** A model call by a tool or hook. */
   | {
       readonly type: "side";
       readonly root: string;
@@ -41,7 +41,7 @@ export type WorldLine =
       readonly inputTokens: number;
       readonly outputTokens: number;
     }
-  /** A tool's effect. A keyed receiver has had it when it has had the key. */
+  /** A tool's attempt at an effect. A keyed receiver applies each key once. */
   | {
       readonly type: "attempt";
       readonly root: string;
@@ -50,17 +50,17 @@ export type WorldLine =
       readonly key: string;
       readonly tool: string;
       readonly note: string;
-      /** Whether the intent to begin the call was committed by then. */
+      /** Whether the call's intent was already committed. */
       readonly isGranted: boolean;
     }
-  /** The follower of the tree was given this event. */
+  /** The follower of the tree received this event. */
   | { readonly type: "seen"; readonly root: string; readonly cursor: string; readonly digest: string }
-  /** The follower of the tree stopped when the tree was at rest. `last` is the last stored event, `null` if there was none. */
+  /** The follower stopped when the tree had finished. `last` is the last stored event, `null` if there was none. */
   | { readonly type: "left"; readonly root: string; readonly last: string | null }
-  /** The user was about to act on the root agent (`act`), and was told that it is done (`acted`). */
+  /** The user started an action on the root agent (`act`), and it was acknowledged (`acted`). */
   | ({ readonly type: "act" } & Acting)
   | ({ readonly type: "acted" } & Acting)
-  /** The waiter of a turn was told how it ended. */
+  /** The waiter of a turn received its outcome. */
   | {
       readonly type: "told";
       readonly root: string;
@@ -69,10 +69,10 @@ export type WorldLine =
       readonly status: string;
       readonly stopReason: string;
     }
-  /** A command that went wrong in a way in which none may. */
+  /** A command that failed in an unexpected way. */
   | { readonly type: "fault"; readonly root: string; readonly text: string }
   | { readonly type: "done"; readonly root: string }
-  /** How far the clock of the process is. */
+  /** The time of the process's clock. */
   | { readonly type: "time"; readonly root: ""; readonly at: number };
 
 interface Acting {
@@ -83,7 +83,7 @@ interface Acting {
 
 export type LineOf<Type extends WorldLine["type"]> = Extract<WorldLine, { type: Type }>;
 
-/** One process of a run. A killed one does nothing any more; where it is only played, its code is kept from the world. */
+/** One process of a run. A killed process does nothing more; the code of a simulated one can no longer reach the world. */
 export class Life {
   readonly #over = Promise.withResolvers<void>();
   readonly over: Promise<void> = this.#over.promise;
@@ -99,7 +99,7 @@ export class Life {
   }
 }
 
-/** The same for the same messages. */
+/** Equal messages have equal digests. */
 export function digestOf(messages: readonly Message[]): string {
   const told = messages.map((message) => {
     const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
@@ -108,7 +108,7 @@ export function digestOf(messages: readonly Message[]): string {
   return shortHash(JSON.stringify(told));
 }
 
-/** The same for the same event. */
+/** Equal events have equal digests. */
 export function eventDigest(event: TroupeEvent): string {
   return `${event.type} ${shortHash(JSON.stringify(event))}`;
 }
@@ -116,38 +116,38 @@ export function eventDigest(event: TroupeEvent): string {
 const never = Promise.withResolvers<never>().promise;
 
 export interface WorldOptions {
-  /** By the ids of their root agents. */
+  /** Programs by root agent id. */
   readonly programs: ReadonlyMap<string, Program>;
   readonly clock: Clock;
-  /** On the disk of the operating system when it returns: it outlives this process. */
+  /** Appends a line that survives this process once this returns. */
   readonly write: (line: WorldLine) => void;
-  /** All that was written up to now, by this process and those before it. */
+  /** All lines so far, from this process and earlier ones. */
   readonly written: () => readonly WorldLine[];
   readonly life: Life;
   readonly reach: Pick<Reach, "isGranted">;
 }
 
-/** Answers take up to this many milliseconds. */
+/** Longest duration of answers, in milliseconds. */
 const SLOWEST_MS = 4;
-/** The time is noted so often, in milliseconds. */
+/** Interval at which the time is logged, in milliseconds. */
 const TIME_NOTE_MS = 250;
 
 /**
- * The world of the programs of one process: model, tools and hooks call it and are noted, and at the planned touches it lets the
- * user outside act. Owns the count of touches; the log is what lasts.
+ * The world of the programs of one process: it logs calls by the model, tools and hooks, and triggers the user's actions at
+ * the planned touches. Owns the count of touches; only the log survives the process.
  */
 export class World {
   readonly programs: ReadonlyMap<string, Program>;
   readonly clock: Clock;
-  /** Does what is planned; set by the driver of the programs. It must not throw. */
+  /** Performs a planned action; set by the programs' driver. Must not throw. */
   onAct: (root: string, does: PlannedAct["does"]) => void = () => undefined;
-  /** Called each time a program reaches the world. */
+  /** Called at each touch of the world by a program. */
   onTouch: () => void = () => undefined;
-  /** Grows with all that happens: a program in which it stands still waits for a decision, or for time. */
+  /** Increases with every activity. If it stays constant, the programs wait for a decision or for time. */
   activity = 0;
-  /** Grows only with what the programs' own code and waiters see. */
+  /** Increases only with activities that the programs' code and waiters see. */
   progress = 0;
-  /** The last event that was given to the follower of each tree, in this process or before it. */
+  /** The last event that the follower of each tree received, in this or an earlier process. */
   readonly seen = new Map<string, string>();
   readonly #options: WorldOptions;
   readonly #touches = new Map<string, number>();
@@ -179,7 +179,7 @@ export class World {
     if (!this.isOver) this.#options.write(line);
   }
 
-  /** Tells how far its clock is, for the process that carries on. */
+  /** Logs the time of its clock, for the process that continues. */
   noteTime(): void {
     const at = this.clock.now();
     if (at - this.#notedAt < TIME_NOTE_MS) return;
@@ -187,24 +187,24 @@ export class World {
     this.note({ type: "time", root: "", at });
   }
 
-  /** The follower of a tree is given its next event. */
+  /** Logs the next event of a tree's follower. */
   noteSeen(root: string, event: TroupeEvent): void {
     if (event.cursor === null || this.isOver) return;
     this.seen.set(root, event.cursor);
     this.note({ type: "seen", root, cursor: event.cursor, digest: eventDigest(event) });
   }
 
-  /** Whether the intent that this is done for is committed. */
+  /** Whether the intent of this activity is committed. */
   async isGranted(agentId: string, intent: string): Promise<boolean> {
     return await this.#options.reach.isGranted(agentId, intent);
   }
 
-  /** Whether a call had its effect, as its receiver knows it. */
+  /** Whether a call had its effect, according to its receiver. */
   wasAttempted(callId: string): boolean {
     return this.#options.written().some((line) => line.type === "attempt" && line.callId === callId);
   }
 
-  /** Notes that code of a program reaches the world, and starts the act that was planned for this touch. */
+  /** Counts a touch of the world by a program, and starts the action planned for it. */
   async touch(line: LineOf<"asked" | "attempt">): Promise<void> {
     await this.alive();
     this.note(line);
@@ -215,13 +215,13 @@ export class World {
     for (const { at, does } of this.programs.get(root)?.acts ?? []) if (at === touches) this.onAct(root, does);
   }
 
-  /** A while passes, the same one for the same text. */
+  /** Waits for a duration that is determined by the text. */
   async pass(fraction: number, signal: AbortSignal): Promise<void> {
     await this.clock.sleep(fraction * SLOWEST_MS, signal);
     await this.alive();
   }
 
-  /** Never resolves in a process that is dead. */
+  /** Never resolves in a dead process. */
   async alive(): Promise<void> {
     this.activity += 1;
     if (this.#options.life.isOver) await never;

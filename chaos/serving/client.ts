@@ -6,30 +6,30 @@ import type { SeededRandom } from "../seeded-random.ts";
 import type { ClientPlace, Counts, NodeClient } from "./killed-nodes.ts";
 import { tokenOf } from "./team.ts";
 
-/** A durable event as it came over a stream. */
+/** A durable event received over a stream. */
 export interface SeenEvent {
   readonly id: string;
   readonly type: string;
-  /** Of its data. */
+  /** Hash of its data. */
   readonly hash: string;
 }
 
-/** A turn as the client that asked for it knows it. */
+/** A turn from the view of the client that requested it. */
 export interface AskedTurn {
   readonly key: string;
   readonly task: string;
-  /** Of every answer to a request with the key. */
+  /** Turn ids in all answers to requests with the key. */
   readonly turnIds: readonly string[];
-  /** Durable events of the turn's own stream; `undefined` if it was asked for without a stream. */
+  /** Durable events of the turn's own stream; `undefined` if it was requested without a stream. */
   readonly seen: readonly SeenEvent[] | undefined;
-  /** Type of its last event; `undefined` if it never came. */
+  /** Type of its last event; `undefined` if it was never received. */
   readonly end: string | undefined;
 }
 
 export interface ApiCounts extends Counts {
-  /** Answers that say that the turn was there already. */
+  /** Number of answers that mark the turn as existing already. */
   replayed: number;
-  /** Events without an id. */
+  /** Number of events without an id. */
   live: number;
 }
 
@@ -38,12 +38,14 @@ export interface ClientOptions extends ClientPlace {
   readonly counts: ApiCounts;
 }
 
-/** No turn takes so long, nor does an answer: two deaths and their pauses take minutes on a busy machine. */
+/** Longest time for a turn or an answer. Two kills with their pauses take minutes on a busy machine. */
 const LOST_MS = 600_000;
 const AGAIN_MS = 50;
-/** Between two turns. */
+/** Pause between two turns. */
 const LONGEST_PAUSE_MS = 3_000;
-/** How often a turn is asked for twice at once, once more when it has ended, with another body, and with its own stream. */
+/**
+ * Shares of turns that are requested twice at once, again after their end, with another body, and with their own stream.
+ */
 const TWICE = 0.2;
 const AFTERWARDS = 0.2;
 const OTHER_BODY = 0.05;
@@ -55,7 +57,7 @@ interface Answer {
   readonly isReplayed: boolean;
 }
 
-/** Asks for turns and follows its tree, each time at another node, and goes on elsewhere whenever a connection breaks. */
+/** Requests turns and follows its tree, each time at another node. Continues at another node when a connection breaks. */
 export class ServedClient implements NodeClient {
   readonly turns: AskedTurn[] = [];
   /** Durable events of the tree, over all connections. */
@@ -74,7 +76,7 @@ export class ServedClient implements NodeClient {
     return this.turns.length;
   }
 
-  /** Takes turns until it is over, at least one. */
+  /** Requests turns until the scenario is over, but at least one. */
   async run(isOver: () => boolean): Promise<void> {
     const { number, random } = this.#options;
     await delay(random.between(0, LONGEST_PAUSE_MS));
@@ -104,16 +106,16 @@ export class ServedClient implements NodeClient {
     const seen = isStreamed ? await this.#turnStream(path, body, key) : undefined;
     const answers = await Promise.all(asking.map(() => this.#ask(path, body, key)));
     if (random.next() < OTHER_BODY) await this.#askOtherwise(path, key);
-    // The stream of the tree, which goes on beside, has to tell the end too.
+    // The concurrent stream of the tree must report the end too.
     const end = await this.#endOf(`${this.agentId}#${number}`);
     if (isStreamed || random.next() < AFTERWARDS) {
       const late = await this.#ask(path, body, key);
-      if (!late.isReplayed) this.#fault(`${key}: a repetition after its end is not said to be one`);
+      if (!late.isReplayed) this.#fault(`${key}: a repetition after its end is not marked as one`);
       answers.push(late);
     }
     const turnIds = answers.map((answer) => String(answer.body["turnId"]));
     this.turns.push({ key, task, turnIds, seen, end });
-    if (end === undefined) this.#fault(`${key}: no stream told of its end within ${LOST_MS / 1_000} s`);
+    if (end === undefined) this.#fault(`${key}: no stream reported its end within ${LOST_MS / 1_000} s`);
   }
 
   async #endOf(turnId: string): Promise<string | undefined> {
@@ -130,13 +132,13 @@ export class ServedClient implements NodeClient {
     return known;
   }
 
-  /** The key is that of a turn with another input. */
+  /** Sends the key of a turn with another input. */
   async #askOtherwise(path: string, key: string): Promise<void> {
     const { status, body } = await this.#ask(path, { input: "something else" }, key, [422]);
     if (status !== 422) this.#fault(`${key}: with another body it was answered ${status}: ${JSON.stringify(body)}`);
   }
 
-  /** Sends a request until it is answered with success, or with one of the refusals that are asked for. */
+  /** Repeats a request until it succeeds, or is refused with one of the expected codes. */
   async #ask(path: string, body: object, key: string, refusals: readonly number[] = []): Promise<Answer> {
     const { nextNode, counts } = this.#options;
     const until = performance.now() + LOST_MS;
@@ -162,7 +164,7 @@ export class ServedClient implements NodeClient {
     return { authorization: `Bearer ${tokenOf(this.#options.number)}` };
   }
 
-  /** The events of the tree, as long as the client is there. */
+  /** Follows the events of the tree until the client leaves. */
   async #follow(): Promise<void> {
     const { signal } = this.#left;
     const path = `/api/trees/${this.agentId}/events`;
@@ -174,7 +176,7 @@ export class ServedClient implements NodeClient {
     });
   }
 
-  /** Starts a turn by a stream, and asks for the same with the key and the last id whenever the stream breaks. */
+  /** Starts a turn with a stream. Requests it again with the key and the last event id whenever the stream breaks. */
   async #turnStream(path: string, body: object, key: string): Promise<SeenEvent[]> {
     const { method, headers, ...init } = this.#request(body, key);
     const seen: SeenEvent[] = [];
@@ -186,7 +188,7 @@ export class ServedClient implements NodeClient {
     return seen;
   }
 
-  /** Reads a stream over as many connections as it takes, until `take` has its last frame or the client leaves. */
+  /** Reads a stream over as many connections as needed, until `take` received the last frame or the client leaves. */
   async #streamed(
     path: string,
     init: Omit<RequestInit, "headers"> & { readonly headers: Readonly<Record<string, string>> },
@@ -249,7 +251,7 @@ function turnOf({ data }: SseFrame): string | undefined {
   return (JSON.parse(data) as { readonly turnId?: string }).turnId;
 }
 
-/** Returns `undefined` if no answer came, or not all of it. */
+/** Returns `undefined` if the answer is missing or incomplete. */
 async function fetchWhole(url: string, init: RequestInit): Promise<Answer | undefined> {
   try {
     const response = await fetch(url, init);
@@ -261,12 +263,12 @@ async function fetchWhole(url: string, init: RequestInit): Promise<Answer | unde
   }
 }
 
-/** A connection that was refused or broke, or a body that ended too soon. */
+/** A refused or broken connection, or a truncated body. */
 function isCut(error: unknown): boolean {
   return error instanceof TypeError || error instanceof SyntaxError;
 }
 
-/** An answer that says that the same request may succeed later. */
+/** Whether an answer permits a retry of the same request. */
 function isPassing({ body }: Pick<Answer, "body">): boolean {
   return (body["error"] as { readonly retryable?: boolean } | undefined)?.retryable === true;
 }

@@ -16,28 +16,28 @@ const NODES = 3;
 export const LEASE_MS = 2_000;
 const KEEP_ALIVE_MS = 2_000;
 const DRAIN_MS = 10_000;
-/** Between two deaths, in milliseconds, when all nodes are up. */
+/** Time between two kills while all nodes are up, in milliseconds. */
 const SHORTEST_GAP_MS = 500;
 const LONGEST_GAP_MS = 3_000;
 
-/** What clients of all wires count. */
+/** Counters of the clients of all wires. */
 export interface Counts {
-  /** Streams that were opened, and those that broke. */
+  /** Number of opened streams, and how many of them broke. */
   streams: number;
   cut: number;
-  /** Requests that were sent once more since no answer came, or one that says so. */
+  /** Number of requests repeated because there was no answer or a retryable one. */
   again: number;
 }
 
-/** A client that asks for turns until the scenario is over. */
+/** A client that requests turns until the scenario is over. */
 export interface NodeClient {
-  /** How many turns it has asked for. */
+  /** Number of requested turns. */
   readonly asked: number;
   readonly faults: readonly string[];
   run(isOver: () => boolean): Promise<void>;
 }
 
-/** Where a client finds nodes. */
+/** Finds nodes for clients. */
 export interface ClientPlace {
   readonly number: number;
   /** The address of the next node, which may be dead. */
@@ -50,16 +50,16 @@ export interface Scene<Client extends NodeClient> {
   readonly clientOf: (place: ClientPlace) => Client;
 }
 
-/** What is left when all nodes have left. */
+/** The stored data after all nodes have exited. */
 export interface Played<Client extends NodeClient> {
   readonly clients: readonly Client[];
   readonly pool: WorkerPool;
   readonly servers: Pick<Stage, "ledger" | "model">;
-  /** Of the stores. */
+  /** Location of the stores. */
   readonly place: string;
 }
 
-/** Has clients work with nodes that are killed under them, up to the last kill or the first fault, and then audits it. */
+/** Runs clients against nodes that are killed, until the last kill or the first fault, and audits the stored data. */
 export async function underKills<Client extends NodeClient, Found>(
   options: ChaosOptions,
   scene: Scene<Client>,
@@ -96,7 +96,7 @@ async function play<Client extends NodeClient>(
     ordersOf: () => orders,
     takenBy: async () => [],
     onUp: ({ pid, url: address = "" }) => {
-      // The address of a dead one is known until another one is up: clients do not know who lives.
+      // A dead node's address stays in use until its replacement is up, because clients do not know which nodes are alive.
       for (const kill of pool.kills) nodes.delete(kill.pid);
       nodes.set(pid, address);
     },
@@ -108,8 +108,8 @@ async function play<Client extends NodeClient>(
     return [...nodes.values()][asked % nodes.size] ?? "";
   };
   const clients = Array.from({ length: clientCount }, (_, number) => clientOf({ number, nextNode }));
-  // A death that cuts no stream shows nothing, so kill on until one does. After a fault nothing more is killed, so that it can be
-  // looked into.
+  // A kill that cuts no stream proves nothing, so keep killing until one does. After a fault nothing more is killed, so
+  // that it can be investigated.
   const isOver = (): boolean =>
     (pool.kills.length >= kills && counts.cut > 0) || clients.some(({ faults }) => faults.length > 0);
   const killer = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 /**
- * A node: `node chaos/serving/node.ts ORDERS` (JSON). It serves one protocol over HTTP, and runs the turns of any tree, as the
- * others do. SIGTERM has it leave; SIGKILL is what it is there for.
+ * A node: `node chaos/serving/node.ts ORDERS` (JSON). It serves one protocol over HTTP and runs turns of any tree, like the
+ * other nodes. SIGTERM makes it exit gracefully; the scenario kills it with SIGKILL.
  */
 import { z } from "zod";
 import { createRuntime } from "../../src/index.ts";
@@ -27,7 +27,7 @@ export type SurfaceName = (typeof surfaceNames)[number];
 const ordersSchema = z.object({
   surface: z.enum(surfaceNames),
   store: z.string(),
-  /** Of the Redis of the stores. */
+  /** URL of the stores' Redis. */
   redis: z.string(),
   ledger: z.string(),
   model: z.string(),
@@ -50,7 +50,7 @@ const runtime = await createRuntime({
   stores: storesAt(store),
   queues: queuesAt(store, leaseMs),
   leaseMs,
-  // A client that comes in the middle of an answer, as those that were cut do, gets its text too.
+  // A client that joins during an answer, such as one that was cut off, gets its text too.
   streaming: orders.surface === "api" ? "watched" : "always",
 });
 const sharing = await redisSharing({ url: orders.redis });
@@ -60,7 +60,7 @@ const surfaces: Readonly<Record<SurfaceName, () => Promise<Surface[]>>> = {
   teal: async () => [tealSurface({ agents: [{ version: TEAL_VERSION, definition: teller }] })],
   a2a: async () => [await a2aSurface({ agents: [{ definition: teller }] })],
   "ag-ui": async () => [agUiSurface()],
-  // Its protocol has no word for an approval.
+  // Its protocol has no request for an approval.
   openai: async () => [openaiSurface(), api],
 };
 const server = serveRuntime(runtime, {

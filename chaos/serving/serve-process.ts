@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const agentFile = fileURLToPath(new URL("slow-agent.ts", import.meta.url));
 
-/** A command that gives a process a namespace of its own, in which it is process 1, as in a container. */
+/** A command that runs a process as process 1 of its own namespace, as in a container. */
 const container = ["unshare", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child"] as const;
 /** Whether this machine allows that. */
 export const hasContainers = spawnSync(container[0], [...container.slice(1), "true"]).status === 0;
@@ -15,18 +15,18 @@ export interface ServeOptions {
   /** The options of `troupe serve` that name the store. */
   readonly store: readonly string[];
   readonly modelURL: string;
-  /** Runs it as process 1 of a namespace of its own, under the same host name. */
+  /** Whether to run it as process 1 of its own namespace, under the same host name. */
   readonly isContained: boolean;
 }
 
-/** A `troupe serve` that listens. */
+/** A listening `troupe serve`. */
 export interface ServeProcess {
   readonly url: string;
-  /** SIGKILL; resolves when it is gone. */
+  /** Sends SIGKILL; resolves when it has exited. */
   kill(): Promise<void>;
 }
 
-/** Starts `troupe serve` with the slow agent. Rejects when it ends before it listens. */
+/** Starts `troupe serve` with the slow agent. Rejects if it exits before it listens. */
 export async function startServe({ store, modelURL, isContained }: ServeOptions): Promise<ServeProcess> {
   const words = [process.execPath, program, "serve", agentFile, "--port", "0", "--auth", "none", ...store];
   const [command = "", ...rest] = isContained ? [...container, ...words] : words;
@@ -54,7 +54,7 @@ export async function startServe({ store, modelURL, isContained }: ServeOptions)
   return {
     url,
     kill: async () => {
-      // The process in the namespace dies with unshare (--kill-child).
+      // Kills unshare, with which the process in the namespace dies (--kill-child).
       child.kill("SIGKILL");
       await ended;
     },

@@ -3,5 +3,5 @@ import { defineAgent, openaiModel } from "../../src/index.ts";
 
 const baseURL = process.env["CHAOS_MODEL"] ?? "";
 
-/** An agent whose only model call takes as long as its server likes. */
+/** An agent whose only model call is as slow as its server. */
 export const agent = defineAgent({ name: "slow", model: openaiModel("slow", { apiKey: "none", baseURL }) });

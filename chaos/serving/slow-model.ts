@@ -4,13 +4,13 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { steadyNow } from "../witness.ts";
 
-/** The words of every answer, and the time from one to the next in milliseconds: two seconds and a half in all. */
+/** The words of every answer, and the milliseconds between two words: two and a half seconds in all. */
 const WORDS = 50;
 const WORD_MS = 50;
 /** The last word of an answer. */
 export const lastWord = `word-${WORDS - 1}.`;
 
-/** A model whose answers come word by word. */
+/** A model that sends its answers word by word. */
 export interface SlowModel {
   readonly baseURL: string;
   /** When each call began, by `steadyNow`. */

@@ -6,8 +6,8 @@ import { ledgerTools, memberOf } from "../worker-agents.ts";
 const budget = { maxSteps: 12, maxTokens: 2_000_000, maxCost: 100 };
 
 /**
- * A desk with a tool of each effect class and a subagent, and a teller, who has besides what people and clients do. Their models
- * see the open turn alone, as the script takes it.
+ * A desk agent with a tool of each effect class and a subagent, and a teller, which also has tools for people and clients.
+ * Their models see only the open turn, as the script requires.
  */
 export function servedTeam(ledgerOrigin: string, baseURL: string): { desk: AgentDefinition; teller: AgentDefinition } {
   const { look, charge, send, book, pay } = ledgerTools(ledgerOrigin);
@@ -22,15 +22,15 @@ export function servedTeam(ledgerOrigin: string, baseURL: string): { desk: Agent
   };
 }
 
-/** The user of a client. */
+/** User id of a client. */
 export function userOf(client: number): string {
   return `client-${client}`;
 }
 
-/** Of the teller, among Teal Agents. */
+/** Version of the teller as a Teal Agent. */
 export const TEAL_VERSION = "1.0";
 
-/** Each client is a user, so that each has the limits of a caller to itself. */
+/** Each client is a separate user, so that each has its own caller limits. */
 export function tokenOf(client: number): string {
   return `the-token-of-client-${client}`;
 }

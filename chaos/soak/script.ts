@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ServerReply, WireRequestBody } from "../../test/support/model-server.ts";
 
-/** What a turn of the soak is about; its message says it. */
+/** The kind of a soak turn; it is in the turn's message. */
 export const turnKinds = ["plain", "look", "child", "approve", "queued", "abort"] as const;
 export type TurnKind = (typeof turnKinds)[number];
 
-/** Of twenty turns of an agent: five have a child, one is aborted, one waits for a person. */
+/** Twenty turns of an agent: five have a child, one is aborted, one waits for a person. */
 export function kindOf(turn: number): TurnKind {
   if (turn % 4 === 1) return "child";
   if (turn % 20 === 7) return "abort";
@@ -15,10 +15,10 @@ export function kindOf(turn: number): TurnKind {
 }
 
 const SLOWEST_MS = 5;
-/** A turn that is to be aborted has its answer no sooner. */
+/** Least duration of an answer in a turn that is aborted. */
 const HANGS_MS = 60_000;
 
-/** The same for the same conversation: one call of what the last message names, then an end. */
+/** A deterministic model: one call of the tool in the last message, then an answer. */
 export function soakAnswer(body: WireRequestBody, gone: AbortSignal): ServerReply {
   const begin = body.messages.findLastIndex(({ role }) => role === "user");
   const content = body.messages[begin]?.content;

@@ -1,4 +1,4 @@
-/** The model of the soak, a process of its own: `node chaos/soak/server.ts`. Its first line is its base URL. */
+/** The model of the soak as a separate process: `node chaos/soak/server.ts`. Its first line is its base URL. */
 import { startModelServer } from "../../test/support/model-server.ts";
 import { endWithParent } from "../end-with-parent.ts";
 import { soakAnswer } from "./script.ts";

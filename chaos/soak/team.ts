@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type AgentDefinition, defineAgent, defineTool, openaiModel, subagent } from "../../src/index.ts";
 
-/** The queue of the tool that runs elsewhere. */
+/** The queue of the queued tool. */
 export const SOAK_QUEUE = "soak";
 
 /** A lead with a plain tool, one that needs approval, one on a queue, and a subagent. */

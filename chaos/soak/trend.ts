@@ -1,21 +1,21 @@
-/** One look at a process that has done so many turns. */
+/** One sample of a process after a number of turns. */
 export interface Sample {
   readonly turns: number;
-  /** After a full collection. */
+  /** Heap after a full garbage collection. */
   readonly heapBytes: number;
   readonly rssBytes: number;
-  /** Open sockets, timers, files, by kind. */
+  /** Number of open sockets, timers and files, by kind. */
   readonly handles: Readonly<Record<string, number>>;
 }
 
-/** Share of the samples that is warm-up: caches fill, code is compiled. */
+/** Share of samples that count as warm-up, while caches fill and code is compiled. */
 const WARM_UP = 0.3;
 const MEGABYTE = 1_000_000;
 
 /**
- * Megabytes that a process grows by in 1,000 turns, from the first half after the warm-up to the second. Caches of a fixed size
- * fill and are emptied, so memory is a saw: what grows lifts its lowest points and its highest ones, and the smaller of the two is
- * taken. Null where there are fewer than four samples.
+ * Growth of a process in megabytes per 1,000 turns, from the first half after the warm-up to the second. Fixed-size caches
+ * fill and are emptied, so memory is a sawtooth. Real growth raises both its minima and its maxima, so the smaller of both
+ * increases is used. `null` with fewer than four samples.
  */
 export function slopeOf(samples: readonly Sample[], of: (sample: Sample) => number): number | null {
   const settled = settledOf(samples);
@@ -36,7 +36,7 @@ function settledOf(samples: readonly Sample[]): readonly Sample[] {
   return samples.slice(Math.floor(samples.length * WARM_UP));
 }
 
-/** Kinds of handles of which there are more in each later sample than in any earlier one. */
+/** Kinds of handles that are more numerous in each later sample than in any earlier one. */
 export function growingHandles(samples: readonly Sample[]): string[] {
   const settled = settledOf(samples);
   const half = Math.floor(settled.length / 2);

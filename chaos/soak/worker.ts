@@ -1,6 +1,6 @@
 /**
- * A process that runs turns on and on: `node chaos/soak/worker.ts ORDERS` (JSON). After each batch of agents, when nothing is
- * at work, it collects its garbage and tells how large it is.
+ * A process that runs turns continuously: `node chaos/soak/worker.ts ORDERS` (JSON). After each batch of agents, when it is
+ * idle, it collects garbage and reports its memory.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -14,16 +14,16 @@ import type { Sample } from "./trend.ts";
 const ordersSchema = z.object({
   store: z.string(),
   model: z.string(),
-  /** Agents at a time, each of so many turns: a batch. */
+  /** A batch: concurrent agents, and turns of each. */
   agents: z.int().positive(),
   turns: z.int().positive(),
   batches: z.int().positive().nullable(),
-  /** Milliseconds after which no further batch is begun. */
+  /** Milliseconds after which no further batch is started. */
   forMs: z.int().positive().nullable(),
 });
 export type SoakOrders = z.infer<typeof ordersSchema>;
 
-/** What the worker writes, one line each. */
+/** The JSON lines that the worker writes. */
 export type SoakLine =
   | ({ readonly type: "sample"; readonly children: number } & Sample)
   | { readonly type: "fault"; readonly text: string };

@@ -4,11 +4,11 @@ import { fractionOf } from "../seeded-random.ts";
 
 /** A request in the log of the spending server. */
 export interface SpendingLine extends BilledCallLine {
-  /** Requests that were open when it came, itself included. */
+  /** Number of open requests when it arrived, including itself. */
   readonly atOnce: number;
 }
 
-/** A client that waited for an answer that is never sent, and left. */
+/** A client that disconnected while it waited for an answer that is never sent. */
 export interface GoneLine {
   readonly task: string;
   readonly step: number;
@@ -18,17 +18,17 @@ export interface GoneLine {
 interface Answer {
   readonly reply: ServerReply;
   readonly line: BilledCallLine;
-  /** It is never sent. */
+  /** Whether the answer is never sent. */
   readonly hangs: boolean;
 }
 
-/** Fewest and most tokens of an answer, unless the request allows fewer. */
+/** Least and most tokens of an answer, unless the request allows fewer. */
 const OUTPUT_TOKENS = [60, 400] as const;
 
 /**
- * What the models of the spending scenarios answer; their names say it. `fan:N` asks for N children and then answers,
- * `steps:N` asks for a tool until its N-th answer, `endless` for ever, and `endless-fan` for a child besides, each third time.
- * A `leaf` never gets its answer, waits in a tool, or asks for one tool after the other, as its task decides.
+ * The answers of the models of the spending scenarios, by name. `fan:N` requests N children and then answers. `steps:N`
+ * requests a tool until its N-th answer, `endless` always does, and `endless-fan` also requests a child every third time. A
+ * `leaf` never gets its answer, waits in a tool, or requests one tool after the other, depending on its task.
  */
 export function spendingAnswer(body: WireRequestBody, at: number): Answer {
   const call = readRequest(body, at);
@@ -37,7 +37,7 @@ export function spendingAnswer(body: WireRequestBody, at: number): Answer {
   const reply: ServerReply = { text: `DONE ${task}`, ...(toolCalls.length > 0 ? { toolCalls } : {}) };
   const [least, most] = OUTPUT_TOKENS;
   const wished = Math.round(least + fractionOf(`${task}:${step}`) * (most - least));
-  // What is said costs about a token for four characters; a reasoning model bills more than that, and none bills less.
+  // A text costs about one token per four characters. A reasoning model bills more, no model bills less.
   const said = Math.ceil(JSON.stringify(reply).length / 4);
   const outputTokens = Math.min(Math.max(wished, said), Number(body["max_completion_tokens"] ?? Infinity));
   const usage = { inputTokens: Math.ceil(JSON.stringify(body.messages).length / 5), outputTokens };
@@ -60,7 +60,7 @@ function callsOf(model: string, task: string, step: number) {
 
 const leafKinds = ["hangs", "waits", "looks"] as const;
 
-/** What a leaf does with its task. */
+/** The behaviour of a leaf, by its task. */
 export function leafKindOf(task: string): (typeof leafKinds)[number] {
   return leafKinds[Math.floor(fractionOf(task) * leafKinds.length)] ?? "hangs";
 }

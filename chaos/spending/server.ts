@@ -1,6 +1,7 @@
 /**
- * The provider of the spending scenarios, a process of its own: `node chaos/spending/server.ts LOG SLOWEST_MS`. Its first line
- * is its base URL. Every request is in the log, with its bill, before it is answered; who was gone before, in LOG.gone.
+ * The provider of the spending scenarios, a separate process: `node chaos/spending/server.ts LOG SLOWEST_MS`. Its first
+ * line is its base URL. Every request is logged with its bill before it is answered; clients that left before are in
+ * LOG.gone.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { startModelServer } from "../../test/support/model-server.ts";
@@ -18,7 +19,7 @@ let atOnce = 0;
 const server = await startModelServer((body, { signal }) => {
   const { reply, line, hangs } = spendingAnswer(body, Date.now());
   atOnce += 1;
-  // The answer is out, or the client has left.
+  // Resolves when the answer is sent or the client has disconnected.
   signal.addEventListener("abort", () => (atOnce -= 1), { once: true });
   const logged: SpendingLine = { ...line, atOnce };
   log.append(logged);

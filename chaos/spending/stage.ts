@@ -5,20 +5,20 @@ import { jsonLinesOf, type RunEnd, runProcess, startServer } from "../processes.
 import type { GoneLine, SpendingLine } from "./script.ts";
 import type { SpendingEnd, SpendingOrders } from "./worker.ts";
 
-/** Longest life of a worker, in milliseconds: a tree that has not ended then is stuck. */
+/** Longest life of a worker, in milliseconds. A tree that has not ended then is stuck. */
 const LIMIT_MS = 180_000;
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
 export interface SpendingStage {
   readonly folder: string;
-  /** The provider, and all requests that have come to it. */
+  /** The provider and all its requests. */
   readonly model: string;
   readonly log: LineReader<SpendingLine>;
-  /** Those who went before they had their answer. */
+  /** Clients that left before they got their answer. */
   readonly gone: LineReader<GoneLine>;
 }
 
-/** Runs something with a provider of its own. */
+/** Runs a function with its own provider. */
 export async function withProvider<Found>(
   folder: string,
   slowestMs: number,
@@ -36,13 +36,13 @@ export async function withProvider<Found>(
 
 export interface WorkerRun extends RunEnd {
   readonly ends: readonly SpendingEnd[];
-  /** It died at its fault. */
+  /** Whether it died at its fault. */
   readonly struck: boolean;
-  /** Why it did not come to its end though it should have; undefined when it did or was killed. */
+  /** Why it did not finish; `undefined` if it finished or was killed. */
   readonly stuck: string | undefined;
 }
 
-/** Runs a worker to its end, or to its death at the fault, given as `name:k`. */
+/** Runs a worker until it exits or dies at the fault, given as `name:k`. */
 export async function runSpender(orders: SpendingOrders, fault = ""): Promise<WorkerRun> {
   const environment = { TROUPE_FAULT: fault, NODE_COMPILE_CACHE: compileCache };
   const end = await runProcess("spending/worker.ts", [JSON.stringify(orders)], { environment, limitMs: LIMIT_MS });

@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { type AgentDefinition, type Budget, defineAgent, defineTool, openaiModel, subagent } from "../../src/index.ts";
 
-/** Whole micro-dollars a token, so that nothing is rounded. */
+/** Whole micro-dollars per token, so that nothing is rounded. */
 export const price = { inputPerMillion: 1, outputPerMillion: 4 };
 
 export interface SpendingTeam {
-  /** Names of their models, which say what they do. */
+  /** Names of their models, which determine their behaviour. */
   readonly lead: string;
   readonly child: string;
   readonly childBudget: Budget;
 }
 
-/** Steps that no run comes to. */
+/** A step limit that no run reaches. */
 const many = { maxSteps: 100_000 };
 
 export function spendingTeam(baseURL: string, { lead, child, childBudget }: SpendingTeam): AgentDefinition {

@@ -1,6 +1,6 @@
 /**
- * One process of the spending scenarios: `node chaos/spending/worker.ts ORDERS` (JSON). It brings the first turn of each tree
- * to its end, wherever earlier processes have left it. `TROUPE_FAULT="name:k"` kills it at a fault point.
+ * One process of the spending scenarios: `node chaos/spending/worker.ts ORDERS` (JSON). It finishes the first turn of each
+ * tree from wherever earlier processes left it. `TROUPE_FAULT="name:k"` kills it at a fault point.
  */
 import { z } from "zod";
 import { type Agent, createRuntime, memoryStores, type TurnResult } from "../../src/index.ts";
@@ -15,12 +15,12 @@ const ordersSchema = z.object({
   model: z.string(),
   team: z.object({ lead: z.string(), child: z.string(), childBudget: budgetSchema }),
   trees: z.array(z.object({ agentId: z.string(), budget: budgetSchema })),
-  /** Trees at a time. */
+  /** Concurrent trees. */
   lanes: z.number(),
 });
 export type SpendingOrders = z.infer<typeof ordersSchema>;
 
-/** What the worker writes, one line for each tree that has ended. */
+/** The lines that the worker writes, one for each finished tree. */
 export interface SpendingEnd {
   readonly agentId: string;
   readonly status: TurnResult["status"];

@@ -11,16 +11,16 @@ import { steadyNow, type WitnessLine } from "../witness.ts";
 import { runWorker, stuckOf } from "../worker-process.ts";
 import type { WorkerLine, WorkerOrders } from "../worker.ts";
 
-/** Short, so that much can be tried; the processes' heartbeats come three times in it. */
+/** A short lease, so that many stalls can be tried. Processes send three heartbeats per lease. */
 export const LEASE_MS = 2_000;
 
 export interface StallPlan {
   readonly name: string;
-  /** Where the owner stands still. */
+  /** The owner's stall. */
   readonly point: FaultPointName;
   readonly hit: number;
   readonly leases: number;
-  /** Stopped with SIGSTOP, or its event loop blocked. */
+  /** Whether it was stopped with SIGSTOP or its event loop was blocked. */
   readonly how: "stopped" | "blocked";
 }
 
@@ -28,9 +28,9 @@ export interface StallResult {
   readonly hasStalled: boolean;
   readonly turns: number;
   readonly completed: number;
-  /** Commits of the one who had stood still that were refused. */
+  /** Number of refused commits of the stalled process. */
   readonly staleRefused: number;
-  /** Milliseconds from standing still until another process had the root. */
+  /** Milliseconds from the stall until another process owned the root. */
   readonly takenOverMs: number | undefined;
   readonly violations: readonly string[];
 }
@@ -42,11 +42,11 @@ interface Stalled {
 }
 
 /**
- * The owner of a tree stands still for longer than its lease; two others want the tree, one agent by agent and one root by
- * root, and go on where it stood. Then it wakes up, in the belief that all of it is its own.
+ * The owner of a tree stalls for longer than its lease. Two other processes, one agent by agent and one root by root, take
+ * the tree over and continue its work. Then the stalled process resumes as if it still owned the tree.
  */
 export async function runStall(stage: Stage & { readonly folder: string }, plan: StallPlan): Promise<StallResult> {
-  const store = stage.ground.placeOf(plan.name);
+  const store = stage.ground.locationOf(plan.name);
   const witnesses = ["owner", "starter", "recoverer"].map((who) => join(stage.folder, `${plan.name}-${who}.jsonl`));
   const [ownLog, ...otherLogs] = witnesses;
   const stallMs = plan.leases * LEASE_MS;

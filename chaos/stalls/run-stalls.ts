@@ -6,12 +6,12 @@ import { seededRandom } from "../seeded-random.ts";
 import { summaryOf } from "../summary.ts";
 import { runStall, type StallPlan, type StallResult } from "./round.ts";
 
-/** Rounds at a time: most of a round is waiting for the lease to run out. */
+/** Concurrent rounds, because a round mostly waits for the lease to expire. */
 const LANES = 3;
-/** Draws of a round that has not stood still where it should. */
+/** Most attempts at a round whose stall did not occur. */
 const MOST_TRIES = 6;
 
-/** A process that stands still can pass these, unlike `reconcile.effect`: it is asked to reconcile only after it has died. */
+/** Fault points at which a process can stall. `reconcile.effect` is left out: it is passed only after a death. */
 const points = faultPointNames.filter((name) => !pointsElsewhere.has(name) && name !== "reconcile.effect");
 
 export interface Stalls {
@@ -19,11 +19,11 @@ export interface Stalls {
   readonly rounds: number;
   readonly leases: number;
   readonly how: StallPlan["how"];
-  /** Default: all that an undisturbed run passes. */
+  /** Default: all fault points that an undisturbed run passes. */
   readonly points?: readonly FaultPointName[] | undefined;
 }
 
-/** Stalls of the owner of a tree, one after the other at each fault point. */
+/** Stalls the owner of a tree, at one fault point after the other. */
 export async function runStalls(options: ChaosOptions, stalls: Stalls): Promise<ChaosReport> {
   return await withServers(options.folder, (servers) =>
     withGround(options, async (ground) => {
@@ -64,7 +64,7 @@ function plansOf(
   });
 }
 
-/** What the start of the agent has passed before is not counted, and commits may be fewer: then an earlier hit is tried. */
+/** Passes during the agent's start are not counted, and there may be fewer commits, so try an earlier hit then. */
 async function runUntilStalled(
   plan: StallPlan,
   run: (plan: StallPlan) => Promise<StallResult>,

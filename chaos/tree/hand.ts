@@ -6,7 +6,7 @@ import type { TreeAnswer, TreeCommand, TreeOrders } from "./worker.ts";
 /** Longest time for one command, in milliseconds. */
 const LIMIT_MS = 60_000;
 
-/** A process that runs parts of trees and does what it is told, one command after the other. */
+/** A process that runs parts of trees and executes commands sequentially. */
 export class TreeHand {
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown>;
@@ -33,12 +33,12 @@ export class TreeHand {
     return hand;
   }
 
-  /** What it has complained of. */
+  /** Its standard error. */
   get said(): string {
     return this.#said.trim();
   }
 
-  /** Throws what the process answers as an error, and when it does not answer. */
+  /** Sends a command. Throws if the process answers with an error or does not answer. */
   async tell(command: TreeCommand): Promise<TreeAnswer> {
     const late = Promise.withResolvers<never>();
     const limit = setTimeout(() => late.reject(new Error(`${command.type} took over ${LIMIT_MS} ms`)), LIMIT_MS);
@@ -54,7 +54,7 @@ export class TreeHand {
     }
   }
 
-  /** As a crash. */
+  /** Kills it, as in a crash. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#ended;

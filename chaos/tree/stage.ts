@@ -12,13 +12,13 @@ import { TreeHand } from "./hand.ts";
 import type { ToolLine } from "./worker.ts";
 import { storesAt } from "../stores-at.ts";
 
-/** A lease that does not run out within a round: who is dead is known by its pid. */
+/** A lease that does not expire within a round; dead processes are detected by their pid. */
 const LEASE_MS = 30_000;
-/** A tree that does not come to its places within so many milliseconds is stuck. */
+/** A tree that takes longer to reach its state is stuck, in milliseconds. */
 const STUCK_MS = 60_000;
 const LOOK_MS = 10;
 const ROWS = 10_000;
-/** Leaves that take one step after the other leave the machine some time for what is tried. */
+/** Slows down leaves that take one step after the other, so that the machine has time for the fault. */
 const SLOWEST_ANSWER_MS = 120;
 
 export interface TreeShape {
@@ -26,14 +26,14 @@ export interface TreeShape {
   readonly depth: number;
 }
 
-/** Three processes on one store, and this one, which can run no agent: it looks and commands. */
+/** Three processes on one store, and this process, which cannot run agents: it observes and sends commands. */
 export interface TreeStage {
   readonly provider: SpendingStage;
   readonly runtime: Runtime;
   readonly shape: TreeShape;
   readonly hands: readonly TreeHand[];
   readonly tools: readonly LineReader<ToolLine>[];
-  /** Takes the place of a hand that was killed. */
+  /** Starts a replacement for a killed process. */
   start(): Promise<TreeHand>;
 }
 
@@ -45,12 +45,12 @@ export async function withTreeStage<Found>(
   mkdirSync(options.folder, { recursive: true });
   return await withGround(options, (ground) =>
     withProvider(options.folder, SLOWEST_ANSWER_MS, (provider) =>
-      withHands({ folder: options.folder, store: ground.placeOf("trees"), provider, shape }, run),
+      withHands({ folder: options.folder, store: ground.locationOf("trees"), provider, shape }, run),
     ),
   );
 }
 
-interface Place {
+interface HandsOptions {
   readonly folder: string;
   readonly store: string;
   readonly provider: SpendingStage;
@@ -58,7 +58,7 @@ interface Place {
 }
 
 async function withHands<Found>(
-  { folder, store, provider, shape }: Place,
+  { folder, store, provider, shape }: HandsOptions,
   run: (stage: TreeStage) => Promise<Found>,
 ): Promise<Found> {
   const hands: TreeHand[] = [];
@@ -88,7 +88,7 @@ export async function recordsOf({ runtime }: TreeStage, rootAgentId: string): Pr
   return await runtime.stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId, limit: ROWS });
 }
 
-/** Resolves when something is so; throws when it is not after a minute. */
+/** Resolves when a condition holds. Throws after a minute. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>, limitMs = STUCK_MS): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await isSo())) {
@@ -97,7 +97,7 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   }
 }
 
-/** Resolves when every leaf of the tree is at its work: `times` is how often each has been sent there. */
+/** Resolves when every leaf of the tree is working; `times` is how often each has been started. */
 export async function untilAtWork(stage: TreeStage, root: string): Promise<void> {
   const { provider, shape } = stage;
   const leaves = shape.width ** shape.depth;
@@ -107,7 +107,7 @@ export async function untilAtWork(stage: TreeStage, root: string): Promise<void>
   });
 }
 
-/** Hands the subtrees below these children of the root over from one process to another. */
+/** Moves the subtrees of these children of the root from one process to another. */
 export async function handOver(
   stage: TreeStage,
   records: readonly AgentRecord[],
@@ -123,7 +123,7 @@ export async function handOver(
   await to.tell({ type: "take", agentIds: moved });
 }
 
-/** What every leaf does, by its task. */
+/** The activity of every leaf, by its task. */
 export function leavesOf({ provider }: TreeStage, root: string): ReadonlyMap<string, ReturnType<typeof leafKindOf>> {
   const tasks = provider.log.lines().flatMap(({ model, task }) => (model === "leaf" ? [task] : []));
   return new Map(tasks.filter((task) => task.startsWith(`${root}/`)).map((task) => [task, leafKindOf(task)]));

@@ -9,12 +9,12 @@ import {
   subagent,
 } from "../../src/index.ts";
 
-/** What a tool of the tree tells: that its body began, and that its signal was aborted. */
+/** Log lines of a tool of the tree: its body began, or its signal was aborted. */
 export type OnWait = (event: "began" | "cut", callId: string) => void;
 
 /**
- * A tree of agents, `width` wide and `depth` deep. What the leaves do follows from their tasks (chaos/spending/script.ts): a
- * model call that never ends, a tool that never ends, or one short step after another.
+ * A tree of agents, `width` wide and `depth` deep. The leaves act by their tasks (chaos/spending/script.ts): a model call
+ * that never ends, a tool that never ends, or one short step after another.
  */
 export function deepTeam(
   baseURL: string,
@@ -56,7 +56,7 @@ async function untilCut({ signal, callId }: RunContext, onWait: OnWait): Promise
   const cut = Promise.withResolvers<void>();
   if (signal.aborted) cut.resolve();
   signal.addEventListener("abort", () => cut.resolve(), { once: true });
-  // A timer keeps the process alive while nothing else does.
+  // The timer keeps the process alive.
   const alive = setInterval(() => undefined, 60_000);
   await cut.promise;
   clearInterval(alive);

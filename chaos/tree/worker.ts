@@ -1,5 +1,5 @@
 /**
- * A process that runs parts of trees, as it is told over its channel: `node chaos/tree/worker.ts ORDERS` (JSON).
+ * A process that runs parts of trees, on commands over its IPC channel: `node chaos/tree/worker.ts ORDERS` (JSON).
  */
 import { z } from "zod";
 import { AlreadyOwnedError, createRuntime, type Runtime } from "../../src/index.ts";
@@ -12,7 +12,7 @@ import { storesAt } from "../stores-at.ts";
 const ordersSchema = z.object({
   store: z.string(),
   model: z.string(),
-  /** Where it writes what its tools do. */
+  /** Path of its tools' log. */
   log: z.string(),
   width: z.number(),
   depth: z.number(),
@@ -21,20 +21,20 @@ const ordersSchema = z.object({
 export type TreeOrders = z.infer<typeof ordersSchema>;
 
 const commandSchema = z.discriminatedUnion("type", [
-  /** Starts the root's first turn. `deadlineInMs`: from now, by this process' clock. */
+  /** Starts the root's first turn. `deadlineInMs`: from now, by this process's clock. */
   z.object({
     type: z.literal("build"),
     agentId: z.string(),
     maxSeconds: z.number().optional(),
     deadlineInMs: z.number().optional(),
   }),
-  /** Takes agents up, in this order. */
+  /** Starts agents, in this order. */
   z.object({ type: z.literal("take"), agentIds: z.array(z.string()) }),
-  /** Gives agents back, in this order: the process that takes them up carries their turns on. */
+  /** Releases agents, in this order. The process that starts them next continues their turns. */
   z.object({ type: z.literal("drop"), agentIds: z.array(z.string()) }),
-  /** Sets this process' clock. */
+  /** Sets this process's clock. */
   z.object({ type: z.literal("jump"), by: z.number() }),
-  /** One more turn of an agent that was stopped, to its end. */
+  /** Runs one more turn of a stopped agent. */
   z.object({ type: z.literal("again"), agentId: z.string() }),
 ]);
 export type TreeCommand = z.infer<typeof commandSchema>;
@@ -43,7 +43,7 @@ export type TreeCommand = z.infer<typeof commandSchema>;
 export interface ToolLine {
   readonly event: "began" | "cut";
   readonly callId: string;
-  /** By a clock that is never set: `process.hrtime` in milliseconds. */
+  /** Milliseconds of `process.hrtime`, a clock that is never set. */
   readonly at: number;
 }
 
@@ -96,7 +96,7 @@ async function obey(command: TreeCommand): Promise<TreeAnswer> {
   }
 }
 
-/** The owner of a part of the tree may have taken the agent up by itself, since it was left behind there. */
+/** The owner of a part of the tree may have started the released agent by itself. */
 async function take(from: Runtime, agentId: string): Promise<void> {
   try {
     await (await from.find(agentId)).start();

@@ -12,7 +12,7 @@ import type { Asked, Exchange, Heard, Hearing, Talk, Wire } from "./wire.ts";
 
 const decisions = "urn:troupe:a2a:decisions:v1";
 
-/** Every other client speaks JSON-RPC, the others HTTP. */
+/** Every other client uses JSON-RPC, the others HTTP. */
 export const a2aWire: Wire = {
   name: "a2a",
   surface: "a2a",
@@ -32,7 +32,7 @@ class A2aTalk implements Talk {
   readonly deeds = ["talk", "work", "pay", "sign", "ask", "drone"] as const;
   readonly #client: Client;
   readonly #contextId: string;
-  /** The tasks of exchanges, as far as the client was told. */
+  /** The known task ids of exchanges. */
   readonly #tasks: Map<string, string>;
   #attempts = 0;
 
@@ -46,7 +46,7 @@ class A2aTalk implements Talk {
     return new A2aTalk(await clientOver(line), this.#contextId, this.#tasks);
   }
 
-  /** After a cut it subscribes to the task or sends its message again, by turns. */
+  /** After a cut it alternately subscribes to the task or sends its message again. */
   async send(exchange: Exchange, hearing: Hearing): Promise<Heard> {
     this.#attempts += 1;
     const id = this.#tasks.get(exchange.key);
@@ -69,7 +69,7 @@ class A2aTalk implements Talk {
     try {
       await this.#client.cancelTask({ tenant: "", id, metadata: undefined });
     } catch (error) {
-      // It had ended before: by itself, or by a cancel whose answer was cut.
+      // The task had already ended: by itself, or by a cancel whose answer was cut.
       if (!(error instanceof TaskNotCancelableError)) throw error;
     }
   }
@@ -92,7 +92,7 @@ class A2aTalk implements Talk {
       },
     };
     const shown = await this.#read(this.#client.sendMessageStream(request), exchange, hearing);
-    // Its stream ends by itself where the task rests.
+    // The stream ends when the task pauses or ends.
     for await (const _ of shown.rest) throw new Error("after the rest of its task a stream goes on");
     return shown.heard();
   }
@@ -104,7 +104,7 @@ class A2aTalk implements Talk {
       await items.return(undefined);
       return shown.heard();
     } catch (error) {
-      // It has ended: there is nothing to subscribe to.
+      // The task has ended, so there is nothing to subscribe to.
       if (!(error instanceof UnsupportedOperationError)) throw error;
       const shown = new ShownTask();
       shown.take({ payload: { $case: "task", value: await this.#client.getTask({ tenant: "", id }) } });
@@ -129,7 +129,7 @@ class A2aTalk implements Talk {
   }
 }
 
-/** A task as a client shows it after some items of its stream. */
+/** The client's view of a task after some items of its stream. */
 class ShownTask {
   id: string | undefined;
   text = "";
@@ -187,7 +187,7 @@ function answerIn({ artifacts }: Task): string {
   return content?.$case === "text" ? content.value : "";
 }
 
-/** A task's id is that of the turn, with a point for `#`. */
+/** A task's id is the turn's id with a point instead of `#`. */
 function turnOf(taskId: string): string {
   return taskId.replace(/\.(\d+)$/, "#$1");
 }

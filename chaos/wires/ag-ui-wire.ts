@@ -20,19 +20,19 @@ export const agUiWire: Wire = {
 
 const address = "http://127.0.0.1/ag-ui/teller";
 type Messages = HttpAgent["messages"];
-/** A question, an approval and so on, by the name that the protocol has for it. */
+/** Kinds of requests, such as questions and approvals, by their names in the protocol. */
 const kinds: Readonly<Record<string, Asked["kind"]>> = { tool_call: "approval", input_required: "question" };
 
 class AgUiTalk implements Talk {
   readonly deeds = ["talk", "work", "pay", "sign", "stamp", "ask", "drone"] as const;
   readonly #line: Line;
   readonly #client: HttpAgent;
-  /** Ids of what was said. */
+  /** Ids of the messages. */
   readonly #said = new Set<string>();
 
   constructor(line: Line, threadId: string, messages: Messages) {
     this.#line = line;
-    // The client cancels the reader of a broken body, and ignores that this fails.
+    // The client cancels the reader of a broken body and ignores the failure.
     line.endsWhenCut = true;
     this.#client = new HttpAgent({ url: address, threadId, initialMessages: messages, fetch: line.fetch });
   }
@@ -99,7 +99,7 @@ class AgUiTalk implements Talk {
       },
       onRunFailed: ({ error }) => {
         failure = error;
-        // Otherwise the client writes it to the console too.
+        // Otherwise the client also logs it to the console.
         const quiet = { messages: this.#client.messages, stopPropagation: true };
         return quiet;
       },
@@ -110,7 +110,7 @@ class AgUiTalk implements Talk {
     return { ...heard, text: heard.state === "completed" ? (shown.at(-1) ?? "") : text, shown };
   }
 
-  /** Without what subagents say, which is theirs. */
+  /** Leaves out the texts of subagents. */
   #shown(): string[] {
     const own = this.#client.messages.filter(({ subagentRunId }) => subagentRunId === undefined);
     return spokenOf(own.map(({ role, content }) => ({ role, text: typeof content === "string" ? content : "" })));

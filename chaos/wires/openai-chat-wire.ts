@@ -13,9 +13,9 @@ import {
 } from "./wire.ts";
 
 /**
- * Chat completions. Of four clients the first sends its whole history with each request, the second only names its
- * conversation, and the third has none. The fourth has no key either: it reads whole answers, and the official client sends
- * again what was cut, with `x-stainless-retry-count`.
+ * Chat completions. Of four clients, the first sends its whole history with each request, the second only names its
+ * conversation, and the third has no conversation. The fourth has no key either: it reads whole answers, and the official
+ * client repeats cut requests with `x-stainless-retry-count`.
  */
 export const openaiChatWire: Wire = {
   name: "openai-chat",
@@ -28,7 +28,7 @@ const ways = ["history", "named", "keyed", "repeated"] as const;
 const model = "teller";
 const tools = [{ type: "function", function: stampTool } as const];
 
-/** What an answer has beside the protocol, in its last chunk. */
+/** Extensions to the protocol in the last chunk of an answer. */
 interface More {
   readonly turnId: string;
   readonly status?: string;
@@ -67,7 +67,7 @@ class ChatTalk implements Talk {
     return this.#way === "repeated";
   }
 
-  /** Approvals and questions take a conversation to come back to. */
+  /** Approvals and questions require a conversation to return to. */
   get deeds(): readonly Deed[] {
     return this.isSingle ? ["talk", "work", "sign", "stamp"] : ["talk", "work", "sign", "stamp", "pay", "ask"];
   }
@@ -88,7 +88,7 @@ class ChatTalk implements Talk {
     const round = { key: `${key}-${isQuestion ? "answer" : first?.id.replaceAll(/[^\w-]/g, "-")}`, hearing };
     if (first?.kind === "approval") {
       for (const one of asked) await this.#approve(one);
-      // What the approval led to is part of the answer to the request that waited for it.
+      // The outcome of the approval is part of the answer to the request that waited for it.
       return await this.send(exchange, hearing);
     }
     const said = asked.map(({ id, kind }): Message => {
@@ -96,7 +96,7 @@ class ChatTalk implements Talk {
         ? { role: "tool", tool_call_id: id, content: answer }
         : { role: "user", content: answer };
     });
-    // The header alone names the conversation that a question is in.
+    // Only the header names the conversation of a question.
     return await this.#ask(isQuestion && this.#way === "named" ? said : [...this.#now, ...said], round);
   }
 
@@ -104,7 +104,7 @@ class ChatTalk implements Talk {
     throw new Error("there is no such request");
   }
 
-  /** By the own API: the protocol has no word for it. */
+  /** Uses troupe's own API, because the protocol has no such request. */
   async #approve({ id, proof }: Asked): Promise<void> {
     const response = await this.#line.fetch(`http://127.0.0.1/api/requests/${id.replace("#", ".")}`, {
       method: "POST",
@@ -173,7 +173,7 @@ function toldOf({ choices }: OpenAI.ChatCompletion, more: More | undefined): Tol
 
 function heardOf({ message, more: { status, requests = [] } }: Told): Heard {
   const text = lastOf(message.content ?? "");
-  // The answer to a request that led to a question is this question, also after the end of its turn.
+  // The answer to a request that led to a question is this question, even after the end of its turn.
   if (message.content?.startsWith(questionPrefix)) return { state: "waiting", text, asked: [question] };
   if (status !== "waiting") return { state: status === "completed" ? "completed" : "failed", text, asked: [] };
   const calls = (message.tool_calls ?? []).map(({ id }) => ({ id, kind: "client" }) as const);
@@ -182,7 +182,7 @@ function heardOf({ message, more: { status, requests = [] } }: Told): Heard {
   return { state: "waiting", text, asked: [...calls, ...asked] };
 }
 
-/** What the agent said last: texts are joined by an empty line, and the note of an open request is one of them. */
+/** The agent's last texts. Texts are separated by an empty line, and the note about an open request is one of them. */
 function lastOf(text: string): string {
   const last = text.split("\n\n").at(-1) ?? "";
   return notes.some((note) => last.startsWith(note) || note.startsWith(last)) ? "" : last;

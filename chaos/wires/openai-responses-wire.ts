@@ -3,8 +3,8 @@ import type { Line } from "./wire-client.ts";
 import { type Asked, type Exchange, type Heard, type Hearing, stampTool, type Talk, type Wire } from "./wire.ts";
 
 /**
- * Responses. Of three clients the first names its conversation, the second the response before, and the third has its
- * responses made in the background and then follows them.
+ * Responses. Of three clients, the first names its conversation, the second names the previous response, and the third
+ * creates its responses in the background and then follows them.
  */
 export const openaiResponsesWire: Wire = {
   name: "openai-responses",
@@ -29,9 +29,9 @@ class ResponsesTalk implements Talk {
   readonly #client: OpenAI;
   readonly #conversation: string;
   readonly #way: (typeof ways)[number];
-  /** Ids of responses by the keys of their requests, as far as the user was told in any window. */
+  /** Known ids of responses by the keys of their requests, over all windows of the user. */
   readonly #responses: Map<string, string>;
-  /** The last response, and what of the one under way was shown. */
+  /** The last response, and the shown text of the running one. */
   #previous: string | undefined;
   #shown = new ShownResponse();
   #attempts = 0;
@@ -72,7 +72,7 @@ class ResponsesTalk implements Talk {
     return previous === undefined ? {} : { previous_response_id: previous };
   }
 
-  /** After a cut it follows the response from where it was, or sends its request again, by turns. */
+  /** After a cut it alternately continues to follow the response or sends its request again. */
   async #ask(params: Params, round: Round): Promise<Heard> {
     this.#attempts += 1;
     const id = this.#responses.get(round.key);
@@ -101,14 +101,14 @@ class ResponsesTalk implements Talk {
   async #begin(params: Params, { key }: Round): Promise<AsyncIterable<Event>> {
     const options = { headers: { "idempotency-key": key } };
     const request = { model, tools, ...params };
-    // The client's own helper checks that each event fits those before.
+    // The official client's helper checks that each event matches the previous ones.
     if (this.#way !== "background") return this.#client.responses.stream(request, options);
     const { id } = await this.#client.responses.create({ ...request, background: true }, options);
     return await this.#client.responses.retrieve(id, { stream: true });
   }
 }
 
-/** A response as a client shows it after some of its events. */
+/** The client's view of a response after some of its events. */
 class ShownResponse {
   id: string | undefined;
   last = -1;
@@ -158,7 +158,7 @@ function stateOf({ status }: Response, asked: readonly Asked[]): Heard["state"] 
   return asked.length > 0 ? "waiting" : "completed";
 }
 
-/** The id of a response says which part of which turn it is. */
+/** The id of a response identifies its turn and its part of the turn. */
 function turnOf(responseId: string): string {
   const [turnId = ""] = Buffer.from(responseId.replace(/^resp_/, ""), "base64url")
     .toString()

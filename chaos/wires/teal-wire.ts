@@ -4,7 +4,7 @@ import { TEAL_VERSION } from "../serving/team.ts";
 import type { Line } from "./wire-client.ts";
 import type { Asked, Exchange, Heard, Hearing, Talk, Wire } from "./wire.ts";
 
-/** It has no way to end a turn that works, and no official client: what its clients do is a `fetch` and a parser of events. */
+/** It cannot end a running turn and has no official client; its clients use `fetch` and an event parser. */
 export const tealWire: Wire = {
   name: "teal",
   surface: "teal",
@@ -74,7 +74,7 @@ class TealTalk implements Talk {
   }
 }
 
-/** The text is that of the pieces, which have to make the output. */
+/** The text joined from the pieces, which must equal the output. */
 function heardOf(event: string | undefined, frame: Frame, text: string): Heard {
   if (event === "hitl-response") {
     const proof = frame.approval_url;

@@ -5,13 +5,13 @@ import { tokenOf } from "../serving/team.ts";
 const AGAIN_MS = 50;
 
 /**
- * The connections of one window of a client. Each request goes to the next node, and its own address is ignored: the official
- * clients assume that they talk to one server.
+ * The connections of one window of a client. Each request goes to the next node; its own address is ignored, because the
+ * official clients assume one server.
  */
 export class Line {
   readonly place: ClientPlace;
   readonly counts: Counts;
-  /** Whether a stream that is cut just ends, for a client that leaves a rejection unhandled when a body breaks off. */
+  /** Whether a cut stream ends normally, for a client that leaves a rejection unhandled when a body breaks off. */
   endsWhenCut = false;
   #isBroken = false;
 
@@ -38,8 +38,8 @@ export class Line {
   };
 
   /**
-   * Makes an attempt, and makes it again as long as a connection breaks or a node says that it may succeed later. Rejects with
-   * any other error. `onCut` is called before each repetition.
+   * Makes an attempt, and repeats it while connections break or nodes return retryable errors. Rejects with any other
+   * error. `onCut` is called before each repetition.
    */
   async insist<Found>(attempt: () => Promise<Found>, onCut: () => void = () => undefined): Promise<Found> {
     for (;;) {
@@ -55,7 +55,7 @@ export class Line {
     }
   }
 
-  /** Notes when its body breaks off, unless the client itself has left. */
+  /** Records when the body breaks off, unless the client itself has left. */
   #watched(response: Response, signal: AbortSignal): Response {
     const { body, status, statusText, headers } = response;
     if (body === null) return response;

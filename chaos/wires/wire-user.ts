@@ -6,20 +6,23 @@ import { userOf } from "../serving/team.ts";
 import { Line } from "./wire-client.ts";
 import { type Exchange, type Heard, Hearing, type Talk, type Wire } from "./wire.ts";
 
-/** No exchange takes so long: two deaths and their pauses take minutes on a busy machine. */
+/** Longest time for an exchange. Two kills with their pauses take minutes on a busy machine. */
 const LOST_MS = 600_000;
-/** Between two exchanges. */
+/** Pause between two exchanges. */
 const LONGEST_PAUSE_MS = 1_500;
-/** How often a conversation ends, a request is sent from two windows at once, and once more when its turn has ended. */
+/**
+ * Shares of exchanges that end their conversation, are sent from two windows at once, and are repeated after the turn's
+ * end.
+ */
 const NEW_TALK = 0.4;
 const TWICE = 0.25;
 const AFTERWARDS = 0.25;
 
-/** An exchange as the client knows it. */
+/** An exchange from the client's view. */
 export interface ExchangeRecord {
   readonly exchange: Exchange;
   readonly conversation: string;
-  /** Of each window. */
+  /** The exchange's data in each window. */
   readonly hearings: readonly Hearing[];
 }
 
@@ -31,14 +34,14 @@ export interface WireUserOptions {
 }
 
 export interface WireCounts extends Counts {
-  /** Requests that were sent from two windows at once, and those that were sent once more after the end. */
+  /** Number of requests sent from two windows at once, and number repeated after the end. */
   twice: number;
   afterwards: number;
   answers: number;
   cancels: number;
 }
 
-/** A user who has conversations over one wire, each request at another node, and sends again each request that was cut. */
+/** A user with conversations over one wire. Each request goes to another node, and cut requests are sent again. */
 export class WireUser implements NodeClient {
   readonly userId: string;
   readonly exchanges: ExchangeRecord[] = [];
@@ -89,7 +92,7 @@ export class WireUser implements NodeClient {
     const cancel = new AbortController();
     const lost = delay(LOST_MS, "lost", { signal: cancel.signal }).catch(() => undefined);
     const first = await Promise.race([work, lost]).finally(() => cancel.abort());
-    if (first === "lost") throw new Error(`it was not told of its end within ${LOST_MS / 1_000} s`);
+    if (first === "lost") throw new Error(`it did not receive its end within ${LOST_MS / 1_000} s`);
   }
 
   async #exchange(window: Window): Promise<void> {
@@ -110,7 +113,7 @@ export class WireUser implements NodeClient {
     await this.#toEnd(exchange, [after], [hearing]);
   }
 
-  /** All windows say and answer the same at once. */
+  /** All windows send the same requests and answers at once. */
   async #toEnd(exchange: Exchange, windows: readonly Window[], hearings: readonly Hearing[]): Promise<void> {
     const inAll = (attempt: (talk: Talk, hearing: Hearing) => Promise<Heard>): Promise<Heard[]> =>
       Promise.all(
@@ -135,7 +138,7 @@ export class WireUser implements NodeClient {
     }
   }
 
-  /** Whether its turn has failed meanwhile, as one that was given up after two deaths: what is refused then is refused rightly. */
+  /** Whether its turn has failed meanwhile, such as after two deaths. A refusal is then correct. */
   async #isGivenUp({ exchange, hearings }: ExchangeRecord, window: Window): Promise<boolean> {
     if (window.talk.isUnkeyed === true) return false;
     const { line, talk } = await this.#twin(window);

@@ -2,43 +2,43 @@ import type { SurfaceName } from "../serving/node.ts";
 import type { Line } from "./wire-client.ts";
 
 /**
- * What a turn of the teller of chaos/serving/team.ts does: only answers; calls tools and a subagent; a tool that needs an
- * approval; a tool of the client that its definition or the turn names; a question; an answer so long that it is canceled.
+ * The kinds of turns of the teller in chaos/serving/team.ts: only an answer; calls of tools and a subagent; a tool that
+ * needs approval; a client tool from its definition or from the turn; a question; an answer so long that it is canceled.
  */
 export type Deed = "talk" | "work" | "pay" | "sign" | "stamp" | "ask" | "drone";
 
-/** A turn as the client asks for it, each time in the same words and with the same key. */
+/** A turn as requested by the client, each time with the same text and key. */
 export interface Exchange {
   readonly key: string;
   readonly deed: Deed;
-  /** What the user says; no other user says the same. */
+  /** The user's text, which is unique among users. */
   readonly text: string;
-  /** What the client answers when it is asked. */
+  /** The client's answer to a request. */
   readonly answer: string;
 }
 
-/** Something that a turn waits for. */
+/** An open request of a turn. */
 export interface Asked {
-  /** As the wire names it. */
+  /** Its id in the wire's protocol. */
   readonly id: string;
   readonly kind: "approval" | "question" | "client";
-  /** What the wire wants to have back with an approval. */
+  /** The value that the wire requires with an approval. */
   readonly proof?: string | undefined;
 }
 
-/** A turn where it rests, as the client was told. */
+/** The state of a resting turn, as received by the client. */
 export interface Heard {
   readonly state: "completed" | "waiting" | "canceled" | "failed";
-  /** The answer as the client shows it. */
+  /** The answer shown by the client. */
   readonly text: string;
   readonly asked: readonly Asked[];
-  /** What the client shows of the whole conversation, where it keeps one: `spokenOf` its messages. */
+  /** The shown conversation, `spokenOf` its messages, if the client keeps one. */
   readonly shown?: readonly string[] | undefined;
 }
 
 /**
- * What was said by the agent and by its tools, in order. Results that follow each other are sorted: they are shown in the order
- * in which they came, and stored in that of their calls.
+ * The texts of the agent and its tools, in order. Consecutive results are sorted, because they are shown in the order of
+ * arrival but stored in the order of their calls.
  */
 export function spokenOf(messages: readonly { readonly role: string; readonly text: string }[]): string[] {
   const spoken: string[] = [];
@@ -53,17 +53,17 @@ export function spokenOf(messages: readonly { readonly role: string; readonly te
   return [...spoken, ...results.toSorted()];
 }
 
-/** What one window of a client was told of an exchange, over all its connections. */
+/** The data that one window of a client received about an exchange, over all its connections. */
 export class Hearing {
-  /** Ids of our turns that the wire's own ids mean. */
+  /** Ids of the troupe turns to which the wire's ids refer. */
   readonly turnIds = new Set<string>();
-  /** The text as it was shown whenever a connection broke. */
+  /** The texts shown when a connection broke. */
   readonly cutTexts: string[] = [];
   readonly ends: Heard[] = [];
   readonly #began = Promise.withResolvers<void>();
   #text = "";
 
-  /** Resolves when the first text has come, or the end. */
+  /** Resolves at the first text or at the end. */
   get began(): Promise<void> {
     return this.#began.promise;
   }
@@ -89,35 +89,35 @@ export class Hearing {
   }
 }
 
-/** The tool of the client that a turn names, where the wire has such. */
+/** The client tool that a turn defines, if the wire supports it. */
 export const stampTool = {
   name: "stamp",
   description: "Stamps a paper.",
   parameters: { type: "object", properties: { note: { type: "string" } } },
 };
 
-/** A conversation of a user in one window. A method makes one attempt, which is made again when its connection broke. */
+/** A conversation of a user in one window. Each method makes one attempt, which is repeated if its connection broke. */
 export interface Talk {
   readonly deeds: readonly Deed[];
-  /** It has one exchange: no later request comes back to it. */
+  /** Whether it has only one exchange, because later requests cannot return to it. */
   readonly isSingle?: boolean;
-  /** It has no keys: the same request from another window is another turn. */
+  /** Whether it has no keys, so that the same request from another window is another turn. */
   readonly isUnkeyed?: boolean;
-  /** Begins a turn by its key, or goes on with it, up to where it rests. */
+  /** Begins a turn by its key, or continues it, until it rests. */
   send(exchange: Exchange, hearing: Hearing): Promise<Heard>;
-  /** Gives the turn what it waits for, up to where it rests next. */
+  /** Answers the turn's open request and continues until it rests again. */
   answer(exchange: Exchange, asked: readonly Asked[], hearing: Hearing): Promise<Heard>;
-  /** Ends a turn that is under way. */
+  /** Ends a running turn. */
   cancel(exchange: Exchange): Promise<void>;
-  /** The same conversation as it is now, in another window of the same user. */
+  /** Opens the same conversation in another window of the same user. */
   twin(line: Line): Promise<Talk>;
 }
 
-/** A protocol, as its official client speaks it. */
+/** A protocol, used through its official client. */
 export interface Wire {
-  /** In the name of its scenario. */
+  /** Name in its scenario's name. */
   readonly name: string;
   readonly surface: SurfaceName;
-  /** Begins a conversation under a name of its own. */
+  /** Begins a conversation with a new name. */
   open(line: Line, conversation: string): Promise<Talk>;
 }

@@ -11,19 +11,19 @@ import type { WorkerLine } from "./worker.ts";
 const LIFE_MS = 3_600_000;
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
-/** A worker whose machine is too busy for it is taken for dead; it says so of each job that another one may run too. */
+/** On a busy machine a live worker may be considered dead. It then warns about each job that another worker may run too. */
 const lostLock = /LeaseLostError: job "([^"]+)" of queue "[^"]+" has lost its lock/;
-/** Node's hint below its first warning. */
+/** Node's hint after its first warning. */
 const hint = "node --trace-warnings";
 
-/** A worker that was killed. */
+/** A killed worker. */
 export interface Kill {
   readonly pid: number;
-  /** By the clock of `steadyNow`. */
+  /** Time of the kill, by `steadyNow`. */
   readonly at: number;
 }
 
-/** One that died at a fault point. */
+/** Whether it died at a fault point. */
 export interface Strike extends Kill {
   readonly fault: Fault;
 }
@@ -31,40 +31,40 @@ export interface Strike extends Kill {
 interface Living {
   pid: number | undefined;
   readonly fault: Fault | undefined;
-  /** By this pool. */
+  /** Whether this pool killed it. */
   killed: Kill | undefined;
-  /** Told with its next weight, or with nothing when it has ended. */
+  /** Called with its next memory report, or without one when it has exited. */
   weighed: ((weight: Weight | undefined) => void) | undefined;
-  /** It is up, or has ended before. */
+  /** Resolves when it is up, or has exited before. */
   readonly up: Promise<void>;
   readonly end: Promise<RunEnd>;
 }
 
 export interface PoolOptions {
-  /** Below `chaos/`; it takes its orders as JSON, and writes a `WorkerLine` when it is up. */
+  /** Path below `chaos/` of a program that accepts its orders as JSON and writes a `WorkerLine` when it is up. */
   readonly program: string;
-  /** Orders of the n-th process that is started. */
+  /** Orders of the n-th started process. */
   readonly ordersOf: (index: number) => object;
-  /** Agents whose wakes a dead one had taken. */
+  /** Agents whose wake jobs a dead worker had taken. */
   readonly takenBy: (pid: number) => Promise<readonly string[]>;
-  /** Where the next one is to die. Default: nowhere. */
+  /** Fault at which the next worker dies. Default: none. */
   readonly nextFault?: (() => Fault | undefined) | undefined;
-  /** Called when one is up. */
+  /** Called when a worker is up. */
   readonly onUp?: ((line: Extract<WorkerLine, { type: "up" }>) => void) | undefined;
 }
 
-/** Worker processes, of which there are always so many: one that was killed is followed by another at once. */
+/** A constant number of worker processes. A killed worker is replaced at once. */
 export class WorkerPool {
   readonly kills: Kill[] = [];
   readonly strikes: Strike[] = [];
-  /** What processes that were not killed have said, or came to. */
+  /** Unexpected output and exits of processes that were not killed. */
   readonly faults: string[] = [];
   /** Workers that were ended by SIGKILL, from the pool or from another process. */
   deaths = 0;
-  /** Jobs of workers that lived and were taken for dead. */
+  /** Jobs of live workers that were considered dead. */
   locksLost = 0;
   readonly drains: Extract<WorkerLine, { type: "drained" }>[] = [];
-  /** Agents whose wakes those that were killed had taken, by process id; complete after `drain`. */
+  /** Agents whose wake jobs killed workers had taken, by process id. Complete after `drain`. */
   readonly taken = new Map<number, readonly string[]>();
   readonly #options: PoolOptions;
   readonly #looks: Promise<void>[] = [];
@@ -76,22 +76,22 @@ export class WorkerPool {
     this.#options = options;
   }
 
-  /** Resolves when as many as asked for are up. */
+  /** Resolves when the requested number is up. */
   async start(count: number): Promise<void> {
     await Promise.all(Array.from({ length: count }, () => this.#launch()));
   }
 
-  /** Resolves when every worker that was started is up. */
+  /** Resolves when every started worker is up. */
   async allUp(): Promise<void> {
     await Promise.all(this.#living.map(({ up }) => up));
   }
 
-  /** How many are up. */
+  /** Number of workers that are up. */
   get size(): number {
     return this.#living.filter(({ pid }) => pid !== undefined).length;
   }
 
-  /** Kills one of those that are up; false where none is. */
+  /** Kills one of the workers that are up. Returns false if there is none. */
   kill(random: SeededRandom): boolean {
     if (this.size === 0) return false;
     const victim = random.pick(this.#living.filter(({ pid }) => pid !== undefined));
@@ -104,7 +104,7 @@ export class WorkerPool {
     return true;
   }
 
-  /** What each that is up weighs. */
+  /** Memory of each worker that is up. */
   async weigh(): Promise<Weight[]> {
     const weights = this.#living.map(async (living) => {
       if (living.pid === undefined || !signal(living.pid, "SIGUSR2")) return [];
@@ -115,7 +115,7 @@ export class WorkerPool {
     return (await Promise.all(weights)).flat();
   }
 
-  /** SIGTERM to all: each has to leave by itself. */
+  /** Sends SIGTERM to all; each must exit by itself. */
   async drain(): Promise<void> {
     this.#isOver = true;
     await this.allUp();

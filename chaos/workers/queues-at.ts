@@ -2,15 +2,15 @@ import type { Redis } from "ioredis";
 import type { Queues } from "../../src/index.ts";
 import { bullmqQueues } from "../../src/queues/bullmq.ts";
 
-/** How long a worker that is not heard of is still believed to run its jobs, in leases. */
+/** How long a worker without heartbeats still counts as running its jobs, in leases. */
 export const LOCK_LEASES = 1.5;
 
-/** As for the stores: a machine that is busy is not what is tried. */
+/** Timeout of commands, long enough for a busy machine, as for the stores. */
 const PATIENT_MS = 20_000;
 
 /**
- * The queues on the Redis of a place of stores (`redisPlace`). A death is found within two leases; a lock of one lease would be
- * lost by living workers whenever the machine is busy.
+ * The queues on the Redis of a store location (`redisPlace`). A death is detected within two leases; with locks of one
+ * lease, live workers would lose them whenever the machine is busy.
  */
 export function queuesAt(place: string, leaseMs: number): Queues {
   const { url, prefix } = queuesPlace(place);
@@ -21,11 +21,11 @@ export function queuesAt(place: string, leaseMs: number): Queues {
 }
 
 /**
- * Agents whose wakes a worker that has ended had taken from the queue, as Redis knows it: it may have died before it could say
- * so itself.
+ * Agents whose wake jobs an exited worker had taken from the queue, read from Redis, because it may have died before it
+ * could report them.
  */
 export async function takenBy(client: Redis, place: string, pid: number): Promise<string[]> {
-  // What the worker had sent is done when this is answered.
+  // Redis has executed all commands of the worker once this is answered.
   await client.ping();
   const { prefix } = queuesPlace(place);
   const base = `{${prefix}wake}:wake:`;

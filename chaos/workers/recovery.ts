@@ -2,21 +2,21 @@ import type { AgentEvidence } from "../evidence.ts";
 import type { WitnessLine } from "../witness.ts";
 import type { Kill } from "./pool.ts";
 
-/** What became of an agent whose worker was killed while it had it. */
+/** The recovery of an agent whose worker was killed while it owned the agent. */
 export interface Recovery {
   readonly agentId: string;
   /**
-   * Milliseconds from the death until another process had the agent; `null` if no process has taken it. Counted from the last
-   * death if a worker that had taken its wake died too.
+   * Milliseconds from the kill until another process owned the agent; `null` if none has taken it. Counted from the last
+   * kill if a worker that had taken its wake job died too.
    */
   readonly ms: number | null;
-  /** Its turn was still open. */
+  /** Whether its turn was still open. */
   readonly wasOpen: boolean;
 }
 
 /**
- * Every agent that a killed worker had, and how long it had no owner afterwards. `taken`: by process id of a dead worker, the
- * agents whose wakes it had taken.
+ * Every agent that a killed worker owned, and how long it had no owner afterwards. `taken`: by process id of a dead worker,
+ * the agents whose wake jobs it had taken.
  */
 export function recoveriesOf(
   agents: readonly AgentEvidence[],
@@ -25,10 +25,10 @@ export function recoveriesOf(
   taken: ReadonlyMap<number, readonly string[]>,
 ): Recovery[] {
   const known = new Map(agents.map((agent) => [agent.agentId, agent]));
-  // Each process has a file of its own: lines of several are in no order.
+  // Each process has its own file, so lines of several processes are not ordered.
   const acquired = lines.filter((line) => line.type === "acquired").toSorted((left, right) => left.epoch - right.epoch);
   const byAgent = Map.groupBy(acquired, ({ agentId }) => agentId);
-  /** When the last of those died who had taken the agent's wake in between. */
+  /** The time of the last kill of a worker that had taken the agent's wake job in between. */
   const lastDeath = (agentId: string, from: number, to: number): number => {
     const deaths = kills.filter(({ pid, at }) => at > from && at < to && taken.get(pid)?.includes(agentId));
     return Math.max(from, ...deaths.map(({ at }) => at));
@@ -41,7 +41,7 @@ export function recoveriesOf(
       const { agentId, epoch } = lease;
       if (lease.pid !== pid || released.has(`${agentId} ${epoch}`)) return [];
       const next = byAgent.get(agentId)?.find((other) => other.epoch > epoch);
-      // A process that came while the worker still lived got the agent from it.
+      // A process that acquired the agent while the worker was still alive got it from the worker.
       if (next && next.at < at) return [];
       const end = known.get(agentId)?.entries.findLast(({ type }) => type === "turn.ended");
       const wasOpen = end === undefined || end.epoch > epoch;

@@ -16,26 +16,26 @@ import type { WorkerOrders } from "./worker.ts";
 
 export interface StageSize {
   readonly workers: number;
-  /** Agents and calls that each worker has at work at a time. */
+  /** Concurrent agents and calls of each worker. */
   readonly agents: number;
   readonly calls: number;
   readonly leaseMs: number;
-  /** Whether workers note what the stores answer them. Default true. */
+  /** Whether workers log the stores' answers. Default true. */
   readonly isWitnessed?: boolean | undefined;
-  /** Where the next worker that is started is to die; default: nowhere. */
+  /** Fault at which the next started worker dies. Default: none. */
   readonly nextFault?: (() => Fault | undefined) | undefined;
-  /** Children that the crowd has. */
+  /** Number of the crowd's children. */
   readonly crowd?: number | undefined;
 }
 
-/** Worker processes on a Redis of their own, and a client in this process that runs nothing. */
+/** Worker processes on their own Redis, and a client in this process that runs no agents. */
 export interface WorkersStage {
   readonly place: string;
   readonly server: RedisServer;
   readonly servers: Pick<Stage, "ledger" | "model">;
   readonly client: Runtime;
   readonly pool: WorkerPool;
-  /** All that the stores have answered to workers. */
+  /** All answers of the stores to workers. */
   witnessLines(): WitnessLine[];
 }
 

@@ -3,7 +3,7 @@ import { type AgentDefinition, defineAgent, defineTool, type EffectClass, subage
 import { ledgerAt } from "../ledger/client.ts";
 import { memberOf } from "../worker-agents.ts";
 
-/** The queue of the tools. */
+/** The tools' queue. */
 export const TOOL_QUEUE = "ledger";
 
 const budget = { maxSteps: 12, maxTokens: 2_000_000, maxCost: 100 };
@@ -12,9 +12,9 @@ const die = (): void => void process.kill(process.pid, "SIGKILL");
 const stop = (): void => void process.kill(process.pid, "SIGSTOP");
 
 /**
- * A foreman and a hand, whose tools but one are run by the workers of the queue; a porter with up to eight such calls at
- * once; an agent that only talks, and a crowd of those;
- * and some whose tools end or stop the process that runs them.
+ * A foreman and a hand, whose tools except one are run by the queue's workers; a porter with up to eight such concurrent
+ * calls; an agent that only talks, and a crowd of those;
+ * and agents whose tools kill or stop the process that runs them.
  */
 export function queuedTeam(ledgerOrigin: string, baseURL: string, crowdSize = 10): AgentDefinition[] {
   const ledger = ledgerAt(ledgerOrigin);

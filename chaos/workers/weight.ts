@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Stores } from "../../src/index.ts";
 
-/** What a worker weighs after a collection of garbage. */
+/** Memory of a worker after garbage collection. */
 export interface Weight {
   readonly pid: number;
   readonly heapBytes: number;
@@ -9,33 +9,33 @@ export interface Weight {
   readonly liveAgents: number;
 }
 
-/** Of heap, after a collection of garbage. */
+/** Heap after garbage collection. */
 export interface Heap {
   readonly medianMegabytes: number;
   readonly mostMegabytes: number;
 }
 
 /**
- * What one agent takes while it waits: workers that have it in memory, beside those that do not. Both work on what it waits
- * for, so that only the difference is its own, as far as it is more than their garbage and caches make.
+ * The memory of one waiting agent: workers that have it loaded, compared with workers that do not. Both run the work that
+ * the agent waits for, so the difference is the agent's memory, within the noise of garbage and caches.
  */
 export interface AgentWeight {
-  /** How often all workers were weighed, and in how many of these times one of them had the agent. */
+  /** Number of measurements, and in how many of them a worker had the agent. */
   readonly weighed: number;
   readonly held: number;
-  /** Of workers that had it; `null` if none was seen to. */
+  /** Heap of workers with the agent; `null` if there was none. */
   readonly holder: Heap | null;
-  /** Of the others. */
+  /** Heap of the other workers. */
   readonly others: Heap | null;
-  /** Between the medians: below 0 if the holder had less than the others. `null` if one of them is not known. */
+  /** Difference of the medians; negative if the holder had less than the others. `null` if one is unknown. */
   readonly differenceMegabytes: number | null;
-  /** Resident memory of the holder, the most. */
+  /** Largest resident memory of the holder. */
   readonly holderMostRssMegabytes: number | null;
 }
 
 const EVERY_MS = 1_000;
 
-/** Weighs all workers every second until `isOver`. */
+/** Measures all workers every second until `isOver`. */
 export async function weighAgent(
   { pool, stores }: { readonly pool: { weigh(): Promise<Weight[]> }; readonly stores: Stores },
   agentId: string,

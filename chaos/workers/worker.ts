@@ -1,6 +1,6 @@
 /**
- * A process that works on agents and tools for others: `node chaos/workers/worker.ts ORDERS` (JSON). SIGTERM has it leave as a
- * deployment does; SIGUSR2 has it collect its garbage and tell what it weighs; SIGKILL is what it is there for.
+ * A worker process for agents and tools: `node chaos/workers/worker.ts ORDERS` (JSON). SIGTERM makes it exit gracefully, as
+ * in a deployment; SIGUSR2 makes it collect garbage and report its memory; the scenarios kill it with SIGKILL.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -19,17 +19,17 @@ const ordersSchema = z.object({
   ledger: z.string(),
   model: z.string(),
   leaseMs: z.int().positive(),
-  /** Agents and calls at a time. */
+  /** Concurrent agents and calls. */
   agents: z.int().positive(),
   calls: z.int().positive(),
-  /** Where it writes what the stores have answered; `null` for nowhere. */
+  /** Path of the log of the stores' answers; `null` for no log. */
   witness: z.string().nullable(),
   drainMs: z.int().positive(),
   crowd: z.int().positive().optional(),
 });
 export type WorkerOrders = z.infer<typeof ordersSchema>;
 
-/** What it writes, one line each. */
+/** The JSON lines that it writes. */
 export type WorkerLine =
   | { readonly type: "up"; readonly pid: number; readonly url?: string }
   | ({ readonly type: "weighed" } & Weight)

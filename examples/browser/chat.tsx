@@ -1,10 +1,10 @@
-// A chat page over troupe's HTTP API: it shows the conversation, the answer while it is written, and what waits for an approval.
+// A chat page over troupe's HTTP API: it shows the conversation, the streamed answer, and calls that wait for approval.
 import { type SubmitEvent, StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { createClient, type TurnRequest } from "troupe/client";
 import { useAgent } from "troupe/client/react";
 
-// The session cookie of this page's own origin says who calls.
+// The session cookie of this page's origin identifies the caller.
 const client = createClient({ url: location.origin });
 
 function Chat() {

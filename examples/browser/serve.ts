@@ -1,4 +1,4 @@
-// Serves chat.tsx beside the API that it calls. In a clone of the repository:
+// Serves chat.tsx and the API that it calls. In a clone of the repository:
 //
 //     npm run example examples/browser/serve.ts
 import { randomBytes } from "node:crypto";
@@ -26,7 +26,7 @@ const order = defineTool({
   execute: ({ what }) => `ordered ${what}`,
 });
 
-/** Answers with what it was told, and orders paper when it is told to. */
+/** Repeats its input, and orders paper on request. */
 const desk = defineAgent({
   name: "desk",
   tools: [order],
@@ -39,7 +39,7 @@ const desk = defineAgent({
   }),
 });
 
-/** The logged-in users, by the session in the cookie. An app has these in its database. */
+/** The logged-in users by session cookie. A real app stores them in its database. */
 const sessions = new Map<string, Identity>();
 
 function authenticate(request: Request): Identity | null {
@@ -47,7 +47,7 @@ function authenticate(request: Request): Identity | null {
   return session === undefined ? null : (sessions.get(session) ?? null);
 }
 
-/** The page and its script. Loading the page logs the visitor in as a new user; an app has a form for that. */
+/** The page and its script. Loading the page logs the visitor in as a new user; a real app has a login form. */
 async function pageSurface(): Promise<Surface> {
   const [html, script] = await Promise.all([readFile(join(import.meta.dirname, "index.html"), "utf8"), bundled()]);
   return {
@@ -86,12 +86,12 @@ async function pageSurface(): Promise<Surface> {
   };
 }
 
-/** The page's script in one file, as any bundler makes it. */
+/** Bundles the page's script into one file; any bundler works. */
 export async function bundled(): Promise<string> {
   const bundle = await rolldown({
     input: join(import.meta.dirname, "chat.tsx"),
     platform: "browser",
-    // Inside the repository `troupe` means its sources; elsewhere the condition is not known and changes nothing.
+    // Inside the repository, this condition maps `troupe` to its sources; elsewhere it is unknown and has no effect.
     resolve: { conditionNames: ["troupe-source", "browser", "import", "default"] },
     transform: { jsx: { runtime: "automatic" }, define: { "process.env.NODE_ENV": '"development"' } },
     tsconfig: false,
@@ -105,7 +105,7 @@ export async function serveChat(runtime: Runtime): Promise<RuntimeServer> {
   return serveRuntime(runtime, { authenticate, surfaces: [apiSurface(), await pageSurface()] });
 }
 
-/** The runtime of the example; `streaming`, so that a page that was reloaded goes on in the middle of an answer. */
+/** The runtime of the example. With `streaming`, a reloaded page continues in the middle of an answer. */
 export async function deskRuntime(): Promise<Runtime> {
   return await createRuntime({ agents: [desk], streaming: "always" });
 }

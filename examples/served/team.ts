@@ -1,4 +1,4 @@
-// The team of the compose file beside it.
+// The agents for the compose file in this folder.
 import { defineAgent, defineTool, offlineModel, openaiModel, subagent } from "troupe";
 import { z } from "zod";
 

@@ -1,4 +1,5 @@
-// The plugins of agent.yaml: each named export is one, a list of tools. The model sees them as math-add, results-delete.
+// The plugins of agent.yaml: each named export is a plugin, a list of tools. The model sees them as math-add,
+// results-delete.
 import { defineTool } from "troupe";
 import { z } from "zod";
 
@@ -16,7 +17,7 @@ export const math = [
   }),
 ];
 
-// catalog.json wants a person to approve this one.
+// catalog.json requires an approval for this tool.
 export const results = [
   defineTool({
     name: "delete",

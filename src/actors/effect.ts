@@ -27,7 +27,7 @@ export interface Effect {
   /** Whether the state continues after the effect has ended; the effect then calls `effectOver()` of the host. */
   readonly isOutlived: boolean;
   /** Derived from the id of the actor whose state requires the effect. */
-  placeOf(actorId: string): EffectOwner;
+  ownerOf(actorId: string): EffectOwner;
   perform(host: Host, actorId: string, signal: AbortSignal): void | Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function agentEffect(
   body: (host: Host, signal: AbortSignal) => void | Promise<void>,
   { isOutlived = false }: Options = {},
 ): Effect {
-  return { name, isOutlived, placeOf: ofAgent, perform: (host, _actorId, signal) => body(host, signal) };
+  return { name, isOutlived, ownerOf: ofAgent, perform: (host, _actorId, signal) => body(host, signal) };
 }
 
 export function turnEffect(
@@ -50,7 +50,7 @@ export function turnEffect(
   body: (host: Host, input: TurnEffectInput, signal: AbortSignal) => void | Promise<void>,
   { isOutlived = false }: Options = {},
 ): Effect {
-  return { name, isOutlived, placeOf: ofTurn, perform: (host, turnId, signal) => body(host, { turnId }, signal) };
+  return { name, isOutlived, ownerOf: ofTurn, perform: (host, turnId, signal) => body(host, { turnId }, signal) };
 }
 
 export function callEffect(
@@ -58,7 +58,7 @@ export function callEffect(
   body: (host: Host, input: CallEffectInput, signal: AbortSignal) => void | Promise<void>,
   { isOutlived = false }: Options = {},
 ): Effect {
-  return { name, isOutlived, placeOf: ofCall, perform: (host, callId, signal) => body(host, ofCall(callId), signal) };
+  return { name, isOutlived, ownerOf: ofCall, perform: (host, callId, signal) => body(host, ofCall(callId), signal) };
 }
 
 /** A fulfilled promise: callbacks chained to it run in the next microtask, which is cheaper than `queueMicrotask`. */
@@ -99,7 +99,7 @@ export class Effects {
 
   /** The scopes of effects whose work has not ended. */
   get places(): EffectOwner[] {
-    return [...this.#running.values()].flatMap((one) => (one.isOver ? [] : [one.place]));
+    return [...this.#running.values()].flatMap((one) => (one.isOver ? [] : [one.owner]));
   }
 }
 
@@ -117,8 +117,8 @@ class RunningEffect {
     void later.then(() => this.#begin());
   }
 
-  get place(): EffectOwner {
-    return this.#effect.placeOf(this.#actorId);
+  get owner(): EffectOwner {
+    return this.#effect.ownerOf(this.#actorId);
   }
 
   /** Whether the effect has ended while its state continues. */
@@ -148,7 +148,7 @@ class RunningEffect {
     const { signal } = this.#controller;
     if (signal.aborted) return undefined;
     const perform = (): void | Promise<void> => this.#effect.perform(this.#host, this.#actorId, signal);
-    const { turnId } = this.place;
+    const { turnId } = this.owner;
     return turnId === null ? perform() : this.#host.inContextOf(turnId, perform);
   }
 
@@ -159,7 +159,7 @@ class RunningEffect {
 
   #fail(thrown: unknown): void {
     const error = readableThrown(thrown);
-    const { turnId } = this.place;
+    const { turnId } = this.owner;
     if (this.#controller.signal.aborted || error instanceof LeaseLostError || turnId === null) return;
     const { name } = this.#effect;
     const host = this.#host;

@@ -131,12 +131,12 @@ function searching(pattern: RegExp): RegExp {
   return new RegExp(pattern.source, [...flags].join(""));
 }
 
-function findShapes({ text, placeOf }: Reading, shapes: readonly RegExp[]): TextSpan[] {
+function findShapes({ text, originalIndex }: Reading, shapes: readonly RegExp[]): TextSpan[] {
   const places: TextSpan[] = [];
   for (const shape of shapes) {
     for (const match of text.matchAll(shape)) {
       const [from, to] = match.indices?.groups?.secret ?? [match.index, match.index + match[0].length];
-      if (to > from) places.push({ from: placeOf(from), to: placeOf(to) });
+      if (to > from) places.push({ from: originalIndex(from), to: originalIndex(to) });
     }
   }
   return places;
@@ -217,8 +217,8 @@ export interface SecretSpan {
 /** A text after some layers of unescaping. */
 export interface Reading {
   readonly text: string;
-  /** The position in the original text. */
-  readonly placeOf: (index: number) => number;
+  /** The index in the original text. */
+  readonly originalIndex: (index: number) => number;
 }
 
 /**
@@ -232,7 +232,7 @@ const mostReadings = 24;
  * depth, and each layer writes a secret differently.
  */
 export function readingsOf(text: string): Reading[] {
-  const readings: Reading[] = [{ text, placeOf: (index) => index }];
+  const readings: Reading[] = [{ text, originalIndex: (index) => index }];
   if (!text.includes("\\") && !text.includes("%")) return readings;
   const known = new Set([text]);
   for (const reading of readings) {
@@ -295,7 +295,7 @@ function withoutPercents(reading: Reading): Reading | undefined {
 
 /** Replaces each escape by its character; it stays if `characterOf` returns `undefined`. */
 function withoutEscapes(
-  { text, placeOf }: Reading,
+  { text, originalIndex }: Reading,
   escapes: RegExp,
   characterOf: (match: RegExpExecArray) => string | undefined,
 ): Reading | undefined {
@@ -317,7 +317,7 @@ function withoutEscapes(
     const run = lastAtMost(plainStarts, index);
     return (givenStarts[run] ?? 0) + index - (plainStarts[run] ?? 0);
   };
-  return { text: plain + text.slice(from), placeOf: (index) => placeOf(placeIn(index)) };
+  return { text: plain + text.slice(from), originalIndex: (index) => originalIndex(placeIn(index)) };
 }
 
 function lastAtMost(sorted: readonly number[], value: number): number {
@@ -356,11 +356,11 @@ function formsOf(secret: string): string[] {
   return [...new Set([secret, wellFormed, wellFormed.replaceAll(" ", "+")])];
 }
 
-function findAll({ text, placeOf }: Reading, needle: string, secret: number): SecretSpan[] {
+function findAll({ text, originalIndex }: Reading, needle: string, secret: number): SecretSpan[] {
   const places: SecretSpan[] = [];
   let open: { from: number; to: number } | undefined;
   const close = (): void => {
-    if (open) places.push({ from: placeOf(open.from), to: placeOf(open.to), secret });
+    if (open) places.push({ from: originalIndex(open.from), to: originalIndex(open.to), secret });
   };
   for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1)) {
     const to = at + needle.length;

@@ -12,51 +12,51 @@ import type { StoredTrees } from "./stately/stored-frames.ts";
 import type { AddressInfo } from "node:net";
 import { InvalidInputError } from "../errors/index.ts";
 
-/** What `serveInspector()` takes beside the inspector. */
+/** Options of `serveInspector()`. */
 export interface InspectorServerOptions {
-  /** Default 0: any that is free. It is always bound to 127.0.0.1. */
+  /** Default 0: any free port. The server always binds to 127.0.0.1. */
   readonly port?: number | undefined;
-  /** Lets the page https://stately.ai/inspect in, which is loaded from that site. It needs the token as well. Default false. */
+  /** Allow the page https://stately.ai/inspect, which is loaded from that site and needs the token too. Default false. */
   readonly allowStately?: boolean | undefined;
-  /** Bytes that may wait for a slow client of the frames before it is dropped. Default 32,000,000. */
+  /** Bytes buffered for a slow client of the frames before it is disconnected. Default 32,000,000. */
   readonly mostWaitingBytes?: number | undefined;
 }
 
-/** What `serveFeed()` takes beside the feed. */
+/** Options of `serveFeed()`. */
 export interface FeedServerOptions {
-  /** Default 0: any that is free. It is always bound to 127.0.0.1. */
+  /** Default 0: any free port. The server always binds to 127.0.0.1. */
   readonly port?: number | undefined;
   /** Whether the address may decide, pause and talk. Default false. */
   readonly mayAct?: boolean | undefined;
 }
 
-/** A feed and its page, served to this machine. */
+/** A feed and its page, served on this machine only. */
 export interface FeedServer {
-  /** Where it listens: `http://127.0.0.1:<port>`. */
+  /** The server's address: `http://127.0.0.1:<port>`. */
   readonly origin: string;
-  /** The page; its fragment holds the token that may do most. Print it once and treat it as a password. */
+  /** The page. Its fragment contains the token that allows most. Print it once and treat it as a password. */
   readonly url: string;
-  /** The same with the token that only shows. */
+  /** The page with the read-only token. */
   readonly watchUrl: string;
-  /** The tokens that open it. */
+  /** The tokens of this server. */
   readonly tokens: Tokens;
   /** Ends all connections and stops listening. */
   close(): Promise<void>;
 }
 
-/** A feed that is served together with the frames of Stately's protocol. */
+/** A server for a feed and for the frames of Stately's protocol. */
 export interface InspectorServer extends FeedServer {
-  /** The same with Stately's page; undefined unless it was allowed. */
+  /** Address of Stately's page; `undefined` unless it was allowed. */
   readonly statelyUrl: string | undefined;
-  /** Where a program gets the frames of Stately's protocol. */
+  /** WebSocket address of the frames of Stately's protocol, for programs. */
   readonly socketUrl: string;
 }
 
-/** What `startInspector()` takes. */
+/** Options of `startInspector()`. */
 export interface StartInspectorOptions extends InspectorServerOptions, InspectorOptions {
-  /** Whether the address may decide requests, pause, abort and talk to agents. Default false: it only shows. */
+  /** Whether the address may decide requests, pause, abort and talk to agents. Default false: read-only. */
   readonly decide?: boolean | undefined;
-  /** Show names, ids and numbers alone: nothing that a person, a model or a tool wrote. Default false. */
+  /** Show only names, ids and numbers: nothing that a person, a model or a tool wrote. Default false. */
   readonly namesOnly?: boolean | undefined;
   /** Name that is recorded for decisions, pauses and aborts from the page. Default `inspector`. */
   readonly by?: string | undefined;
@@ -64,9 +64,9 @@ export interface StartInspectorOptions extends InspectorServerOptions, Inspector
   readonly run?: string | undefined;
 }
 
-/** A page and its server, as `startInspector()` makes them. */
+/** A page and its server, as returned by `startInspector()`. */
 export interface StartedInspector extends InspectorServer {
-  /** Shows the runs and the machines of a runtime, those that are there already too; the returned function ends it. */
+  /** Shows the runs and machines of a runtime, also existing ones. The returned function stops it. */
   watch(runtime: Runtime): () => void;
 }
 
@@ -90,8 +90,8 @@ export async function serveInspector(inspector: Inspector, given?: InspectorServ
 }
 
 /**
- * An inspector and its server in one: give the runtime to `watch`. Throws `InvalidInputError` if the port is taken or is not
- * a port number.
+ * Creates an inspector and serves it; pass the runtime to `watch`. Throws `InvalidInputError` if the port is taken or is
+ * not a port number.
  */
 export async function startInspector(given?: StartInspectorOptions): Promise<StartedInspector> {
   const own = { decide: flagRule, namesOnly: flagRule, by: textRule, run: textRule } as const;
@@ -122,15 +122,15 @@ function atRun(statelyUrl: string, run: string | undefined): string {
   return run === undefined ? statelyUrl : `${statelyUrl}&run=${encodeURIComponent(run)}`;
 }
 
-/** What `inspectorRoutes()` takes beside the runtime. */
+/** Options of `inspectorRoutes()`. */
 export interface InspectorRoutesOptions extends Pick<StartInspectorOptions, "decide" | "namesOnly" | "by"> {
-  /** Values that `Host` may have, with the port: the names of your server. A function where they are known only later. */
+  /** Allowed values of `Host`, with the port: your server's names. Pass a function if they are known only later. */
   readonly hosts: readonly string[] | (() => readonly string[]);
-  /** The path below which all its addresses are, as `/inspector`. Default: none, the page is at `/`. */
+  /** Path prefix of all addresses, such as `/inspector`. Default: none, the page is at `/`. */
   readonly basePath?: string | undefined;
-  /** The token that may do most, of letters, digits, `-` and `_`. Default: a new one. */
+  /** The token that allows most, of letters, digits, `-` and `_`. Default: a new one. */
   readonly token?: string | undefined;
-  /** Path of the pages about the API of your server, to which the page links. Default: none. */
+  /** Path of your server's API documentation, to which the page links. Default: none. */
   readonly apiDocs?: string | undefined;
 }
 
@@ -150,21 +150,21 @@ const routeRules = {
   apiDocs: textRule,
 } as const;
 
-/** The page and the feed of a runtime, for a `node:http` server of your own. */
+/** The page and the feed of a runtime, for your own `node:http` server. */
 export interface MountedInspector {
   /** The tokens that open it. */
   readonly tokens: Tokens;
   /** Whether an address belongs to the inspector: `/`, `/assets/…`, `/api/…` and `/feed`, below `basePath`. */
   owns(url: string | undefined): boolean;
-  /** For the server's event `request`. */
+  /** Listener for the server's `request` event. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** For the server's event `upgrade`. */
+  /** Listener for the server's `upgrade` event. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Ends the connections of all readers; your own server keeps running. */
   close(): void;
 }
 
-/** Shows a runtime on a server of your own. Its addresses need the tokens as everywhere; the page needs the right `Host`. */
+/** Shows a runtime on your own server. The feed's addresses need a token; the page itself needs only an allowed `Host`. */
 export function inspectorRoutes(runtime: Runtime, given: InspectorRoutesOptions): MountedInspector {
   const options = optionsOf<InspectorRoutesOptions>(given, "inspectorRoutes()", {
     rules: routeRules,
@@ -189,7 +189,7 @@ export function inspectorRoutes(runtime: Runtime, given: InspectorRoutesOptions)
   };
 }
 
-/** `by` is the name that is recorded for what the page does; `undefined` if the page can only show. */
+/** `by` is the name recorded for actions from the page; `undefined` if the page is read-only. */
 function addRuntime(feed: Feed, runtime: Runtime, by: string | undefined): () => void {
   const { stores, tenant, queues } = runtime;
   const actor = by === undefined ? undefined : runtimeActor(runtime, by);
@@ -245,22 +245,22 @@ function pathOf({ url }: IncomingMessage): string {
   return (url ?? "").split("?", 1)[0] ?? "";
 }
 
-/** A client that neither sends nor takes anything for so long is cut off, in milliseconds. */
+/** A connection without traffic for this many milliseconds is closed. */
 const IDLE_MS = 60_000;
 const MOST_CONNECTIONS = 64;
 
-/** A server on the loopback address of this machine; it never listens elsewhere and does not keep the process alive. */
+/** A server that listens only on the loopback address and does not keep the process alive. */
 export async function listenHere(port: number): Promise<{ readonly server: Server; readonly port: number }> {
   const server = createServer({ maxHeaderSize: 8_192, headersTimeout: 5_000, requestTimeout: 30_000 });
   server.maxConnections = MOST_CONNECTIONS;
   server.setTimeout(IDLE_MS, (socket) => socket.destroy());
-  // By default 5 s: a process that was busy for so long cuts off connections on which a request has come meanwhile.
+  // Longer than the default of 5 s, after which a busy process would close connections that have just received a request.
   server.keepAliveTimeout = IDLE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const why = cause.code === "EADDRINUSE" ? "is taken" : `cannot be used (${cause.code ?? cause.message})`;
       reject(
-        new InvalidInputError(`the inspector's port ${port} ${why}; leave it out for any that is free`, { cause }),
+        new InvalidInputError(`the inspector's port ${port} ${why}; leave it out to use any free port`, { cause }),
       );
     });
     server.listen(port, "127.0.0.1", resolve);

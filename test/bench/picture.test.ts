@@ -86,7 +86,7 @@ describe("the bars", () => {
   });
 
   test("need a scenario", () => {
-    expect(() => barPicture({ ...figures, scenarios: [] })).toThrow("no scenario in these figures");
+    expect(() => barPicture({ ...figures, scenarios: [] })).toThrow("These figures have no scenarios");
   });
 });
 
@@ -110,7 +110,7 @@ describe("the curves", () => {
   });
 
   test("need their study", () => {
-    expect(() => linePicture("growth-tools", figures)).toThrow('no growth "growth-tools" in these figures');
+    expect(() => linePicture("growth-tools", figures)).toThrow('no study of growth "growth-tools"');
   });
 });
 

@@ -59,13 +59,13 @@ function team(): AgentDefinition {
   });
 }
 
-interface Place {
+interface PageServer {
   readonly runtime: Runtime;
   readonly url: string;
 }
 
 /** The page over a run with two calls that wait for a person. */
-async function place(): Promise<Place> {
+async function servePage(): Promise<PageServer> {
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: [team()], stores });
   onTestFinished(() => runtime.shutdown());
@@ -244,7 +244,7 @@ const widths = [390, 768, 1_024, 1_440];
 
 describe.skipIf(!browserProgram)("accessibility", () => {
   test.each(["light", "dark"] as const)("no view has accessibility faults at any width, %s", async (colorScheme) => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await opened(url, { colorScheme });
     for (const [index, [name, show]] of states.entries()) {
       await show(page);
@@ -259,7 +259,7 @@ describe.skipIf(!browserProgram)("accessibility", () => {
   });
 
   test("a request is approved with three keys, the focus moves to the next one, and a held key confirms nothing", async () => {
-    const { url, runtime } = await place();
+    const { url, runtime } = await servePage();
     const page = await opened(url);
     const focused = page.locator(":focus");
     await page.keyboard.press("a");

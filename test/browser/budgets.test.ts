@@ -220,7 +220,7 @@ describe.skipIf(!browserProgram)("another limit", () => {
     await expect
       .poll(() => panel.getByRole("status").textContent())
       .toMatch(
-        /it would have gone on behind .*, where the real limit of 2\.50k tokens ended it\. How, the journal cannot tell\./,
+        /it would have continued after .*, where the real limit of 2\.50k tokens ended it\. The journal does not show how\./,
       );
     await panel.getByRole("button", { name: "Back to it" }).click();
     await expect.poll(() => panel.getByRole("status").count()).toBe(0);

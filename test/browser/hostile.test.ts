@@ -48,12 +48,12 @@ function hostileModel(): LanguageModel {
   };
 }
 
-interface Place {
+interface PageServer {
   readonly feed: Feed;
   readonly url: string;
 }
 
-async function place(): Promise<Place> {
+async function servePage(): Promise<PageServer> {
   const look = defineTool({
     name: "look",
     description: hostile,
@@ -107,7 +107,7 @@ async function expectHarmless(page: WatchedPage, where: string): Promise<void> {
 
 describe.skipIf(!browserProgram)("hostile texts on the page", () => {
   test("markup, scripts, __proto__, bidi, control characters, 5 MB and 100,000 levels are shown as text in each view", async () => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await browser.newPage();
     await page.goto(url);
     await page.getByRole("treegrid", { name: "Agents" }).waitFor();
@@ -174,7 +174,7 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
   });
 
   test("are shown as text in an exported page, which blocks all other resources", async () => {
-    const { feed } = await place();
+    const { feed } = await servePage();
     const server = await servePages({ "/": await pageOfRun(feed, "desk") });
     onTestFinished(() => server.close());
     const page = await browser.newPage();
@@ -197,7 +197,7 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
   });
 
   test("the feed returns each of them as it is stored", async () => {
-    const { origin, hash } = new URL((await place()).url);
+    const { origin, hash } = new URL((await servePage()).url);
     const headers = { authorization: `Bearer ${hash.slice("#token=".length)}` };
     const asked = async (path: string): Promise<Response> => await fetch(`${origin}${path}`, { headers });
     const { items } = (await (await asked("/api/runs/desk/agents/desk/messages")).json()) as {

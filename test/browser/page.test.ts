@@ -82,14 +82,14 @@ function team(): AgentDefinition {
   });
 }
 
-interface Place {
+interface PageServer {
   readonly runtime: Runtime;
   readonly url: string;
   readonly watchUrl: string;
 }
 
 /** A runtime whose `desk` waits for a person, and the page over it. */
-async function place(): Promise<Place> {
+async function servePage(): Promise<PageServer> {
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: [team()], stores });
   onTestFinished(() => runtime.shutdown());
@@ -113,7 +113,7 @@ async function opened(url: string, options: Parameters<typeof browser.newPage>[0
 
 describe.skipIf(!browserProgram)("the page", () => {
   test.each(["light", "dark"] as const)("shows each view without accessibility faults, %s", async (colorScheme) => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await opened(url, { colorScheme });
     expect(page.url()).not.toContain("token");
     const marks = {
@@ -136,7 +136,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("fits screens of other widths, with a one-line header and runs in progress", async () => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await opened(url);
     for (const width of [768, 1_120, 1_600]) {
       await page.setViewportSize({ width, height: 800 });
@@ -149,7 +149,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("fits a narrow screen", async () => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await opened(url, { viewport: { width: 360, height: 740 } });
     for (const name of ["Timeline", "Chart", "Messages", "Events", "Budgets", "Requests", "Talk"]) {
       await showView(page, name);
@@ -160,7 +160,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("moves all views to an earlier time, and stays there", async () => {
-    const { url, runtime } = await place();
+    const { url, runtime } = await servePage();
     const page = await opened(url);
     const count = page.locator(".scrub-count");
     const whole = (await count.textContent()) ?? "";
@@ -189,7 +189,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("approves after a confirmation, and the run continues", async () => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await opened(url);
     await showView(page, "Requests");
     await page.getByRole("button", { name: "Approve …", exact: true }).click();
@@ -216,7 +216,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("names the client whose decision came first", async () => {
-    const { url, runtime } = await place();
+    const { url, runtime } = await servePage();
     const page = await opened(url);
     await showView(page, "Requests");
     await page.getByRole("button", { name: "Approve …", exact: true }).click();
@@ -245,7 +245,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("names another client that decides while a person is about to", async () => {
-    const { url, runtime } = await place();
+    const { url, runtime } = await servePage();
     const page = await opened(url);
     await showView(page, "Requests");
     await page.getByRole("button", { name: "Reject …" }).click();
@@ -286,7 +286,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("is read-only with the view token", async () => {
-    const { watchUrl } = await place();
+    const { watchUrl } = await servePage();
     const page = await opened(watchUrl);
     await showView(page, "Requests");
     await page.getByText("This link may only watch.").first().waitFor();
@@ -294,7 +294,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("copies a view-only link to the current location", async () => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await opened(url);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await showView(page, "Events");
@@ -308,7 +308,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("can be used with the keyboard only", async () => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await opened(url);
     await page.keyboard.press("/");
     await page.keyboard.type("reader");
@@ -325,7 +325,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("continues after its cursor after cuts, without gaps or duplicates", async () => {
-    const { url, runtime } = await place();
+    const { url, runtime } = await servePage();
     const page = await browser.newPage();
     let cuts = 0;
     await page.routeWebSocket(/\/feed$/, (socket) => {
@@ -352,7 +352,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("shows hostile texts as texts", async () => {
-    const { url, runtime } = await place();
+    const { url, runtime } = await servePage();
     const [open] = await runtime.requests();
     await runtime.decide(open?.requestId ?? "", { verdict: "approved", by: "somebody" });
     const page = await opened(url);
@@ -364,7 +364,7 @@ describe.skipIf(!browserProgram)("the page", () => {
   });
 
   test("opens a conversation: a turn is written, answered and approved", async () => {
-    const { url } = await place();
+    const { url } = await servePage();
     const page = await opened(url);
     await page.getByRole("link", { name: "troupe" }).click();
     await page.getByRole("combobox", { name: "Agent" }).selectOption("clerk");

@@ -31,13 +31,13 @@ function team(answer: Promise<void>): AgentDefinition {
   });
 }
 
-interface Place {
+interface PageServer {
   readonly runtime: Runtime;
   readonly feed: Feed;
   readonly url: string;
 }
 
-async function placeOf(definition: AgentDefinition): Promise<Place> {
+async function servePage(definition: AgentDefinition): Promise<PageServer> {
   const runtime = await createRuntime({ agents: [definition] });
   onTestFinished(() => runtime.shutdown());
   const feed = new Feed();
@@ -65,7 +65,7 @@ async function faultsAt(page: WatchedPage, name: string): Promise<readonly unkno
 describe.skipIf(!browserProgram)("the summary of a run", () => {
   test("names what a run waits for, and after its end the reason, the spending and what was slow", async () => {
     const answer = Promise.withResolvers<void>();
-    const { runtime, feed, url } = await placeOf(team(answer.promise));
+    const { runtime, feed, url } = await servePage(team(answer.promise));
     onTestFinished(() => answer.resolve());
     const agent = await runtime.agent("lead", { agentId: "desk" });
     await agent.start();
@@ -142,7 +142,7 @@ describe.skipIf(!browserProgram)("the costs of runs", () => {
         { name: "large-1" },
       ),
     });
-    const { runtime, url } = await placeOf(lead);
+    const { runtime, url } = await servePage(lead);
     onTestFinished(() => held.resolve());
     for (const [agentId, text] of [
       ["alone", "Work alone."],

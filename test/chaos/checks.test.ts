@@ -65,7 +65,9 @@ describe("in the world", () => {
       expect.stringMatching(/keyed call had 2 effects/),
       expect.stringMatching(/once call had 2 effects/),
     ]);
-    expect(effectViolations(rootOf(tree), byKey([])).join("\n")).toMatch(/said to have succeeded, but had no effect/);
+    expect(effectViolations(rootOf(tree), byKey([])).join("\n")).toMatch(
+      /its outcome is success, but it had no effect/,
+    );
   });
 
   it("finds an interrupted once call that is recorded as failed", () => {
@@ -101,7 +103,7 @@ describe("at the model", () => {
         entry.type === "tool.settled" && entry.name === "once" ? { ...entry, outcome: "outcome_unknown" } : entry,
       ),
     );
-    expect(modelViolations(unknown, calm.requests)).toEqual([expect.stringMatching(/the model was not told/)]);
+    expect(modelViolations(unknown, calm.requests)).toEqual([expect.stringMatching(/the model was not informed/)]);
   });
 });
 
@@ -109,9 +111,7 @@ describe("after a death", () => {
   it("finds a committed entry that has changed, and one that is missing", () => {
     const root = rootOf(calm.tree);
     const changed = { ...root, entries: root.entries.map((entry) => ({ ...entry, at: entry.at + 1 })) };
-    expect(prefixViolations([calm.tree], [withRoot(calm, changed)])).toEqual([
-      expect.stringMatching(/is not what it was/),
-    ]);
+    expect(prefixViolations([calm.tree], [withRoot(calm, changed)])).toEqual([expect.stringMatching(/has changed/)]);
     const shorter = { ...root, entries: root.entries.slice(0, -1) };
     expect(prefixViolations([calm.tree], [withRoot(calm, shorter)])).toHaveLength(1);
     expect(prefixViolations([calm.tree], [])).toEqual(expect.arrayContaining([expect.stringMatching(/it is gone/)]));

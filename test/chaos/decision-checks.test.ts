@@ -102,8 +102,8 @@ it.each<[string, () => Evidence, RegExp]>([
     /asked about twice/,
   ],
   ["a request without its entry", () => without("request.opened"), /opened 0 times/],
-  ["a decision that was not taken in", () => without("request.decided"), /taken in 0 times/],
-  ["one taken in twice", () => withDecided((entry) => [entry, entry]), /taken in 2 times/],
+  ["a decision that was not taken in", () => without("request.decided"), /journalled 0 times/],
+  ["one taken in twice", () => withDecided((entry) => [entry, entry]), /journalled 2 times/],
   [
     "a decision taken in under another's id",
     () => withDecided((entry) => [{ ...entry, by: "bob" }]),
@@ -131,7 +131,7 @@ it.each<[string, () => Evidence, RegExp]>([
     /it was rejected, and its call was attempted/,
   ],
   ["two effects", () => ({ ...calm, attempts: [...calm.attempts, ...calm.attempts] }), /it had 2 effects/],
-  ["a success without an effect", () => ({ ...calm, attempts: [] }), /but had no effect/],
+  ["a success without an effect", () => ({ ...calm, attempts: [] }), /but it had no effect/],
   ["a keyed call of unknown outcome", () => withEntries((all) => all.map(unknownCharge)), /and ended outcome_unknown/],
   ["an approved call without a result", () => without("tool.settled"), /ended not at all/],
 ])("finds %s", (_fault, evidence, told) => {

@@ -38,10 +38,10 @@ it("finds nothing if all is stored, or if the loss was reported", () => {
 });
 
 it("finds a loss that no process reported, also one that was repaired since", () => {
-  expect(found([committed(1, 10)])).toMatch(/knew more of it than was left, and did not say so/);
-  expect(found([committed(1, 10), rolledBack("another", 101)])).toMatch(/did not say so/);
-  expect(found([committed(1, 10), rolledBack(rootOf(calm.tree).agentId, 9)])).toMatch(/did not say so/);
-  expect(found([committed(0, 10), committed(0, 110)])).toMatch(/did not say so/);
+  expect(found([committed(1, 10)])).toMatch(/had seen lost entries of it and did not report the loss/);
+  expect(found([committed(1, 10), rolledBack("another", 101)])).toMatch(/did not report the loss/);
+  expect(found([committed(1, 10), rolledBack(rootOf(calm.tree).agentId, 9)])).toMatch(/did not report the loss/);
+  expect(found([committed(0, 10), committed(0, 110)])).toMatch(/did not report the loss/);
 });
 
 it("finds a loss without a crash, and cursors issued twice within one run of Redis", () => {
@@ -57,6 +57,6 @@ it("finds a keyed effect that the journals do not contain", () => {
   const [first] = calm.attempts;
   if (!first) throw new Error("an attempt");
   const again = { ...first, key: `${calm.tree.rootAgentId}#9:1:0` };
-  expect(keyedViolations(calm.tree, [...calm.attempts, again]).join()).toMatch(/of no call that the journal knows/);
+  expect(keyedViolations(calm.tree, [...calm.attempts, again]).join()).toMatch(/without a call in the journal/);
   expect(keyedViolations(calm.tree, [...calm.attempts, first]).join()).toMatch(/had 2 effects/);
 });

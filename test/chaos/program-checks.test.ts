@@ -58,17 +58,17 @@ it("the follower of a tree has received all stored events when it leaves", () =>
   expect(followerFaults(ended)).toEqual([]);
   const shorter = { ...ended, lines: ended.lines.filter((line) => line !== linesOf(ended.lines, "seen").at(-1)) };
   expect(followerFaults(shorter)).toEqual([
-    "its follower was not told of the last 1 events, from lifecycle.changed on",
+    "its follower did not receive the last 1 events, from lifecycle.changed on",
   ]);
   const alone = { ...withLate("agent.paused"), lines: ended.lines.filter(({ type }) => type !== "left") };
   expect(followerFaults({ ...alone, program: pausing, isQueued: true })).toEqual([
-    "its follower was not told of the last 1 events, from lifecycle.changed on",
+    "its follower did not receive the last 1 events, from lifecycle.changed on",
   ]);
 });
 
 it("only a pause begun by a worker may be missing at a follower that has left", () => {
   expect(followerFaults(withLate("agent.paused", { program: pausing, isQueued: true }))).toEqual([]);
-  const strange = ["lifecycle.changed came to program when its tree was at rest"];
+  const strange = ["lifecycle.changed was added to program after its tree had finished"];
   expect(followerFaults(withLate("agent.paused", { program: pausing }))).toEqual(strange);
   expect(followerFaults(withLate("agent.paused", { isQueued: true }))).toEqual(strange);
   expect(followerFaults(withLate("agent.shutdown", { program: pausing, isQueued: true }))).toEqual(strange);

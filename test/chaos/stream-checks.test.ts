@@ -58,7 +58,7 @@ it("finds an event that is missing, duplicated, or replaced", () => {
   expect(found({ seen: seen.toSpliced(4, 0, ...seen.slice(3, 4)) })).toMatch(/event 5 .* had come before/);
   expect(found({ seen: seen.with(4, { ...events[4], hash: "other" } as TreeEvent) })).toMatch(/event 5/);
   expect(found({ seen: [...seen, { id: "99.1.0", type: "warning", hash: "" }] })).toMatch(/the store has nothing/);
-  expect(found({ seen: seen.slice(0, -3) })).toMatch(/did not tell of the last turn/);
+  expect(found({ seen: seen.slice(0, -3) })).toMatch(/lacked the end of the last turn/);
 });
 
 it("finds a gap in the stream of a turn", () => {
@@ -70,8 +70,8 @@ it("finds a gap in the stream of a turn", () => {
 it("finds a key with two turns or none, and a turn that no client requested", () => {
   const [first, second] = calm.turns;
   if (!first || !second) throw new Error("two turns");
-  expect(found({ turns: [{ ...first, turnIds: ["a#1", "a#2"] }, second] })).toMatch(/was told of a#1, a#2/);
+  expect(found({ turns: [{ ...first, turnIds: ["a#1", "a#2"] }, second] })).toMatch(/received a#1, a#2/);
   expect(found({ turns: [{ ...first, task: "a/t9" }, second] })).toMatch(/0 turns have its input/);
-  expect(found({ turns: [second] })).toMatch(/1 turns were asked for, 2 started/);
+  expect(found({ turns: [second] })).toMatch(/1 turns were requested, 2 started/);
   expect(found({ faults: ["lost"] })).toBe("lost");
 });

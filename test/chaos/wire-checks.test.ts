@@ -97,14 +97,14 @@ it("finds a key with two turns or none, and a turn that no client requested", ()
 
 it("finds a window that received another turn, and a turn of another user", () => {
   const foreign = hearing(2, { text: done[0] ?? "" });
-  expect(found(1, [foreign])).toMatch(/1 turns have its input; it was told of t#1, t#2/);
+  expect(found(1, [foreign])).toMatch(/1 turns have its input; it received t#1, t#2/);
   expect(violations({ userId: "bob" })).toMatch(/its turn t#1 is one of ann/);
 });
 
 it("finds a text that is duplicated, incomplete, or differed before a cut", () => {
   const text = done[0] ?? "";
-  expect(found(1, [hearing(1, { text: text + text })])).toMatch(/it was told "DONE .*DONE .*" is stored/);
-  expect(found(1, [hearing(1, { text: text.slice(5) })])).toMatch(/it was told "a-1/);
+  expect(found(1, [hearing(1, { text: text + text })])).toMatch(/it received "DONE .*DONE .*" is stored/);
+  expect(found(1, [hearing(1, { text: text.slice(5) })])).toMatch(/it received "a-1/);
   expect(found(1, [hearing(1, { text }, ["DONE DONE"])])).toMatch(/it was shown "DONE DONE"/);
 });
 
@@ -119,10 +119,10 @@ it("finds a client that shows a text twice, or not at all", () => {
 it("finds a window that received nothing, or another end", () => {
   const silent = new Hearing();
   silent.isOf("t#1");
-  expect(found(1, [silent])).toMatch(/a window was never told of its end/);
-  expect(found(1, [hearing(1, { state: "failed" })])).toMatch(/it was told failed, and ended completed/);
+  expect(found(1, [silent])).toMatch(/a window never received its end/);
+  expect(found(1, [hearing(1, { state: "failed" })])).toMatch(/it received failed, but it ended completed/);
   expect(found(3, [hearing(3, { state: "completed" })])).toMatch(
-    /it was told completed, and ended \w+: user_requested/,
+    /it received completed, but it ended \w+: user_requested/,
   );
 });
 

@@ -45,7 +45,7 @@ const readings = {
 export type Reading = keyof typeof readings;
 
 /** A storage that tests can modify without the stores. */
-export interface Place {
+export interface StoredTree {
   /** Opens new stores on it, with empty caches. */
   open(): Stores;
   /** All stored data. */
@@ -53,20 +53,20 @@ export interface Place {
 }
 
 /** A modification, and the reads that must fail after it. */
-export type Tampering<P extends Place> = readonly [
+export type Tampering<P extends StoredTree> = readonly [
   what: string,
-  tamper: (place: P) => Promise<unknown>,
+  tamper: (stored: P) => Promise<unknown>,
   refused: readonly Reading[],
 ];
 
-export interface Tamperings<P extends Place> {
+export interface Tamperings<P extends StoredTree> {
   readonly list: readonly Tampering<P>[];
   /** Replaces the turn's account by `{}`. */
-  readonly breakAccount: (place: P) => Promise<unknown>;
+  readonly breakAccount: (stored: P) => Promise<unknown>;
   /** The name of the broken account in the error. */
   readonly accountName: RegExp;
-  /** Replaces the record's `"metadata":{}` by this text. */
-  readonly replaceMetadata: (place: P, text: string) => Promise<unknown>;
+  /** Puts this in place of the record's `"metadata":{}`. */
+  readonly replaceMetadata: (stored: P, text: string) => Promise<unknown>;
 }
 
 /** Stores one agent with every kind of record. */
@@ -79,33 +79,33 @@ async function fill(stores: Stores): Promise<void> {
 }
 
 /** Row S10. */
-export function corruptContract<P extends Place>(title: string, make: () => P, tamperings: Tamperings<P>): void {
+export function corruptContract<P extends StoredTree>(title: string, make: () => P, tamperings: Tamperings<P>): void {
   const filled = async (): Promise<P> => {
-    const place = make();
-    await fill(place.open());
-    return place;
+    const stored = make();
+    await fill(stored.open());
+    return stored;
   };
 
   describe(`a stored record of ${title} that was tampered with (row S10)`, () => {
     test.each(tamperings.list)("is refused and left unchanged: %s", async (_what, tamper, refused) => {
-      const place = await filled();
-      const untouched = await place.contents();
-      await tamper(place);
-      const before = await place.contents();
+      const stored = await filled();
+      const untouched = await stored.contents();
+      await tamper(stored);
+      const before = await stored.contents();
       expect(before).not.toEqual(untouched);
-      const stores = place.open();
+      const stores = stored.open();
       for (const name of refused) {
         const failure = await readings[name](stores).catch((error: unknown) => error);
         expect(failure, name).toBeInstanceOf(CorruptRecordError);
       }
       await stores.close();
-      expect(await place.contents()).toEqual(before);
+      expect(await stored.contents()).toEqual(before);
     });
 
     test("is named in the error, and does not block operations that do not need it", async () => {
-      const place = await filled();
-      await tamperings.breakAccount(place);
-      const stores = place.open();
+      const stored = await filled();
+      await tamperings.breakAccount(stored);
+      const stores = stored.open();
       const owner = await new Owner(stores, agentKey()).acquire();
       const moves = [{ type: "activity", accountId: `turn:${ROOT}#1`, isActive: true } as const];
       const failed = owner.commit({ entries: [note("x")], moves });
@@ -115,10 +115,10 @@ export function corruptContract<P extends Place>(title: string, make: () => P, t
     });
 
     test("is read as plain data even if it holds markers of classes and prototypes", async () => {
-      const place = await filled();
+      const stored = await filled();
       const marked = '"metadata":{"__proto__":{"isAdmin":true},"constructor":{"name":"Agent"},"$class":"Agent"}';
-      await tamperings.replaceMetadata(place, marked);
-      const stores = place.open();
+      await tamperings.replaceMetadata(stored, marked);
+      const stores = stored.open();
       const record = await stores.readAgent(agentKey());
       await stores.close();
       expect(Object.getPrototypeOf(record?.metadata)).toBe(Object.prototype);

@@ -15,7 +15,7 @@ import { failureSchema } from "../../src/inspector/feed/wire.ts";
 import { type FeedServer, serveFeed } from "../../src/inspector/start-inspector.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { amount } from "../support/full.ts";
-import { type Place, placeNames, placesOf } from "./feed-fixtures.ts";
+import { type SharedStores, storesNames, sharedStoresOf } from "./feed-fixtures.ts";
 import { decisionPath, get, post, type Posted } from "./http-client.ts";
 
 const ends: (() => Promise<void> | void)[] = [];
@@ -77,7 +77,7 @@ async function served(feed: Feed): Promise<FeedServer> {
 }
 
 /** Two pages: one of the process that runs the agents, one of another process with the same stores. */
-async function twoPages(place: Place, { runtime, stores }: Till): Promise<readonly [FeedServer, FeedServer]> {
+async function twoPages(place: SharedStores, { runtime, stores }: Till): Promise<readonly [FeedServer, FeedServer]> {
   const { tenant } = runtime;
   const inside = new Feed();
   inside.add({ stores, tenant, runtime, actor: runtimeActor(runtime, "ann") });
@@ -96,8 +96,8 @@ async function openRequests(server: FeedServer): Promise<readonly AgentRequest[]
   }
 }
 
-describe.each(placeNames)("decisions over HTTP, %s", (name) => {
-  const newPlace = placesOf(name);
+describe.each(storesNames)("decisions over HTTP, %s", (name) => {
+  const newPlace = sharedStoresOf(name);
 
   it("S15: of two pages that decide at once one wins, the other receives the winner's decision, and nothing runs twice", async () => {
     const bills = name === "memory" ? amount(1_000, 20) : amount(200, 10);
@@ -142,7 +142,7 @@ describe.each(placeNames)("decisions over HTTP, %s", (name) => {
 const mayDecide: RuntimeOptions["mayDecide"] = ({ by }) => by === "cleo";
 
 describe("a decision", () => {
-  const newPlace = placesOf("memory");
+  const newPlace = sharedStoresOf("memory");
 
   it("about arguments other than the requested ones is refused and returns the request", async () => {
     const place = newPlace();
@@ -246,7 +246,7 @@ describe("a decision", () => {
 });
 
 it("twenty clicks with one key are one turn, with two keys two", async () => {
-  const stores = placesOf("memory")().open();
+  const stores = sharedStoresOf("memory")().open();
   const { runtime } = await tillOn(stores, 0);
   const feed = new Feed();
   feed.add({ stores, tenant: runtime.tenant, runtime, actor: runtimeActor(runtime, "ann") });

@@ -8,7 +8,7 @@ import { amount } from "../support/full.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 import { slowSpeaker } from "../support/slow-speaker.ts";
 import { streamingTeam } from "../support/streaming-team.ts";
-import { isCaughtUp, placeNames, placesOf } from "./feed-fixtures.ts";
+import { isCaughtUp, storesNames, sharedStoresOf } from "./feed-fixtures.ts";
 import { type Connection, connect } from "./http-client.ts";
 
 const tenant = "default";
@@ -97,8 +97,8 @@ async function teamOn(stores: Stores): Promise<{ runtime: Runtime; work: () => P
   return { runtime, work };
 }
 
-describe.each(placeNames)("real sockets over %s", (name) => {
-  const newPlace = placesOf(name);
+describe.each(storesNames)("real sockets over %s", (name) => {
+  const newPlace = sharedStoresOf(name);
 
   it("that are cut at random under load deliver every row once and every piece of a text", async () => {
     const place = newPlace();
@@ -157,8 +157,8 @@ describe.each(placeNames)("real sockets over %s", (name) => {
   });
 });
 
-describe.each(placeNames.filter((name) => name !== "sqlite"))("streamed text, %s", (name) => {
-  const newPlace = placesOf(name);
+describe.each(storesNames.filter((name) => name !== "sqlite"))("streamed text, %s", (name) => {
+  const newPlace = sharedStoresOf(name);
 
   it("a client that connects late receives all of it, then the pieces, also from another process", async () => {
     const place = newPlace();

@@ -14,15 +14,15 @@ import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { Heard } from "./heard.ts";
 
 /** A storage that several processes may open. */
-export interface Place {
+export interface SharedStores {
   open(): Stores;
 }
 
-export type PlaceName = "memory" | "sqlite" | "redis";
-export const placeNames: readonly PlaceName[] = redisProgram ? ["memory", "sqlite", "redis"] : ["memory", "sqlite"];
+export type StoresName = "memory" | "sqlite" | "redis";
+export const storesNames: readonly StoresName[] = redisProgram ? ["memory", "sqlite", "redis"] : ["memory", "sqlite"];
 
 /** Creates a new storage for each test of a suite. */
-export function placesOf(name: PlaceName): () => Place {
+export function sharedStoresOf(name: StoresName): () => SharedStores {
   let server: RedisServer | undefined;
   const folder = mkdtempSync(join(tmpdir(), "troupe-feed-"));
   beforeAll(async () => {

@@ -7,7 +7,7 @@ import { importRun } from "../../src/inspector/feed/run-file.ts";
 import { feedEntrySchema, feedMessageSchema, type FeedRow } from "../../src/inspector/feed/wire.ts";
 import * as answers from "../../src/inspector/feed/answers.ts";
 import { runtimeActor } from "../../src/inspector/feed/act.ts";
-import { busyTeam, isCaughtUp, overheard, placeNames, placesOf, readerOf } from "./feed-fixtures.ts";
+import { busyTeam, isCaughtUp, overheard, storesNames, sharedStoresOf, readerOf } from "./feed-fixtures.ts";
 
 const tenant = "default";
 const ends: (() => Promise<void> | void)[] = [];
@@ -42,8 +42,8 @@ function cursorsOf(rows: readonly FeedRow[]): number[] {
   return rows.map(({ cursor }) => cursor);
 }
 
-describe.each(placeNames)("the feed over %s", (name) => {
-  const newPlace = placesOf(name);
+describe.each(storesNames)("the feed over %s", (name) => {
+  const newPlace = sharedStoresOf(name);
 
   it("returns all rows in order, each agent before its first row, batch by batch under credit", async () => {
     const place = newPlace();

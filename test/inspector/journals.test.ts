@@ -3,7 +3,7 @@ import { createRuntime, memoryStores, type Stores } from "../../src/index.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { Journals } from "../../src/inspector/feed/journals.ts";
 import { transitionsOf } from "../../src/inspector/replay/machines.ts";
-import { busyTeam, overheard, placeNames, placesOf } from "./feed-fixtures.ts";
+import { busyTeam, overheard, storesNames, sharedStoresOf } from "./feed-fixtures.ts";
 
 const tenant = "default";
 const key = { tenant, agentId: "desk" };
@@ -28,8 +28,8 @@ function counted(stores: () => Stores) {
   return { stores: told, reads, messages };
 }
 
-describe.each(placeNames)("journals of a feed over %s", (name) => {
-  const newPlace = placesOf(name);
+describe.each(storesNames)("journals of a feed over %s", (name) => {
+  const newPlace = sharedStoresOf(name);
 
   it("are read once, and then only the newer entries", async () => {
     const place = newPlace();

@@ -257,9 +257,9 @@ describe("the timeline", () => {
     expect(axis.gaps).toHaveLength(1);
     expect(axis.length).toBeLessThan(2_000);
     for (const time of [0, 50, 100, 30_000, 60_000, 60_123, 60_400]) {
-      expect(axis.timeAt(axis.placeOf(time))).toBeCloseTo(time, 3);
+      expect(axis.timeAt(axis.positionOf(time))).toBeCloseTo(time, 3);
     }
-    expect(axis.placeOf(60_000) - axis.placeOf(100)).toBeCloseTo(axis.gaps[0]?.width ?? 0, 6);
+    expect(axis.positionOf(60_000) - axis.positionOf(100)).toBeCloseTo(axis.gaps[0]?.width ?? 0, 6);
   });
 
   test("lets a wait at the end of an open run grow until it takes half of the axis", () => {
@@ -272,7 +272,7 @@ describe("the timeline", () => {
     ] as const) {
       const axis = axisAt(end);
       expect(axis.length).toBeCloseTo(length, 6);
-      expect(axis.placeOf(end)).toBeCloseTo(axis.length, 6);
+      expect(axis.positionOf(end)).toBeCloseTo(axis.length, 6);
       expect(axis.timeAt(axis.length)).toBeCloseTo(end, 3);
     }
     expect(axisAt(60_000).gaps).toMatchObject([{ from: 8_000, to: 60_000 }]);

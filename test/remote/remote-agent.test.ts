@@ -2,10 +2,10 @@ import { createAgentLoop, textOf } from "troupe";
 import { expect, test } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { requestOf } from "../support/deciding.ts";
-import { callerAgent, deskCaller, openDesk } from "./remote-server.ts";
+import { callerAgent, deskCaller, openRemoteServer } from "./remote-server.ts";
 
 test("a task's text arrives as progress while the task runs, and its answer is the result", async () => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const { agent, runtime } = await deskCaller(desk, { says: ["hello"] });
   const updates: unknown[] = [];
   runtime.subscribe((event) => {
@@ -21,7 +21,7 @@ test("a task's text arrives as progress while the task runs, and its answer is t
 });
 
 test("calls of one agent share a context, and calls of different agents do not", async () => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const { agent } = await deskCaller(desk, { says: ["one", "two"] });
   await agent.executeTurn("go").result;
   expect(await toolTextsOf(agent)).toEqual(["1: one", "2: two"]);
@@ -31,7 +31,7 @@ test("calls of one agent share a context, and calls of different agents do not",
 });
 
 test("a question of the task is a question of the turn, and the answer goes to the same task", async () => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const { agent, runtime, stores } = await deskCaller(desk, { says: ["ask"] });
   const turn = agent.executeTurn("go");
   const request = await requestOf(turn);
@@ -47,7 +47,7 @@ test("a question of the task is a question of the turn, and the answer goes to t
 test.each(["approved", "rejected"] as const)(
   "an approval of the task that is %s here is also decided there",
   async (verdict) => {
-    const desk = await openDesk();
+    const desk = await openRemoteServer();
     const { agent, runtime } = await deskCaller(desk, { says: ["remove"] });
     const turn = agent.executeTurn("go");
     const request = await requestOf(turn);
@@ -63,7 +63,7 @@ test.each(["approved", "rejected"] as const)(
 );
 
 test("files of the task become artifacts of the call, and its usage counts on the turn", async () => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const { agent } = await deskCaller(desk, { says: ["save"] });
   const { spent } = await agent.executeTurn("go").result;
   const saved = await agent.getArtifacts();
@@ -78,7 +78,7 @@ test("files of the task become artifacts of the call, and its usage counts on th
 });
 
 test("concurrent calls of one answer have separate contexts: none answers another's question", async () => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const { agent, runtime } = await deskCaller(desk, { says: [["ask", "hello"], "again"] });
   const turn = agent.executeTurn("go");
   const { requestId } = await requestOf(turn);
@@ -93,7 +93,7 @@ test.each([
   ["HTTP+JSON", "1.0"],
   ["JSONRPC", "0.3"],
 ])("an agent that supports only %s %s can be called", async (protocolBinding, protocolVersion) => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const told = (await (await fetch(`${desk.url}/.well-known/agent-card.json`)).json()) as {
     readonly supportedInterfaces: readonly { readonly protocolBinding: string; readonly protocolVersion: string }[];
   };
@@ -110,7 +110,7 @@ test.each([
 });
 
 test("turns that are not stored have separate tasks, in one context while the agent's id is the same", async () => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const loop = createAgentLoop(callerAgent({ url: desk.url, says: ["hello"] }));
   const texts: string[] = [];
   for (const prompt of ["one", "two"]) {

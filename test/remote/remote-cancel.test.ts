@@ -3,9 +3,17 @@ import { requestOf } from "../support/deciding.ts";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { createFakeClock } from "troupe/testing";
 import { createGate, nextEvent } from "../support/turn-probes.ts";
-import { type Desk, deskCaller, longTime, openDesk, openWorker, polling, watchTime } from "./remote-server.ts";
+import {
+  type RemoteServer,
+  deskCaller,
+  longTime,
+  openRemoteServer,
+  openWorker,
+  polling,
+  watchTime,
+} from "./remote-server.ts";
 
-async function endOf({ runtime }: Desk): Promise<string | null | undefined> {
+async function endOf({ runtime }: RemoteServer): Promise<string | null | undefined> {
   const [turn] = await runtime.turns();
   return turn?.stopReason;
 }
@@ -22,7 +30,7 @@ test("an abort of the turn cancels the task before the turn has ended", async ()
 });
 
 test("an abort while the task waits for an answer also cancels it", async () => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const { agent } = await deskCaller(desk, { says: ["ask"] });
   const turn = agent.executeTurn("go");
   await requestOf(turn);
@@ -32,7 +40,7 @@ test("an abort while the task waits for an answer also cancels it", async () => 
 });
 
 test("a rejected question ends the task", async () => {
-  const desk = await openDesk();
+  const desk = await openRemoteServer();
   const { agent, runtime, stores } = await deskCaller(desk, { says: ["ask"] });
   const turn = agent.executeTurn("go");
   const { requestId } = await requestOf(turn);

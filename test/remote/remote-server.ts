@@ -18,7 +18,7 @@ import { servedDesk } from "../server/a2a/a2a-served.ts";
 import { serve, tokens } from "../server/served.ts";
 
 /** The desk of the A2A tests behind a socket, and its recorded calls. */
-export interface Desk {
+export interface RemoteServer {
   readonly url: string;
   readonly runtime: Runtime;
   readonly removed: readonly string[];
@@ -26,7 +26,7 @@ export interface Desk {
   tasks(): Promise<readonly string[]>;
 }
 
-export async function openDesk(): Promise<Desk> {
+export async function openRemoteServer(): Promise<RemoteServer> {
   const { server, runtime, removed } = await servedDesk();
   const { url } = await server.listen();
   return {
@@ -107,7 +107,7 @@ export async function deskCaller(
 }
 
 /** A remote agent over HTTP that works until the test releases it. */
-export async function openWorker(work: () => Promise<string>): Promise<Desk> {
+export async function openWorker(work: () => Promise<string>): Promise<RemoteServer> {
   const definition = workerAgent(work);
   const runtime = await createRuntime({ agents: [definition] });
   onTestFinished(() => runtime.shutdown());

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { amount, rows, sweep } from "../support/full.ts";
 import { RandomPlay } from "../support/random-play.ts";
-import type { Action, Deed, Place, PlannedCall, ToolName, TurnPlan } from "../support/random-turns.ts";
+import type { Action, Deed, StrikePoint, PlannedCall, ToolName, TurnPlan } from "../support/random-turns.ts";
 import { emptyTally } from "../support/random-world.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { far } from "../support/under-way.ts";
@@ -70,7 +70,7 @@ describeRuntimes(
       "tool.result",
       "generate.intent",
       "request.opened",
-    ] satisfies Place[])(
+    ] satisfies StrikePoint[])(
       `H10, F22, F23: at ${sweep.told} of %s leaves each call one result`,
       async (place) => {
         const look = stage().look();

@@ -83,19 +83,19 @@ function startText(text: string): WaitingProcess {
   return program;
 }
 
-interface ProgramStores {
+interface StoresSetup {
   readonly stores: Stores;
   /** The source lines that open the same stores in a program. */
   readonly text: string;
 }
 
-function describeWaits(title: string, open: () => ProgramStores, canRun = true): void {
+function describeWaits(title: string, open: () => StoresSetup, canRun = true): void {
   describe.skipIf(!canRun)(`a process that only waits, on ${title}`, () => {
     let runtime: Runtime;
-    let programStores: ProgramStores;
+    let setup: StoresSetup;
     const setUp = async (): Promise<void> => {
-      programStores = open();
-      runtime = await createRuntime({ agents: [payer], stores: programStores.stores });
+      setup = open();
+      runtime = await createRuntime({ agents: [payer], stores: setup.stores });
       const agent = await runtime.agent("payer", { agentId: "payer-1" });
       await agent.start();
       await agent.executeTurn("pay").settled;
@@ -107,7 +107,7 @@ function describeWaits(title: string, open: () => ProgramStores, canRun = true):
       "for %s of a turn that another process runs",
       async (_name, wait) => {
         await setUp();
-        const program = startText(onlyLook.replace("STORES", programStores.text).replace("WAIT", wait));
+        const program = startText(onlyLook.replace("STORES", setup.text).replace("WAIT", wait));
         expect(await program.firstLine).toBe("waiting");
         const [request] = await runtime.requests();
         await runtime.decide(request?.requestId ?? "", { verdict: "approved", by: "ann" });

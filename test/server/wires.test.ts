@@ -9,12 +9,12 @@ import { slowSpeaker } from "../support/slow-speaker.ts";
 import { serve, type Served } from "./served.ts";
 import { type ConversationTurn, readUntil, type Wire, wires } from "./wires.ts";
 
-interface Desk extends Served {
+interface ServedAgent extends Served {
   readonly runtime: Runtime;
   readonly removed: string[];
 }
 
-async function desk(options: Partial<RuntimeOptions> = {}): Promise<Desk> {
+async function servedAgent(options: Partial<RuntimeOptions> = {}): Promise<ServedAgent> {
   const removed: string[] = [];
   const remove = defineTool({
     name: "remove",
@@ -48,7 +48,10 @@ async function servedOn(runtime: Runtime): Promise<Served> {
 }
 
 /** The only conversation. */
-async function turnOfConversation({ runtime }: Pick<Desk, "runtime">, conversation: string): Promise<ConversationTurn> {
+async function turnOfConversation(
+  { runtime }: Pick<ServedAgent, "runtime">,
+  conversation: string,
+): Promise<ConversationTurn> {
   const agents = await runtime.list({ rootsOnly: true });
   expect(agents).toHaveLength(1);
   const [turn] = await runtime.turns();
@@ -61,7 +64,7 @@ describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
   const others = wires.filter((wire) => wire !== first);
 
   it("continues on all others, and is one conversation", async () => {
-    const served = await desk();
+    const served = await servedAgent();
     const answers: (string | null)[] = [];
     for (const wire of [first, ...others, first]) {
       answers.push(await wire.say(served, { conversation, text: "hello" }));
@@ -72,7 +75,7 @@ describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
 
   it("asks a question there, which is answered on any other", async () => {
     for (const other of others) {
-      const served = await desk();
+      const served = await servedAgent();
       await first.say(served, { conversation, text: "ask" });
       const [request] = await served.runtime.requests();
       expect(request?.kind).toBe("question");
@@ -84,7 +87,7 @@ describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
   });
 
   it("does not exist for another caller, on any protocol", async () => {
-    const served = await desk();
+    const served = await servedAgent();
     await first.say(served, { conversation, text: "a secret" });
     const heard: (string | null)[] = [];
     for (const wire of wires) heard.push(await wire.say(served, { as: "bob", conversation, text: "hello" }));
@@ -105,7 +108,7 @@ describe("an approval that was requested over A2A", () => {
   it("is decided by troupe's own API and by AG-UI concurrently: the first counts, and the other is told", async () => {
     const [, a2a] = wires;
     for (let round = 0; round < amount(20, 4); round += 1) {
-      const served = await desk();
+      const served = await servedAgent();
       await a2a?.say(served, { conversation, text: "remove" });
       const [request] = await served.runtime.requests();
       const { requestId = "", argumentsHash = "" } = request ?? {};
@@ -138,7 +141,7 @@ describe("an approval that was requested over A2A", () => {
 
 describe.each(wires.filter(({ cancel }) => cancel !== undefined))("cancelling over $name", (wire: Wire) => {
   it.each(wires)("ends what $name has begun, and all surfaces show it", async (first: Wire) => {
-    const served = await desk();
+    const served = await servedAgent();
     await first.say(served, { conversation, text: "remove" });
     const place = await turnOfConversation(served, conversation);
     const response = await wire.cancel?.(served, place);
@@ -182,7 +185,7 @@ it("a text is sent on every other stream while it is written", async () => {
 });
 
 it("a task of Teal, whose name its client does not choose, is the same agent in troupe's own API", async () => {
-  const served = await desk();
+  const served = await servedAgent();
   const begun = await served.ask("/desk/1.0", { method: "POST", body: { items: [{ content: "remove" }] } });
   const { task_id: taskId } = (await begun.json()) as { readonly task_id: string };
   const [request] = await served.runtime.requests();

@@ -1,14 +1,14 @@
 import type { Redis } from "ioredis";
 import { describe } from "vitest";
 import { ROOT, TENANT, TURN } from "../contracts/names.ts";
-import { clerk, corruptContract, type Place, type Tampering } from "../contracts/stores-corrupt.contract.ts";
+import { clerk, corruptContract, type StoredTree, type Tampering } from "../contracts/stores-corrupt.contract.ts";
 import { redisProgram } from "../support/redis-server.ts";
 import { redisOfSuite } from "../support/redis-suite.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 const requestId = `${ROOT}#1:1:0:1`;
 
-interface Keys extends Place {
+interface Keys extends StoredTree {
   readonly client: Redis;
   /** The name of a Redis key of the tree. */
   readonly keyTo: (part: string) => string;

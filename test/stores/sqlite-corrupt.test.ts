@@ -1,9 +1,14 @@
 import { DatabaseSync } from "node:sqlite";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { corruptContract, type Place, type Reading, type Tampering } from "../contracts/stores-corrupt.contract.ts";
+import {
+  corruptContract,
+  type StoredTree,
+  type Reading,
+  type Tampering,
+} from "../contracts/stores-corrupt.contract.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
-interface File extends Place {
+interface File extends StoredTree {
   readonly path: string;
 }
 

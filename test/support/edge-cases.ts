@@ -1,12 +1,12 @@
 import { isLegal } from "../../src/context/index.ts";
 import type { Account, AgentDefinition, Turn, TurnResult } from "../../src/index.ts";
 import { arrivals, auth, openWorker, type Scene } from "./edge-arrivals.ts";
-import { type Deed, Edge, type Place, places } from "./edge-commits.ts";
+import { type Deed, Edge, type HoldPoint, places } from "./edge-commits.ts";
 import { loopTurns, orderFault } from "./journal-probes.ts";
 import type { Stage } from "./runtimes.ts";
 
 export interface Case {
-  readonly place: Place;
+  readonly place: HoldPoint;
   readonly deed: Deed;
   readonly arrival: string;
 }

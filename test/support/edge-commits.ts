@@ -30,7 +30,7 @@ export const places = [
   "output",
   "onComplete",
 ] as const;
-export type Place = (typeof places)[number];
+export type HoldPoint = (typeof places)[number];
 
 /** The behaviour of the code at the edge after it is released. */
 export const deeds = ["nothing", "stops", "throws", "throws AgentStopError", "is refused a model call"] as const;
@@ -47,11 +47,11 @@ export class Edge {
   /** Each run of user code, by edge and subject. */
   readonly runs: string[] = [];
   readonly requests: ModelRequest[] = [];
-  readonly place: Place | undefined;
+  readonly place: HoldPoint | undefined;
   readonly deed: Deed;
   #isArmed = true;
 
-  constructor(place: Place | undefined, deed: Deed = "nothing") {
+  constructor(place: HoldPoint | undefined, deed: Deed = "nothing") {
     this.place = place;
     this.deed = deed;
   }
@@ -68,7 +68,7 @@ export class Edge {
   }
 
   /** Called by the code at an edge. It ignores signals, as hostile or careless code would. */
-  async at(place: Place, about: string, struck: Struck = {}): Promise<void> {
+  async at(place: HoldPoint, about: string, struck: Struck = {}): Promise<void> {
     this.runs.push(`${place} ${about}`);
     if (place !== this.place || !this.#isArmed) return;
     await this.gate.pass();

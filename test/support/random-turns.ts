@@ -121,14 +121,14 @@ const faultPoints = [
   "child.result",
   "turn.result",
 ] as const;
-export type Place = (typeof places)[number] | (typeof faultPoints)[number];
+export type StrikePoint = (typeof places)[number] | (typeof faultPoints)[number];
 
-export function isFaultPoint(place: Place): boolean {
-  return (faultPoints as readonly Place[]).includes(place);
+export function isFaultPoint(place: StrikePoint): boolean {
+  return (faultPoints as readonly StrikePoint[]).includes(place);
 }
 
 export interface Strike {
-  readonly place: Place;
+  readonly place: StrikePoint;
   /** The number of the hit at which it strikes, from 1. */
   readonly hit: number;
   readonly action: Action;
@@ -138,7 +138,10 @@ export const actions = ["kill", "abort", "abortTurn", "supersede", "queue", "pau
 export type Action = (typeof actions)[number];
 
 const plannedStrike: fc.Arbitrary<Strike> = fc.record({
-  place: fc.oneof(often(2, fc.constantFrom<Place>(...places)), often(1, fc.constantFrom<Place>(...faultPoints))),
+  place: fc.oneof(
+    often(2, fc.constantFrom<StrikePoint>(...places)),
+    often(1, fc.constantFrom<StrikePoint>(...faultPoints)),
+  ),
   hit: fc.oneof(often(3, fc.integer({ min: 1, max: 5 })), often(1, fc.integer({ min: 1, max: 25 }))),
   action: fc.oneof(often(2, fc.constant<Action>("kill")), often(3, fc.constantFrom(...actions))),
 });

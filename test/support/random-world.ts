@@ -6,7 +6,7 @@ import {
   type Action,
   type HookDeed,
   isFaultPoint,
-  type Place,
+  type StrikePoint,
   type PlannedAnswer,
   type Strike,
   type TurnPlan,
@@ -68,8 +68,8 @@ export class RandomWorld {
   /** Increases with every event. A case in which it stands still waits for a decision or for time. */
   activity = 0;
   readonly #act: (action: Action) => void;
-  readonly #onCode: (place: Place) => void;
-  readonly #hits = new Map<Place, number>();
+  readonly #onCode: (place: StrikePoint) => void;
+  readonly #hits = new Map<StrikePoint, number>();
   readonly #left: Strike[];
   readonly #hooked = new Map<number, number>();
   #answered = 0;
@@ -79,7 +79,7 @@ export class RandomWorld {
     plan: TurnPlan,
     tally: Tally,
     act: (action: Action) => void,
-    onCode: (place: Place) => void = () => undefined,
+    onCode: (place: StrikePoint) => void = () => undefined,
   ) {
     this.plan = plan;
     this.tally = tally;
@@ -113,7 +113,7 @@ export class RandomWorld {
   }
 
   /** Called by code of the case at this point: the strikes planned for it happen, and the event loop turns a few times. */
-  async pass(place: Place, loops: number): Promise<void> {
+  async pass(place: StrikePoint, loops: number): Promise<void> {
     this.activity += 1;
     this.#onCode(place);
     const hit = (this.#hits.get(place) ?? 0) + 1;

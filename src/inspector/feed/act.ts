@@ -6,9 +6,9 @@ import type { AgentRequest, Content, DefinitionRef } from "../../state/index.ts"
 import type { MarkOutcome, Stores } from "../../stores/index.ts";
 import type { AgentBody, DecisionBody, TurnBody } from "./answers.ts";
 
-/** What a person does to agents from the page. */
+/** The actions on agents that the page offers a person. */
 export interface Actor {
-  /** Decides a request. Rejects with `RequestConflictError` when it was decided before. */
+  /** Decides a request. Rejects with `RequestConflictError` if the request is already decided. */
   decide(requestId: string, body: DecisionBody): Promise<AgentRequest>;
   /** Pauses the agent and its subtree. */
   pause(agentId: string): Promise<void>;
@@ -22,15 +22,15 @@ export interface Actor {
 
 /** How a reader of the inspector's page talks to agents. */
 export interface Talk {
-  /** Names of the definitions of which agents can be created. */
+  /** Names of the definitions from which agents can be created. */
   readonly definitions: readonly string[];
-  /** Creates an agent of a definition. */
+  /** Creates an agent from a definition. */
   createAgent(body: AgentBody): Promise<{ readonly agentId: string; readonly definition: DefinitionRef }>;
-  /** Starts a turn and resolves with its id; does not wait for its end. */
+  /** Starts a turn and resolves with its id, without waiting for its result. */
   startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
 }
 
-/** How long `pause` waits for the agent to come to rest, in milliseconds. */
+/** How long `pause` waits for the agent to stop working, in milliseconds. */
 const PAUSE_MS = 300;
 
 /** Acts through a runtime of this process, in the name of `by`. */
@@ -41,7 +41,7 @@ export function runtimeActor(runtime: Runtime, by: string): Actor {
       const agent = await runtime.find(agentId);
       const paused = agent.pause();
       paused.catch(() => undefined);
-      // The mark is set soon. The agent may come to rest only after its call in flight, and the journal shows that.
+      // The store is marked quickly. The agent itself pauses only after its call in flight; the journal then shows it.
       await Promise.race([paused, systemClock.sleep(PAUSE_MS)]);
     },
     resume: async (agentId) => {
@@ -93,20 +93,21 @@ export interface StoreActorOptions {
   readonly stores: Stores;
   /** The tenant of the agents. */
   readonly tenant: string;
-  /** Recorded as the one who decides. */
+  /** Name recorded as the decider. */
   readonly by: string;
   /**
-   * Definitions whose schemas check edited arguments. Default: none, so that edited arguments are checked when the call
-   * runs.
+   * Definitions whose schemas check edited arguments. Default: none; edited arguments are then checked when the call runs.
    */
   readonly definitions?: readonly AgentDefinition[] | undefined;
   /** The `mayDecide` rule of the program that runs the agents. Default: every caller may decide. */
   readonly mayDecide?: RuntimeOptions["mayDecide"];
-  /** Called with the ids of agents that were sent something and that perhaps no process runs. Default: none are woken. */
+  /** Called with the ids of agents that may need a process to wake them after a change. Default: does nothing. */
   readonly notify?: ((agentIds: readonly string[]) => void) | undefined;
 }
 
-/** Acts through the stores, for agents that other processes run, or that no process runs. They read the change from the stores. */
+/**
+ * Acts through the stores, for agents that another process runs or none does. The agents read the change from the stores.
+ */
 export function storeActor(options: StoreActorOptions): Actor {
   const { stores, tenant, by, definitions = [], mayDecide, notify = () => undefined } = options;
   const known = collectDefinitions(definitions);

@@ -10,22 +10,22 @@ export interface AgentJournal {
   readonly journal: KeptJournal;
 }
 
-/** The journal of one agent. Throws `NotFoundError` for an agent that is not of the run. */
+/** The journal of one agent. Throws `NotFoundError` if the agent does not belong to the run. */
 export async function journalOf(source: RunSource, agentId: string): Promise<AgentJournal> {
   const record = await agentOf(source, agentId);
   return { record, journal: await source.journals.read(source.stores, agentKeyIn(source, agentId)) };
 }
 
-/** Characters of one message that a list of messages holds; the row has the rest. */
+/** Most characters of one message in a list of messages; the journal row has the full text. */
 const LONGEST_MESSAGE = 200_000;
 const MESSAGES_AT_A_TIME = 50;
 
 export interface MessageQuery {
-  /** Only what was known by this cursor. */
+  /** Only messages that were added up to this cursor. */
   readonly at?: number | undefined;
-  /** `next` of the page behind this one. */
+  /** `next` of the page with the newer messages. */
   readonly before?: string | undefined;
-  /** Most messages of the page, 1 to 200. Default 50. */
+  /** Most messages in the page, 1 to 200. Default 50. */
   readonly limit?: number | undefined;
 }
 
@@ -40,7 +40,7 @@ export async function messagePage(
   const ids = journal.messageIds;
   const known = at === undefined ? ids.length : ids.findLastIndex((id) => cursorOf(journal, id) <= at) + 1;
   const end = before === undefined ? known : ids.indexOf(before);
-  if (end < 0) throw new InvalidInputError(`invalid before "${before}"; expected "next" of another page`);
+  if (end < 0) throw new InvalidInputError(`invalid before "${before}"; expected the "next" of another page`);
   const start = Math.max(0, end - limit);
   const messages = await source.stores.messagesById(agentKeyIn(source, agentId), ids.slice(start, end));
   return {

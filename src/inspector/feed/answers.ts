@@ -24,8 +24,8 @@ import {
 import { type FeedAgent, feedAgentSchema, feedProcessSchema, type FeedRow, processStateSchema } from "./messages.ts";
 
 /*
- * The published format of the feed: the messages of its WebSocket (messages.ts), and here the answers of its REST routes
- * (docs/inspector.md). New fields may be added under the same name; anything else takes a new one.
+ * The published format of the feed: the WebSocket messages (messages.ts) and, in this file, the REST answers
+ * (docs/inspector.md). New fields may be added under the same version name; any other change needs a new version.
  */
 export const FEED_VERSION = "troupe.feed/1";
 
@@ -39,21 +39,24 @@ export type Scope = z.infer<typeof scopeSchema>;
 
 export const feedInfoSchema = z.object({
   version: z.literal(FEED_VERSION),
-  /** What the token of the question may do. */
+  /** The scope of the token that was sent with the request. */
   scope: scopeSchema,
   namesOnly: z.boolean(),
-  /** `process`: the agents' own process; `store`: a store, which others may write to; `file`: an exported run. */
+  /**
+   * `process`: the process that runs the agents; `store`: a store that other processes may write to; `file`: an exported
+   * run.
+   */
   source: z.enum(["process", "store", "file"]),
   /** The kind of the stores: `memory`, `sqlite`, `redis`. */
   stores: z.string(),
   tenant: z.string(),
-  /** Whether text comes as it is written (`written`), or with its commit (`committed`). */
+  /** `written`: text is sent while the model writes it; `committed`: text is sent once it is committed. */
   text: z.enum(["written", "committed"]),
-  /** Names of the definitions that the page can talk to; empty if it can start none here. */
+  /** Names of the definitions that the page can talk to; empty if this server cannot start turns. */
   definitions: z.array(z.string()),
   /**
-   * What can be done with a token that may act: nothing, decide and pause, or also talk. Becomes `none` when the runtime
-   * is shut down.
+   * What a token of scope `act` allows: nothing, decide and pause, or also talk. Becomes `none` when the runtime is shut
+   * down.
    */
   acts: z.enum(["none", "decide", "talk"]),
   hasQueues: z.boolean(),
@@ -61,9 +64,9 @@ export const feedInfoSchema = z.object({
   now: time,
   /** The run that the page opens first. Absent if it opens the list of runs. */
   run: z.string().optional(),
-  /** The token that only shows, for a link to hand on. Only in the answer to a token that may act. */
+  /** The read-only token, for a link to share. Present only if the request's token may act. */
   watchToken: z.string().optional(),
-  /** Path of the pages about the API of the same server. Absent if the server has none. */
+  /** Path of the same server's API documentation. Absent if the server has none. */
   apiDocs: z.string().optional(),
 });
 export type FeedInfo = DeepReadonly<z.infer<typeof feedInfoSchema>>;
@@ -80,26 +83,26 @@ export const runRowSchema = z.object({
   turns: count,
   createdAt: time,
   lastActivity: time,
-  /** The first words of the run's first input; empty if it has no input, or if inputs are hidden. */
+  /** The first words of the run's first input; empty if the run has no input or inputs are hidden. */
   task: z.string(),
-  /** Of the whole tree. */
+  /** Number of agents in the whole tree. */
   agents: count,
   /** Agents of the tree that have failed. */
   failedAgents: count,
   tokens: count,
   /** Micro-dollars; `null` if no call had a price. */
   costMicros: cost,
-  /** Model calls that may have cost something, and those of them without a price, which the cost leaves out. */
+  /** Model calls that may have cost something, and how many of them have no price; the cost leaves the latter out. */
   calls: count,
   unpricedCalls: count,
-  /** What the agents of each definition have used of each model by their own calls. */
+  /** Use of each model by the own calls of each definition's agents. */
   spending: z.array(z.object({ name: z.string(), model: z.string(), use: modelUseSchema })),
-  /** The accounts that bound the root's newest turn: that of its lifetime, and that of the turn. */
+  /** The accounts that limit the root's newest turn: the lifetime account and the turn's account. */
   accounts: z.array(accountSchema),
   openRequests: count,
-  /** A process holds the lease of the root, living or not. */
+  /** Whether a process, alive or not, holds the root's lease. */
   isHeld: z.boolean(),
-  /** State of the process that runs the root or one of its busy subagents; `null` if no process has a lease of them. */
+  /** State of the process that runs the root or one of its busy subagents; `null` if no process holds a lease of them. */
   owner: processStateSchema.nullable(),
   sessionId: z.string().nullable(),
 });
@@ -110,7 +113,7 @@ export type RunPage = DeepReadonly<z.infer<typeof runPageSchema>>;
 export const storedAccountsSchema = z.object({
   cursor: count,
   accounts: z.array(accountSchema),
-  /** Calls that wait for room, in their order. */
+  /** Calls that wait for budget, in queue order. */
   waiters: z.array(waiterSchema),
 });
 export type StoredAccounts = DeepReadonly<z.infer<typeof storedAccountsSchema>>;
@@ -133,7 +136,7 @@ export const transitionSchema = z.object({
   id: z.string(),
   from: stateValue,
   to: stateValue,
-  /** Type of the entry that moved it. */
+  /** Type of the entry that caused the transition. */
   entry: z.string(),
   /** Name of the guard that chose the transition; `null` if it has no guard. */
   guard: z.string().nullable(),
@@ -142,7 +145,7 @@ export type Transition = DeepReadonly<z.infer<typeof transitionSchema>>;
 
 export const agentMachinesSchema = z.object({
   agentId: z.string(),
-  /** The last row that is folded. */
+  /** Cursor of the last folded row. */
   cursor: count,
   agent: z.object({ value: stateValue }),
   turn: z.object({ turnId: z.string(), value: stateValue }).nullable(),
@@ -153,7 +156,7 @@ export type AgentMachines = DeepReadonly<z.infer<typeof agentMachinesSchema>>;
 export const transitionPageSchema = z.object({
   items: z.array(transitionSchema),
   next: z.string().nullable(),
-  /** How many the agent has made. */
+  /** How many transitions the agent has made. */
   total: count,
 });
 export type TransitionPage = DeepReadonly<z.infer<typeof transitionPageSchema>>;
@@ -168,7 +171,7 @@ export const feedMessageItemSchema = z.object({
   seq: count.nullable(),
   turnId: z.string().nullable(),
   step: count.nullable(),
-  /** The text is longer than what is sent here. */
+  /** Whether the stored text is longer than the text sent. */
   isCut: z.boolean(),
 });
 export type FeedMessageItem = DeepReadonly<z.infer<typeof feedMessageItemSchema>>;
@@ -177,7 +180,7 @@ export type MessagePage = DeepReadonly<z.infer<typeof messagePageSchema>>;
 
 /** One attempt of a model call. */
 export const promptRowSchema = z.object({
-  /** Number of the entry `model.requested` in its agent's journal: the name of the prompt. */
+  /** Number of the entry `model.requested` in its agent's journal; identifies the prompt. */
   seq: count,
   cursor: count,
   at: time,
@@ -186,7 +189,7 @@ export const promptRowSchema = z.object({
   attempt: z.number().int().positive(),
   model: z.string(),
   promptHash: z.string(),
-  /** A limit allows no further call, so that this one could call no tool. */
+  /** Whether this was the last call that the limits allowed, so that it could not call tools. */
   isLast: z.boolean(),
   outcome: z.enum(["open", "answered", "failed"]),
   usage: usageSchema.nullable(),
@@ -197,9 +200,9 @@ export const promptRowSchema = z.object({
 export type PromptRow = DeepReadonly<z.infer<typeof promptRowSchema>>;
 
 export const promptSchema = promptRowSchema.extend({
-  /** The rebuilt prompt has the hash of the one that was sent. */
+  /** Whether the rebuilt prompt has the same hash as the prompt that was sent. */
   isExact: z.boolean(),
-  /** Why the prompt may differ from the one that was sent; `null` if it is exact. */
+  /** Why the rebuilt prompt may differ from the prompt that was sent; `null` if it is exact. */
   why: z.string().nullable(),
   messages: z.array(messageSchema),
   /** `null` if the tools are not known. */
@@ -216,7 +219,7 @@ export const promptSchema = promptRowSchema.extend({
 export type Prompt = DeepReadonly<z.infer<typeof promptSchema>>;
 
 export const artifactViewSchema = artifactSchema.extend({
-  /** The content is longer than what is sent here. */
+  /** Whether the stored content is longer than the content sent. */
   isCut: z.boolean(),
 });
 export type ArtifactView = DeepReadonly<z.infer<typeof artifactViewSchema>>;
@@ -229,9 +232,9 @@ export const callDetailSchema = z.object({
   name: z.string(),
   kind: toolKindSchema.nullable(),
   effect: effectClassSchema.nullable(),
-  /** The arguments in the model's own text; `null` if they are not known. */
+  /** The arguments as the model wrote them; `null` if they are not known. */
   asked: z.string().nullable(),
-  /** What the model said in the answer that asks for the call; `null` if that is not known, or if the call has no request. */
+  /** The text of the model's answer that asks for the call; `null` if it is unknown or the call has no request. */
   said: z.string().nullable(),
   /** JSON Schema of the arguments; `null` unless a request of the call is open and the schema is stored. */
   parameters: jsonSchema,
@@ -256,7 +259,7 @@ export const callDetailSchema = z.object({
       retryAt: time.nullable(),
     }),
   ),
-  /** The process that runs it or ran it last, for a queued call of an open turn. */
+  /** The process that runs the call or ran it last, for a queued call of an open turn. */
   worker: z.string().nullable(),
   end: z
     .object({
@@ -264,29 +267,29 @@ export const callDetailSchema = z.object({
       outcome: callOutcomeSchema,
       durationMs: count,
       error: storedErrorSchema.nullable(),
-      /** The result as the model saw it. */
+      /** The result as sent to the model. */
       message: messageSchema.nullable(),
       artifactId: z.string().nullable(),
     })
     .nullable(),
   requests: z.array(agentRequestSchema),
-  /** Agents that it spawned. */
+  /** Ids of the agents that the call spawned. */
   childIds: z.array(z.string()),
 });
 export type CallDetail = DeepReadonly<z.infer<typeof callDetailSchema>>;
 
 /**
- * A run with all that a page shows of it, as the file of an exported page holds it. What would make the file too large is
- * left out, and the page says so.
+ * A run with everything that a page shows of it, as stored in an exported page. Contents that would make the file too
+ * large are left out, and the page reports this.
  */
 export interface PageData {
-  /** Name and version of the form. */
+  /** Name and version of the format. */
   readonly format: "troupe.page/1";
   /** When it was exported, in milliseconds since the epoch. */
   readonly exportedAt: number;
   /** Whether contents were left out. */
   readonly namesOnly: boolean;
-  /** The run, as a list of runs shows it. */
+  /** The run's row in a list of runs. */
   readonly run: RunRow;
   /** All agents of the run. */
   readonly agents: readonly FeedAgent[];
@@ -296,27 +299,27 @@ export interface PageData {
   readonly accounts: RunHead["accounts"];
   /** Its requests for decisions. */
   readonly requests: RunHead["requests"];
-  /** By agent. */
+  /** Transitions of the machines, by agent. */
   readonly transitions?: Readonly<Record<string, readonly Transition[]>> | undefined;
   /** Conversations, by agent. */
   readonly messages?: Readonly<Record<string, readonly FeedMessageItem[]>> | undefined;
   /** Prompts of model calls, by agent. */
   readonly prompts?: Readonly<Record<string, readonly Prompt[]>> | undefined;
-  /** By call. */
+  /** Details of tool calls, by call. */
   readonly calls?: Readonly<Record<string, CallDetail>> | undefined;
 }
 
-/** The parts of a page that are asked for by agent or call, each on a line of its own: `packed-page.ts`. */
+/** The contents of a page that are loaded by agent or call, one line for each: see `packed-page.ts`. */
 export type PackedContents = "transitions" | "messages" | "prompts" | "calls";
 
-/** What stands on the first line of a packed page: all but rows and contents. */
+/** The first line of a packed page: everything but rows and contents. */
 export interface PackedHead extends Omit<PageData, "rows" | PackedContents> {
   readonly rowCount: number;
-  /** Those that are not left out. */
+  /** The kinds of contents that the page has. */
   readonly holds: readonly PackedContents[];
 }
 
-/** A row of the journal with its contents, as it is stored. */
+/** A journal row as stored, with its contents. */
 export const rowViewSchema = z.object({
   version: z.number().int(),
   cursor: count,
@@ -330,16 +333,16 @@ export const searchHitSchema = z.object({
   agentId: z.string(),
   seq: count,
   turnId: z.string().nullable(),
-  /** Type of the entry that holds the text, or that brought the message into the conversation. */
+  /** Type of the entry that contains the text or that added the message to the conversation. */
   entry: z.string(),
-  /** The message that holds the text; `null` if the entry itself holds it. */
+  /** Id of the message that contains the text; `null` if the entry itself does. */
   messageId: z.string().nullable(),
   before: z.string(),
   match: z.string(),
   after: z.string(),
 });
 export type SearchHit = DeepReadonly<z.infer<typeof searchHitSchema>>;
-/** `next` is the cursor after which the search continues; `null` once all rows have been searched. */
+/** `next` is the cursor after which the search continues; `null` once all rows are searched. */
 export const searchPageSchema = z.object({ hits: z.array(searchHitSchema), next: count.nullable() });
 export type SearchPage = DeepReadonly<z.infer<typeof searchPageSchema>>;
 
@@ -349,14 +352,14 @@ export const ownerRowSchema = z.object({
   pid: z.number().int(),
   epoch: z.number().int(),
   state: processStateSchema,
-  /** Its last sign of life. */
+  /** When the process was last known to be alive. */
   seenAt: time,
 });
 export type OwnerRow = DeepReadonly<z.infer<typeof ownerRowSchema>>;
 
-/** A process that is registered in the stores, with what it runs of the newest runs. */
+/** A process that is registered in the stores, with the agents of the newest runs that it runs. */
 export const processRowSchema = feedProcessSchema.extend({
-  /** Agents with an open turn that it runs. */
+  /** The agents with an open turn that the process runs. */
   agents: z.array(z.object({ runId: z.string(), agentId: z.string(), name: z.string() })),
 });
 export type ProcessRow = DeepReadonly<z.infer<typeof processRowSchema>>;
@@ -367,16 +370,16 @@ export const queueRowSchema = z.object({
   active: count,
   delayed: count,
   dead: count,
-  /** When the oldest waiting job was added, and when the longest running one began; `null` if no job waits, or none runs. */
+  /** When the oldest waiting job was added and the longest running job began; `null` if no job waits or none runs. */
   waitingSince: time.nullable(),
   activeSince: time.nullable(),
-  /** Live processes that work on it. */
+  /** Number of live processes that work on the queue. */
   workers: count,
   /** The newest first, at most 20. */
   deadLetters: z.array(
     z.object({
       jobId: z.string(),
-      /** Id of the job's agent or call; `null` if the content of the job is not known. */
+      /** Id of the job's agent or call; `null` if the job's content is not known. */
       of: z.string().nullable(),
       at: time,
       code: z.string(),
@@ -388,37 +391,37 @@ export const queueRowSchema = z.object({
 export type QueueRow = DeepReadonly<z.infer<typeof queueRowSchema>>;
 
 /**
- * A text that two runs may share: its beginning, and a hash of all of it, in which ids of the run are left out. Hashes mean
- * something among the answers of one process alone.
+ * A text to compare between two runs: its beginning, and a hash of the full text without ids of the run. Only hashes
+ * from the same server process can be compared.
  */
 const comparedTextSchema = z.object({ text: z.string(), hash: z.string() });
 export type ComparedText = DeepReadonly<z.infer<typeof comparedTextSchema>>;
 
-/** The contents of one model call and of the tool calls that it asked for, so that steps of two runs can be compared. */
+/** The contents of one model call and of the tool calls that it asked for, to compare steps of two runs. */
 export const stepContentsSchema = z.object({
   agentId: z.string(),
-  /** Number of its `model.requested`. */
+  /** Number of the call's `model.requested` entry. */
   seq: count,
-  /** Hash of messages, tools and parameters without ids of the run; `null` if the prompt cannot be rebuilt. */
+  /** Hash of messages, tools and parameters, without ids of the run; `null` if the prompt cannot be rebuilt. */
   prompt: z.string().nullable(),
-  /** `null` if there is no answer yet, or if it is no longer stored. */
+  /** `null` if there is no answer yet or it is no longer stored. */
   answer: comparedTextSchema.nullable(),
   calls: z.array(
     z.object({
       callId: z.string(),
-      /** The arguments that were checked or edited, else those that the model asked for; `null` if they are not known. */
+      /** The checked or edited arguments, else the model's; `null` if they are not known. */
       arguments: comparedTextSchema.nullable(),
-      /** The result as the model saw it; `null` if there is none yet, or if it is no longer stored. */
+      /** The result as sent to the model; `null` if there is none yet or it is no longer stored. */
       result: comparedTextSchema.nullable(),
     }),
   ),
 });
 export type StepContents = DeepReadonly<z.infer<typeof stepContentsSchema>>;
-/** `next` continues behind this agent; `null` once all agents have been read. Under `namesOnly` there are no items. */
+/** `next` is the agent to continue after; `null` once all agents are read. With `namesOnly` there are no items. */
 export const stepPageSchema = z.object({ items: z.array(stepContentsSchema), next: z.string().nullable() });
 export type StepPage = DeepReadonly<z.infer<typeof stepPageSchema>>;
 
-/** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is that of the request as it was shown. */
+/** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is the hash in the request that the person saw. */
 export const decisionBodySchema = z.strictObject({
   verdict: requestVerdictSchema.exclude(["expired", "provided"]),
   argumentsHash: z.string().optional(),
@@ -437,7 +440,7 @@ export const agentBodySchema = z.strictObject({ definition: z.string(), agentId:
 export type AgentBody = DeepReadonly<z.infer<typeof agentBodySchema>>;
 const imageUrl = z.string().regex(/^data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]*$/);
 export const turnBodySchema = z.strictObject({
-  /** A turn that is sent again under its key is the same turn. */
+  /** Idempotency key: sending a turn again with its key starts no second turn. */
   key: z.string().min(1).max(200),
   text: z.string(),
   images: z.array(imageUrl).max(8).optional(),
@@ -447,14 +450,14 @@ export type TurnBody = DeepReadonly<z.infer<typeof turnBodySchema>>;
 export const agentAnswerSchema = z.object({ agentId: z.string(), definition: definitionRefSchema });
 export const turnAnswerSchema = z.object({ turnId: z.string() });
 
-/** The body of an answer to a request that failed, other than 401 and 403, which have none. */
+/** The body of the answer to a failed HTTP request. Answers 401 and 403 have no body. */
 export const failureSchema = z.object({
   error: z.object({
     code: z.string(),
     message: z.string(),
-    /** Mistakes by field, if fields of the form are wrong. */
+    /** Errors by field, if fields of the form are invalid. */
     issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-    /** The request as it is now, if another client decided it first. */
+    /** The current state of the request for a decision, if another client decided it first. */
     request: agentRequestSchema.optional(),
   }),
 });

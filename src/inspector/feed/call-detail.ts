@@ -11,7 +11,7 @@ import { type Visibility, shownMessage, shownRequest } from "./visible-values.ts
 type Draft = { -readonly [Name in keyof CallDetail]: CallDetail[Name] };
 type Attempt = CallDetail["attempts"][number];
 
-/** All that is stored of one tool call. Throws `NotFoundError` where the run has no such call. */
+/** Everything that is stored about one tool call. Throws `NotFoundError` if the run has no such call. */
 export async function callDetail(source: RunSource, callId: string, sight: Visibility): Promise<CallDetail> {
   const of = await journalOf(source, agentOfTurn(partsOfCall(callId).turnId));
   return await callIn({ source, sight, of }, callId);
@@ -24,7 +24,7 @@ export interface CallContext {
   readonly of: AgentJournal;
 }
 
-/** For readers of many calls, who have read the journal once. */
+/** For callers that read many calls and have already loaded the journal. */
 export async function callIn({ source, sight, of }: CallContext, callId: string): Promise<CallDetail> {
   const { turnId, step } = partsOfCall(callId);
   const { record, journal } = of;
@@ -70,7 +70,9 @@ export async function callIn({ source, sight, of }: CallContext, callId: string)
   return detail;
 }
 
-/** Folds the entries of the call; returns the messages that ask for it and that hold its result, and the hash of its definition. */
+/**
+ * Folds the entries of the call. Returns the messages with the request for it and its result, and its definition's hash.
+ */
 function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Visibility) {
   const { callId } = detail;
   const { namesOnly, redactor } = sight;

@@ -42,26 +42,26 @@ import { feedEntryOf, feedRowOf, type Visibility, shownRequest } from "./visible
 import type { FeedRow } from "./messages.ts";
 import type { Actor, Talk } from "./act.ts";
 
-/** What a `Feed` takes. */
+/** Options of `Feed`. */
 export interface FeedOptions {
-  /** Give names, ids and numbers alone: nothing that a person, a model or a tool wrote. Default false. */
+  /** Return only names, ids and numbers: nothing that a person, a model or a tool wrote. Default false. */
   readonly namesOnly?: boolean | undefined;
-  /** Takes secrets out of texts. Default `createRedactor()`, which knows those of the environment. */
+  /** Removes secrets from texts. Default `createRedactor()`, which removes the secrets of the environment. */
   readonly redactor?: Redactor | undefined;
   /** The run that a page opens first. Default: the list of runs. */
   readonly run?: string | undefined;
-  /** Path of the pages about the API of the same server, to which the page links. Default: none. */
+  /** Path of the same server's API documentation, to which the page links. Default: none. */
   readonly apiDocs?: string | undefined;
 }
 
-/** Characters of an artifact that an answer holds. */
+/** Most characters of an artifact in an answer. */
 const LONGEST_ARTIFACT = 1_000_000;
 const ROWS_AT_A_TIME = 500;
 
 /**
- * Shows the runs in some stores to pages and programs: runs of this process, of other processes, and those long over. It
- * reads everything from the stores, so that watching does nothing to the agents.
- * Owns: the sources, and the subscriptions to the runs that readers watch. Does not own: stores, runtimes and sockets.
+ * Shows stored runs to pages and programs: runs of this process, of other processes, and finished runs. It reads
+ * everything from the stores, so watching does not affect the agents.
+ * Owns: the sources, and the subscriptions to watched runs. Does not own: stores, runtimes and sockets.
  */
 export class Feed {
   readonly #sources = new Sources();
@@ -74,7 +74,7 @@ export class Feed {
     this.#places = { ...(run === undefined ? {} : { run }), ...(apiDocs === undefined ? {} : { apiDocs }) };
   }
 
-  /** Adds the runs of some stores; the returned function takes them away again. */
+  /** Adds the runs of a source; the returned function removes them. */
   add(source: FeedSource): () => void {
     return this.#sources.add(source);
   }
@@ -112,12 +112,12 @@ export class Feed {
     return await runHead(await this.#sources.ofRun(runId), this.#sight);
   }
 
-  /** A run in short, as its page shows it: why it stopped or what it waits for, who spent it, what was slow. */
+  /** The summary of a run, as its page shows it: why it stopped or what it waits for, who spent it, what was slow. */
   async summary(runId: string): Promise<RunSummary> {
     return await summaryOfRun(await this.#sources.ofRun(runId), this.#sight);
   }
 
-  /** Sends the stored rows of a run after the cursor, then new ones. Rejects with `NotFoundError` for an unknown run. */
+  /** Sends the stored rows of a run after the cursor, then new rows. Rejects with `NotFoundError` for an unknown run. */
   async watch(
     runId: string,
     place: { readonly after: number; readonly credit: number },
@@ -166,7 +166,7 @@ export class Feed {
     return { version, cursor, agentId, entries: shown as RowView["entries"] };
   }
 
-  /** A page of rows after a cursor, for programs that read a run once. */
+  /** One page of rows after a cursor, for programs that read a run once. */
   async rows(runId: string, after: number): Promise<FeedRow[]> {
     const { stores, tenant } = await this.#sources.ofRun(runId);
     const rows = await stores.readTree(tenant, runId, after, ROWS_AT_A_TIME);
@@ -179,7 +179,7 @@ export class Feed {
     return found.map((request) => shownRequest(request, this.#sight));
   }
 
-  /** One request as it is now. */
+  /** The current state of one request. */
   async request(requestId: string): Promise<AgentRequest | undefined> {
     const agentId = agentOfTurn(partsOfCall(callOfRequest(requestId)).turnId);
     const source = await this.#sources.ofAgent(agentId);
@@ -187,7 +187,7 @@ export class Feed {
     return found && shownRequest(found, this.#sight);
   }
 
-  /** Contents of the steps of a run, to compare it with another; `after` is `next` of the page before. */
+  /** Contents of the steps of a run, to compare it with another run; `after` is the `next` of the previous page. */
   async steps(runId: string, after?: string): Promise<StepPage> {
     return await stepPage(await this.#sources.ofRun(runId), after, this.#sight);
   }
@@ -210,7 +210,7 @@ export class Feed {
     return (await Promise.all(this.#sources.all().map(processRows))).flat();
   }
 
-  /** `null` if no source has queues. */
+  /** The queues of all sources; `null` if no source has queues. */
   async queues(): Promise<QueueRow[] | null> {
     const queues = this.#sources.all().flatMap((source) => source.queues ?? []);
     if (queues.length === 0) return null;
@@ -233,19 +233,19 @@ export class Feed {
     return await exportRun(await this.#sources.ofRun(runId), this.#sight);
   }
 
-  /** All that a page shows of a run, as one value; `pageOfRun` makes a file of it. */
+  /** Everything that a page shows of a run, as one value; `pageOfRun` turns it into a file. */
   async page(runId: string): Promise<PageData> {
     return await pageData(await this.#sources.ofRun(runId), this.#sight);
   }
 
-  /** The actor for the agents of a run. Rejects with `NotFoundError` if its source can only be watched. */
+  /** The actor for the agents of a run. Rejects with `NotFoundError` if its source is read-only. */
   async actor(agentId: string): Promise<Actor> {
     const actor = actorOf(await this.#sources.ofAgent(agentId));
     if (actor) return actor;
     throw new NotFoundError(`agent "${agentId}" can only be watched here`);
   }
 
-  /** The `Talk` that creates agents of a definition. Throws `NotFoundError` if no source has the definition. */
+  /** The `Talk` that creates agents from a definition. Throws `NotFoundError` if no source has the definition. */
   talk(definition: string): Talk {
     for (const source of this.#sources.all()) {
       const { talk } = actorOf(source) ?? {};
@@ -254,7 +254,7 @@ export class Feed {
     throw new NotFoundError(`no agent of the definition "${definition}" can be created here`);
   }
 
-  /** Ends all subscriptions; the stores stay open. */
+  /** Ends all subscriptions. Leaves the stores open. */
   close(): void {
     for (const run of this.#watched.values()) run.close();
     this.#watched.clear();

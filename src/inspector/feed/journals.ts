@@ -3,22 +3,22 @@ import type { Stores } from "../../stores/index.ts";
 import { MachineHistory } from "../replay/machines.ts";
 import { pauses } from "./pauses.ts";
 
-/** Rows that are kept of all agents together, and the agents that they are of. */
+/** Most rows, and most agents, that the cache keeps in all. */
 const MOST_ROWS = 200_000;
 const MOST_AGENTS = 32;
 
-/** One entry of an agent with the cursor of its row. */
+/** An agent's entry with the cursor of its row. */
 export interface PlacedEntry {
   readonly cursor: number;
   readonly entry: Entry;
 }
 
 /**
- * One agent's journal with its entries, messages and machines; all of them continue where they ended when rows are added.
+ * One agent's journal with its entries, messages and machines. Appending rows updates them incrementally.
  *
  * Invariants
- * 1. Rows are in the order of their cursors, each once.
- * 2. Machines are folded only when `machines()` is called, each row once.
+ * 1. Rows are in cursor order, without duplicates.
+ * 2. Machines are folded only when `machines()` is called; each row is folded once.
  */
 export class KeptJournal {
   readonly #agentId: string;
@@ -55,7 +55,7 @@ export class KeptJournal {
   append(rows: readonly JournalRow[]): void {
     const known = this.#rows.at(-1)?.cursor ?? 0;
     for (const row of rows) {
-      // Two questions at once may have read the same rows.
+      // Two concurrent requests may have read the same rows.
       if (row.cursor <= known) continue;
       this.#rows.push(row);
       for (const entry of row.entries) this.#add({ cursor: row.cursor, entry });
@@ -75,7 +75,7 @@ export class KeptJournal {
     }
   }
 
-  /** Its machines, with all rows folded. */
+  /** The agent's machines, with all rows folded. */
   async machines(): Promise<MachineHistory> {
     this.#history ??= new MachineHistory(this.#agentId);
     const pause = pauses();
@@ -90,15 +90,15 @@ export class KeptJournal {
 }
 
 /**
- * A cache of the journals that were read last, so that the next `read` of one reads only the rows that came since.
+ * A cache of the journals read most recently. Reading one of them again reads only its new rows.
  *
  * Invariants
- * 1. What it returns is what is stored: each `read` reads the last kept row again. If the stored row is another one, for
- *    instance in a store that was restored from a backup, the whole journal is read anew.
- * 2. It keeps a bounded number of rows; the journal that was read last is always kept.
+ * 1. It never returns stale rows: each `read` reads the last kept row again. If the stored row differs, for instance in
+ *    a store that was restored from a backup, the whole journal is read again.
+ * 2. It keeps a bounded number of rows; the journal read last is always kept.
  */
 export class Journals {
-  /** By store and agent, the one that was read last at the end. */
+  /** By store and agent, the most recently read at the end. */
   readonly #kept = new Map<Stores, Map<string, KeptJournal>>();
 
   async read(stores: Stores, key: AgentKey): Promise<KeptJournal> {
@@ -117,7 +117,7 @@ export class Journals {
     return journal;
   }
 
-  /** Forgets the journals of some stores. */
+  /** Drops the cached journals of the stores. */
   forget(stores: Stores): void {
     this.#kept.delete(stores);
   }

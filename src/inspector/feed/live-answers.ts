@@ -5,37 +5,37 @@ import type { FeedEntry, LiveEvent } from "./messages.ts";
 type Said = Extract<LivePart, { readonly kind: "whole" }>;
 type Progress = Extract<LivePart, { readonly kind: "progress" }>;
 
-/** An answer that a model is writing, with all pieces that have come so far. */
+/** An answer that a model is writing, with all pieces received so far. */
 interface OpenAnswer {
   readonly base: Said;
   text: string;
   reasoning: string;
-  /** True while a piece is missing: readers get nothing more until the whole answer has come. */
+  /** True while a piece is missing. Readers get nothing more until the whole answer is received. */
   isTorn: boolean;
 }
 
-/** Most characters of one answer, and of one update of a tool, that are kept. Readers get longer ones with their commit. */
+/** Most characters kept of one answer and of one tool update. Readers get longer texts once they are committed. */
 const MOST_CHARACTERS = 400_000;
 const MOST_OF_UPDATE = 20_000;
 
-/** How much of the open answers and of the progress of tools one reader has got. */
+/** How much of each open answer and of each tool's progress was sent to one reader. */
 export type Given = Map<string, { readonly seq: number; readonly text: number; readonly reasoning: number }>;
 
 /**
- * The answers that the models of one tree are writing, and the last progress of its tools. They are stored nowhere; a reader
- * that missed a piece gets the whole answer.
+ * The answers that the models of one tree are writing, and the last progress of its tools. They are not stored; a
+ * reader that missed a piece gets the whole answer.
  *
  * Invariants
- * 1. Per agent there is at most one answer, that of its newest call.
- * 2. A reader that has got the end of a call gets nothing more of that call.
+ * 1. There is at most one answer per agent: the answer of its newest call.
+ * 2. Nothing of a call is sent to a reader after the entry that ended the call.
  */
 export class LiveAnswers {
   readonly #answers = new Map<string, OpenAnswer>();
   readonly #progress = new Map<string, Progress>();
-  /** By agent, the entry that ended its newest answer: pieces of earlier calls come too late. */
+  /** By agent, the entry that ended its newest answer. Pieces of earlier calls are ignored. */
   readonly #ended = new Map<string, number>();
 
-  /** Takes a piece. Returns false if a piece before it is missing; the caller then asks for the whole answer. */
+  /** Adds a piece. Returns false if an earlier piece is missing; the caller then requests the whole answer. */
   take(part: LivePart): boolean {
     if (part.kind === "warning") return true;
     if (part.kind === "progress") {
@@ -64,7 +64,7 @@ export class LiveAnswers {
     return true;
   }
 
-  /** Takes in an entry that readers are given. */
+  /** Records an entry that is sent to readers; it may end an answer or a tool call. */
   note(agentId: string, entry: FeedEntry): void {
     if (entry.type === "model.responded" || entry.type === "model.failed" || entry.type === "turn.ended") {
       const open = this.#answers.get(agentId);
@@ -77,7 +77,7 @@ export class LiveAnswers {
     return this.#answers.size === 0 && this.#progress.size === 0;
   }
 
-  /** What a reader lacks who has all rows up to a cursor; `given` is brought up to date. */
+  /** The events to send to a reader that has all rows up to `cursor`. Updates `given`. */
   *lackedBy(given: Given, cursor: number): Generator<LiveEvent> {
     for (const name of given.keys()) if (!this.#answers.has(name) && !this.#progress.has(name)) given.delete(name);
     for (const [agentId, answer] of this.#answers) {
@@ -101,7 +101,7 @@ function opened(base: Said): OpenAnswer {
   };
 }
 
-/** The row that a reader must have before the part. */
+/** The cursor of the row that must be sent to a reader before the part. */
 function rowOf({ cursor }: LivePart): number {
   return parseCursor(cursor)?.row ?? 0;
 }

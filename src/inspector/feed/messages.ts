@@ -6,12 +6,12 @@ const count = z.number().int().nonnegative();
 /** Milliseconds since the epoch. */
 const time = z.number().int();
 
-/** The part of an agent's record that never changes. */
+/** The immutable fields of an agent's record. */
 export const feedAgentSchema = z.object({
   agentId: z.string(),
-  /** Name of its definition. */
+  /** Name of the agent's definition. */
   name: z.string(),
-  /** Hash of its definition. */
+  /** Hash of the agent's definition. */
   definition: z.string(),
   parentAgentId: z.string().nullable(),
   /** The parent's turn, step and call that spawned it; `null` for a root, or if code spawned it. */
@@ -20,7 +20,7 @@ export const feedAgentSchema = z.object({
   parentCallId: z.string().nullable(),
   isBackground: z.boolean(),
   depth: count,
-  /** The account of its lifetime, if it has one, and the account above its own. */
+  /** The agent's lifetime account, if it has one, and that account's parent. */
   accountId: z.string().nullable(),
   parentAccountId: z.string().nullable(),
   sessionId: z.string().nullable(),
@@ -29,8 +29,9 @@ export const feedAgentSchema = z.object({
 export type FeedAgent = DeepReadonly<z.infer<typeof feedAgentSchema>>;
 
 /**
- * An entry of the journal without its epoch and with its contents emptied: texts are "", JSON values null, lists of tools
- * empty. Under `namesOnly` so are error messages, prompts of requests, reasons and persons. The row has the contents.
+ * A journal entry without its epoch and with its contents emptied: texts are "", JSON values null, lists of tools
+ * empty. With `namesOnly`, error messages, prompts of requests, reasons and persons are emptied too. The row view has
+ * the contents.
  */
 export type FeedEntry = Entry extends infer One ? (One extends Entry ? Omit<One, "epoch"> : never) : never;
 export const feedEntrySchema: z.ZodType<FeedEntry> = z.preprocess(
@@ -40,18 +41,18 @@ export const feedEntrySchema: z.ZodType<FeedEntry> = z.preprocess(
 
 /** The entries of one commit. */
 export interface FeedRow {
-  /** Position in the journal of the run. */
+  /** Position in the run's journal. */
   readonly cursor: number;
-  /** The agent that the row is about. */
+  /** Id of the agent whose entries the row has. */
   readonly agentId: string;
-  /** What was committed together, in order. */
+  /** The entries of the commit, in order. */
   readonly entries: readonly FeedEntry[];
 }
 const feedRowSchema = z.object({ cursor: count, agentId: z.string(), entries: z.array(feedEntrySchema) });
 
 /**
- * `alive`: it runs or has given a heartbeat; `silent`: it has given none for too long; `dead`: it has ended. What a process
- * can see of one on another machine is only its heartbeat.
+ * `alive`: the process runs or has sent a heartbeat; `silent`: its heartbeat is overdue; `dead`: it has ended. For a
+ * process on another machine, only the heartbeat is known.
  */
 export const processStateSchema = z.enum(["alive", "silent", "dead"]);
 export type ProcessState = z.infer<typeof processStateSchema>;
@@ -60,19 +61,19 @@ export type ProcessState = z.infer<typeof processStateSchema>;
 export const feedProcessSchema = z.object({
   processId: z.string(),
   pid: z.number().int(),
-  /** Whether it runs on the machine of the feed, where processes can be seen. */
+  /** Whether it runs on the feed's machine, where the feed can check that the process exists. */
   isHere: z.boolean(),
-  /** Name of its machine; `null` if it is not known. */
+  /** Host name; `null` if it is not known. */
   host: z.string().nullable(),
-  /** When it was started; `null` if it is not known. */
+  /** When the process was started; `null` if that is not known. */
   startedAt: time.nullable(),
   state: processStateSchema,
-  /** Its last sign of life. */
+  /** When the process was last known to be alive. */
   seenAt: time,
 });
 export type FeedProcess = DeepReadonly<z.infer<typeof feedProcessSchema>>;
 
-/** The process that has the lease of an agent with an open turn; `null` if no process has had it for two seconds. */
+/** The process that holds the lease of an agent with an open turn; `null` if no process has held it for two seconds. */
 export const feedOwnerSchema = z.object({ agentId: z.string(), processId: z.string().nullable() });
 export type FeedOwner = DeepReadonly<z.infer<typeof feedOwnerSchema>>;
 
@@ -81,7 +82,9 @@ const isLiveType = (type: string): boolean => (live as readonly string[]).includ
 export type LiveEvent = Extract<z.infer<typeof troupeEventSchema>, { type: (typeof live)[number] }>;
 
 export const clientMessageSchema = z.discriminatedUnion("type", [
-  /** Begins to send a run's rows after the cursor; with it come `credit` batches. A second one of a run replaces it. */
+  /**
+   * Starts sending a run's rows after the cursor, `credit` batches at first. A second `watch` of a run replaces the first.
+   */
   z.strictObject({ type: z.literal("watch"), run: z.string().max(512), after: count, credit: count.max(1_000) }),
   /** Grants more batches to each run that is watched. */
   z.strictObject({ type: z.literal("credit"), batches: z.number().int().positive().max(1_000) }),
@@ -91,7 +94,7 @@ export type ClientMessage = DeepReadonly<z.infer<typeof clientMessageSchema>>;
 
 export const feedErrorCodeSchema = z.enum(["invalid", "not_found", "too_many", "unavailable"]);
 
-/** What the server sends. Named here, because the declarations of the schema's own type take 120 KB. */
+/** A message from the server. Declared by hand, because the declarations of the schema's inferred type take 120 KB. */
 export type FeedMessage =
   | { readonly type: "agents"; readonly run: string; readonly agents: readonly FeedAgent[] }
   | {
@@ -121,41 +124,41 @@ export type FeedMessage =
     };
 /** `run` is the id of the run's root agent. */
 export const feedMessageSchema: z.ZodType<FeedMessage> = z.discriminatedUnion("type", [
-  /** Agents whose first row comes next. Costs no credit. */
+  /** Agents whose first row is in the next batch. Uses no credit. */
   z.object({ type: z.literal("agents"), run: z.string(), agents: z.array(feedAgentSchema) }),
-  /** One batch, which takes one credit. It is empty if there are no new rows and `isCaughtUp` is true. */
+  /** One batch; uses one credit. Without new rows it is empty and `isCaughtUp` is true. */
   z.object({
     type: z.literal("rows"),
     run: z.string(),
     rows: z.array(feedRowSchema),
-    /** The cursor to go on behind: that of the last row, or the one that was asked for. */
+    /** The cursor to continue after: the last row's, or the requested one if there are no rows. */
     head: count,
-    /** There were no further rows when it was read. */
+    /** Whether there were no further rows when the batch was read. */
     isCaughtUp: z.boolean(),
   }),
-  /** A piece of what is being written, which is stored nowhere. */
+  /** A piece of live text or tool progress, which is not stored. */
   z.object({
     type: z.literal("live"),
     run: z.string(),
     event: troupeEventSchema.refine(({ type }) => isLiveType(type)).transform((event) => event as LiveEvent),
   }),
-  /** The state of the run's source, every 1.5 seconds and after a change. Costs no credit. */
+  /** The state of the run's source, every 1.5 seconds and after a change. Uses no credit. */
   z.object({
     type: z.literal("status"),
     run: z.string(),
-    /** The clock of the feed's process. */
+    /** The time of the feed's clock. */
     now: time,
     /** Whether the stores answer, and when they last did. */
     isReachable: z.boolean(),
     reachedAt: time,
-    /** Those that have the lease of an agent with an open turn. */
+    /** The processes that hold the lease of an agent with an open turn. */
     processes: z.array(feedProcessSchema),
-    /** Of agents with an open turn, at most 500. Absent if they are the same as in the status before. */
+    /** Owners of agents with an open turn, at most 500. Absent if unchanged since the previous status. */
     owners: z.array(feedOwnerSchema).optional(),
-    /** Ids of all requests that are open in the stores. */
+    /** Ids of the run's open requests. */
     openRequests: z.array(z.string()),
   }),
-  /** Nothing more comes of this run. */
+  /** The last message of this run. */
   z.object({ type: z.literal("gone"), run: z.string(), why: z.string() }),
   z.object({ type: z.literal("error"), code: feedErrorCodeSchema, message: z.string(), run: z.string().optional() }),
 ]);

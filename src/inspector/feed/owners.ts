@@ -9,28 +9,28 @@ import { type FeedSource, agentKeyIn, type RunSource } from "./source.ts";
 import type { Visibility } from "./visible-values.ts";
 
 const AGENTS_AT_A_TIME = 500;
-/** Most agents whose lease is looked up in one answer: those with an open turn first. */
+/** Most agents whose lease is looked up for one answer; agents with an open turn come first. */
 const MOST_OWNERS = 500;
 /** Most agents of a run whose leases are read to find the process that runs it. */
 const MOST_ASKED = 50;
-/** A process with nothing to keep alive writes one heartbeat an hour, so one that has ended silently is shown that long. */
+/** An idle process writes one heartbeat an hour, so a process that has ended without notice is shown for about as long. */
 const AT_REST_MS = 65 * 60_000;
-/** To find what processes run, at most `MOST_RUNS` busy runs among the newest `NEWEST_RUNS` are read. */
+/** To find the agents of each process, at most `MOST_RUNS` busy runs among the newest `NEWEST_RUNS` are read. */
 const NEWEST_RUNS = 200;
 const MOST_RUNS = 20;
 const MOST_DEAD_LETTERS = 20;
-/** A process without a heartbeat for so long counts as silent, in milliseconds. A living one writes one every 3.4 s by default. */
+/** A process counts as silent this long after its last heartbeat, in milliseconds. By default it writes one every 3.4 s. */
 const SILENT_MS = 15_000;
 
 type RunIds = Pick<RunSource, "stores" | "tenant" | "runId">;
 
-/** The process that has the lease of an agent; `undefined` if no process has it. */
+/** An agent with the process that holds its lease; `holder` is `undefined` if no process does. */
 export interface Owner {
   readonly agent: AgentRecord;
   readonly holder: { readonly process: ProcessIdentity; readonly epoch: number } | undefined;
 }
 
-/** The owners of a run's agents; with `isBusy`, only of agents with an open turn. */
+/** The owners of a run's agents; with `isBusy`, only the owners of agents with an open turn. */
 export async function ownersIn(source: RunIds, { isBusy }: { readonly isBusy: boolean }): Promise<Owner[]> {
   const agents = (await agentsOf(source)).filter(({ openTurnId }) => !isBusy || openTurnId !== null);
   const first = agents.toSorted((one, other) => rank(one) - rank(other)).slice(0, MOST_OWNERS);
@@ -50,22 +50,22 @@ export async function ownersOf(source: RunSource): Promise<OwnerRow[]> {
   });
 }
 
-/** A process as it is now. */
+/** The current state of a process. */
 export function feedProcessOf(process: ProcessIdentity, known: readonly RegisteredProcess[]): FeedProcess {
   const now = Date.now();
   const { isRunning, silentMs, startedAt } = signsOf(process, known, { now, elapsed: systemClock.elapsed() });
   const { processId, pid } = process;
-  // The process of the feed lives, also if its runtime uses its own clock for heartbeats.
+  // The feed's own process is alive, even if its runtime uses another clock for heartbeats.
   const isSilent = silentMs > SILENT_MS && !(isRunning === true && pid === globalThis.process.pid);
   const state = isRunning === false ? "dead" : isSilent ? "silent" : "alive";
   const isSeen = isRunning === true && !isSilent;
   const isHere = isRunning !== null;
-  // Stores of one machine keep no host, so a process on this machine gets its name.
+  // Single-machine stores do not record a host; for a process on this machine, use this machine's host name.
   const host = known.find((one) => one.processId === processId)?.host ?? (isHere ? hostname() : null);
   return { processId, pid, isHere, host, startedAt, state, seenAt: isSeen ? now : now - silentMs };
 }
 
-/** The processes that are registered in the stores: all that live, and those that have left an agent with an open turn. */
+/** The registered processes that are alive, silent for less than `AT_REST_MS`, or still hold an agent with an open turn. */
 export async function processRows({ stores, tenant }: FeedSource): Promise<ProcessRow[]> {
   const known = await stores.processes();
   const roots = await stores.listAgents({ tenant, rootsOnly: true, order: "newest", limit: NEWEST_RUNS });
@@ -89,7 +89,7 @@ export async function processRows({ stores, tenant }: FeedSource): Promise<Proce
     .toSorted((one, other) => other.agents.length - one.agents.length || other.seenAt - one.seenAt);
 }
 
-/** The process that runs a busy run: it has the lease of the root, or of one of its agents while the root waits. */
+/** The process that runs a busy run: it holds the root's lease or, while the root waits, the lease of another agent. */
 export async function ownerOfRun(
   { stores, tenant }: FeedSource,
   ofRoot: Owner["holder"],

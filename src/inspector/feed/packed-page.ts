@@ -4,8 +4,8 @@ const ROWS_A_LINE = 200;
 const contents: readonly PackedContents[] = ["transitions", "messages", "prompts", "calls"];
 
 /**
- * A page's data in lines that a browser reads one by one, so that it can draw and answer meanwhile: `NAME KEY JSON`. First
- * `head`, then `rows` in their order, then contents by the encoded id of their agent or call.
+ * A page's data as lines `NAME KEY JSON`. A browser reads them one by one, so it can draw and respond meanwhile. The
+ * first line is `head`, followed by `rows` in order, then contents by the encoded id of their agent or call.
  */
 export function packedLines({ rows, transitions, messages, prompts, calls, ...head }: PageData): string[] {
   const parts = { transitions, messages, prompts, calls };

@@ -9,12 +9,12 @@ import type { RunSource } from "./source.ts";
 import { feedRowOf, type Visibility, shownRequest } from "./visible-values.ts";
 import type { CallDetail, PageData } from "./wire.ts";
 
-/** Characters of JSON beyond the rows. A browser holds all of it, as objects. */
+/** Most characters of JSON besides the rows. A browser holds all of it in memory, as objects. */
 const MOST_CHARACTERS = 40_000_000;
-/** Folding the machines costs about 0.15 ms an entry. */
+/** Folding the machines takes about 0.15 ms per entry. */
 const MOST_FOLDED_ENTRIES = 40_000;
 
-/** All that a page shows of a run, at one moment. Prompts are the first to be left out, as each repeats those before it. */
+/** Everything that a page shows of a run, at one moment. Prompts are left out first: each repeats the previous one. */
 export async function pageData(live: RunSource, sight: Visibility): Promise<PageData> {
   const source = await copyOfRun(live);
   try {
@@ -46,7 +46,7 @@ export async function pageData(live: RunSource, sight: Visibility): Promise<Page
   }
 }
 
-/** In the order in which a live page learns of them: parents first, siblings as they were created. */
+/** The order in which a live page receives agents: parents first, siblings by creation. */
 function byFirstRow(agents: PageData["agents"], rows: readonly JournalRow[]): PageData["agents"] {
   const places = new Map<string, number>();
   for (const [place, { agentId }] of rows.entries()) if (!places.has(agentId)) places.set(agentId, place);
@@ -58,7 +58,7 @@ interface ByteAllowance {
   left: number;
 }
 
-/** `undefined` if the values do not fit in the room that is left. */
+/** `undefined` if the values do not fit in the characters left. */
 async function byAgent<Value>(
   journals: readonly AgentJournal[],
   room: ByteAllowance,

@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 
-/** Milliseconds of work after which the other work of the process goes first. */
+/** Milliseconds of work after which the loop yields to other work of the process. */
 const PAUSE_AFTER_MS = 8;
 
-/** For a long loop: awaited after each step, it lets the other work of the process go first every 8 ms. */
+/** Returns a function for long loops: awaited after each step, it yields to other work of the process every 8 ms. */
 export function pauses(): () => Promise<void> {
   let until = performance.now() + PAUSE_AFTER_MS;
   return async () => {

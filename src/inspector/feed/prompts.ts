@@ -9,7 +9,7 @@ export async function promptRows(source: RunSource, agentId: string): Promise<Pr
   return promptRowsOf((await journalOf(source, agentId)).journal.entries);
 }
 
-/** One model call with its prompt and its answer. Throws `NotFoundError` where the agent has no call of that number. */
+/** One model call with its prompt and its answer. Throws `NotFoundError` if the agent has no such call. */
 export async function promptOf(source: RunSource, agentId: string, seq: number, sight: Visibility): Promise<Prompt> {
   const of = await journalOf(source, agentId);
   const row = promptRowsOf(of.journal.entries).find((one) => one.seq === seq);
@@ -18,7 +18,7 @@ export async function promptOf(source: RunSource, agentId: string, seq: number, 
   return prompt;
 }
 
-/** All model calls of an agent, as far as their prompts can be rebuilt. */
+/** All model calls of an agent whose prompts can be rebuilt. */
 export async function allPrompts(source: RunSource, of: AgentJournal, sight: Visibility): Promise<Prompt[]> {
   const sent = await sentPrompts(source, of);
   const rows = promptRowsOf(of.journal.entries);
@@ -53,7 +53,7 @@ async function promptIn(place: PromptContext, row: PromptRow): Promise<Prompt | 
   };
 }
 
-/** The model calls of an agent, whose prompts are rebuilt when they are asked for. */
+/** The model calls of an agent. Prompts are rebuilt on demand. */
 export async function sentPrompts(source: RunSource, { record, journal }: AgentJournal): Promise<SentPrompts> {
   const { stores, tenant, runId } = source;
   const entries = journal.entries.map(({ entry }) => entry);

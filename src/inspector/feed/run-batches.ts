@@ -7,39 +7,40 @@ import { feedRowOf, type Visibility } from "./visible-values.ts";
 const ROWS_AT_A_TIME = 200;
 const ENTRIES_IN_A_BATCH = 500;
 const CHARACTERS_IN_A_BATCH = 200_000;
-/** Batches of one run that are kept for further readers. */
+/** Most batches of one run that are kept for further readers. */
 const MOST_KEPT = 16;
 
-/** What is sent of a run at once. */
+/** The rows of a run that are sent in one message. */
 export interface Batch {
   readonly rows: readonly FeedRow[];
-  /** The agents whose first row is among them. */
+  /** The agents whose first row is in the batch. */
   readonly agents: readonly FeedAgent[];
-  /** The cursor to go on behind. */
+  /** The cursor after which the next batch begins. */
   readonly head: number;
-  /** There were no further rows when it was read. */
+  /** Whether there were no further rows when the batch was read. */
   readonly isLast: boolean;
 }
 
 interface Kept {
   readonly read: Promise<Batch>;
-  /** Undefined until it has been read. */
+  /** `undefined` until it is read. */
   batch: Batch | undefined;
 }
 
 /**
- * The rows of one run as batches, read and made once for all who read on from the same place, and once for all batches of a page.
+ * The rows of one run as batches. Readers that continue at the same cursor share a batch, and the batches of a page of
+ * rows share one read.
  *
  * Invariants
- * 1. A batch that was given before `refresh` and had nothing behind it is not given after it.
- * 2. At most `MOST_KEPT` batches are kept, those that were asked for last.
+ * 1. After `refresh`, a batch that was the last one before it is read again.
+ * 2. At most `MOST_KEPT` batches are kept, the most recently used ones.
  */
 export class RunBatches {
   readonly #source: RunSource;
   readonly #sight: Visibility;
-  /** By the cursor behind which a batch begins. */
+  /** By the cursor after which a batch begins. */
   readonly #kept = new Map<number, Kept>();
-  /** How often it was refreshed. */
+  /** Number of calls to `refresh`. */
   #age = 0;
 
   constructor(source: RunSource, sight: Visibility) {
@@ -47,7 +48,7 @@ export class RunBatches {
     this.#sight = sight;
   }
 
-  /** The batch behind a cursor; without rows where there are none. */
+  /** The batch after a cursor; has no rows if there are none. */
   after(cursor: number): Promise<Batch> {
     const known = this.#kept.get(cursor);
     if (known) {
@@ -67,7 +68,7 @@ export class RunBatches {
     return read;
   }
 
-  /** Rows may have been written: the end of the run is read anew. */
+  /** Call when rows may have been written: drops the last batch, so that it is read again. */
   refresh(): void {
     this.#age += 1;
     for (const [cursor, { batch }] of this.#kept) if (batch?.isLast !== false) this.#kept.delete(cursor);
@@ -129,7 +130,7 @@ export class RunBatches {
   }
 }
 
-/** The first entry of an agent's journal has the number 1. */
+/** Whether the row is its agent's first: the first entry of an agent has the number 1. */
 function isFirst({ entries }: Pick<FeedRow, "entries">): boolean {
   return entries[0]?.seq === 1;
 }

@@ -2,18 +2,18 @@ import { type Account, addModelUse, noModelUse, type ModelUse, spendingByAgent }
 import { type AgentRecord, textOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 
-/** What a list of runs says of a whole tree. */
+/** The figures of a whole tree for a list of runs. */
 export interface RunDigest {
-  /** The beginning of its first input, with all that is in it; empty where there is none yet. */
+  /** The beginning of its first input, unredacted; empty if there is none yet. */
   readonly task: string;
   readonly agents: number;
   readonly failedAgents: number;
-  /** The agents with an open turn. */
+  /** Ids of the agents with an open turn. */
   readonly busyIds: readonly string[];
   readonly spending: readonly DefinitionUse[];
 }
 
-/** What the agents of a definition have used of a model by their own calls. */
+/** Use of one model by the own calls of one definition's agents. */
 export interface DefinitionUse {
   readonly name: string;
   readonly model: string;
@@ -22,27 +22,26 @@ export interface DefinitionUse {
 
 interface Kept {
   readonly digest: RunDigest;
-  /** The last row that it knows of. */
+  /** Cursor of the last row that the digest includes. */
   readonly cursor: number;
-  /** When it may be made anew, by `performance.now()`. */
+  /** When the digest may be computed again, by `performance.now()`. */
   readonly staleAt: number;
 }
 
 /** The first turn of a run begins in one of its first rows. */
 const FIRST_ROWS = 8;
-/** More than is shown: a secret that crosses the cut has to be found. */
+/** Longer than the shown text, so that a secret across the cut is still found. */
 const LONGEST_TASK = 4_000;
 const MOST_KEPT = 1_000;
-/** While the run works, its digest is kept so many times as long as it took to make. */
+/** While the run works, a digest is kept for this many times the time it took to compute. */
 const KEPT_TIMES = 20;
 
 /**
- * A cache of the digests of runs. Making a digest reads the whole tree, which is too slow for a list that is read again and
- * again.
+ * A cache of run digests. Computing a digest reads the whole tree, which is too slow for a list that is polled.
  *
  * Invariants
- * 1. A digest is not made again until its run has a new row.
- * 2. The digest of a run that works is at most `KEPT_TIMES` as old as it took to make.
+ * 1. A digest is computed again only after its run has a new row.
+ * 2. The digest of a working run is kept for at most `KEPT_TIMES` the time it took to compute.
  */
 export class RunDigests {
   readonly #kept = new WeakMap<Stores, Map<string, Kept>>();

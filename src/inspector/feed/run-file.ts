@@ -44,7 +44,7 @@ export const runFileSchema = z.object({
   ),
   accounts: z.array(accountSchema),
   waiters: z.array(waiterSchema),
-  /** In the order of their cursors. */
+  /** In cursor order. */
   rows: z.array(
     z.object({
       version: z.number().int(),
@@ -55,12 +55,12 @@ export const runFileSchema = z.object({
     }),
   ),
   turns: z.array(turnRecordSchema.extend({ hash: z.string().nullable() })),
-  /** Those under which the agents have worked, as far as they are stored. */
+  /** The definitions under which the agents have worked, if they are stored. */
   definitions: z.array(storedDefinitionSchema),
 });
 export type RunFile = DeepReadonly<z.infer<typeof runFileSchema>>;
 
-/** Exports a run for showing it. It cannot be restored from the file: leases, timers and inboxes are left out. */
+/** Exports a run for viewing. A run cannot be restored from the file: it lacks leases, timers and inboxes. */
 export async function exportRun({ stores, tenant, runId }: RunSource, sight: Visibility): Promise<RunFile> {
   const [tree, waiters] = await Promise.all([stores.exportTree(tenant, runId), stores.waiters(tenant, runId)]);
   if (!tree) throw new NotFoundError(`there is no run "${runId}"`);
@@ -84,7 +84,7 @@ export async function exportRun({ stores, tenant, runId }: RunSource, sight: Vis
     turns: await each(tree.turns, async (turn) =>
       shown({ ...turn, key: null, hash: null, ...(sight.namesOnly ? nobody : {}) }),
     ),
-    // A definition is made of texts; by its hash it could not be checked without them.
+    // A definition consists of texts; without them its hash could not be verified.
     definitions: sight.namesOnly ? [] : await each(tree.definitions, shown),
   };
   return file as RunFile;
@@ -109,7 +109,7 @@ function shownAgent({ record, epoch, seq, at, artifacts, requests }: StoredAgent
   };
 }
 
-/** Machines are folded from the first entry on, so the checkpoint is not needed. */
+/** Machines are folded from the first entry, so the checkpoint is not needed. */
 function shownRecord(record: AgentRecord, { namesOnly }: Visibility): AgentRecord {
   const shown = { ...record, checkpoint: null };
   if (!namesOnly) return shown;
@@ -143,7 +143,7 @@ export async function importRun(text: string): Promise<{ stores: Stores; tenant:
   return { stores, tenant: tree.tenant, runId: tree.rootAgentId };
 }
 
-/** The run as it is now, in memory: what is read of it belongs to one moment, and costs the stores nothing more. */
+/** A snapshot of the run in memory: all reads see the same moment and no longer load the stores. */
 export async function copyOfRun({ stores, tenant, runId, root }: RunSource): Promise<RunSource> {
   const tree = await stores.exportTree(tenant, runId);
   if (!tree) throw new NotFoundError(`there is no run "${runId}"`);
@@ -191,7 +191,7 @@ function treeOf(text: string): StoredTree {
   }
 }
 
-/** The agents of a copy: no process runs them, and none will. */
+/** The agents of a copy, which no process ever runs. */
 const atRest = { isHeld: false, sign: 0, lastBatch: null, inbox: [], timers: [] } as const;
 
 function noRun(why: string, cause?: unknown): InvalidInputError {

@@ -5,33 +5,33 @@ import type { RunSource } from "./source.ts";
 
 export type RunStatusMessage = Extract<FeedMessage, { readonly type: "status" }>;
 
-/** How often `RunStatus` reads its source, in milliseconds; sooner after a change of the run. */
+/** How often `RunStatus` checks its source, in milliseconds; sooner after a change of the run. */
 const LOOK_MS = 1_500;
 const SOON_MS = 250;
 /** How long stores may take to answer before they count as unreachable, in milliseconds. */
 const LOST_MS = 2_500;
-/** In large runs a look takes longer: after changes looks take at most this share of the time, and owners less. */
+/** Checks take longer in large runs: checks after changes use at most this share of the time, reading owners less. */
 const LOOKS_SHARE = 0.1;
 const OWNERS_SHARE = 0.05;
 const MOST_REQUESTS = 1_000;
-/** An agent that moves to another process has no owner for a moment. It counts as unowned after so many milliseconds. */
+/** An agent that moves to another process briefly has no owner. It counts as unowned after this many milliseconds. */
 const UNOWNED_MS = 2_000;
 
 /**
  * The state of one run's source: whether its stores answer, whether the processes that run its agents live, and which
  * requests are open.
- * Owns: the looks at the stores. Does not own: the stores, the readers.
+ * Owns: the schedule of checks. Does not own: the stores, the readers.
  *
  * Invariants
- * 1. One look is under way at a time, so that stores that do not answer are not asked again and again.
- * 2. Readers learn within `LOOK_MS + LOST_MS` that the stores do not answer.
+ * 1. At most one check runs at a time, so unreachable stores are not queried repeatedly.
+ * 2. Readers are notified within `LOOK_MS + LOST_MS` that the stores do not answer.
  */
 export class RunStatus {
   readonly #source: RunSource;
   readonly #onChange: (status: RunStatusMessage) => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dueAt = 0;
-  /** How soon a change is followed by a look. */
+  /** Delay between a change and the check after it, in milliseconds. */
   #soonMs = SOON_MS;
   #isLooking = false;
   #isToLookAgain = false;
@@ -42,7 +42,7 @@ export class RunStatus {
   #unownedSince: ReadonlyMap<string, number> = new Map();
   #ownersDueAt = 0;
   #seenAt: ReadonlyMap<string, number> = new Map();
-  /** The newest status, with all owners; undefined before the first look. */
+  /** The newest status, with all owners; `undefined` before the first check. */
   status: RunStatusMessage | undefined;
 
   constructor(source: RunSource, onChange: (status: RunStatusMessage) => void) {
@@ -51,7 +51,7 @@ export class RunStatus {
     this.#plan(0);
   }
 
-  /** Reads the source soon, because the run has changed. */
+  /** Checks the source soon, because the run has changed. */
   hurry(): void {
     if (this.#isLooking) this.#isToLookAgain = true;
     else if (this.#dueAt > performance.now() + this.#soonMs) this.#plan(this.#soonMs);
@@ -115,7 +115,7 @@ export class RunStatus {
     const holders = new Map(this.#owners.flatMap(({ holder }) => (holder ? [[holder.process.processId, holder]] : [])));
     const processes = [...holders.values()].map(({ process }): FeedProcess => {
       const now = feedProcessOf(process, known);
-      // It may have been seen running after its last heartbeat.
+      // The process may have been seen running after its last heartbeat.
       return { ...now, seenAt: Math.max(now.seenAt, this.#seenAt.get(now.processId) ?? 0) };
     });
     this.#seenAt = new Map(processes.map(({ processId, seenAt }) => [processId, seenAt]));

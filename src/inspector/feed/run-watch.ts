@@ -7,35 +7,35 @@ import { RunStatus } from "./run-status.ts";
 import type { RunSource, Sources } from "./source.ts";
 import type { Visibility } from "./visible-values.ts";
 
-/** How long the first new row waits for others that are sent with it, in milliseconds. */
+/** How long a new row is held back to be sent together with later rows, in milliseconds. */
 const GATHER_MS = 20;
 /** How often live text is sent, in milliseconds. */
 const LIVE_MS = 50;
-/** How often the stores are read without a notification, in case one was lost, in milliseconds. */
+/** How often the stores are polled in case a notification was lost, in milliseconds. */
 const POLL_MS = 2_000;
 const MOST_CREDIT = 1_000;
 
-/** Where the messages of one reader go. */
+/** The destination of one reader's messages. */
 export interface FeedSink {
-  /** Takes the next message for the reader. */
+  /** Sends a message to the reader. */
   send(message: FeedMessage): void;
-  /** Too much waits for the reader: nothing is sent until it is called again (`RunWatch.pump`). */
+  /** Whether too much is buffered for the reader. Nothing is then sent until `RunWatch.pump` is called. */
   isFull(): boolean;
 }
 
 /** One reader's subscription to a run. */
 export interface RunWatch {
-  /** Lets the feed send so many more batches. */
+  /** Allows the feed to send this many more batches. */
   grant(batches: number): void;
-  /** Sends the messages that wait, once a full sink has room again. */
+  /** Continues sending; call it once a full sink has room again. */
   pump(): void;
   /** Ends the subscription. */
   end(): void;
 }
 
 /**
- * The readers of one run in this process. Owns: the subscription to its tree, the batches of its rows, the answers that are
- * being written, and the looks at its source.
+ * The readers of one run in this process. Owns: the subscription to its tree, the batches of its rows, its live answers,
+ * and the checks of its source.
  */
 export class WatchedRun {
   readonly source: RunSource;
@@ -80,7 +80,8 @@ export class WatchedRun {
     this.#poll.unref();
     this.#stopLosses = source.stores.onRolledBack(({ tenant, rootAgentId }) => {
       if (tenant !== source.tenant || rootAgentId !== source.runId) return;
-      for (const reader of this.#readers) reader.gone("the stores have lost the last part of this run: load it again");
+      for (const reader of this.#readers)
+        reader.gone("the stores have lost the newest rows of this run: load it again");
     });
   }
 
@@ -88,7 +89,7 @@ export class WatchedRun {
     this.#readers.add(reader);
   }
 
-  /** Removes a reader. Returns true once the last one is removed, and ends the subscriptions. */
+  /** Removes a reader. Removing the last one ends the subscriptions and returns true. */
   remove(reader: RunReader): boolean {
     this.#readers.delete(reader);
     if (this.#readers.size > 0) return false;
@@ -113,12 +114,12 @@ function later(ms: number, work: () => void): ReturnType<typeof setTimeout> {
 }
 
 /**
- * One reader of one run. Reads the journal behind its cursor while it has credit, and keeps no other durable state.
+ * One reader of one run. Reads the journal after its cursor while it has credit.
  *
  * Invariants
- * 1. Rows are sent in the order of the journal, each once, and each agent before its first row.
- * 2. A batch takes one credit; without credit nothing is sent, not even how the source is.
- * 3. Live text is sent only while the reader has all rows, so that it never comes after the end of its call.
+ * 1. Rows are sent in journal order, each once; an agent is sent before its first row.
+ * 2. A batch uses one credit; without credit nothing is sent, not even the status.
+ * 3. Live text is sent only while the reader has all rows, so it never follows the end of its call.
  */
 export class RunReader implements RunWatch {
   readonly #run: WatchedRun;
@@ -166,21 +167,21 @@ export class RunReader implements RunWatch {
     this.end();
   }
 
-  /** Sends new rows, as long as the reader has credit and its sink has room. */
+  /** Sends new rows while the reader has credit and its sink has room. */
   pump(): void {
     this.#isToReadAgain = true;
     if (this.#isReading || this.#hasEnded) return;
     this.#isReading = true;
     void this.#read().finally(() => {
       this.#isReading = false;
-      // A call may have come between the last look and here.
+      // `pump` may have been called since the loop last checked.
       if (this.#isToReadAgain && this.#mayRead()) this.pump();
-      // Text may have come while the rows before it were read.
+      // Live text may have been received while the rows before it were read.
       else this.tell();
     });
   }
 
-  /** Sends live text, if the reader has all rows before it. */
+  /** Sends live text if the reader has all rows before it. */
   tell(): void {
     const { live, source } = this.#run;
     if (live.isEmpty || this.#isReading || !this.#isCaughtUp || !this.#mayRead()) return;
@@ -189,7 +190,7 @@ export class RunReader implements RunWatch {
     }
   }
 
-  /** Sends how the source is, with its owners where they are others than before. */
+  /** Sends the status of the source, with its owners only if they changed. */
   tellStatus(): void {
     const { status } = this.#run.status;
     if (!status || !this.#mayRead()) return;

@@ -9,17 +9,17 @@ import { type FeedSource, agentKeyIn, type RunSource, type Sources } from "./sou
 import { type Visibility, shownRequest } from "./visible-values.ts";
 
 export interface RunQuery {
-  /** `next` of the page before. Default: from the newest run on. */
+  /** `next` of the previous page. Default: start with the newest run. */
   readonly after?: string | undefined;
-  /** Most runs of the page, 1 to 200. Default 50. */
+  /** Most runs in the page, 1 to 200. Default 50. */
   readonly limit?: number | undefined;
-  /** Part of the id or of the definition's name. */
+  /** A substring of the id or of the definition's name. */
   readonly text?: string | undefined;
-  /** A lifecycle, the status or the stop reason of the last turn, or `asking`: a person has to decide something. */
+  /** A lifecycle, the status or stop reason of the last turn, or `asking` for runs with a request to decide. */
   readonly status?: string | undefined;
-  /** A model that has been paid for, or used without a price. */
+  /** Only runs that have used this model. */
   readonly model?: string | undefined;
-  /** A definition whose agents have used a model. */
+  /** Only runs in which an agent of this definition has used a model. */
   readonly agent?: string | undefined;
   /** Runs that began at this time or later, in milliseconds since the epoch. */
   readonly since?: number | undefined;
@@ -28,10 +28,10 @@ export interface RunQuery {
 }
 
 const ROOTS_AT_A_TIME = 50;
-/** Most roots that one answer with a filter looks at; its `next` continues behind them. */
+/** Most roots that one filtered answer examines; its `next` continues after them. */
 const MOST_LOOKED_AT = 1_000;
 const LONGEST_TASK = 160;
-/** Most turns of a root whose accounts are read one by one. If it has more, the newest are. */
+/** Most turns of a root whose accounts are read. If it has more, the newest are read. */
 const MOST_TURNS = 100;
 
 /** A page of the roots of all sources, newest first. */
@@ -90,7 +90,7 @@ async function rootsAfter(sources: Sources, after: string | undefined, limit: nu
     .slice(0, limit);
 }
 
-/** Where the row of a run is made. */
+/** The data from which the row of a run is made. */
 export interface RowContext {
   readonly source: FeedSource;
   readonly digests: RunDigests;
@@ -140,13 +140,13 @@ function firstWords(text: string): string {
   return line.length > LONGEST_TASK ? `${line.slice(0, LONGEST_TASK)}…` : line;
 }
 
-/** The turn with the highest number among those that changed last. */
+/** The turn with the highest number among the most recently changed turns. */
 async function lastTurnOf({ stores, tenant }: FeedSource, { agentId }: AgentRecord): Promise<TurnRecord | undefined> {
   const turns = await stores.turns({ tenant, agentId, limit: 10 });
   return turns.toSorted((one, other) => numberOfTurn(other.turnId) - numberOfTurn(one.turnId))[0];
 }
 
-/** The account of the root's life, or those of its turns: all spending of the tree is on them. */
+/** The root's lifetime account or, without one, the accounts of its turns. They include all spending of the tree. */
 async function topAccounts({ stores, tenant }: FeedSource, root: AgentRecord): Promise<Account[]> {
   const { agentId, accountId, nextTurnNumber } = root;
   if (accountId !== null) return [await stores.account(tenant, accountId)].filter((one) => one !== undefined);
@@ -206,7 +206,7 @@ export async function runHead(source: RunSource, sight: Visibility): Promise<Run
   };
 }
 
-/** The agents of a tree in the order of their creation, those of the same time by their ids. */
+/** The agents of a tree by creation time, then by id. */
 function parentsFirst(agents: readonly AgentRecord[]): AgentRecord[] {
   return agents.toSorted((one, other) => one.depth - other.depth || one.createdAt - other.createdAt);
 }

@@ -6,21 +6,21 @@ import { feedEntryOf, type Visibility, shownMessage } from "./visible-values.ts"
 
 const ROWS_AT_A_TIME = 200;
 const MESSAGES_AT_A_TIME = 500;
-/** One answer ends after so many hits or milliseconds; its `next` continues the search. */
+/** One answer ends after this many hits or milliseconds; its `next` continues the search. */
 const MOST_HITS = 50;
 const MOST_MS = 300;
 const AROUND = 60;
 
 export interface SearchQuery {
-  /** The text to find; upper and lower case are the same. */
+  /** The text to find, case-insensitive. */
   readonly text: string;
-  /** Continue after this cursor. Default: from the beginning. */
+  /** Continue after this cursor. Default: start at the beginning. */
   readonly after?: number | undefined;
-  /** Aborted once the caller no longer waits for the answer. */
+  /** Aborted once the caller no longer needs the answer. */
   readonly signal: AbortSignal;
 }
 
-/** Searches the rows of a run and their messages, in the order of the journal; upper and lower case are the same. */
+/** Searches the rows of a run and their messages in journal order, case-insensitive. */
 export async function searchRun(source: RunSource, query: SearchQuery, sight: Visibility): Promise<SearchPage> {
   const { stores, tenant, runId } = source;
   const { signal } = query;
@@ -57,7 +57,7 @@ async function messagesOf(source: RunSource, rows: readonly JournalRow[]): Promi
         agentKeyIn(source, agentId),
         ids.slice(from, from + MESSAGES_AT_A_TIME),
       );
-      // The ids of messages are unique within an agent only.
+      // Message ids are unique only within an agent.
       for (const message of some) found.set(`${agentId} ${message.id}`, message);
       await pause();
     }
@@ -71,7 +71,7 @@ interface Wanted {
   readonly sight: Visibility;
 }
 
-/** The hit in the messages that an entry adds, else the hit in the entry itself, which may repeat their text. */
+/** The hit in the messages that an entry adds, else in the entry itself, which may repeat their text. */
 function hitIn(
   { cursor, agentId }: JournalRow,
   entry: Entry,
@@ -89,7 +89,7 @@ function hitIn(
   return inEntry && { ...place, messageId: null, ...inEntry };
 }
 
-/** Checked before the text is redacted for the hit, because redacting costs many times the search. */
+/** Checked before the text is redacted for the hit, because redacting is many times slower than searching. */
 function has(texts: Iterable<string>, wanted: string): boolean {
   for (const text of texts) if (text.toLowerCase().includes(wanted)) return true;
   return false;
@@ -99,7 +99,7 @@ function shownEntry(entry: Entry, sight: Visibility): unknown {
   return sight.namesOnly ? feedEntryOf(entry, sight) : sight.redactor.value(entry);
 }
 
-/** All texts of a value, however deep. */
+/** All texts of a value, at any depth. */
 function* textsIn(value: unknown): Generator<string> {
   if (typeof value === "string") yield value;
   else if (typeof value === "object" && value !== null) for (const part of Object.values(value)) yield* textsIn(part);

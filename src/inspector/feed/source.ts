@@ -14,19 +14,19 @@ import type { Actor } from "./act.ts";
 import { Journals } from "./journals.ts";
 import { RunDigests } from "./run-digests.ts";
 
-/** Stores that a feed reads, and the runtime that works in them, if it is one of this process. */
+/** Stores that a feed reads, and this process's runtime on them, if there is one. */
 export interface FeedSource {
-  /** The stores that are read. */
+  /** The stores to read. */
   readonly stores: Stores;
-  /** The tenant whose runs are shown. */
+  /** The tenant whose runs to show. */
   readonly tenant: string;
-  /** The runtime of this process that works in the stores. Absent if only other processes work in them. */
+  /** The runtime of this process on the stores. Absent if only other processes use them. */
   readonly runtime?: Runtime | undefined;
   /** The queues whose counts are shown. Default: none. */
   readonly queues?: Queues | undefined;
-  /** Decides, pauses and talks. Absent if the runs can only be watched. */
+  /** Decides, pauses and talks. Absent if the runs are read-only. */
   readonly actor?: Actor | undefined;
-  /** The runs come from a file. */
+  /** Whether the runs were loaded from a file. */
   readonly isFile?: boolean | undefined;
 }
 
@@ -51,7 +51,7 @@ export class Sources {
     return this.#sources;
   }
 
-  /** Throws `NotFoundError` where no source has the run. */
+  /** Throws `NotFoundError` if no source has the run. */
   async ofRun(runId: string): Promise<RunSource> {
     for (const source of this.#sources) {
       const root = await source.stores.readAgent({ tenant: source.tenant, agentId: runId });
@@ -61,7 +61,7 @@ export class Sources {
     throw new NotFoundError(`there is no run "${runId}"`);
   }
 
-  /** Throws `NotFoundError` where no source has the agent. */
+  /** Throws `NotFoundError` if no source has the agent. */
   async ofAgent(agentId: string): Promise<RunSource> {
     return await this.ofRun(rootOf(agentId));
   }
@@ -72,7 +72,7 @@ export class Sources {
   }
 }
 
-/** The actor of a source; `undefined` if it has none, or once its runtime is shut down. */
+/** The actor of a source; `undefined` if it has none or its runtime is shut down. */
 export function actorOf({ actor, runtime }: FeedSource): Actor | undefined {
   return runtime?.isOpen === false ? undefined : actor;
 }
@@ -86,7 +86,7 @@ export interface RunSource extends FeedSource {
   readonly digests: RunDigests;
 }
 
-/** Throws `NotFoundError` for an agent that is not of the run. */
+/** Throws `NotFoundError` if the agent does not belong to the run. */
 export async function agentOf({ stores, tenant, runId }: RunSource, agentId: string): Promise<AgentRecord> {
   const record = rootOf(agentId) === runId ? await stores.readAgent({ tenant, agentId }) : undefined;
   if (record) return record;

@@ -10,12 +10,12 @@ import { agentKeyIn, type RunSource } from "./source.ts";
 import type { Visibility } from "./visible-values.ts";
 
 const AGENTS_AT_A_TIME = 50;
-/** One answer ends with the agent that is read after so many milliseconds. */
+/** After this many milliseconds, no further agent is read for the answer. */
 const MOST_MS = 300;
-/** Characters of a text that are shown, and those in which secrets are looked for: one may cross the cut. */
+/** Characters of a text that are shown, and how many are searched for secrets, which may cross the cut. */
 const LONGEST_TEXT = 400;
 const LOOKED_AT = 4_000;
-/** Nothing can be guessed from a hash outside of this process. */
+/** A random key per process, so that contents cannot be guessed from their hashes. */
 const hashKey = randomBytes(32);
 
 function hashOf(text: string): string {
@@ -81,7 +81,7 @@ async function stepsOf(source: RunSource, of: AgentJournal, sight: Visibility): 
   return steps;
 }
 
-/** The arguments of calls as they were checked, or edited by a person, by the ids of the calls. */
+/** The checked arguments of calls, or those that a person edited, by call id. */
 function argumentsIn(entries: readonly PlacedEntry[]): ReadonlyMap<string, string> {
   const given = new Map<string, string>();
   for (const { entry } of entries) {
@@ -91,7 +91,7 @@ function argumentsIn(entries: readonly PlacedEntry[]): ReadonlyMap<string, strin
   return given;
 }
 
-/** The answer to the request at a place, before the next request. */
+/** The answer to the request at an index, if it precedes the next request. */
 function endOf(entries: readonly PlacedEntry[], place: number) {
   for (let at = place + 1; at < entries.length; at += 1) {
     const entry = entries[at]?.entry;
@@ -105,7 +105,7 @@ function messageText({ content }: Message): string {
   return typeof content === "string" ? content : stableStringify(content);
 }
 
-/** JSON whose members have a fixed order; a text that is none stays as it is. */
+/** JSON with members in a fixed order. Text that is not JSON is returned unchanged. */
 function canonical(text: string): string {
   try {
     return stableStringify(JSON.parse(text));
@@ -117,7 +117,7 @@ function canonical(text: string): string {
 type Prompt = NonNullable<ReturnType<Awaited<ReturnType<typeof sentPrompts>>["prompt"]>>["request"];
 
 /**
- * Texts and their hashes as two runs can share them: ids of the run's subagents are left out.
+ * Texts and hashes that are comparable between two runs: ids of the run's subagents are left out.
  * Owns: the hashes of the messages, each of which is in many prompts.
  */
 class ComparedTexts {
@@ -160,7 +160,7 @@ class ComparedTexts {
   }
 }
 
-/** The part of a call's id that says which call of its agent it is: turn, step and number. */
+/** The suffix of a call's id that identifies it within its agent: turn, step and number. */
 function callPosition(callId: string): string {
   return callId.slice(callId.lastIndexOf("#") + 1);
 }

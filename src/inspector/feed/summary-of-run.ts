@@ -12,7 +12,7 @@ import { feedRowOf, type Visibility } from "./visible-values.ts";
 
 const ROWS_AT_A_TIME = 500;
 
-/** Reads the whole journal of a run once, and sums it up by the folds of the page. */
+/** Reads the whole journal of a run once and summarizes it with the folds of the page. */
 export async function summaryOfRun(source: RunSource, sight: Visibility): Promise<RunSummary> {
   const { stores, tenant, runId } = source;
   const { agents, accounts, run } = await runHead(source, sight);

@@ -4,21 +4,21 @@ import type { FeedRow } from "./messages.ts";
 
 /** An event of Chrome's trace format, which `chrome://tracing` and Perfetto read. Times are in microseconds. */
 export interface TraceEvent {
-  /** What the bar or row is called. */
+  /** Name of the bar or row. */
   readonly name: string;
-  /** `X`: something that took time; `M`: a name of a row. */
+  /** `X`: a bar with a duration; `M`: the name of a row. */
   readonly ph: "X" | "M";
   /** Kind of the bar. */
   readonly cat?: "turn" | "model" | "tool" | "request";
-  /** Begin in microseconds since the epoch. */
+  /** Start, in microseconds since the epoch. */
   readonly ts: number;
   /** Length in microseconds. */
   readonly dur?: number;
   /** Always 1: all agents are shown in one group. */
   readonly pid: 1;
-  /** A row: one for each agent. */
+  /** The row; each agent has one. */
   readonly tid: number;
-  /** Further names and numbers, shown with the bar. */
+  /** Names and numbers shown with the bar. */
   readonly args: Readonly<Record<string, string | number | null>>;
 }
 
@@ -32,7 +32,7 @@ interface Begun {
 
 const MICROSECONDS = 1_000;
 
-/** The turns, model calls, tool calls and requests of a run, for a viewer of traces. It holds names and numbers alone. */
+/** The turns, model calls, tool calls and requests of a run, for a trace viewer. It has only names and numbers. */
 export async function traceOfRun(feed: Feed, runId: string): Promise<{ readonly traceEvents: readonly TraceEvent[] }> {
   const { agents, run } = await feed.head(runId);
   const tids = new Map(agents.map(({ agentId }, index) => [agentId, index + 1]));
@@ -56,7 +56,7 @@ export async function traceOfRun(feed: Feed, runId: string): Promise<{ readonly 
       events.push(eventOf(begun, entry.at, argsAtEnd(entry as Entry)));
     }
   }
-  // Spans that have not ended yet last until the last known time.
+  // Open spans last until the last known time.
   for (const begun of open.values()) events.push(eventOf(begun, last, { end: "open" }));
   return { traceEvents: [...names, ...events.toSorted((one, other) => one.ts - other.ts)] };
 }

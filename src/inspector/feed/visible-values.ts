@@ -9,14 +9,14 @@ import {
 } from "../../state/index.ts";
 import type { FeedEntry, FeedRow } from "./messages.ts";
 
-/** What of the stored values a reader may see. */
+/** Which stored values a reader may see. */
 export interface Visibility {
-  /** Names, ids and numbers alone: nothing that a person, a model or a tool wrote. */
+  /** Show only names, ids and numbers: nothing that a person, a model or a tool wrote. */
   readonly namesOnly: boolean;
   readonly redactor: Redactor;
 }
 
-/** Fields of entries that hold contents, at any depth: rows have none. */
+/** Fields of entries with contents, at any depth. Rows leave their values empty. */
 const contents: ReadonlySet<string> = new Set([
   "arguments",
   "content",
@@ -29,13 +29,13 @@ const contents: ReadonlySet<string> = new Set([
   "value",
 ]);
 
-/** Fields that rows leave out: optional ones, whose schema takes no empty value. */
+/** Optional fields that rows leave out, because their schema accepts no empty value. */
 const leftOut: ReadonlySet<string> = new Set(["epoch", "reasoning", "trace"]);
 
-/** Texts for people that stay in rows, redacted, unless only names are shown. */
+/** Texts for people: rows keep them, redacted, unless only names are shown. */
 const remarks: ReadonlySet<string> = new Set(["denied", "message", "note", "prompt", "reason"]);
 
-/** Fields whose texts are names, ids or words of a fixed list, so that they are always shown. */
+/** Fields whose texts are names, ids or words from a fixed list. They are always shown. */
 const names: ReadonlySet<string> = new Set([
   "accountId",
   "addedMessageIds",
@@ -100,7 +100,7 @@ const names: ReadonlySet<string> = new Set([
   "wokenBy",
 ]);
 
-/** Names may come from a model. */
+/** Limited, because a model may have written the name. */
 const longestName = 200;
 const longestRemark = 2_000;
 
@@ -110,7 +110,7 @@ export function feedRowOf({ cursor, agentId, entries }: JournalRow, sight: Visib
 }
 
 export function feedEntryOf(entry: Entry, sight: Visibility): FeedEntry {
-  // Artifacts are named by tools, with what may be a person's words.
+  // A tool names its artifacts and may use a person's words.
   if (entry.type === "artifact.saved" && sight.namesOnly) return shown({ ...entry, name: "" }, sight) as FeedEntry;
   // A tool's code chooses the keys of its children.
   if (entry.type === "child.ordered") {
@@ -157,7 +157,7 @@ function cut(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
 
-/** A message as it is shown: redacted, or without its texts. */
+/** A message for readers: redacted, or without its texts. */
 export function shownMessage(message: Message, { namesOnly, redactor }: Visibility): Message {
   if (!namesOnly) return redactor.value(message) as Message;
   // A user's message names the person who sent it.
@@ -173,12 +173,12 @@ function isOurs(origin: string): boolean {
   return origin === "runtime" || origin === "model" || origin === "tool" || origin.startsWith("hook:");
 }
 
-/** A request as it is shown. */
+/** A request for readers: redacted, or without its texts. */
 export function shownRequest(request: AgentRequest, { namesOnly, redactor }: Visibility): AgentRequest {
   if (!namesOnly) return redactor.value(request) as AgentRequest;
   const { decision, expiresAt, openedAt, decidedAt, status, kind, name, step, argumentsHash, isGuarded } = request;
   const { tenant, requestId, agentId, agentName, rootAgentId, turnId, callId } = request;
-  // Named one by one, so that a field that is added is hidden until it is named here.
+  // The fields are listed one by one, so that a new field stays hidden until it is added to the list.
   return {
     tenant,
     requestId,

@@ -1,3 +1,3 @@
-// The published format `troupe.feed/1`, which front ends are written against.
+// The published format `troupe.feed/1`, for authors of front ends.
 export * from "./answers.ts";
 export * from "./messages.ts";

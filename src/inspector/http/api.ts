@@ -5,7 +5,7 @@ import type { Feed } from "../feed/feed.ts";
 import { LARGEST_PAGE } from "../feed/query-options.ts";
 import { abortBodySchema, agentBodySchema, decisionBodySchema, type Scope, turnBodySchema } from "../feed/wire.ts";
 
-/** Rejects a decision that came too late, or for other arguments. Has the request as it is now. */
+/** A decision was rejected: it came too late or was for other arguments. Contains the current state of the request. */
 export class FasterError extends RequestConflictError {
   readonly request: AgentRequest | undefined;
 
@@ -15,21 +15,21 @@ export class FasterError extends RequestConflictError {
   }
 }
 
-/** One request, with its token checked. */
+/** One HTTP request whose token was checked. */
 export interface ApiCall {
-  /** The parts of the path that the route leaves open, decoded, in their order. */
+  /** The decoded path segments at the `:` placeholders, in order. */
   readonly parts: readonly string[];
   readonly query: URLSearchParams;
   readonly scope: Scope;
   /** The JSON body of a POST. */
   readonly body: unknown;
-  /** Aborted once the client no longer waits for the answer. */
+  /** Aborted once the client disconnects. */
   readonly signal: AbortSignal;
 }
 
 export interface ApiRoute {
   readonly method: "GET" | "POST";
-  /** `:` stands for any one part. */
+  /** `:` matches any one segment. */
   readonly path: string;
   readonly scope: Scope;
   /** Resolves with the JSON of the answer; `undefined` is answered with status 204. */
@@ -73,7 +73,7 @@ function post(path: string, answer: Answer): ApiRoute {
   return { method: "POST", path, scope: "act", answer: (call) => answer(call, ...call.parts) };
 }
 
-/** The routes over one feed: a table from paths to its methods. */
+/** The routes of a feed: each path with the feed method that answers it. */
 export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
   const ofAgent = "/api/runs/:/agents/:";
   return [
@@ -134,7 +134,7 @@ export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
     post("/api/agents/:/turns", async ({ body }, agent = "") => {
       const turn = turnBodySchema.parse(body);
       const { talk } = await feed.actor(agent);
-      if (!talk) throw new NotFoundError(`agent "${agent}" cannot be talked to here: no process here runs it`);
+      if (!talk) throw new NotFoundError(`agent "${agent}" cannot be talked to here: this process does not run it`);
       return await talk.startTurn(agent, turn);
     }),
   ];
@@ -150,7 +150,7 @@ function numberOf(part: string, what: string): number {
   throw new NotFoundError(`there is no ${what} "${part}"`);
 }
 
-/** The parts of a path that a route leaves open; `undefined` if the path does not fit the route. */
+/** The path segments at the route's `:` placeholders; `undefined` if the path does not match the route. */
 export function partsIn(path: string, route: string): readonly string[] | undefined {
   const names = path.split("/");
   const wanted = route.split("/");

@@ -12,12 +12,12 @@ const contentTypes: Readonly<Record<string, string>> = {
   txt: "text/plain; charset=utf-8",
 };
 
-/** Nothing but the page's own script and style, and the feed; no text may become code. */
+/** Allows only the page's own script, style and feed; no text can become code. */
 const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/** `base`: the path below which the addresses of the feed are. */
+/** `base`: path prefix of the feed's addresses. */
 function shellAt(base: string): string {
   return `<!doctype html>
 <html lang="en" data-base="${base}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -43,7 +43,7 @@ export async function sendPage(response: ServerResponse, base: string): Promise<
   response.end(isBuilt ? shellAt(base) : notBuilt);
 }
 
-/** Answers with a built file of the page; false if there is none of that name. */
+/** Answers with a built file of the page. Returns false if there is no file of that name. */
 export async function sendAsset(response: ServerResponse, name: string): Promise<boolean> {
   const content = await assetOf(name);
   if (content === undefined) return false;
@@ -54,9 +54,9 @@ export async function sendAsset(response: ServerResponse, name: string): Promise
   return true;
 }
 
-/** Reads a built file of the page; `undefined` if the page is not built, or has no file of that name. */
+/** Reads a built file of the page; `undefined` if the page is not built or has no file of that name. */
 export async function assetOf(name: string): Promise<Buffer | undefined> {
-  // One plain name: no way out of the folder.
+  // Only a plain file name, so that the path cannot leave the folder.
   if (!/^[\w-]+(\.[\w-]+)+$/.test(name)) return undefined;
   try {
     return await readFile(new URL(name, folder));

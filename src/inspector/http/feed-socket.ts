@@ -4,23 +4,23 @@ import type { Feed } from "../feed/feed.ts";
 import type { FeedSink, RunWatch } from "../feed/run-watch.ts";
 import { type ClientMessage, clientMessageSchema, type FeedMessage } from "../feed/wire.ts";
 
-/** Bytes that may wait in a socket before the feed reads nothing more for its client. */
+/** Bytes buffered in a socket above which the feed reads nothing more for the client. */
 const MOST_WAITING = 256_000;
-/** Messages of a client that may wait to be handled. At this number the socket is paused until half of them are. */
+/** At this number of unhandled messages of a client, the socket is paused until half of them are handled. */
 const MOST_UNTAKEN = 32;
-/** Runs that one client watches at a time. */
+/** Most runs that one client can watch at a time. */
 const MOST_RUNS = 4;
-/** A client that has not answered the last of these pings is cut off, in milliseconds. */
+/** Interval of pings, in milliseconds. A client that has not answered a ping by the next one is disconnected. */
 const PING_MS = 30_000;
 
 /**
  * One client of the feed.
- * Owns: its socket, and which runs it watches. Does not own: the feed.
+ * Owns: its socket and its watches. Does not own: the feed.
  *
  * Invariants
- * 1. At most `MOST_WAITING` bytes and one batch wait for a client, independent of its messages.
- * 2. A message that does not fit the schema is answered with an error and changes nothing.
- * 3. A client that keeps sending messages without reading the answers is cut off.
+ * 1. At most `MOST_WAITING` bytes and one batch are buffered for a client, independent of its messages.
+ * 2. A message that does not match the schema is answered with an error and has no other effect.
+ * 3. A client that keeps sending messages without reading the answers is disconnected.
  */
 export class FeedSocket {
   readonly #feed: Feed;
@@ -28,7 +28,7 @@ export class FeedSocket {
   readonly #watches = new Map<string, RunWatch>();
   readonly #ping: ReturnType<typeof setInterval>;
   #isAlive = true;
-  /** Messages are taken in order, also where one waits for the stores. */
+  /** Messages are handled in order, even if one waits for the stores. */
   #last: Promise<void> = Promise.resolve();
   #untaken = 0;
 

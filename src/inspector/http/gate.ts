@@ -2,11 +2,11 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Scope } from "../feed/wire.ts";
 
-/** The two keys of an inspector. Treat them as passwords. */
+/** The two tokens of an inspector. Treat them as passwords. */
 export interface Tokens {
-  /** Shows everything. */
+  /** Allows reading everything. */
   readonly watch: string;
-  /** Shows everything, decides, pauses and talks. Default: no token can do that. */
+  /** Allows reading everything, deciding, pausing and talking. Default: no token allows this. */
   readonly act?: string | undefined;
 }
 
@@ -14,24 +14,25 @@ export function newToken(): string {
   return randomBytes(24).toString("base64url");
 }
 
-/** Whether a text can be a token: a page sends it as a protocol of its WebSocket, so few characters are allowed. */
+/** Whether a text is a valid token. A page sends it as a WebSocket protocol, so few characters are allowed. */
 export function isPageToken(value: unknown): value is string {
   return typeof value === "string" && /^[\w-]{16,200}$/.test(value);
 }
 
 export interface GateOptions {
   readonly tokens: Tokens;
-  /** Values that `Host` may have, in lower case. */
+  /** Allowed values of `Host`, in lower case. */
   readonly hosts: () => readonly string[];
 }
 
-/** 401: the token is missing or wrong. 403: the name of the server, the page, or what is asked for is not allowed. */
+/** 401: the token is missing or wrong. 403: the host, the origin or the scope is not allowed. */
 export type Refusal = 401 | 403;
 
 /**
- * Decides which requests are answered. A page of another site can make a browser send requests to this machine: either its name resolves
- * to the address (then `Host` is foreign), or it asks the address itself (then `Origin` is). Programs other than browsers
- * send no `Origin`. All of them need a token, which no browser sends by itself: there are no cookies.
+ * Decides which requests are answered. A page of another site can make a browser send requests to this machine: its host
+ * name may resolve to this address (then `Host` is foreign), or it may request the address itself (then `Origin` is).
+ * Programs other than browsers send no `Origin`. Every request needs a token, which no browser adds by itself: there are
+ * no cookies.
  */
 export class Gate {
   readonly #options: GateOptions;
@@ -40,12 +41,12 @@ export class Gate {
     this.#options = options;
   }
 
-  /** Whether the request came under a name of this server. Enough for the page itself, which holds no data. */
+  /** Whether `Host` is a name of this server. This check is enough for the page itself, which contains no data. */
   isOurName({ host }: IncomingHttpHeaders): boolean {
     return host !== undefined && this.#options.hosts().includes(host.toLowerCase());
   }
 
-  /** What the request may do, or why it may not come in. */
+  /** The scope of the request, or the status that refuses it. */
   scopeOf(headers: IncomingHttpHeaders, token: string | undefined): Scope | Refusal {
     const { host = "", origin } = headers;
     if (!this.isOurName(headers)) return 403;
@@ -61,7 +62,7 @@ function isOrigin(origin: string, host: string): boolean {
   return origin === `http://${host.toLowerCase()}` || origin === `https://${host.toLowerCase()}`;
 }
 
-/** In a time that does not depend on the texts. */
+/** Compares in constant time. */
 export function isSame(one: string, other: string): boolean {
   return timingSafeEqual(digestOf(one), digestOf(other));
 }

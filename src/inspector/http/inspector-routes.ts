@@ -19,19 +19,19 @@ import { sendAsset, sendPage } from "./assets.ts";
 import { FeedSocket } from "./feed-socket.ts";
 import { bearerOf, FEED_PROTOCOL, Gate, type GateOptions, protocolTokenOf } from "./gate.ts";
 
-/** Longest body of a POST: an image may be in it. */
+/** Most bytes of a POST body, which may contain images. */
 const MOST_BODY_BYTES = 12_000_000;
-/** Members, items and containers together. */
+/** Most JSON values in a body: members, items and containers. */
 const MOST_BODY_VALUES = 50_000;
 const MOST_CLIENTS = 16;
-/** Longest message of a client. */
+/** Most bytes of one client message. */
 const MOST_MESSAGE_BYTES = 4_096;
-/** Bytes of all answers that clients have not taken yet. Beyond them, no client gets a further long answer. */
+/** Most bytes of answers that clients have not read yet. A further answer that exceeds it is refused. */
 const MOST_WAITING_BYTES = 12_000_000;
 
 export interface RoutesOptions extends GateOptions {
   readonly feed: Feed;
-  /** The path below which all addresses are. Default: none. */
+  /** Path prefix of all addresses. Default: none. */
   readonly basePath?: string | undefined;
 }
 
@@ -56,18 +56,18 @@ export class InspectorRoutes {
       noServer: true,
       maxPayload: MOST_MESSAGE_BYTES,
       handleProtocols: () => FEED_PROTOCOL,
-      // Batches are alike, so the dictionary of the batches before makes them a quarter as long.
+      // Batches are similar: with the dictionary of the previous batches they compress to a quarter.
       perMessageDeflate: { threshold: 512, zlibDeflateOptions: { level: 4, memLevel: 7 } },
     });
   }
 
-  /** Whether a path belongs to the inspector, for a server that has other paths too. */
+  /** Whether a path belongs to the inspector, for a server that also has other paths. */
   owns(url: string | undefined): boolean {
     const path = this.#pathOf(url);
     return path === "/" || path === "/feed" || path.startsWith("/assets/") || path.startsWith("/api/");
   }
 
-  /** Answers any request; one that is not the inspector's gets 404. */
+  /** Answers any request; answers 404 to paths that are not the inspector's. */
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
     void this.#answer(request, response).catch(() => {
       if (response.headersSent) response.destroy();
@@ -91,7 +91,7 @@ export class InspectorRoutes {
     this.#sockets.close();
   }
 
-  /** Below the base; empty for an address elsewhere. */
+  /** The path below the base; empty if the address is not below it. */
   #pathOf(url: string | undefined): string {
     const path = pathOf(url);
     return path.startsWith(`${this.#base}/`) ? path.slice(this.#base.length) : "";
@@ -143,7 +143,7 @@ export class InspectorRoutes {
     }
   }
 
-  /** A client that does not read its answers does not fill the memory. */
+  /** Limits the unread bytes, so that clients that do not read their answers cannot fill the memory. */
   #send(response: ServerResponse, text: string): void {
     const content = Buffer.from(text);
     if (this.#waitingBytes > 0 && this.#waitingBytes + content.length > MOST_WAITING_BYTES) {
@@ -158,7 +158,7 @@ export class InspectorRoutes {
   }
 }
 
-/** Taken apart by hand: a request line may hold anything, and `URL` throws at some of it. */
+/** Parsed by hand: a request line may contain anything, and `URL` throws for some of it. */
 function pathOf(url: string | undefined): string {
   return (url ?? "").split("?", 1)[0] ?? "";
 }
@@ -172,7 +172,7 @@ class BodyError extends Error {
   }
 }
 
-/** A form of another site cannot send this type. */
+/** Requires the type `application/json`, which a form on another site cannot send. */
 async function jsonBody(request: IncomingMessage): Promise<unknown> {
   const [type = ""] = (request.headers["content-type"] ?? "").split(";", 1);
   if (type.trim().toLowerCase() !== "application/json") throw new BodyError(415, "send JSON, as application/json");
@@ -216,7 +216,7 @@ function statusOf(error: TroupeError): number {
     (kind) => error instanceof kind,
   );
   if (isConflict) return 409;
-  // Not 403, which says that the token is to blame.
+  // Not 403, because that status means that the token is not allowed to do this.
   if (error.family === "rejection") return 422;
   return error.retryable ? 503 : 500;
 }

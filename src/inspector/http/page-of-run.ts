@@ -7,13 +7,13 @@ import { packedLines } from "../feed/packed-page.ts";
 import { assetOf } from "./assets.ts";
 
 /**
- * A run as one HTML file: the page with the data in it, which opens without a server and sends no requests. Throws
+ * A run as one HTML file: the page with its data. It opens without a server and sends no requests. Throws
  * `InvalidInputError` if the page is not built, `NotFoundError` for an unknown run.
  */
 export async function pageOfRun(feed: Feed, runId: string): Promise<string> {
   const { script, style } = await builtPage();
   const data = await promisify(gzip)(packedLines(await feed.page(runId)).join("\n"));
-  // The hashes let in this script and this style and nothing else, so that no text of the run can become either.
+  // The hashes allow only this script and this style, so no text of the run can become either.
   const policy =
     `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; img-src data:; ` +
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'";

@@ -3,7 +3,7 @@ import { addressOf, type Entry, type JournalRow, type Json } from "../../state/i
 
 /** One transition of a machine. */
 export interface TransitionAt {
-  /** Of the row of its entry. */
+  /** Cursor of the entry's row. */
   readonly cursor: number;
   readonly seq: number;
   readonly at: number;
@@ -13,37 +13,37 @@ export interface TransitionAt {
   /** States as XState writes them: a name, or an object from a parent state to its child. */
   readonly from: Json;
   readonly to: Json;
-  /** Type of the entry that made it. */
+  /** Type of the entry that caused the transition. */
   readonly entry: Entry["type"];
-  /** Name of the guard that chose it among the transitions for that entry; `null` if it has no guard. */
+  /** Name of the guard that selected the transition; `null` if it has no guard. */
   readonly guard: string | null;
 }
 
 /** How often a state was entered, and how long the machine was in it. */
 export interface VisitAt {
   readonly count: number;
-  /** Milliseconds of all visits, the present one until the moment that is looked at. */
+  /** Milliseconds of all visits; the current visit counts until the moment. */
   readonly ms: number;
 }
 
 /** One machine at one moment. */
 export interface MachineAt {
-  /** The present state as XState writes it. */
+  /** The current state as XState writes it. */
   readonly value: Json;
   /** Paths of the active states, outermost first; `["busy", "busy.working"]`. */
   readonly path: readonly string[];
-  /** `null` if the machine is still in its first state. */
+  /** The last transition; `null` if the machine is still in its first state. */
   readonly last: TransitionAt | null;
-  /** By path. States that the machine passed through within one transition are not visited. */
+  /** By path. States that are passed through within one transition do not count. */
   readonly visits: Readonly<Record<string, VisitAt>>;
-  /** Whether its turn, or its call, is over: it is shown as it was last. */
+  /** Whether the turn or call is over. The machine then shows its last state. */
   readonly isOver: boolean;
 }
 
-/** The machines of one agent at one moment: the newest turn, and the calls of its newest round. */
+/** The machines of one agent at one moment: the agent, its newest turn, and the calls of that turn's newest round. */
 export interface AgentMachinesAt {
   readonly agentId: string;
-  /** Of the last entry and its row; 0 if there was none. */
+  /** Number of the last entry and cursor of its row; 0 if there was none. */
   readonly seq: number;
   readonly cursor: number;
   readonly at: number;
@@ -54,13 +54,13 @@ export interface AgentMachinesAt {
   readonly calls: readonly (MachineAt & { readonly callId: string; readonly name: string })[];
 }
 
-/** The moment that is looked at. */
+/** The moment at which to show the machines. */
 export interface MachineMoment {
-  /** The last row of the tree that is folded. Default: all rows are. */
+  /** Cursor of the last row to fold. Default: all rows. */
   readonly cursor?: number | undefined;
-  /** The last entry of the agent that is folded, also within that row. Default: all entries are. */
+  /** Number of the agent's last entry to fold, also within that row. Default: all entries. */
   readonly seq?: number | undefined;
-  /** Until when the present states have lasted, in milliseconds since the epoch. Default: the time of the last entry. */
+  /** The end of the current visits, in milliseconds since the epoch. Default: the time of the last entry. */
   readonly now?: number | undefined;
 }
 
@@ -74,8 +74,8 @@ export interface MachineStates {
 }
 
 /**
- * The machines of one agent at a moment, from the rows of its journal (`Stores.readJournal(key, 1)`). Each entry takes about
- * 0.15 ms, so only the agents that a reader looks at are folded.
+ * The machines of one agent at a moment, from the rows of its journal (`Stores.readJournal(key, 1)`). Folding takes about
+ * 0.15 ms per entry, so fold only the agents that are shown.
  */
 export function machinesAt(agentId: string, rows: readonly JournalRow[], moment: MachineMoment = {}): AgentMachinesAt {
   const { cursor = Number.POSITIVE_INFINITY, seq = Number.POSITIVE_INFINITY, now } = moment;
@@ -94,19 +94,19 @@ export function transitionsOf(agentId: string, rows: readonly JournalRow[]): rea
   return history.transitions;
 }
 
-/** A machine that came into a state, or was in its first one. */
+/** A machine entered a state, or began in its first state. */
 interface Step {
   readonly cursor: number;
   readonly machine: TransitionAt["machine"];
   readonly id: string;
   readonly value: Json;
-  /** The calls before it are of an earlier round. */
+  /** Whether this step begins a new round of calls. */
   readonly endsRound?: boolean;
 }
 
 /**
- * Follows one agent from its first entry on. Each entry is folded once; the states at any moment before are then found
- * without a fold.
+ * The machines of one agent, from its first entry. Each entry is folded once; the states at an earlier moment are looked
+ * up without folding again.
  */
 export class MachineHistory {
   readonly #agentId: string;
@@ -118,9 +118,9 @@ export class MachineHistory {
   #moment = { seq: 0, cursor: 0, at: 0 };
   readonly #transitions: TransitionAt[] = [];
   readonly #ofAgent: Step[];
-  /** Of turns and calls. */
+  /** Steps of turns and calls. */
   readonly #ofTurns: Step[] = [];
-  /** Where in `#ofTurns` each turn begins. */
+  /** The index in `#ofTurns` at which each turn begins. */
   readonly #turnsBegin: { readonly cursor: number; readonly place: number }[] = [];
 
   constructor(agentId: string) {
@@ -129,7 +129,7 @@ export class MachineHistory {
     this.#ofAgent = [{ cursor: 0, machine: "agent", id: agentId, value: this.#fold.values.agent as Json }];
   }
 
-  /** All so far, in order. */
+  /** All transitions so far, in order. */
   get transitions(): readonly TransitionAt[] {
     return this.#transitions;
   }
@@ -170,7 +170,7 @@ export class MachineHistory {
     { cursor, move }: { readonly cursor: number; readonly move: (track: Track, value: unknown) => void },
   ): void {
     const ids = Object.keys(calls);
-    // A new round has other calls.
+    // A call id that is not tracked yet begins a new round.
     let endsRound = !ids.every((id) => this.#calls.has(id));
     if (endsRound) this.#calls = new Map();
     for (const id of ids) {
@@ -188,7 +188,7 @@ export class MachineHistory {
     }
   }
 
-  /** After the last entry, with the times in the states; `now`: until when the present ones have lasted. */
+  /** The machines after the last entry, with the times spent in states; `now` is the end of the current visits. */
   look(now: number = this.#moment.at): AgentMachinesAt {
     const turn = this.#turn;
     const isOver = turn?.isOver ?? false;
@@ -205,7 +205,7 @@ export class MachineHistory {
     };
   }
 
-  /** After all rows up to a cursor. */
+  /** The states after all rows up to a cursor. */
   at(cursor: number): MachineStates {
     const calls = new Map<string, Json>();
     let turn: MachineStates["turn"] = null;
@@ -226,7 +226,7 @@ export class MachineHistory {
   }
 }
 
-/** How many of a list in the order of its cursors lie at or before one. */
+/** How many items of a list sorted by cursor are at or before the cursor. */
 export function countUpTo(list: readonly { readonly cursor: number }[], cursor: number): number {
   let [low, high] = [0, list.length];
   while (low < high) {
@@ -237,14 +237,14 @@ export function countUpTo(list: readonly { readonly cursor: number }[], cursor: 
   return low;
 }
 
-/** What may have moved a machine; the guard is asked for only if it did. */
+/** The entry that may have moved a machine. `guard` is called only if it did. */
 interface Cause {
   readonly entry: Entry;
   readonly cursor: number;
   readonly guard: () => string | null;
 }
 
-/** The states of one machine so far. */
+/** The state history of one machine. */
 class Track {
   readonly id: string;
   readonly #machine: TransitionAt["machine"];
@@ -267,7 +267,7 @@ class Track {
     return this.#path;
   }
 
-  /** It is in its first state from now on, unless it has begun already. */
+  /** Starts the clock of the first state; has no effect once it has started. */
   begin(at: number): void {
     if (!this.#hasBegun) for (const visit of this.#visits.values()) visit.since = at;
     this.#hasBegun = true;
@@ -326,16 +326,16 @@ function pathOf(value: unknown, above = ""): readonly string[] {
 type HeardBefore = NonNullable<ReturnType<MachineFold["heardBefore"]>>;
 
 /**
- * The name of the guard that chose the transition of an entry; `null` if the transition has no guard. Guards are pure
- * functions of the state in which the machine received the entry, so they are evaluated again. Guards that had to hold
- * together are joined by ` & `, as in the charts.
+ * The name of the guard that selected the transition of an entry; `null` if the transition has no guard. Guards are pure
+ * functions of the state in which the machine received the entry, so they are evaluated again. Guards that are combined
+ * by `and` are joined by ` & `, as in the charts.
  */
 export function guardOf({ machine, snapshot }: HeardBefore, entry: Entry): string | null {
   const chosen = machine.getTransitionData(snapshot, entry).filter(({ target }) => target !== undefined);
   return chosen.map(({ guard }) => guardName(guard)).find((name) => name !== "") ?? null;
 }
 
-/** `and([…])` makes a function that has the guards which it joins. */
+/** `and([…])` returns a function with the combined guards in `guards`. */
 function guardName(guard: unknown): string {
   if (typeof guard === "string") return guard;
   if (typeof guard === "object" && guard !== null && "type" in guard) return String(guard.type);

@@ -21,14 +21,14 @@ import {
   type StoredDefinition,
 } from "../../state/index.ts";
 
-/** What is stored of one agent, as far as its prompts follow from it. */
+/** The stored data of one agent from which its prompts are rebuilt. */
 export interface StoredConversation {
   readonly agent: Pick<AgentIdentity, "agentId" | "grantedTools" | "deniedTools">;
   /** All entries, in the order of their numbers. */
   readonly entries: readonly Entry[];
-  /** All messages, as `Stores.messages` gives them. */
+  /** All messages, as returned by `Stores.messages`. */
   readonly messages: readonly Message[];
-  /** By hash; those of `definitionHashesOf(entries)`, as far as they are stored. */
+  /** By hash: the stored definitions among `definitionHashesOf(entries)`. */
   readonly definitions: ReadonlyMap<string, StoredDefinition>;
 }
 
@@ -36,21 +36,21 @@ export interface StoredConversation {
 export type PromptGap =
   /** The definition under which the turn worked is not stored. */
   | "no_definition"
-  /** A history compiler that a user has written chose the messages. */
+  /** A history compiler in user code selected the messages. */
   | "custom_compiler"
-  /** The conversation was cleared since. */
+  /** The conversation was cleared after the call. */
   | "cleared_messages"
-  /** The hash in the journal is another one, for no known reason. */
+  /** The hash differs from the journal's for an unknown reason. */
   | "other_hash";
 
-/** Whether the rebuilt prompt has the hash that the journal has of the one that was sent. */
+/** Whether the hash of the rebuilt prompt equals the journal's hash of the sent prompt. */
 export type PromptCheck =
   | { readonly isExact: true }
   | { readonly isExact: false; readonly why: PromptGap; readonly message: string };
 
 /** One attempt of a model call, without contents. */
 export interface SentCall {
-  /** Of its `model.requested`. */
+  /** Number of the call's `model.requested` entry. */
   readonly seq: number;
   readonly at: number;
   readonly turnId: string;
@@ -58,36 +58,36 @@ export interface SentCall {
   readonly attempt: number;
   readonly model: string;
   readonly promptHash: string;
-  /** Of the answer. */
+  /** Id of the answer's message. */
   readonly messageId: string;
   readonly definition: DefinitionRef;
-  /** Whether the turn's budget allowed no further call: it may call no tool, and its prompt ends with a note. */
+  /** Whether the budget allowed no call after this one. It then cannot call tools, and its prompt ends with a note. */
   readonly isLastCall: boolean;
 }
 
 /** A prompt as it was sent: messages, tools and parameters. */
 export interface SentPrompt extends SentCall {
-  /** As near as it can be rebuilt where `check` says that it is not exact. */
+  /** The rebuilt prompt; an approximation if `check.isExact` is false. */
   readonly request: ModelRequest;
   readonly check: PromptCheck;
 }
 
-/** The hashes of the definitions that an agent's turns have worked under. */
+/** The hashes of the definitions under which an agent's turns have worked. */
 export function definitionHashesOf(entries: readonly Entry[]): readonly string[] {
   return [...new Set(entries.flatMap((entry) => definitionIn(entry)?.hash ?? []))];
 }
 
-/** The definition under which the agent's calls are made from this entry on. */
+/** The definition that applies from this entry on, if the entry changes it. */
 export function definitionIn(entry: Entry): DefinitionRef | undefined {
   return entry.type === "turn.started" || entry.type === "warning" ? entry.definition : undefined;
 }
 
-/** The state of the journal at one call, from which its prompt is built. */
+/** The state of the journal at one call, to build its prompt from. */
 interface Moment {
   readonly call: SentCall;
   readonly requested: EntryOf<"model.requested">;
   readonly started: EntryOf<"turn.started">;
-  /** Places of the turn's entries in the list of all. */
+  /** Range of the turn's entries in the list of all entries. */
   readonly from: number;
   readonly to: number;
   readonly compaction: CompactedView | null;
@@ -96,14 +96,14 @@ interface Moment {
 }
 
 /**
- * The prompts of one agent. Reading the journal costs once per entry, a prompt as much as it cost when it was sent. Calls of
- * `generate()` are not among them: their messages are of user code, which stores only their hash.
+ * The prompts of one agent. The constructor reads each entry once; rebuilding a prompt costs as much as building it did
+ * for the call. Calls of `generate()` are not included: user code supplies their messages, and only a hash is stored.
  */
 export class SentPrompts {
   readonly #stored: StoredConversation;
   readonly #moments: ReadonlyMap<number, Moment>;
   readonly #arrivals: readonly number[];
-  /** The entry of the last clear; 0 if there was none. */
+  /** Number of the last `conversation.cleared` entry; 0 if there is none. */
   readonly #clearedAt: number;
 
   constructor(stored: StoredConversation) {
@@ -176,7 +176,7 @@ export class SentPrompts {
     if (call.seq < this.#clearedAt) {
       return gap(
         "cleared_messages",
-        "the conversation was cleared after this call, and with it the messages of its prompt",
+        "the conversation was cleared after this call, which removed the messages of its prompt",
       );
     }
     if (!definition) {
@@ -188,7 +188,7 @@ export class SentPrompts {
     }
     if (isSame) return { isExact: true };
     return isKnown
-      ? gap("other_hash", "the messages that are stored do not give the prompt whose hash the journal has")
+      ? gap("other_hash", "the prompt rebuilt from the stored messages does not have the hash in the journal")
       : gap("custom_compiler", `the history compiler "${definition.history}" is code; the whole conversation is shown`);
   }
 }
@@ -246,18 +246,18 @@ function callOf(entry: EntryOf<"model.requested">, definition: DefinitionRef): S
   return { seq, at, turnId, step, attempt, model, promptHash, messageId, definition, isLastCall: last !== undefined };
 }
 
-/** For each message the number of the entry that brought it. The stores keep messages in that order. */
+/** For each message, the number of the entry that added it. The stores return messages in that order. */
 function arrivalsOf({ entries, messages }: StoredConversation): number[] {
   const brought = new Map<string, number>();
   for (const entry of entries) {
     for (const id of messagesAddedBy(entry)) if (!brought.has(id)) brought.set(id, entry.seq);
   }
   let last = 0;
-  // Messages of unknown origin came with the one before them: the conversation that a loop's agent is started with.
+  // A message that no entry added counts with the previous one; a loop's agent starts with such a conversation.
   return messages.map(({ id }) => (last = Math.max(last, brought.get(id) ?? 0)));
 }
 
-/** How many numbers of a growing list are below a limit. */
+/** How many numbers of an ascending list are below a limit. */
 function countBelow(growing: readonly number[], limit: number): number {
   let low = 0;
   let high = growing.length;
@@ -274,7 +274,7 @@ function instructionsOf(definition: StoredDefinition | undefined, turnEntries: r
   return turnEntries.find((entry) => entry.type === "instructions.resolved")?.text ?? "";
 }
 
-/** The tools of a call as the model saw them: those of the definition that were granted, and those of the turn's caller. */
+/** The tools as sent to the model: the granted tools of the definition and the tools of the turn's caller. */
 function toolsOf(
   definition: StoredDefinition,
   started: EntryOf<"turn.started">,

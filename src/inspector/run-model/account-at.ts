@@ -2,10 +2,10 @@ import type { Account } from "../../budget/index.ts";
 
 export type { Account };
 
-/** What an account was opened with. */
+/** The fields with which an account was opened. */
 export type AccountTerms = Pick<Account, "id" | "agentId" | "turnId" | "parentId" | "limits" | "openedAt">;
 
-/** A stored account, of which the terms are wanted. Its limits may have changed since it was opened. */
+/** A stored account. Its limits may have changed since it was opened. */
 export type StoredTerms = AccountTerms & Pick<Account, "firstLimits">;
 
 export function termsOf({ id, agentId, turnId, parentId, limits, firstLimits, openedAt }: StoredTerms): AccountTerms {
@@ -13,17 +13,16 @@ export function termsOf({ id, agentId, turnId, parentId, limits, firstLimits, op
 }
 
 /**
- * An account at one moment. Everything is exact but the working time, with `activeSince` and the limit that it leaves to an
- * account of background children: the journal has the wall-clock times of entries, the stores measure by their steady time
- * from commit to commit, leave out times in which a process was dead, and know of calls that wait for a place among their
- * children.
+ * An account at one moment. Everything is exact except the working time, `activeSince`, and the time limit that is left to
+ * an account of background children. The journal has the wall-clock times of entries; the stores measure steady time from
+ * commit to commit, leave out times in which a process was dead, and also count calls that wait for a free child slot.
  */
 export interface AccountAt extends Account {
-  /** When its turn ended, or its agent was shut down; `null` while the account is open. */
+  /** When the account's turn ended or its agent was shut down; `null` while the account is open. */
   readonly closedAt: number | null;
 }
 
-/** What an account pays for. */
+/** What an account pays for, in words. */
 export function scopeOf({ id, turnId }: Pick<AccountAt, "id" | "turnId">): string {
   const number = id.slice(id.lastIndexOf("#") + 1);
   if (id.startsWith("background:")) return `background of turn ${number}`;

@@ -14,7 +14,7 @@ interface TokensChanged {
 }
 
 /**
- * The tokens that were reserved and used over time, from the log, for curves of accounts.
+ * The reserved and used tokens over time, from the log, to draw curves of accounts.
  * Owns: the changes of tokens, in order. Does not own: the tree of accounts.
  */
 export class Spending {
@@ -27,7 +27,7 @@ export class Spending {
     this.#read = log.first;
   }
 
-  /** Tokens of an account over the run: `isUnder` says whether what an account pays is paid by the wanted one too. */
+  /** Tokens of an account over the run. `isUnder` returns whether an account is the wanted one or below it. */
   curve(isUnder: (accountId: string) => boolean): CurvePoint[] {
     this.#update();
     const points: CurvePoint[] = [];

@@ -33,12 +33,12 @@ export interface ReservationAt extends ReservedAmounts {
   readonly step: number;
   readonly accountId: string;
   readonly model: string;
-  /** The hook or tool call that calls `generate()`; `null` for the turn's own call. */
+  /** The hook or tool call that called `generate()`; `null` for the turn's own call. */
   readonly run: string | null;
   readonly since: number;
 }
 
-/** An intent that a limit, a pause or an abort has refused. */
+/** An intent that a limit, a pause or an abort refused. */
 export interface RefusalAt {
   readonly at: number;
   readonly seq: number;
@@ -51,14 +51,14 @@ export interface RefusalAt {
   readonly limit: LimitName | null;
   readonly used: number | null;
   readonly max: number | null;
-  /** The least that it would have taken of the limit. */
+  /** The least amount of the limit that the intent would have needed. */
   readonly needed: number | null;
 }
 
-/** Refusals that are kept; older ones are only counted. */
+/** Most refusals that are kept. Older ones are only counted. */
 const REFUSALS_KEPT = 200;
 
-/** One limit of an account as it might have been, in its own unit. */
+/** A hypothetical limit of an account, in the limit's unit. */
 export interface SupposedLimit {
   readonly accountId: string;
   readonly limit: LimitName;
@@ -73,14 +73,14 @@ interface OpenTurn {
 }
 
 /**
- * The accounts of a tree after each entry of its journal, in the order of the tree, by the rules of `budget` and `state`.
- * Owns: the accounts, reservations in flight, refusals, and the turns that wait. Does not own: the terms of accounts that
- * code has opened outside of the journal, which `learn` brings.
+ * The accounts of a tree after each entry of its journal, computed by the rules of `budget` and `state`.
+ * Owns: the accounts, reservations in flight, refusals and waiting turns. Does not own: the terms of accounts that code
+ * opened outside of the journal; `learn` adds them.
  *
  * Invariants
  * 1. Amounts and reservations equal those of the stored accounts after the same row.
- * 2. What it has given out never changes. An entry costs as much as the chain of its accounts is long, a clone as much as
- *    its maps.
+ * 2. Returned values never change. Applying an entry takes time in the length of its account chain; a clone copies the
+ *    maps.
  */
 export class AccountFold {
   #accounts = new Map<string, AccountAt>();
@@ -94,7 +94,7 @@ export class AccountFold {
   #refusedLast = new Map<string, RefusalAt>();
   #supposed: SupposedLimit | undefined;
 
-  /** For keyframes: neither changes the other from here on, except that what one learns the other knows too. */
+  /** For keyframes. The copies are independent, except that they share the learned terms. */
   clone(): AccountFold {
     const copy = new AccountFold();
     copy.#accounts = new Map(this.#accounts);
@@ -110,7 +110,7 @@ export class AccountFold {
     return copy;
   }
 
-  /** From here on the account has this limit, and keeps it when the journal changes it. A clone from before does not. */
+  /** Replaces the limit of an account, also against later changes in the journal. Existing clones are not affected. */
   suppose(supposed: SupposedLimit): void {
     this.#supposed = supposed;
     const account = this.#accounts.get(supposed.accountId);
@@ -118,8 +118,8 @@ export class AccountFold {
   }
 
   /**
-   * Takes the terms of stored accounts, whenever they become known: the lifetime accounts of agents that code has created
-   * are not in the journal. Such an account is opened by the first entry of its agent, others when the journal opens them.
+   * Adds the terms of stored accounts; may be called at any time. Lifetime accounts of agents that code created are not in
+   * the journal. Such an account opens with the first entry of its agent; other accounts open when the journal opens them.
    */
   learn(accounts: Iterable<StoredTerms>): void {
     for (const account of accounts) this.#known.set(account.id, termsOf(account));
@@ -136,7 +136,7 @@ export class AccountFold {
     this.#close(agentId, entry);
   }
 
-  /** In the order in which they were opened. */
+  /** All accounts, in the order in which they were opened. */
   get accounts(): readonly AccountAt[] {
     return [...this.#accounts.values()];
   }
@@ -145,7 +145,7 @@ export class AccountFold {
     return this.#accounts.get(id);
   }
 
-  /** The accounts that pay what this one pays, from itself to the top. */
+  /** The account and its ancestors, which pay for the same calls, from itself to the top. */
   chain(accountId: string): AccountAt[] {
     const chain: AccountAt[] = [];
     for (let account = this.#accounts.get(accountId); account; ) {
@@ -159,22 +159,22 @@ export class AccountFold {
     return [...this.#inFlight.values()];
   }
 
-  /** Turns whose calls wait for others' reservations, by the first refusal of each that still holds. */
+  /** For each turn whose call waits for other calls' reservations, the first refusal that still applies. */
   get waiting(): readonly RefusalAt[] {
     return [...this.#waiting.values()];
   }
 
-  /** The newest ones, oldest first. */
+  /** The newest refusals, oldest first. */
   get refusals(): readonly RefusalAt[] {
     return this.#refusals;
   }
 
-  /** How many there were in all. */
+  /** The total number of refusals. */
   get refusalCount(): number {
     return this.#refused;
   }
 
-  /** The last time that a limit has refused something to the agent. */
+  /** The last refusal of the agent because of a limit. */
   refusalOf(agentId: string): RefusalAt | undefined {
     return this.#refusedLast.get(agentId);
   }
@@ -199,7 +199,7 @@ export class AccountFold {
           costMicros,
         });
         this.#waiting.delete(`${turnId} ${entry.type}`);
-        // Nothing of the steps before asks any more.
+        // Calls of previous steps no longer wait.
         if (run === null) this.#waiting.delete(`${turnId} generate.requested`);
         this.#change(accountId, (chain) => chain.map((account) => withReservation(account, ask, reservation)));
         return;
@@ -231,7 +231,7 @@ export class AccountFold {
   #count(agentId: string, entry: RunEntry): void {
     if (entry.type === "intent.refused") return this.#refuse(agentId, entry);
     const isCall = entry.type === "tool.started" && entry.attempt === 1;
-    // A spawn that is repeated finds its child.
+    // The child exists already if the spawn is repeated.
     const isChild = entry.type === "child.spawned" && !this.#accounts.has(agentAccountId(entry.childId));
     if (!isCall && !isChild) return;
     this.#change(entry.accountId, (chain) => chain.map((account) => withToolCall(account, agentId)));
@@ -257,7 +257,7 @@ export class AccountFold {
     if (entry.type === "turn.started") {
       const { accountId: id, turnId, limits, at, wokenBy } = entry;
       const own = agentAccountId(agentId);
-      // A turn that a child's end has started spends from what is left of the turn that started the child.
+      // A turn started by a child's result pays from the remainder of the turn that started the child.
       const woken = wokenBy === undefined ? undefined : this.#accounts.get(agentAccountId(wokenBy))?.parentId;
       const parentId = woken ?? (this.#accounts.has(own) ? own : null);
       this.#open({ id, agentId, turnId, parentId, limits }, at);
@@ -290,7 +290,9 @@ export class AccountFold {
     return false;
   }
 
-  /** Children that go on share what the turn has left. The stored terms of their account are the exact ones, if known. */
+  /**
+   * Children that keep running share the turn's remainder. If the stored terms of their account are known, they are exact.
+   */
   #endTurn({ turnId, at }: RunEntryOf<"turn.ended">, { accountId, activity }: OpenTurn): void {
     const turn = this.#accounts.get(accountId);
     const { backgroundIds, leavingIds, waking } = activity;
@@ -320,7 +322,7 @@ export class AccountFold {
     }
   }
 
-  /** Opening an account again changes nothing. It opens at the time of its entry, as it closes; the store notes its own. */
+  /** No effect if the account is open already. Uses the entry's time, as closing does; the store records its own time. */
   #open(account: NewAccount, at: number): void {
     if (this.#accounts.has(account.id)) return;
     const limits = this.#limitsOf(this.#known.get(account.id) ?? account);
@@ -332,7 +334,7 @@ export class AccountFold {
     return supposed?.accountId === id ? { ...limits, [supposed.limit]: supposed.max } : limits;
   }
 
-  /** Changes an account and those above it, by a rule over their chain. */
+  /** Applies `change` to an account and its ancestors. */
   #change(accountId: string, change: (chain: readonly Account[]) => readonly Account[]): void {
     this.#put(change(this.chain(accountId)));
   }
@@ -354,7 +356,7 @@ type ModelEntry = RunEntryOf<
   | "generate.failed"
 >;
 
-/** A turn has one model call in flight, and each run of its code one of each number. */
+/** Key of the model call in flight. A turn has at most one; a run of its code has at most one per index. */
 export function flightOf(entry: ModelEntry): string {
   return "run" in entry ? `${entry.turnId} ${entry.run} ${entry.index}` : entry.turnId;
 }

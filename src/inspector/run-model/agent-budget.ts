@@ -4,30 +4,30 @@ import { type LimitUse, limitUses, shareOf } from "./limit-use.ts";
 import type { RunAgent } from "./run-log.ts";
 import type { RunMoment } from "./run-moments.ts";
 
-/** The accounts that pay for what an agent does at the moment, from its own to the top. */
+/** The accounts that currently pay for an agent, from its own to the top. */
 export function payingAccounts({ accounts, agents }: RunMoment, agent: RunAgent): AccountAt[] {
   const own = agents[agent.index]?.accountId ?? agentAccountId(agent.agentId);
   return accounts.chain(accounts.account(own) ? own : (agent.parentAccountId ?? ""));
 }
 
-/** A limit that bounds an agent, on its own account or on one above it. */
+/** A limit that applies to an agent, on its own account or on one above it. */
 export interface BindingLimit extends LimitUse {
   readonly account: AccountAt;
 }
 
-/** How full the limits are that bound an agent; each is the fullest of its kind, undefined where there is none. */
+/** How full an agent's limits are: the fullest of each kind, `undefined` if there is none. */
 export interface AgentBudget {
-  /** Of its own accounts; of an agent that has none above it, those that count this agent alone. */
+  /** The fullest limit of its own accounts. For a top agent: of the limits that count only this agent. */
   readonly own: BindingLimit | undefined;
-  /** Of the accounts above it, which it shares; of an agent that has none above it, those that count all below it too. */
+  /** The fullest limit of the shared accounts above it. For a top agent: of the limits that also count its descendants. */
   readonly tree: BindingLimit | undefined;
   readonly binding: BindingLimit | undefined;
 }
 
-/** Limits that count the account's own agent alone, and so never bind those below it. */
+/** Limits that count only the account's own agent, so they never apply to its descendants. */
 const ofOneAgent: ReadonlySet<LimitName> = new Set(["maxSteps", "maxToolCalls"]);
 
-/** `chain`: the agent's accounts and those above, from its own to the top. */
+/** `chain`: the agent's accounts and their ancestors, from its own to the top. */
 export function agentBudget(chain: readonly AccountAt[], agentId: string, time: number): AgentBudget {
   const isTop = chain.every((account) => account.agentId === agentId);
   const own: BindingLimit[] = [];
@@ -45,7 +45,7 @@ export function agentBudget(chain: readonly AccountAt[], agentId: string, time: 
   return { own: fullestOwn, tree: fullestTree, binding };
 }
 
-/** The limits of an account with its deadline, of which the time since the account was opened is used. */
+/** The limits of an account, with its deadline, whose used amount is the time since the account was opened. */
 export function usesOf(account: AccountAt, time: number): LimitUse[] {
   const { openedAt, closedAt, limits } = account;
   const { deadlineAt } = limits;
@@ -56,24 +56,24 @@ export function usesOf(account: AccountAt, time: number): LimitUse[] {
   return [...uses, { limit: "deadlineAt", used, reserved: 0, unconfirmed: 0, max }];
 }
 
-/** The first one of those that are equally full. */
+/** The fullest use; the first of equals. */
 function fullest(uses: readonly BindingLimit[]): BindingLimit | undefined {
   let found: BindingLimit | undefined;
   for (const use of uses) if (!found || shareOf(use) > shareOf(found)) found = use;
   return found;
 }
 
-/** When a limit is reached if things go on as they are. */
+/** When a limit will be reached at the current rate. */
 export interface Forecast {
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** False for a limit on time, which is reached at exactly that moment if the work goes on until then. */
+  /** False for a time limit, which is reached at exactly that time if the work continues. */
   readonly isEstimate: boolean;
 }
 
 /**
- * When the limit is reached at the rate at which its account has used it so far, per working time.
- * `undefined` if no rate is known: nothing was used, no agent of the account works, or the limit is reached already.
+ * When the limit will be reached at the account's rate so far, per working time. `undefined` if the limit is reached
+ * already or no rate is known because nothing was used or no agent of the account works.
  */
 export function forecastOf({ account, limit, used, max }: BindingLimit, time: number): Forecast | undefined {
   if (account.closedAt !== null || used >= max) return undefined;

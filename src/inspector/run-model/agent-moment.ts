@@ -2,8 +2,8 @@ import { addUse, billedModel, modelUseOf, type UseByModel } from "../../budget/i
 import type { RunEntry, RunEntryOf } from "./run-log.ts";
 
 /**
- * What an agent is doing, in one word: what a page shows of it. `lost` is in no journal: its process is dead or silent, or no
- * process runs it.
+ * What an agent is doing, in one word, for pages. `lost` does not follow from the journal: the agent's process is dead or
+ * silent, or no process runs it.
  */
 export const phases = [
   "asking",
@@ -24,7 +24,7 @@ export const phases = [
 ] as const;
 export type Phase = (typeof phases)[number];
 
-/** Words for a phase, for people. */
+/** The phases in words, for people. */
 export const phaseWords: Readonly<Record<Phase, string>> = {
   thinking: "thinking",
   tools: "running tools",
@@ -47,7 +47,7 @@ export interface RunningCall {
   readonly callId: string;
   readonly name: string;
   readonly since: number;
-  /** It waits for a worker of this queue, or one runs it. */
+  /** The queue whose worker runs the call or will run it; `null` if the call is not queued. */
   readonly queue: string | null;
 }
 
@@ -58,29 +58,29 @@ export interface OpenRequest {
   readonly since: number;
 }
 
-/** One agent at one moment: the fold of its entries until then. Never changed; a new one takes its place. */
+/** One agent at one moment: the fold of its entries until then. Immutable. */
 export interface AgentMoment {
   readonly phase: Phase;
-  /** When it came into this phase. */
+  /** When the phase began. */
   readonly since: number;
   readonly turn: number;
   readonly turnId: string | null;
   readonly step: number;
-  /** Over all turns. */
+  /** Steps of all turns. */
   readonly steps: number;
   readonly toolCalls: number;
   readonly running: readonly RunningCall[];
   readonly requests: readonly OpenRequest[];
-  /** How many children's ends the open turn waits for. */
+  /** Number of children whose results the open turn waits for. */
   readonly awaits: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** Micro-dollars of the calls that had a price. */
   readonly costMicros: number;
-  /** Its own calls that may have cost something, and those of them without a price. */
+  /** Its own calls that may have cost something, and how many of them have no price. */
   readonly calls: number;
   readonly unpricedCalls: number;
-  /** The use of its own calls by model. */
+  /** Use of its own calls, by model. */
   readonly models: UseByModel;
   readonly model: string | null;
   readonly stopReason: string | null;
@@ -92,7 +92,7 @@ export interface AgentMoment {
 
 const none: readonly never[] = [];
 
-/** An agent that was created, and has no entry yet. */
+/** An agent that was created and has no entry yet. */
 export function createdMoment(at: number): AgentMoment {
   return {
     phase: "created",
@@ -119,12 +119,12 @@ export function createdMoment(at: number): AgentMoment {
   };
 }
 
-/** The agent after one more of its entries. */
+/** Returns the agent after one more of its entries. */
 export function foldAgentEntry(agent: AgentMoment, entry: RunEntry): AgentMoment {
   return folded(billed(agent, entry), entry);
 }
 
-/** Counts what its accounts count: also calls that failed, side calls, and what tools were billed. */
+/** Counts everything that its accounts count, including failed calls, side calls and tools' bills. */
 function billed(agent: AgentMoment, entry: RunEntry): AgentMoment {
   const settlement = "settlement" in entry ? entry.settlement : null;
   const use = settlement && modelUseOf(settlement);
@@ -216,7 +216,7 @@ function inPhase(agent: AgentMoment, phase: Phase, at: number): AgentMoment {
   return agent.phase === phase ? agent : { ...agent, phase, since: at };
 }
 
-/** The phase between two model calls: the most pressing of what is open. */
+/** The phase between two model calls: the most urgent open item determines it. */
 function workPhase({ requests, running, awaits, turnId }: AgentMoment): Phase {
   if (turnId === null) return "ready";
   if (requests.length > 0) return "asking";
@@ -260,11 +260,11 @@ function turnEnded(agent: AgentMoment, entry: RunEntryOf<"turn.ended">): AgentMo
 }
 
 function refused(agent: AgentMoment, entry: RunEntryOf<"intent.refused">): AgentMoment {
-  // A refusal because of a pause is followed by `agent.paused`, once its calls in flight are over.
+  // A refusal because of a pause is followed by `agent.paused`, once the calls in flight have ended.
   return entry.reason === "mustWait" ? inPhase(agent, "budget", entry.at) : agent;
 }
 
-/** Whether the agent works, or waits for something in the middle of its work. */
+/** Whether the agent works or waits for something during its turn. */
 export function isBusy({ phase }: AgentMoment): boolean {
   return busyPhases.has(phase);
 }

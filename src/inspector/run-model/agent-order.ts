@@ -4,18 +4,18 @@ import { type LimitUse, limitUses, shareOf } from "./limit-use.ts";
 import type { RunAgent, RunLog } from "./run-log.ts";
 import type { RunMoment } from "./run-moments.ts";
 
-/** What siblings are ordered by: when they were created, or the largest amount first. */
+/** Sort orders of siblings: by creation, or by an amount with the largest first. */
 export const agentOrders = ["start", "tokens", "cost", "duration", "limit"] as const;
 export type AgentOrder = (typeof agentOrders)[number];
 
-/** A run at a moment, with the time at which an agent is looked at: it stands still for one that was interrupted. */
+/** A run at a moment. `timeOf` returns the time to use for an agent; it stands still for an interrupted agent. */
 export interface OrderedRun {
   readonly log: Pick<RunLog, "agents">;
   readonly moment: RunMoment;
   readonly timeOf: (agent: number) => number;
 }
 
-/** The limits of the agent's own accounts, of its turn and of its life, the fullest first. */
+/** The limits of the agent's turn account and lifetime account, the fullest first. */
 export function ownLimitUses(
   { accounts }: RunMoment,
   agentId: string,
@@ -27,20 +27,20 @@ export function ownLimitUses(
   return own.flatMap((account) => limitUses(account, time)).toSorted((one, other) => shareOf(other) - shareOf(one));
 }
 
-/** Milliseconds from its creation until it came to rest, or until the time. */
+/** Milliseconds from the agent's creation until it stopped working, or until `time`. */
 export function durationOf({ createdAt }: RunAgent, moment: AgentMoment, time: number): number {
   const isOver = !isBusy(moment) && moment.phase !== "lost" && moment.phase !== "paused";
   return Math.max(0, (isOver ? moment.since : time) - createdAt);
 }
 
-/** What an agent and all below it have spent. */
+/** What an agent and its descendants have spent. */
 export interface Spent {
   readonly tokens: number;
-  /** By model, or by agent. */
+  /** One item per model, or per agent. */
   readonly costs: readonly Pick<AgentMoment, "costMicros" | "calls" | "unpricedCalls">[];
 }
 
-/** By the agent's account, which the journal lacks where code has opened it: then of all below it, one by one. */
+/** From the agent's account. The journal lacks accounts that code opened; then it sums up all descendants. */
 export function spentBelow(
   { agents }: Pick<RunLog, "agents">,
   run: RunMoment,
@@ -56,7 +56,7 @@ export function spentBelow(
   };
 }
 
-/** How large an agent is in an order; -1 for one that is not there yet. */
+/** The amount by which an agent is ordered; -1 for an agent that does not exist yet. */
 export function sizeIn(order: AgentOrder, agent: RunAgent, { log, moment: run, timeOf }: OrderedRun): number {
   const { agentId, index } = agent;
   const moment = run.agents[index];

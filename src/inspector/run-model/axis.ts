@@ -1,15 +1,15 @@
 import type { BusyTime, Span } from "./timeline.ts";
 
-/** What a timeline is drawn along: places on it are numbers from 0 to `length`. */
+/** The axis of a timeline. Positions on it are numbers from 0 to `length`. */
 export interface Axis {
   readonly length: number;
-  /** Idle time that is folded; empty where there is none. */
+  /** Folded idle times. */
   readonly gaps: readonly Gap[];
   /** The range of a span; `undefined` if it has no width. An open span lasts until `now`. */
   rangeOf(span: Span, now: number): Range | undefined;
-  /** The place of a time; `undefined` on an axis of amounts. */
-  placeOf(time: number): number | undefined;
-  /** The inverse: the first time at that place. */
+  /** The position of a time; `undefined` on an axis of amounts. */
+  positionOf(time: number): number | undefined;
+  /** The inverse: the first time at that position. */
   timeAt(place: number): number | undefined;
 }
 
@@ -18,31 +18,31 @@ export interface Range {
   readonly to: number;
 }
 
-/** Time in which nothing worked, folded to a short piece of the axis. */
+/** Idle time, folded to a short piece of the axis. */
 export interface Gap {
   readonly from: number;
   readonly to: number;
-  /** Its place on the axis, and how much of the axis it takes. */
+  /** Its position and width on the axis. */
   readonly place: number;
   readonly width: number;
 }
 
-/** What a `TimeAxis` covers. */
+/** The time range of a `TimeAxis`. */
 export interface AxisTime {
   /** Milliseconds since the epoch. */
   readonly start: number;
   readonly end: number;
-  /** Whether the run still works: then idle time at its end grows until it takes half of the axis. Default false. */
+  /** Whether the run still works. Trailing idle time then grows up to half of the axis. Default false. */
   readonly isOpen?: boolean;
 }
 
-/** Time with idle gaps folded. Places on it are milliseconds of work; a gap takes its `width`. */
+/** Time with idle gaps folded. Positions are milliseconds of work; a gap occupies its `width`. */
 export class TimeAxis implements Axis {
   readonly gaps: readonly Gap[];
   readonly length: number;
   readonly #start: number;
 
-  /** `busy`: in the order of time, none in another. */
+  /** `busy`: sorted by time, without overlaps. */
   constructor(busy: readonly BusyTime[], { start, end, isOpen = false }: AxisTime) {
     this.#start = start;
     const work = busy.reduce((sum, one) => sum + Math.max(0, Math.min(one.end, end) - one.start), 0);
@@ -65,10 +65,10 @@ export class TimeAxis implements Axis {
   }
 
   rangeOf(span: Span, now: number): Range {
-    return { from: this.placeOf(span.start), to: this.placeOf(Math.min(span.end, now)) };
+    return { from: this.positionOf(span.start), to: this.positionOf(Math.min(span.end, now)) };
   }
 
-  placeOf(time: number): number {
+  positionOf(time: number): number {
     let place = time - this.#start;
     for (const { from, to, width } of this.gaps) {
       if (time <= from) break;
@@ -90,8 +90,8 @@ export class TimeAxis implements Axis {
 }
 
 /**
- * What each agent has spent: its calls one after the other, each as wide as its amount. Spans that cost nothing have no
- * width, also while other agents spend.
+ * Amounts that each agent spent: its calls one after the other, each as wide as its amount. Spans without an amount have
+ * no width, even while other agents spend.
  */
 export class AmountAxis implements Axis {
   readonly gaps: readonly Gap[] = [];
@@ -118,7 +118,7 @@ export class AmountAxis implements Axis {
     return this.#ranges.get(span);
   }
 
-  placeOf(): undefined {
+  positionOf(): undefined {
     return undefined;
   }
 

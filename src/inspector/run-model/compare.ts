@@ -4,23 +4,23 @@ import type { RunAgent, RunEntryOf, RunLog } from "./run-log.ts";
 /** One run of a comparison. */
 export interface ComparedRun {
   readonly log: RunLog;
-  /** The contents of a step by the number of its `model.requested`, or undefined where they are not known. */
+  /** The contents of a step by the number of its `model.requested`; `undefined` if they are not known. */
   readonly contentsOf: (agentId: string, seq: number) => StepContents | undefined;
 }
 
-/** A call as one run made it. */
+/** A tool call of one run. */
 export interface CallSide {
   readonly callId: string;
-  /** `name`, or `name outcome` where the call did not succeed. */
+  /** `name`, or `name outcome` if the call did not succeed. */
   readonly name: string;
   /** `null` if they are not known. */
   readonly arguments: ComparedText | null;
   readonly result: ComparedText | null;
 }
 
-/** A step as one run made it: its last attempt. */
+/** The last attempt of a step in one run. */
 export interface StepSide {
-  /** Number of its `model.requested`, the name of its prompt. */
+  /** Number of its `model.requested`; identifies its prompt. */
   readonly seq: number;
   readonly model: string;
   readonly promptHash: string;
@@ -40,13 +40,13 @@ export type StepField = (typeof stepFields)[number];
 export interface ComparedStep {
   readonly turn: number;
   readonly step: number;
-  /** The step in the one run; `null` if that run did not make it. */
+  /** The step in the first run; `null` if that run does not have it. */
   readonly one: StepSide | null;
   readonly other: StepSide | null;
-  /** Empty if both are the same, and for a step that one run lacks. */
+  /** The differing fields. Empty if both steps are the same or one run lacks the step. */
   readonly differs: readonly StepField[];
   readonly isSame: boolean;
-  /** The contents of both are known; else only figures and names are compared. */
+  /** Whether the contents of both are known. If not, only figures and names are compared. */
   readonly isRead: boolean;
 }
 
@@ -59,19 +59,19 @@ interface Ends {
 export interface ComparedAgent {
   readonly name: string;
   readonly depth: number;
-  /** The agent in the one run; `null` if that run lacks it. */
+  /** The agent in the first run; `null` if that run lacks it. */
   readonly one: RunAgent | null;
   readonly other: RunAgent | null;
   readonly steps: readonly ComparedStep[];
   /** `null` if the turns ended in the same way. */
   readonly ends: Ends | null;
-  /** Steps that differ, 1 for other ends, and 1 for an agent that one run lacks. */
+  /** Number of differing steps, plus 1 if the turns ended differently, plus 1 if one run lacks the agent. */
   readonly differences: number;
 }
 
 /**
- * Two runs side by side: agents by their place in the tree (name, turn and step of the parent, order), their steps by turn and
- * number. Agents that differ come first, each in the order of the tree.
+ * Two runs side by side. Agents are matched by position in the tree (name, turn and step of the parent, order), steps by
+ * turn and number. Differing agents come first, in tree order; the others follow in tree order.
  */
 export function compareRuns(one: ComparedRun, other: ComparedRun): ComparedAgent[] {
   const steps = { one: stepsOf(one), other: stepsOf(other) };
@@ -100,7 +100,7 @@ function childrenOf(agent: RunAgent | null, log: RunLog): RunAgent[] {
   return (agent?.children ?? []).flatMap((index) => log.agents[index] ?? []);
 }
 
-/** From the roots down, each agent before its children. */
+/** All pairs of agents; parents come before their children. */
 function pairs(one: RunLog, other: RunLog): Pair[] {
   const all: Pair[] = [];
   const visit = (pair: Pair): void => {
@@ -111,7 +111,7 @@ function pairs(one: RunLog, other: RunLog): Pair[] {
   return all;
 }
 
-/** First those of one name and step in their order, then what is left by name alone. */
+/** Matches agents of the same name and step in order, then the rest by name only. */
 function matched(ones: readonly RunAgent[], others: readonly RunAgent[]): Pair[] {
   const partners = new Map<RunAgent, RunAgent>();
   for (const stepKey of [spawnKey, ({ name }: RunAgent) => name]) {
@@ -140,7 +140,7 @@ function turnNumber(turnId: string): number {
   return Number(turnId.slice(turnId.lastIndexOf("#") + 1)) || 0;
 }
 
-/** By agent; a turn that is open has none. */
+/** How turns ended, by agent. Open turns are not included. */
 function endsOf(log: RunLog): ReadonlyMap<number, string> {
   const ends = new Map<number, string>();
   for (const [place, entry] of log.entries.entries()) {
@@ -154,7 +154,7 @@ function endsOf(log: RunLog): ReadonlyMap<number, string> {
 
 type Making = { -readonly [Field in keyof StepSide]: StepSide[Field] } & { calls: CallSide[] };
 
-/** By agent, then by turn and step. */
+/** Steps by agent, then by turn and step. */
 function stepsOf({ log, contentsOf }: ComparedRun): ReadonlyMap<number, Map<string, StepSide>> {
   const all = new Map<number, Map<string, Making>>();
   for (const [place, entry] of log.entries.entries()) {
@@ -215,7 +215,7 @@ function isKnown({ contents }: StepSide): boolean {
   return contents !== undefined && contents.prompt !== null;
 }
 
-/** The hash of a prompt covers the provider's ids of the calls in it: behind a call, only its contents say anything. */
+/** A prompt's hash includes the provider's call ids. After a call, only the contents can be compared. */
 function fieldsThatDiffer(one: StepSide, other: StepSide, hasCalled: boolean): StepField[] {
   const [mine, its] = [one.contents, other.contents];
   const differs: Readonly<Record<StepField, boolean>> = {
@@ -237,12 +237,12 @@ function areOther(one: StepSide, other: StepSide, field: "arguments" | "result")
   return listed(one, words) !== listed(other, words);
 }
 
-/** Whether both values are known and differ. */
+/** Whether both values are known and different. */
 function isOther(one: string | null | undefined, other: string | null | undefined): boolean {
   return one != null && other != null && one !== other;
 }
 
-/** Calls of one round settle in any order. */
+/** Calls of one round can settle in any order. */
 function listed({ calls }: StepSide, wordsOf: (call: CallSide) => string): string {
   return calls.map(wordsOf).toSorted().join("\n");
 }

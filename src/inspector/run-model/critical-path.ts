@@ -1,12 +1,12 @@
 import type { RunLog } from "./run-log.ts";
 import type { Span, Timeline } from "./timeline.ts";
 
-/** By the place of an agent: its spans without which the run would have ended sooner. */
+/** By agent index, the spans without which the run would have ended sooner. */
 export type CriticalPath = ReadonlyMap<number, ReadonlySet<Span>>;
 
 /**
- * The spans that decided how long the run took: from its end backwards, always the one that ended last before, through the
- * child that was waited for longest.
+ * The spans that determined how long the run took. Goes backwards from the end, always to the span that ended last, and
+ * through the child that was waited for longest.
  */
 export function criticalPath({ agents, startedAt }: RunLog, timeline: Timeline, present: number): CriticalPath {
   const path = new Map<number, Set<Span>>();
@@ -36,7 +36,7 @@ export function criticalPath({ agents, startedAt }: RunLog, timeline: Timeline, 
   return path;
 }
 
-/** Of the spans in a time the one that lasted longest into it. */
+/** The span that ended last within a time range. */
 function lastBefore(spans: readonly Span[], from: number, until: number): Span | undefined {
   let last: Span | undefined;
   for (const span of spans) {

@@ -1,7 +1,7 @@
 import type { EntryType } from "../../state/index.ts";
 import type { RunAgent, RunEntry, RunEntryOf, RunLog } from "./run-log.ts";
 
-/** Groups of entries, by which a list of them is filtered. */
+/** Groups of entry types, to filter a list of entries. */
 export const eventGroups = ["turn", "model", "tool", "subagent", "budget", "request", "hook", "agent"] as const;
 export type EventGroup = (typeof eventGroups)[number];
 
@@ -9,9 +9,9 @@ export type EventTone = "plain" | "work" | "good" | "bad" | "warning" | "person"
 
 /** One entry in words. */
 export interface EventText {
-  /** The type in words, without the name of what it is about. */
+  /** The entry type in words, without a name. */
   readonly title: string;
-  /** The name of a tool, a model, a child; empty: none. */
+  /** The name of a tool, model or child; may be empty. */
   readonly name: string;
   readonly detail: string;
   readonly tone: EventTone;
@@ -67,35 +67,35 @@ export function groupOf(type: EntryType): EventGroup {
 }
 
 export interface EventFilter {
-  /** Lower case; each word of it is in the type, the agent or the text of the row. */
+  /** In lower case. Each word must occur in the type, the agent or the text of the row. */
   readonly text: string;
-  /** Places of the agents whose entries are wanted; `null` for those of all agents. */
+  /** Indexes of the agents whose entries are wanted; `null` for all agents. */
   readonly agents: ReadonlySet<number> | null;
-  /** Groups of entries that are wanted; empty for all of them. */
+  /** The wanted groups of entries; empty for all groups. */
   readonly groups: ReadonlySet<EventGroup>;
 }
 
-/** The places of the entries that pass the filter, in order; `null` if the filter is empty, so that all pass. */
+/** The indexes of the entries that pass the filter, in order; `null` if the filter is empty. */
 export function filteredEvents(log: RunLog, filter: EventFilter): Uint32Array | null {
   return new EventPlaces(log, filter).update();
 }
 
 /**
- * The places of the entries that pass a filter, as entries come. Looks at columns first and at the texts of rows last, and
- * only among those that passed before where a filter is typed on, so that it can change at each key.
+ * The indexes of the entries that pass a filter, updated as entries are added. Checks columns first and row texts last.
+ * When the reader types on, only entries that passed the previous filter are checked, so it keeps up with each key.
  */
 export class EventPlaces {
   readonly #log: RunLog;
   readonly #filter: EventFilter;
   readonly #types: Answers<string>;
   readonly #parts: readonly Part[];
-  /** The places that passed a wider filter; `undefined` if all entries are to be looked at. */
+  /** The indexes that passed a wider filter; `undefined` if all entries must be checked. */
   #among: Uint32Array | undefined;
   #read: number;
   #places = new Uint32Array(1_024);
   #length = 0;
 
-  /** `before`: of the filter that was set last. */
+  /** `before`: the indexes of the previous filter. */
   constructor(log: RunLog, filter: EventFilter, before?: EventPlaces) {
     const { groups, text } = filter;
     this.#log = log;
@@ -113,7 +113,7 @@ export class EventPlaces {
     }));
   }
 
-  /** Looks at the entries that have come since; those that are no longer held stay away. */
+  /** Checks the new entries. Leaves out entries that the log has dropped. */
   update(): Uint32Array | null {
     const { text, agents, groups } = this.#filter;
     if (text === "" && agents === null && groups.size === 0) return null;
@@ -156,13 +156,13 @@ export class EventPlaces {
   }
 }
 
-/** Whether all that passes the second filter passes the first: its text was only typed on. */
+/** Whether everything that passes the second filter passes the first, because only its text was extended. */
 function isWider(one: EventFilter, other: EventFilter): boolean {
   const isOfSame = one.agents === other.agents && one.groups === other.groups;
   return isOfSame && one.text !== "" && other.text.startsWith(one.text);
 }
 
-/** What a row shows of its entry, in lower case. */
+/** The text of an entry's row, in lower case. */
 function rowText(log: RunLog, place: number): string {
   const entry = log.entry(place);
   if (!entry) return "";
@@ -177,7 +177,7 @@ interface Part {
   readonly agents: Answers<RunAgent>;
 }
 
-/** The answers to a question about each item of a list that grows, asked once an item. */
+/** A predicate's results for each item of a growing list, evaluated once per item. */
 class Answers<Item> {
   readonly #ask: (item: Item) => boolean;
   readonly #answers: boolean[] = [];
@@ -194,7 +194,7 @@ class Answers<Item> {
   }
 }
 
-/** How many of ascending places are below a number. */
+/** How many of the ascending indexes are below a number. */
 export function countBelow(places: Uint32Array, number: number): number {
   let low = 0;
   let high = places.length;
@@ -259,7 +259,7 @@ export function eventText(entry: RunEntry): EventText {
   }
 }
 
-/** Whether an entry says that something failed. */
+/** Whether an entry records a failure. */
 export function isFailure(entry: RunEntry): boolean {
   return eventText(entry).tone === "bad";
 }
@@ -268,7 +268,7 @@ function limitText(value: number | boolean | undefined): string {
   return typeof value === "number" ? grouped(value) : String(value ?? "none");
 }
 
-/** The limits that have changed, in their own units: `maxTokens 5,000 → 9,000`. */
+/** The changed limits in their units: `maxTokens 5,000 → 9,000`. */
 function changedLimits({ limits, before }: RunEntryOf<"budget.changed">): string {
   const names = Object.keys({ ...before, ...limits }) as (keyof typeof limits)[];
   return names

@@ -1,2 +1,2 @@
-/** How mistakes in arguments name their fields. */
+/** Formats the path of a field in an error about arguments. */
 export { renderPath } from "../../base/index.ts";

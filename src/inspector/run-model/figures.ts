@@ -1,8 +1,8 @@
-// The one wording of amounts, costs and ids, for pages and terminals alike.
+// Formats amounts, costs and ids, for pages and terminals.
 
 export { grouped, milliseconds } from "./event-rows.ts";
 
-/** The part of an id that tells siblings apart: `~3da5f63e` of `root~3da5f63ee2f36ccd`. */
+/** The suffix of an id that distinguishes siblings: `~3da5f63e` of `root~3da5f63ee2f36ccd`. */
 export function shortId(agentId: string): string {
   const child = agentId.indexOf("~");
   if (child < 0) return agentId.length > 20 ? `${agentId.slice(0, 19)}…` : agentId;
@@ -24,15 +24,15 @@ export function dollars(micros: number): string {
   return `$${amount.toFixed(digits)}`;
 }
 
-/** What calls cost together, as far as they have prices. */
+/** The total cost of calls that have a price. */
 export interface Cost {
-  /** Of the calls that have a price; `null` if none has one. */
+  /** Cost of the calls that have a price; `null` if none has one. */
   readonly costMicros: number | null;
   readonly calls: number;
   readonly unpricedCalls: number;
 }
 
-/** The one wording of a cost: `$0` without any call, `no price` where no call has one, `≥ $0.04` where some have none. */
+/** Formats a cost: `$0` without calls, `no price` if no call has a price, `≥ $0.04` if some have none. */
 export function costText({ costMicros, calls, unpricedCalls }: Cost): string {
   if (calls > 0 && unpricedCalls >= calls) return "no price";
   return unpricedCalls > 0 ? `≥ ${dollars(costMicros ?? 0)}` : dollars(costMicros ?? 0);
@@ -48,13 +48,13 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
 
-/** A share of a whole in percent: `45 %`, `< 1 %`, `0 %` of nothing. */
+/** A share in percent: `45 %`, `< 1 %`; `0 %` if the whole is 0. */
 export function percent(part: number, whole: number): string {
   const share = whole === 0 ? 0 : (part / whole) * 100;
   return share > 0 && share < 1 ? "< 1 %" : `${Math.round(share)} %`;
 }
 
-/** A time from the beginning of the run. */
+/** A time since the start of the run. */
 export function sinceStart(time: number, start: number): string {
   const amount = Math.max(0, time - start) / 1_000;
   if (amount < 60) return `${amount.toFixed(3)} s`;

@@ -2,7 +2,7 @@ import { type Account, activeMsAt, amountOfLimit, type LimitName, limitNames } f
 
 export { type LimitName, limitNames };
 
-/** How full a limit is, in its own unit. */
+/** How full a limit is, in the limit's unit. */
 export interface LimitUse {
   readonly limit: LimitName;
   readonly used: number;
@@ -11,7 +11,7 @@ export interface LimitUse {
   readonly max: number;
 }
 
-/** The limits of an account with their figures at a time, the fullest first. A deadline is none: it goes by the clock. */
+/** The limits of an account with their use at a time, the fullest first. Deadlines are left out. */
 export function limitUses(account: Account, time: number): LimitUse[] {
   const { limits, reserved, unconfirmed } = account;
   const used = { ...account.used, activeMs: activeMsAt(account, time) };
@@ -28,7 +28,7 @@ export function limitUses(account: Account, time: number): LimitUse[] {
   return uses.toSorted((one, other) => shareOf(other) - shareOf(one));
 }
 
-/** From 0 to 1, with what is reserved. */
+/** From 0 to 1, including reservations. */
 export function shareOf({ used, reserved, max }: Pick<LimitUse, "used" | "reserved" | "max">): number {
   return max === 0 ? 1 : Math.min(1, (used + reserved) / max);
 }

@@ -5,21 +5,21 @@ import type { RunAgent } from "./run-log.ts";
 /** The processes that run the agents with an open turn, from the newest status of the feed. */
 export interface Owners {
   readonly processes: ReadonlyMap<string, FeedProcess>;
-  /** By agent, the id of its process; `null` if no process runs it. An agent without a value is not known. */
+  /** By agent, the id of its process; `null` if no process runs it. Missing if the owner is not known. */
   readonly ofAgents: ReadonlyMap<string, string | null>;
 }
 
-/** An agent in the middle of its work that no living process runs. */
+/** An agent with unfinished work that no living process runs. */
 export interface LostAgent {
   /** The process that ran it; `undefined` if no process has its lease. */
   readonly process: FeedProcess | undefined;
-  /** Until when it is known to have worked. */
+  /** The last time at which the agent is known to have worked. */
   readonly seenAt: number;
 }
 
 export const nothingLost: ReadonlyMap<number, LostAgent> = new Map();
 
-/** The lost agents by their places in the log. */
+/** The lost agents by their index in the log. */
 export function lostAgents(
   agents: readonly RunAgent[],
   moments: readonly (AgentMoment | undefined)[],
@@ -39,13 +39,13 @@ export function lostAgents(
   return lost.size === 0 ? nothingLost : lost;
 }
 
-/** Whether the agent needs a process now. Agents in other phases wait without one. */
+/** Whether the agent needs a process now. In other phases an agent can wait without one. */
 function needsOwner({ phase, running }: AgentMoment): boolean {
   if (phase === "tools") return running.every(({ queue }) => queue === null);
   return phase === "thinking" || phase === "retrying";
 }
 
-/** Why an agent does not go on. */
+/** Why an agent does not continue, in words. */
 export function lostWords({ process }: LostAgent): string {
   if (!process) return "no process runs it";
   const { pid, state, isHere } = process;

@@ -1,7 +1,7 @@
 import type { Entry, EntryType } from "../../state/index.ts";
 
 type Thin<One> = One extends Entry ? Omit<One, "epoch"> : never;
-/** A journal entry as a page gets it: without its epoch, and perhaps without contents. */
+/** A journal entry as sent to a page: without its epoch, and possibly without contents. */
 export type RunEntry = Thin<Entry>;
 export type RunEntryOf<Type extends EntryType> = Extract<RunEntry, { type: Type }>;
 
@@ -12,7 +12,7 @@ export interface RunRow {
   readonly entries: readonly RunEntry[];
 }
 
-/** The fixed part of an agent's record. */
+/** The immutable fields of an agent's record. */
 export interface RunAgentRecord {
   readonly agentId: string;
   readonly name: string;
@@ -30,14 +30,14 @@ export interface RunAgentRecord {
   readonly createdAt: number;
 }
 
-/** An agent by its place in the log, with the places of its children in the order of their creation. */
+/** An agent with its index in the log, and the indexes of its children in creation order. */
 export interface RunAgent extends RunAgentRecord {
   readonly index: number;
   readonly parent: number;
   readonly children: number[];
 }
 
-/** A list of numbers that grows without copies of its elements as objects. */
+/** A growing list of numbers in a typed array. */
 class Column<Values extends Uint8Array | Uint32Array | Float64Array> {
   #values: Values;
   readonly #grown: (length: number) => Values;
@@ -63,14 +63,14 @@ class Column<Values extends Uint8Array | Uint32Array | Float64Array> {
     return index < this.length ? (this.#values[index] ?? 0) : 0;
   }
 
-  /** Lets go of the first ones. */
+  /** Removes the first `count` values. */
   drop(count: number): void {
     this.#values.copyWithin(0, count, this.length);
     this.length -= count;
   }
 }
 
-/** Texts by number: each text is kept once. */
+/** Maps texts to numbers and stores each text once. */
 class Words {
   readonly texts: string[] = [];
   readonly #numbers = new Map<string, number>();
@@ -84,31 +84,31 @@ class Words {
   }
 }
 
-/** Where a log begins that does not hold a run from its start. */
+/** The start of a log that lacks the first entries of its run. */
 export interface LogStart {
-  /** How many entries come before. */
+  /** Number of earlier entries. */
   readonly count: number;
-  /** The cursor of the last row before. */
+  /** The cursor of the last earlier row. */
   readonly cursor: number;
   /** When the run began; `null` if it began with the first entry of the log. */
   readonly startedAt: number | null;
 }
 
 /**
- * The entries of a run in the order of their commits, in columns, so that a page can hold 250,000 of them. An entry's place
- * is its number in the run, whether earlier ones are held or not.
+ * The entries of a run in commit order, in columns, so that a page can hold 250,000 of them. An entry's index is its
+ * number in the run, even if earlier entries were dropped.
  * Owns: entries and agents. Does not own: anything derived from them.
  *
- * 1. Rows are appended in the order of their cursors; a row that is already there is ignored.
+ * 1. Rows are appended in cursor order; a row that the log already has is ignored.
  * 2. An agent is added before its first row.
  * 3. Agents stay when their entries are dropped.
  */
 export class RunLog {
-  /** Those that are held; the first of them has the place `first`. */
+  /** The entries in memory; the first of them has the index `first`. */
   readonly entries: RunEntry[] = [];
   readonly agents: RunAgent[] = [];
   readonly types = new Words();
-  /** Names in entries: of tools, models, hooks, outcomes. */
+  /** Names in entries, such as tools, models, hooks and outcomes. */
   readonly words = new Words();
   readonly #byId = new Map<string, number>();
   readonly #agentOf = new Column((length) => new Uint32Array(length));
@@ -118,9 +118,9 @@ export class RunLog {
   readonly #wordOf = new Column((length) => new Uint32Array(length));
   /** The cursor of the last row; 0 before the first row. */
   head: number;
-  /** The place of the first entry that is held, which is the number of entries before it. */
+  /** Index of the first entry in memory, which is also the number of earlier entries. */
   first: number;
-  /** The cursor of the row before it; 0 if there is none. */
+  /** The cursor of the row before `first`; 0 if there is none. */
   cursorBefore: number;
   #startedAt: number | null;
 
@@ -131,17 +131,17 @@ export class RunLog {
     this.#startedAt = startedAt;
   }
 
-  /** How many entries the run has so far, with those before the first one that is held. */
+  /** Number of entries of the run so far, including dropped ones. */
   get length(): number {
     return this.first + this.entries.length;
   }
 
-  /** Undefined for one that is not held. */
+  /** `undefined` if the entry is not in memory. */
   entry(place: number): RunEntry | undefined {
     return this.entries[place - this.first];
   }
 
-  /** Lets go of the entries before a place, at which a row begins. */
+  /** Drops the entries before an index at which a row begins. */
   drop(until: number): void {
     this.cursorBefore = this.cursorOf(until - 1);
     const count = until - this.first;
@@ -150,7 +150,7 @@ export class RunLog {
     this.first = until;
   }
 
-  /** In any order: a parent among them takes its place before its children. */
+  /** Adds agents, given in any order. Parents are added before their children. */
   addAgents(records: readonly RunAgentRecord[]): void {
     const coming = new Map(records.map((record) => [record.agentId, record]));
     for (const record of records) this.#addAgent(record, coming);
@@ -168,7 +168,7 @@ export class RunLog {
     this.agents[parent]?.children.push(index);
   }
 
-  /** -1 for an agent that is not known. */
+  /** -1 if the agent is not known. */
   indexOfAgent(agentId: string): number {
     return this.#byId.get(agentId) ?? -1;
   }
@@ -189,7 +189,7 @@ export class RunLog {
     this.entries.push(entry);
     this.#agentOf.push(agent);
     this.#cursorOf.push(cursor);
-    // Clocks of processes differ; on the page time never runs backwards.
+    // Clocks of processes differ, so keep times ascending.
     this.#timeOf.push(Math.max(before, entry.at));
     this.#typeOf.push(this.types.numberOf(entry.type));
     this.#wordOf.push(this.words.numberOf(wordOf(entry)));
@@ -215,7 +215,7 @@ export class RunLog {
     return this.#wordOf.at(index - this.first);
   }
 
-  /** When the run began, held or not. */
+  /** When the run began, even if its first entries are not in memory. */
   get startedAt(): number {
     return this.#startedAt ?? 0;
   }
@@ -224,12 +224,12 @@ export class RunLog {
     return this.timeOf(this.length - 1);
   }
 
-  /** How many entries of the run there are up to and including the row of that cursor. */
+  /** Number of entries up to and including the row with that cursor. */
   countUpTo(cursor: number): number {
     return this.#firstAfter((index) => this.cursorOf(index) > cursor);
   }
 
-  /** The address of the moment after so many entries: `CURSOR`, or `CURSOR.N` within its row. */
+  /** The address of the moment after `count` entries: `CURSOR`, or `CURSOR.N` within a row. */
   addressOf(count: number): string {
     if (count === this.first) return String(this.cursorBefore);
     const cursor = this.cursorOf(count - 1);
@@ -237,7 +237,7 @@ export class RunLog {
     return `${cursor}.${count - this.countUpTo(cursor - 1)}`;
   }
 
-  /** How many entries had happened by that time. */
+  /** Number of entries up to that time. */
   countUntil(time: number): number {
     return this.#firstAfter((index) => this.timeOf(index) > time);
   }
@@ -254,7 +254,7 @@ export class RunLog {
   }
 }
 
-/** The name by which an entry is looked for: of a tool, a model, a hook, a limit, an outcome. */
+/** The name by which an entry can be found: of a tool, model, hook, limit or outcome. */
 function wordOf(entry: RunEntry): string {
   switch (entry.type) {
     case "tool.settled":

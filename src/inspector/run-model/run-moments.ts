@@ -9,7 +9,7 @@ export interface RunMoment {
   /** The cursor of the last entry; 0 before the first. */
   readonly cursor: number;
   readonly time: number;
-  /** By their places in the log; `undefined` for an agent that was not created yet. */
+  /** By index in the log; `undefined` for an agent that was not created yet. */
   readonly agents: readonly (AgentMoment | undefined)[];
   readonly accounts: Pick<
     AccountFold,
@@ -17,7 +17,7 @@ export interface RunMoment {
   >;
 }
 
-/** A state to fold on from. */
+/** A state from which folding can continue. */
 export interface RunState {
   readonly count: number;
   readonly agents: readonly (AgentMoment | undefined)[];
@@ -30,16 +30,17 @@ interface State {
   accounts: AccountFold;
 }
 
-/** Entries between two keyframes: about what folds within 5 ms. */
+/** Entries between two keyframes; folding them takes about 5 ms. */
 const KEYFRAME_EVERY = 2_048;
 
 /**
- * The state of a run at any of its moments: the newest one is folded on as entries come, earlier ones from keyframes.
+ * The state of a run at any moment. The newest state is updated as entries are added; earlier ones are folded from
+ * keyframes.
  * Owns: keyframes. Does not own: the log.
  *
- * 1. The states in a keyframe are shared with the moments around it; none is ever changed.
- * 2. A moment is valid until the next one is asked for: both are the same lists, folded further.
- * 3. The newest state never goes back, so that a new entry is folded once, also while the page shows an earlier moment.
+ * 1. The agent states in a keyframe are shared with the moments around it and never change.
+ * 2. A moment is valid until the next call of `at`, which may continue folding into the same lists.
+ * 3. The newest state never goes back: a new entry is folded once, even while the page shows an earlier moment.
  */
 export class RunMoments {
   readonly #log: RunLog;
@@ -47,7 +48,7 @@ export class RunMoments {
   #newest: State;
   #past: State;
   readonly #learned = new Map<string, AccountTerms>();
-  /** How many entries were folded in all. */
+  /** Total number of entries folded. */
   folded = 0;
 
   /** `start`: the state before the first entry of the log. */
@@ -58,20 +59,20 @@ export class RunMoments {
     this.#past = copyOf(start);
   }
 
-  /** How many entries the newest state has. */
+  /** Number of entries in the newest state. */
   get count(): number {
     return this.#newest.count;
   }
 
-  /** Folds at most so many entries into the newest state. Returns whether there are more. */
+  /** Folds at most `entries` entries into the newest state. Returns whether more are left. */
   foldOn(entries: number): boolean {
     this.#fold(this.#newest, Math.min(this.#log.length, this.#newest.count + entries));
     return this.#newest.count < this.#log.length;
   }
 
   /**
-   * Takes the terms of stored accounts that the journal does not have. True if moments that were given are no longer right:
-   * the entries are then folded anew.
+   * Adds the terms of stored accounts that the journal lacks. Returns true if returned moments are no longer correct; the
+   * entries are then folded again.
    */
   learn(stored: readonly StoredTerms[]): boolean {
     const more = stored.map(termsOf).filter(({ id, limits }) => !isSame(this.#learned.get(id)?.limits, limits));
@@ -91,12 +92,12 @@ export class RunMoments {
     return true;
   }
 
-  /** The state after `count` entries, to fold on from in another log. */
+  /** The state after `count` entries, from which another log can continue. */
   stateAt(count: number): RunState {
     return copyOf(this.#stateAt(count));
   }
 
-  /** Drops the states before a place; call it before the log drops its entries. */
+  /** Drops the states before an entry index. Call it before the log drops its entries. */
   drop(until: number): void {
     const first = copyOf(this.#stateAt(until));
     this.#keyframes = [first, ...this.#keyframes.filter(({ count }) => count > until)];

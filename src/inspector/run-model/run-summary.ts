@@ -14,7 +14,7 @@ import {
 import { summarySentences } from "./summary-sentences.ts";
 import type { Span, Timeline } from "./timeline.ts";
 
-/** Sums a run up at a moment, from what it has at hand, in time linear in the spans of the run. */
+/** Summarizes a run at a moment, in time linear in the number of its spans. */
 export function runSummary(source: SummarySource): RunSummary {
   const { log, timeline, moment, until } = source;
   const spans = log.agents.map(({ index }): readonly Span[] => {
@@ -69,7 +69,7 @@ function timeShares(
   return { totalMs, workMs, peopleMs, idleMs: Math.max(0, totalMs - workMs - peopleMs) };
 }
 
-/** How long at least one of the ranges lasted, until a time. */
+/** Milliseconds covered by at least one of the ranges, until a time. */
 function coveredMs(ranges: readonly Range[], until: number): number {
   let covered = 0;
   let last = Number.NEGATIVE_INFINITY;

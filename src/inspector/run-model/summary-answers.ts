@@ -17,30 +17,34 @@ import {
 } from "./figures.ts";
 import { lostWords } from "./lost-agents.ts";
 import type { RunEntryOf } from "./run-log.ts";
-import { type SummaryAnswer, type SummaryFact, type SummaryFacts, tokensOf } from "./summary-facts.ts";
+import {
+  type SummaryAnswer,
+  type SummaryFact,
+  type SummaryFacts,
+  type SummaryPlace,
+  tokensOf,
+} from "./summary-facts.ts";
 import { type Span, spanWords } from "./timeline.ts";
 
-/** Facts of one answer. */
+/** Most facts of one answer. */
 const MOST_FACTS = 3;
 
-type Place = NonNullable<SummaryFact["place"]>;
-
-function placeOf({ log }: SummaryFacts, agent: number, place: Partial<Place> = {}): Place {
-  return { view: "timeline", agent: log.agents[agent]?.agentId ?? "", at: null, span: null, ...place };
+function pageAddress({ log }: SummaryFacts, agent: number, fields: Partial<SummaryPlace> = {}): SummaryPlace {
+  return { view: "timeline", agent: log.agents[agent]?.agentId ?? "", at: null, span: null, ...fields };
 }
 
-/** The bar of a span, opened. */
-function placeOfSpan(facts: SummaryFacts, agent: number, span: Span | undefined): Place {
-  return placeOf(facts, agent, span ? { span: facts.log.addressOf(span.first + 1) } : {});
+/** The timeline with the span's bar open. */
+function spanAddress(facts: SummaryFacts, agent: number, span: Span | undefined): SummaryPlace {
+  return pageAddress(facts, agent, span ? { span: facts.log.addressOf(span.first + 1) } : {});
 }
 
-/** The name of an agent, with what tells it apart from its siblings. */
+/** The name of an agent; subagents get a suffix that distinguishes siblings. */
 function nameOf({ log }: SummaryFacts, index: number): string {
   const { name = "", agentId = "", parent = -1 } = log.agents[index] ?? {};
   return parent < 0 ? name : `${name} ${shortId(agentId)}`;
 }
 
-/** Why the run stopped, or what it waits for at the moment. */
+/** Why the run stopped, or what it is waiting for. */
 export function stateAnswer(facts: SummaryFacts): SummaryAnswer {
   const { moment, lost, isOpen } = facts;
   const root = moment.agents[0];
@@ -52,7 +56,9 @@ export function stateAnswer(facts: SummaryFacts): SummaryAnswer {
   return { question, facts: [...ended, ...waits.slice(0, MOST_FACTS), ...rest] };
 }
 
-/** What each agent that works is at, the most pressing first. One that waits for subagents counts where nothing else does. */
+/**
+ * What each busy agent does, the most urgent first. Agents that wait for subagents count only if no other agent is busy.
+ */
 function waitFacts(facts: SummaryFacts): SummaryFact[] {
   const busy = facts.moment.agents.flatMap((one, agent) => {
     const phase = facts.lost.has(agent) ? "lost" : one?.phase;
@@ -67,13 +73,13 @@ function waitFacts(facts: SummaryFacts): SummaryFact[] {
       const words = [phaseWords[phase], waitDetail(facts, agent, one)].filter((part) => part !== "").join(": ");
       const isLost = facts.lost.has(agent);
       const text = `${nameOf(facts, agent)} is ${words}${isLost ? "" : `, for ${lasted}`}`;
-      if (phase === "asking") return { text, place: placeOf(facts, agent, { view: "requests" }) };
-      if (phase === "budget") return { text, place: placeOf(facts, agent, { view: "budgets" }) };
-      return { text, place: placeOfSpan(facts, agent, span) };
+      if (phase === "asking") return { text, place: pageAddress(facts, agent, { view: "requests" }) };
+      if (phase === "budget") return { text, place: pageAddress(facts, agent, { view: "budgets" }) };
+      return { text, place: spanAddress(facts, agent, span) };
     });
 }
 
-/** What the phase alone does not say. */
+/** Details beyond the phase. */
 function waitDetail(facts: SummaryFacts, agent: number, one: AgentMoment): string {
   const { moment, log, lost } = facts;
   const { phase, requests, running, model } = one;
@@ -88,14 +94,14 @@ function waitDetail(facts: SummaryFacts, agent: number, one: AgentMoment): strin
   return running.map(({ name }) => name).join(", ") || (phase === "thinking" && model) || "";
 }
 
-/** A limit and its account, as in the budgets: `tokens of lead, turn 1`. */
+/** A limit and its account, as in the budgets view: `tokens of lead, turn 1`. */
 function limitWords(facts: SummaryFacts, limit: string, accountId: string): string {
   const account = facts.moment.accounts.account(accountId);
   if (!account) return `${limitWord(limit)} of ${accountId}`;
   return `${limitWord(limit)} of ${nameOf(facts, facts.log.indexOfAgent(account.agentId))}, ${scopeOf(account)}`;
 }
 
-/** The span that an agent is in at the moment. */
+/** The agent's open span at the moment. */
 function openSpan({ spansOf, moment }: SummaryFacts, agent: number): Span | undefined {
   return spansOf(agent).findLast(({ last }) => last < 0 || last >= moment.count);
 }
@@ -106,14 +112,17 @@ function endFacts(facts: SummaryFacts, root: AgentMoment): SummaryFact[] {
   const name = nameOf(facts, 0);
   const end = lastEnd(facts);
   if (root.phase === "paused" || !end) {
-    return [{ text: end ? `${name} is paused` : `${name} has not begun a turn`, place: placeOf(facts, 0) }];
+    return [{ text: end ? `${name} is paused` : `${name} has not begun a turn`, place: pageAddress(facts, 0) }];
   }
   const { signal, stopReason, steps, at } = end.entry;
   const { title, detail } = eventText(end.entry);
   const limit = signal?.limit === undefined ? "" : limitWords(facts, signal.limit, signal.accountId ?? "");
   const why = [stopReason, detail || limit].filter((part) => part !== "").join(", ");
   const text = `${name}: ${title} after ${plural(steps, "step")}, at ${sinceStart(at, log.startedAt)}`;
-  const place = placeOf(facts, 0, { at: log.addressOf(end.place + 1), ...(limit === "" ? {} : { view: "budgets" }) });
+  const place = pageAddress(facts, 0, {
+    at: log.addressOf(end.place + 1),
+    ...(limit === "" ? {} : { view: "budgets" }),
+  });
   const last = root.phase === "failed" ? lastFailure(facts) : undefined;
   return [
     { text: why === "completed" ? text : `${text}: ${why}`, place },
@@ -121,7 +130,7 @@ function endFacts(facts: SummaryFacts, root: AgentMoment): SummaryFact[] {
   ];
 }
 
-/** The newest end of a turn of the root, with its place in the log. */
+/** The newest `turn.ended` of the root, with its index in the log. */
 function lastEnd({ log, moment }: SummaryFacts): { entry: RunEntryOf<"turn.ended">; place: number } | undefined {
   for (let place = moment.count - 1; place >= log.first; place -= 1) {
     const entry = log.agentOf(place) === 0 ? log.entry(place) : undefined;
@@ -139,7 +148,7 @@ function lastFailure(facts: SummaryFacts): Found | undefined {
   return greatest(facts, ({ isFailed, kind, last }) => (isFailed && kind !== "person" ? last : 0));
 }
 
-/** The span with the largest figure above 0. */
+/** The span with the largest positive figure. */
 function greatest({ log, spansOf }: SummaryFacts, figureOf: (span: Span) => number): Found | undefined {
   let found: Found | undefined;
   let most = 0;
@@ -154,10 +163,10 @@ function greatest({ log, spansOf }: SummaryFacts, figureOf: (span: Span) => numb
 
 function spanFact(facts: SummaryFacts, before: string, { agent, span }: Found, after = ""): SummaryFact {
   const text = `${before}${spanWords[span.kind]} ${span.label} of ${nameOf(facts, agent)}${after}`;
-  return { text, place: placeOfSpan(facts, agent, span) };
+  return { text, place: spanAddress(facts, agent, span) };
 }
 
-/** Which agent, which model and which call took most of what was spent: of cost, or of tokens where no price is known. */
+/** The agent, the model and the call that spent most, by cost, or by tokens if no price is known. */
 export function spentAnswer(facts: SummaryFacts): SummaryAnswer {
   const { total, byAgent, byModel, isOpen, moment } = facts;
   const question = isOpen ? "Who spent it so far" : "Who spent it";
@@ -181,7 +190,7 @@ export function spentAnswer(facts: SummaryFacts): SummaryAnswer {
     facts: [
       {
         text: `${nameOf(facts, index)} by its own calls: ${spent(agent.use)}`,
-        place: placeOf(facts, index, { view: "budgets" }),
+        place: pageAddress(facts, index, { view: "budgets" }),
       },
       { text: `${model[0]}: ${spent(model[1])}`, place: null },
       ...(dearest ? [spanFact(facts, "The dearest: ", dearest, `, ${amountOf(dearest.span)}`)] : []),
@@ -190,7 +199,7 @@ export function spentAnswer(facts: SummaryFacts): SummaryAnswer {
   };
 }
 
-/** The longest spans of the critical path; waits for people and idle time apart from work. */
+/** The longest spans of the critical path, and how the time divides into work, waits for people and idle time. */
 export function slowAnswer(facts: SummaryFacts): SummaryAnswer {
   const { log, timeline, until, time, isOpen, moment } = facts;
   const { totalMs, workMs, peopleMs, idleMs } = time;

@@ -4,92 +4,92 @@ import type { RunLog } from "./run-log.ts";
 import type { RunMoment } from "./run-moments.ts";
 import type { Span, Timeline } from "./timeline.ts";
 
-/** A run at one moment, of which a summary is made. */
+/** A run at one moment, as input of a summary. */
 export interface SummarySource {
   readonly log: RunLog;
-  /** Has taken in at least what the moment has. */
+  /** Must include at least the entries of the moment. */
   readonly timeline: Timeline;
   readonly moment: RunMoment;
-  /** Until when the run is known: the time of the moment, or later while an agent works. */
+  /** The end of the known time: the time of the moment, or later while an agent works. */
   readonly until: number;
-  /** Agents that no living process runs, by their places in the log. */
+  /** Agents that no living process runs, by index in the log. */
   readonly lost: ReadonlyMap<number, LostAgent>;
-  /** The first words of its first input; empty if they are not known. */
+  /** The first words of the run's first input; empty if not known. */
   readonly task: string;
 }
 
-/** Where on the page something is seen: fields of its address. */
+/** The fields of a page address that shows a fact. */
 export interface SummaryPlace {
   /** The view that shows it. */
   readonly view: "timeline" | "budgets" | "requests";
   /** Id of the agent that is selected. */
   readonly agent: string;
-  /** The moment, as `CURSOR` or `CURSOR.N`; `null` for that of the summary. */
+  /** The moment, as `CURSOR` or `CURSOR.N`; `null` for the moment of the summary. */
   readonly at: string | null;
-  /** The bar that is open, by the moment with which it begins; `null` if no bar is. */
+  /** The open bar, by the moment at which it begins; `null` if no bar is open. */
   readonly span: string | null;
 }
 
 /** One fact of an answer. */
 export interface SummaryFact {
-  /** In words. */
+  /** The fact in words. */
   readonly text: string;
-  /** Where the fact is seen; `null` if no view shows it in particular. */
+  /** The page address that shows the fact; `null` if no view shows it in particular. */
   readonly place: SummaryPlace | null;
 }
 
 /** One of the three answers of a summary. */
 export interface SummaryAnswer {
-  /** What it answers: why it stopped or what it waits for, who spent it, what was slow. */
+  /** The question: why it stopped or what it waits for, who spent it, or what was slow. */
   readonly question: string;
-  /** The most important one first. */
+  /** The most important fact first. */
   readonly facts: readonly SummaryFact[];
 }
 
-/** What an agent's own calls have used. */
+/** Use by an agent's own calls. */
 export interface AgentUse {
   /** Id of the agent. */
   readonly agentId: string;
-  /** Name of its definition. */
+  /** Name of the agent's definition. */
   readonly name: string;
   /** Calls, tokens and cost. */
   readonly use: ModelUse;
 }
 
-/** How the time of a run divides. */
+/** How the time of a run is divided. */
 export interface TimeShares {
   readonly totalMs: number;
-  /** At least one model call, tool or wait before a retry was under way. */
+  /** Time with at least one model call, tool call or wait before a retry. */
   readonly workMs: number;
-  /** Nothing worked, and a person was waited for. */
+  /** Time in which nothing worked and a request to a person was open. */
   readonly peopleMs: number;
   readonly idleMs: number;
 }
 
-/** A run in short. */
+/** The summary of a run. */
 export interface RunSummary {
-  /** It has not ended: figures are those so far. */
+  /** Whether the run has not ended. Figures are then preliminary. */
   readonly isOpen: boolean;
-  /** Why it stopped or what it waits for, who spent it, what was slow. */
+  /** Three answers: why it stopped or what it waits for, who spent it, what was slow. */
   readonly answers: readonly SummaryAnswer[];
   /** Task, team, failures, requests to people and cost, in words. */
   readonly sentences: readonly string[];
-  /** The dearest first; of those without a price the ones with most tokens. */
+  /** By cost, the highest first; models without a price by tokens. */
   readonly byModel: readonly (readonly [model: string, use: ModelUse])[];
-  /** Own calls, in the same order. */
+  /** Use by the agents' own calls, in the same order. */
   readonly byAgent: readonly AgentUse[];
-  /** Of all calls. */
+  /** Use of all calls. */
   readonly total: ModelUse;
 }
 
-/** What the parts of a summary are made of. */
+/** The input of a summary's answers and sentences. */
 export interface SummaryFacts extends SummarySource, Omit<RunSummary, "answers" | "sentences"> {
   readonly time: TimeShares;
-  /** The spans that had begun, of each agent. */
+  /** The spans of an agent that had begun at the moment. */
   readonly spansOf: (agent: number) => readonly Span[];
 }
 
-/** The dearest first, then the one with most tokens. */
+/** Sorts by cost, then by tokens, the highest first. */
 export function byCost(one: ModelUse, other: ModelUse): number {
   return other.costMicros - one.costMicros || tokensOf(other) - tokensOf(one);
 }

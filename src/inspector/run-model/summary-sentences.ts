@@ -1,10 +1,10 @@
 import { compact, costText, milliseconds, percent, plural } from "./figures.ts";
 import type { SummaryFacts } from "./summary-facts.ts";
 
-/** Definitions that are named in a team. */
+/** Most definitions that are listed for a team. */
 const MOST_NAMES = 6;
 
-/** What is counted for a summary. */
+/** Counts for a summary. */
 interface Counts {
   agents: number;
   turns: number;
@@ -15,9 +15,9 @@ interface Counts {
   failedModelCalls: number;
   failedToolCalls: number;
   retries: number;
-  /** Agents by their names. */
+  /** Number of agents by name. */
   readonly names: Map<string, number>;
-  /** Requests by what became of them, and by whom. */
+  /** Number of requests by outcome and decider. */
   readonly requests: Map<string, number>;
 }
 
@@ -61,14 +61,14 @@ function add(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
-/** What became of a request, by the entry that ended the wait for it. */
+/** The outcome of a request, by the entry that ended the wait for it. */
 function requestWords(end: ReturnType<SummaryFacts["log"]["entry"]>): string {
   if (!end) return "open";
   if (end.type !== "request.decided") return "closed with the turn";
   return end.by ? `${end.verdict} by ${end.by}` : end.verdict;
 }
 
-/** A run in a few sentences for people. */
+/** Describes a run in a few sentences for people. */
 export function summarySentences(facts: SummaryFacts): string[] {
   const { task, time, total, isOpen } = facts;
   const counts = countsOf(facts);

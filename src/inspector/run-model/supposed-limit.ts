@@ -17,52 +17,55 @@ import type { RunEntry, RunEntryOf, RunLog } from "./run-log.ts";
 export type { SupposedLimit };
 
 /**
- * How the run would have ended on the supposed limit: a call `refused`; work cut off because its `time` is over; the `last`
- * call, which is asked for a final answer. `unknown`: there the real limit ended it, which is lower, and the journal goes no
- * further.
+ * How the run would have ended under the supposed limit. `refused`: a call is refused; `time`: work is cut off by a time
+ * limit; `last`: a call is the last one and is asked for a final answer; `unknown`: the lower, real limit ended the run, so
+ * the journal does not show what would have followed.
  */
 export type SupposedEndKind = "refused" | "time" | "last" | "unknown";
 
-/** The first moment at which the supposed limit ends something. */
+/** The first moment at which the supposed limit ends work. */
 export interface SupposedEnd {
   readonly kind: SupposedEndKind;
-  /** How many entries there are up to it. */
+  /** Number of entries up to that moment. */
   readonly count: number;
   readonly time: number;
-  /** The agent whose work it ends, with the turn and step; `null` if they are not known. */
+  /** The agent whose work ends, with the turn and step; `null` if they are not known. */
   readonly agentId: string;
   readonly turnId: string | null;
   readonly step: number | null;
   /** The account that refuses. */
   readonly accountId: string;
-  /** Of the limit that ends it, in its unit: the supposed one, or the real one where it is `unknown`. For a deadline, moments. */
+  /**
+   * The limit's figures, in its unit: the supposed limit, or the real one for `unknown`. For a deadline, points in time.
+   */
   readonly used: number;
   readonly max: number;
-  /** The least that the refused call would have taken of the limit; null for a limit on time. */
+  /** The least amount of the limit that the refused call would have needed; `null` for a time limit. */
   readonly needed: number | null;
 }
 
-/** Where the run would first have gone another way without being ended; from then on the journal is only an estimate. */
+/** The first moment at which the run would have differed without ending. After it, the journal is only an estimate. */
 export interface SupposedTurnOff {
   /**
-   * `waits`: a call would have waited for others' reservations. `shorter`: an answer would not have fitted. `sooner`: a call
-   * that waited would have had room. `longer`: an answer was given less than it asked for, and would have had more.
+   * `waits`: a call would have waited for other calls' reservations. `shorter`: an answer would have exceeded its
+   * reservation. `sooner`: a call that waited would not have. `longer`: an answer that got less than it asked for would
+   * have got more.
    */
   readonly why: "waits" | "shorter" | "sooner" | "longer";
   readonly count: number;
   readonly time: number;
 }
 
-/** What would have become of a run under another limit, as far as its journal tells. */
+/** The outcome of a run under another limit, as far as its journal shows. */
 export interface SupposedRun {
   /** `null` if the limit would have ended nothing so far. */
   readonly end: SupposedEnd | null;
   readonly turnsOff: SupposedTurnOff | null;
-  /** The most that was used and reserved at once until the end, in the limit's unit. 0 for a deadline. */
+  /** The largest sum of used and reserved amounts until the end, in the limit's unit. 0 for a deadline. */
   readonly most: number;
 }
 
-/** A granted call that is not over yet: what it was given in the run, and what it would have been given. */
+/** A granted call in flight: its reservation in the run, and the one it would have had. */
 interface Granted {
   readonly recorded: Reservation;
   readonly supposed: Reservation;
@@ -74,19 +77,19 @@ type Met = MetLimit & { readonly needed?: number | undefined };
 type RealLimit = { readonly [Name in keyof Met]?: Met[Name] | undefined };
 
 /**
- * Folds a journal under a limit that an account did not have, by the rules of `budget`: what was granted is asked of the accounts
- * again.
+ * Folds a journal under a limit that an account did not have, by the rules of `budget`: every granted call is requested
+ * from the accounts again.
  * Owns: its fold of the accounts. Does not own: the log.
  *
- * 1. Only the supposed limit refuses: what the others have granted in the run, they grant here.
- * 2. A call that would have been given less reserves less, and is settled at what it has really used.
- * 3. An entry is folded once, so that what has come since is folded on. Nothing is folded behind the end.
+ * 1. Only the supposed limit refuses; the other limits grant what they granted in the run.
+ * 2. A call that would have been granted less reserves less, and is settled with its actual use.
+ * 3. An entry is folded once; new entries continue the fold. Nothing is folded after the end.
  */
 export class Supposition {
   readonly #log: RunLog;
   readonly #accounts: AccountFold;
   readonly #limit: LimitName;
-  /** The account, and the one that takes over what is left of it when its turn ends. */
+  /** The account, and the account that receives its remainder when its turn ends. */
   readonly #ids: readonly string[];
   readonly #granted = new Map<string, Granted>();
   readonly #steps = new Map<string, { readonly turnId: string; readonly step: number | null }>();
@@ -95,7 +98,7 @@ export class Supposition {
   #turnsOff: SupposedTurnOff | null = null;
   #most = 0;
 
-  /** `accounts`: those before the first entry of the log; they are taken over. */
+  /** `accounts`: the accounts before the first entry of the log. The supposition takes ownership of them. */
   constructor(log: RunLog, accounts: AccountFold, supposed: SupposedLimit) {
     const { accountId, limit } = supposed;
     const turn = turnAccountId("");
@@ -113,7 +116,7 @@ export class Supposition {
     return { end: this.#end, turnsOff: this.#turnsOff, most: this.#most };
   }
 
-  /** Folds on until there are `count` entries, by at most `entries`. Returns whether there are more to fold. */
+  /** Folds up to `count` entries in all, at most `entries` now. Returns whether more are left. */
   foldOn(count: number, entries = Number.POSITIVE_INFINITY): boolean {
     const all = Math.min(count, this.#log.length);
     const until = Math.min(all, this.#count + entries);
@@ -125,7 +128,7 @@ export class Supposition {
     return this.#count < all && this.#end === null;
   }
 
-  /** Lets time pass up to `until`, since the last entry. */
+  /** Advances the time from the last entry to `until`. */
   passTime(until: number): void {
     if (this.#end === null) this.#runOut(until);
   }
@@ -147,7 +150,7 @@ export class Supposition {
     if (use) this.#most = Math.max(this.#most, use.used + use.reserved);
   }
 
-  /** The entry as it would have been. */
+  /** The entry as it would have been under the supposed limit. */
   #judged(agentId: string, entry: RunEntry): RunEntry {
     switch (entry.type) {
       case "model.requested":
@@ -184,7 +187,7 @@ export class Supposition {
     const chain = recorded ? this.#chain(ask.accountId) : [];
     if (!recorded || chain.length === 0) return entry;
     const moment = { now: at, steady: at };
-    // What other limits have left of the output, they leave here too.
+    // Other limits leave the same output tokens as in the run.
     const outcome = reserve(chain, { ...ask, outputTokens: recorded.outputTokens }, moment);
     if (!outcome.granted) {
       if (outcome.reason === "mustWait") this.#turnOff("waits");
@@ -220,7 +223,7 @@ export class Supposition {
     if (!outcome.granted) this.#stop("refused", agentId, outcome);
   }
 
-  /** Something was refused in the run, by the real limit in place of the supposed one or by another. */
+  /** Handles a refusal in the run, by the real limit or by another one. */
   #meetRefusal(agentId: string, entry: RunEntryOf<"intent.refused">): void {
     if (entry.reason === "budget") this.#meetReal(agentId, entry);
     if (entry.reason === "mustWait" && this.#isLower(entry)) this.#turnOff("sooner");
@@ -244,7 +247,7 @@ export class Supposition {
     return this.#accounts.account(accountId)?.limits[this.#limit];
   }
 
-  /** A limit on time is reached between two entries. */
+  /** Ends the run if a time limit is reached before `at`, that is, between two entries. */
   #runOut(at: number): void {
     const limit = this.#limit;
     if (limit !== "maxActiveMs" && limit !== "deadlineAt") return;
@@ -258,7 +261,7 @@ export class Supposition {
     }
   }
 
-  /** Only work is cut off by time: an agent at rest is refused its next call. */
+  /** Time cuts off only ongoing work. An idle agent is refused its next call instead. */
   #hasOpenTurn(accountId: string): boolean {
     return this.#accounts.accounts.some(
       ({ id, turnId, closedAt }) =>
@@ -266,7 +269,7 @@ export class Supposition {
     );
   }
 
-  /** The accounts that pay for a call, with no limit but the supposed one; none where that does not concern it. */
+  /** The accounts that pay for a call, with only the supposed limit. Empty if that limit does not apply to the call. */
   #chain(accountId: string): Account[] {
     const chain = this.#accounts.chain(accountId);
     if (!chain.some(({ id }) => this.#ids.includes(id))) return [];
@@ -279,7 +282,7 @@ export class Supposition {
 
   #stop(kind: SupposedEndKind, agentId: string, { accountId, used, max, needed }: Met, at?: number): void {
     const { turnId = null, step = null } = this.#steps.get(agentId) ?? {};
-    // What is cut off by time ends before the entry, what is refused with it.
+    // Work that time cuts off ends before the entry; a refused call ends with the entry.
     const count = at === undefined ? this.#count + 1 : this.#count;
     const time = at ?? this.#log.timeOf(this.#count);
     this.#end = { kind, count, time, agentId, turnId, step, accountId, used, max, needed: needed ?? null };

@@ -1,11 +1,11 @@
 import { milliseconds } from "./event-rows.ts";
 import type { RunEntry, RunLog } from "./run-log.ts";
 
-/** What an agent spent time on: `child` is the wait for subagents, `person` for a decision, `budget` for room. */
+/** Activities of an agent: `child` is a wait for subagents, `person` for a decision, `budget` for free budget. */
 export const spanKinds = ["model", "retry", "queue", "tool", "child", "person", "budget", "pause"] as const;
 export type SpanKind = (typeof spanKinds)[number];
 
-/** Words for a kind, for people. */
+/** The kinds in words, for people. */
 export const spanWords: Readonly<Record<SpanKind, string>> = {
   model: "model call",
   retry: "wait before a retry",
@@ -23,54 +23,54 @@ export interface Span {
   readonly start: number;
   /** Infinity while it is open. */
   end: number;
-  /** Spans at the same time lie in different lanes, from 0. */
+  /** Lane number from 0. Concurrent spans are in different lanes. */
   readonly lane: number;
   label: string;
   readonly callId: string | null;
-  /** Place of its first entry in the log. */
+  /** Index of its first entry in the log. */
   readonly first: number;
-  /** Place of the entry that ended it; -1 while it is open. */
+  /** Index of the entry that ended it; -1 while it is open. */
   last: number;
   isFailed: boolean;
   tokens: number;
   costMicros: number;
-  /** A call without a known price. */
+  /** Whether the price of the call is not known. */
   isUnpriced: boolean;
 }
 
-/** Time in which something worked; an `end` of Infinity: it still does. */
+/** Time in which at least one agent worked. `end` is Infinity while the work continues. */
 export interface BusyTime {
   readonly start: number;
   readonly end: number;
 }
 
-/** The status with which a server refused, as `429`, else the code of the error. */
+/** The status of a server's refusal, such as `429`, else the error code. */
 function errorWord({ code, message }: { readonly code: string; readonly message: string }): string {
   return /^[45]\d\d\b/.exec(message)?.[0] ?? code;
 }
 
-/** More calls at once than this lie in the last lane on top of each other. */
+/** Further concurrent calls share the last lane. */
 const MOST_LANES = 8;
 
-/** What counts as work: time without it is folded. */
+/** Kinds that count as work. Time without work is folded. */
 const working: ReadonlySet<SpanKind> = new Set(["model", "tool", "retry"]);
 
-/** The spans of an agent that are open at a place of the log, for a timeline that continues there. */
+/** The open spans of an agent at an index of the log, for a timeline that continues from that index. */
 export interface OpenSpans {
-  /** Place of the agent in the log. */
+  /** Index of the agent in the log. */
   readonly agent: number;
-  /** By the id of the call, or the kind. */
+  /** By call id, or by kind. */
   readonly spans: readonly (readonly [string, Span])[];
-  /** Ids of the subagents that it waits for. */
+  /** Ids of the subagents that the agent waits for. */
   readonly awaited: readonly string[];
   readonly lanes: number;
 }
 
 interface AgentSpans {
   spans: Span[];
-  /** Open spans by the id of the call, or the kind. */
+  /** Open spans by call id, or by kind. */
   readonly open: Map<string, Span>;
-  /** How many open spans lie in each lane. */
+  /** Number of open spans in each lane. */
   readonly inLane: number[];
   awaited: Set<string>;
   lanes: number;
@@ -88,7 +88,7 @@ export class Timeline {
   #working = 0;
   readonly #kinds = new Set<SpanKind>();
 
-  /** `carried`: the spans that were open before the first entry of the log (`open`). */
+  /** `carried`: the `open` spans of an earlier timeline, from before the first entry of the log. */
   constructor(log: RunLog, carried: readonly OpenSpans[] = []) {
     this.#log = log;
     this.#read = log.first;
@@ -100,7 +100,7 @@ export class Timeline {
     }
   }
 
-  /** The spans that are open after all entries that it has read. */
+  /** The spans that are open after all entries read so far. */
   get open(): readonly OpenSpans[] {
     return this.#agents.flatMap((own, agent) => {
       if (own.open.size === 0) return [];
@@ -109,7 +109,7 @@ export class Timeline {
     });
   }
 
-  /** Takes in what the log has got, up to `until` entries; true if that was anything. */
+  /** Reads new entries of the log, up to `until`. Returns whether there were any. */
   update(until = this.#log.length): boolean {
     if (this.#read >= until) return false;
     if (this.#read === this.#log.first) this.#beginBusyAt(this.#read);
@@ -120,7 +120,7 @@ export class Timeline {
     return true;
   }
 
-  /** Lets go of what had ended before a place of the log. */
+  /** Drops spans that ended before an index of the log. */
   drop(until: number): void {
     for (const agent of this.#agents) {
       if (agent) agent.spans = agent.spans.filter(({ last }) => last < 0 || last >= until);
@@ -128,7 +128,7 @@ export class Timeline {
     this.#beginBusyAt(until);
   }
 
-  /** Busy time before a place of the log does not count. */
+  /** Drops busy time before an index of the log. */
   #beginBusyAt(place: number): void {
     const start = this.#log.timeOf(place);
     const kept = this.#busy.findIndex(({ end }) => end >= start);
@@ -137,7 +137,7 @@ export class Timeline {
     if (first) first.start = Math.max(first.start, start);
   }
 
-  /** When anything worked, in the order of time; none in another. */
+  /** Busy times, sorted and without overlaps. */
   get busy(): readonly BusyTime[] {
     return this.#busy;
   }
@@ -316,7 +316,7 @@ export class Timeline {
     return span;
   }
 
-  /** Pauses up to a millisecond do not end it. */
+  /** Idle times of up to a millisecond do not end a busy time. */
   #countWork(by: 1 | -1, at: number): void {
     this.#working += by;
     const last = this.#busy.at(-1);

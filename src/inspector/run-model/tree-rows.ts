@@ -3,40 +3,40 @@ import { type AgentMoment, isBusy, type Phase, phases } from "./agent-moment.ts"
 import type { RunAgent, RunLog } from "./run-log.ts";
 import type { RunMoment } from "./run-moments.ts";
 
-/** States by which agents are filtered: one phase, or all in which an agent works. */
+/** States for filtering agents: one phase, or `busy` for all phases in which an agent works. */
 export const agentStates = ["busy", ...phases] as const;
 export type AgentState = "busy" | Phase;
 
-/** Which agents are wanted; those above them are shown with them. */
+/** Selects agents. Their ancestors are shown too. */
 export interface AgentFilter {
-  /** Lower case; is in the name, the id or the phase. Empty for all agents. */
+  /** In lower case. Must occur in the name, the id or the phase. Empty for all agents. */
   readonly text: string;
   /** `null` for agents in any state. */
   readonly state: AgentState | null;
-  /** Places of the agents among which they are; `null` for all agents. */
+  /** Indexes of the allowed agents; `null` for all agents. */
   readonly among: ReadonlySet<number> | null;
 }
 
 export interface TreeOptions extends AgentFilter {
-  /** Ids of agents below which nothing is shown. */
+  /** Ids of agents whose descendants are hidden. */
   readonly closed: ReadonlySet<string>;
   readonly order: AgentOrder;
   readonly timeOf: OrderedRun["timeOf"];
 }
 
-/** A row of the tree of agents: the same in all views. */
+/** A row of the agent tree. All views share the rows. */
 export interface TreeRow {
   readonly agent: RunAgent;
   /** `undefined` if the agent was not created yet at the moment. */
   readonly moment: AgentMoment | undefined;
   /** From 1. */
   readonly level: number;
-  /** Rows under the same parent, and the place among them, from 1. */
+  /** Number of rows under the same parent, and this row's position among them, from 1. */
   readonly setSize: number;
   readonly place: number;
   /** Whether the rows below are shown; `undefined` if there are none. */
   readonly isOpen: boolean | undefined;
-  /** False if the agent does not pass the filter and is shown only for one below it. */
+  /** False if the agent does not pass the filter and is shown only because a descendant does. */
   readonly isMatch: boolean;
 }
 
@@ -85,7 +85,7 @@ function isWanted({ index, name, agentId }: RunAgent, run: RunMoment, { text, st
   return words.includes(text);
 }
 
-/** Largest first; those of one size as they were created. */
+/** Largest first; agents of equal size in creation order. */
 function inOrder(agents: readonly RunAgent[], order: AgentOrder, run: OrderedRun): readonly RunAgent[] {
   if (order === "start") return agents;
   const sized = agents.map((agent) => ({ agent, size: sizeIn(order, agent, run) }));

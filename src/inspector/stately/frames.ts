@@ -1,20 +1,20 @@
-/** Version of the Stately inspector's frames that these follow. */
+/** Version of the Stately inspector protocol. */
 export const FRAME_VERSION = "0.7.0";
 
 interface FrameBase {
   /** The id of the agent, turn or call. The same after a restart. */
   readonly sessionId: string;
-  /** The root of the team: the id of its root agent. */
+  /** Id of the team's root agent. */
   readonly rootId: string;
-  /** Milliseconds since the epoch, as text by the protocol. */
+  /** Milliseconds since the epoch; the protocol requires text. */
   readonly createdAt: string;
-  /** Unique and growing within this process. */
+  /** Unique and increasing within this process. */
   readonly id: string;
   /** Version of the protocol. */
   readonly _version: string;
 }
 
-/** The visible part of a machine: its state, ids and counters, never contents. */
+/** The visible state of a machine: its state value, ids and counters, never contents. */
 export interface FrameSnapshot {
   /** `active`, or how the machine ended. */
   readonly status: string;
@@ -41,25 +41,25 @@ export interface ActorFrame extends FrameBase {
   readonly parentId: string | undefined;
   /** The chart as JSON text. */
   readonly definition: string;
-  /** Its first state. */
+  /** The machine's first state. */
   readonly snapshot: FrameSnapshot;
 }
 
 interface EventFrame extends FrameBase {
-  /** A machine has taken an event. */
+  /** A machine has received an event. */
   readonly type: "@xstate.event";
   /** The event, without contents. */
   readonly event: FrameEvent;
-  /** Session id of the actor whose effect wrote the entry, or undefined for an entry from outside. */
+  /** Session id of the actor whose effect wrote the entry; `undefined` for an entry from outside. */
   readonly sourceId: string | undefined;
   /** The machines are live: an entry may still be refused until its commit has returned. */
   readonly provisional: true;
 }
 
 interface SnapshotFrame extends FrameBase {
-  /** A machine is in another state. */
+  /** A machine has changed its state. */
   readonly type: "@xstate.snapshot";
-  /** The event that led there. */
+  /** The event that caused the change. */
   readonly event: FrameEvent;
   /** The new state. */
   readonly snapshot: FrameSnapshot;

@@ -4,7 +4,7 @@ import { partsOfCall, rootOf } from "../../state/index.ts";
 import { type ActorFrame, FRAME_VERSION, type InspectionFrame } from "./frames.ts";
 import { chartOf, type MachineName, sourceOf, visibleEvent, visibleSnapshot } from "./visible.ts";
 
-/** What `createInspector()` takes. */
+/** Options of `createInspector()`. */
 export interface InspectorOptions {
   /** Milliseconds since the epoch. Default: the system's clock. */
   readonly now?: (() => number) | undefined;
@@ -17,45 +17,47 @@ export type FrameListener = (frame: InspectionFrame) => void;
 /** Which actor a frame is about. */
 export type FramedActor = Pick<ActorFrame, "sessionId" | "rootId">;
 
-/** Turns XState's inspection events of all live agents into frames, and keeps their present states. */
+/** Turns XState's inspection events of all live agents into frames, and keeps their current states. */
 export interface Inspector {
   /** For `runtime.inspect()`, or `createRuntime({ onInspect })`. */
   readonly onInspect: (agentId: string, event: InspectionEvent) => void;
-  /** A frame for each present actor, parents first, with its state, for a client that connects later. */
+  /** One frame per current actor with its state, parents first, for a client that connects later. */
   frames(): ActorFrame[];
   /**
-   * Every frame from now on, or those of the actors that `wants` says yes to; no other frame is built. The returned function
-   * ends it.
+   * Calls `listener` with every new frame of the actors for which `wants` returns true, by default all. No other frame is
+   * built. The returned function ends the subscription.
    */
   subscribe(listener: FrameListener, wants?: (actor: Pick<ActorFrame, "sessionId" | "rootId">) => boolean): () => void;
 }
 
-/** Collects the frames of Stately's protocol: give its `onInspect` to `runtime.inspect()`, and it to `serveInspector()`. */
+/**
+ * Collects the frames of Stately's protocol. Pass `onInspect` to `runtime.inspect()` and the result to `serveInspector()`.
+ */
 export function createInspector(options?: InspectorOptions): Inspector {
   return new InspectionHub(optionsOf<InspectorOptions>(options, "createInspector()", { rules: inspectorRules }));
 }
 
 export const inspectorRules = { now: functionRule, keptEnded: wholeNumberRule(0) } as const;
 
-/** Most children to remember that another process may run. */
+/** Most parent links to keep, because another process may run the child. */
 const mostParents = 10_000;
 
 interface Node extends FramedActor {
   readonly machine: MachineName;
   parentId: string | undefined;
-  /** The machine's snapshot while the actor is live; it becomes a frame only on demand. */
+  /** The machine's snapshot while the actor is live. A frame is built from it only on demand. */
   snapshot: unknown;
-  /** The list of open children that was looked at last. */
+  /** The list of open children that was last linked. */
   adopted: unknown;
 }
 
 /**
- * Owns: the known actors, their parents and present snapshots. Does not own: the actors, the clients.
+ * Owns: the known actors, their parents and current snapshots. Does not own: the actors, the clients.
  *
  * Invariants
- * 1. The id of an actor is that of its agent, turn or call, so it is the same after a restart.
- * 2. The hub emits only values that `visible.ts` lets through.
- * 3. The number of ended actors is bounded; live ones are as many as the runtime has.
+ * 1. The id of an actor is the id of its agent, turn or call, so it stays the same after a restart.
+ * 2. The hub emits only values that `visible.ts` allows.
+ * 3. The number of ended actors is bounded. All live actors of the runtime are kept.
  * 4. Without listeners, an event builds no frame and costs the same for any number of actors and children.
  */
 class InspectionHub implements Inspector {
@@ -63,7 +65,7 @@ class InspectionHub implements Inspector {
   readonly #keptEnded: number;
   readonly #nodes = new Map<string, Node>();
   readonly #ended = new Set<string>();
-  /** Parents by child; a child may be known before it is live here. */
+  /** Parents by child. A child may be known before it is live in this process. */
   readonly #parents = new Map<string, string>();
   readonly #listeners = new Map<FrameListener, (actor: FramedActor) => boolean>();
   #count = 0;
@@ -147,7 +149,10 @@ class InspectionHub implements Inspector {
     if (snapshot.status !== "active") this.#end(node);
   }
 
-  /** Each agent is a root actor. Of a parent that was restored, only the list of open children says which it spawned. */
+  /**
+   * Every agent is a root actor for XState. The children of a restored parent are known only from its list of open
+   * children.
+   */
   #adopt(parent: Node): void {
     if (parent.machine !== "agent") return;
     const { openChildIds } = (parent.snapshot as { context?: { openChildIds?: readonly string[] } }).context ?? {};
@@ -167,7 +172,7 @@ class InspectionHub implements Inspector {
   }
 
   #end(node: Node): void {
-    // The machine's own snapshot holds contents, and children: keep what may be shown.
+    // The machine's own snapshot contains contents and children: keep only the visible fields.
     node.snapshot = visibleSnapshot(node.snapshot);
     this.#ended.add(node.sessionId);
     for (const sessionId of this.#ended) {

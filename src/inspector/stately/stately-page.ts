@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
 
-/** The only other site whose page may connect, when that is asked for. */
+/** The only other site whose page may connect, if `allowStately` is set. */
 export const STATELY_ORIGIN = "https://stately.ai";
 
 export interface Page {
   readonly html: string;
-  /** Its Content-Security-Policy: nothing but itself, and the frames of this server. */
+  /** The page's Content-Security-Policy: allows only itself and this server's frames. */
   readonly policy: string;
 }
 
-/** Stately's own inspector in a frame, with a bridge that hands the frames on to that page alone. */
+/** Stately's own inspector in an iframe, with a bridge that forwards the frames only to that page. */
 export function statelyPage(host: string): Page {
   const body = `<p id="notice" role="status" hidden></p>
 <iframe id="stately" title="Stately inspector" src="${STATELY_ORIGIN}/inspect"></iframe>`;

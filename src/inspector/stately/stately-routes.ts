@@ -10,19 +10,19 @@ const mostClients = 8;
 
 export interface StatelyOptions {
   readonly inspector: Inspector;
-  /** Where agents are found that are not live, or were before the inspector. */
+  /** The stores for agents that are not live or ended before the inspector started. */
   readonly trees: Iterable<StoredTrees>;
-  /** Values that `Host` may have. */
+  /** Allowed values of `Host`. */
   readonly hosts: readonly string[];
-  /** Compares with the token of the frames, which opens nothing else. */
+  /** Compares a token with the token of the frames, which allows nothing else. */
   readonly isToken: (token: string) => boolean;
-  /** Lets Stately's page in. */
+  /** Whether Stately's page is allowed. */
   readonly allowStately: boolean;
-  /** Bytes that may wait for a slow client before it is dropped. */
+  /** Bytes buffered for a slow client before it is disconnected. */
   readonly mostWaitingBytes: number;
 }
 
-/** Stately's page and the frames that it is fed with. Its clients can set no headers, so the token is in the address. */
+/** Stately's page and its frames. Its clients cannot set headers, so the token is in the address. */
 export class StatelyRoutes {
   readonly #options: StatelyOptions;
   readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: 1_024, perMessageDeflate: false });
@@ -53,7 +53,7 @@ export class StatelyRoutes {
     else if (!isPage) response.statusCode = 404;
     else if (request.method !== "GET") response.statusCode = 405;
     else {
-      // Admitted, so it is one of our own names.
+      // The request was admitted, so `Host` is one of this server's names.
       const { html, policy } = statelyPage(request.headers.host ?? "");
       response.setHeader("content-type", "text/html; charset=utf-8");
       response.setHeader("content-security-policy", policy);
@@ -97,20 +97,20 @@ function refuse(socket: Duplex, status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
-/** Most bytes in the buffer of the socket before the next frame is sent. */
+/** The next frame is sent once the socket buffers at most this many bytes. */
 const socketBytes = 1_000_000;
-/** Most bytes that wait for a client; a slower one is disconnected. */
+/** Most bytes buffered for a client; above this it is disconnected. */
 export const mostWaitingBytes = 32_000_000;
 
 /**
  * The outgoing frames of one client.
- * Owns: the frames that wait. Does not own: the socket, but terminates one that is too slow.
+ * Owns: the waiting frames. Does not own: the socket, but terminates it if it is too slow.
  */
 export class FrameClient {
   readonly #socket: WebSocket;
   readonly #mostWaiting: number;
   #waiting: string[] = [];
-  /** How many of them are sent. */
+  /** How many of the waiting frames are sent. */
   #sent = 0;
   #bytes = 0;
   #sending = false;

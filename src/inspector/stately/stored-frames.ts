@@ -5,15 +5,15 @@ import { type ActorFrame, FRAME_VERSION } from "./frames.ts";
 import { MOST_ACTORS } from "./tree-frames.ts";
 import { chartOf, type MachineName } from "./visible.ts";
 
-/** Stores whose runs a client may look at. */
+/** Stores whose runs a client may see. */
 export interface StoredTrees {
   readonly stores: Stores;
   readonly tenant: string;
 }
 
 /**
- * The actors of a stored tree in the states that their journals fold to, parents first; of the newest tree if none is named.
- * `isKnown` is true for agents that need not be read. Empty if no store has the tree.
+ * The actors of a stored tree in the states folded from their journals, parents first. Without `rootId`, the newest tree.
+ * `isKnown` returns true for agents to skip. Empty if no store has the tree.
  */
 export async function storedFrames(
   trees: Iterable<StoredTrees>,
@@ -51,7 +51,7 @@ function framesOf(record: AgentRecord, rows: readonly JournalRow[]): ActorFrame[
     sessionId,
     rootId: rootAgentId,
     createdAt: String(at),
-    // Frames of live actors have numbers.
+    // Cannot collide with the ids of live frames, which are numbers.
     id: `${sessionId}@${seq}`,
     _version: FRAME_VERSION,
     name: sessionId,

@@ -1,20 +1,20 @@
 import type { ActorFrame, InspectionFrame } from "./frames.ts";
 import type { FramedActor } from "./hub.ts";
 
-/** Most actors that a client gets in all, because Stately's page keeps each actor that it gets. */
+/** Most actors that are ever sent to one client, because Stately's page keeps every actor it receives. */
 export const MOST_ACTORS = 200;
 
 export interface TreeFramesOptions {
-  /** The root agent of the tree. Default: the newest at the beginning, or else the first that comes. */
+  /** The root agent of the tree. Default: the newest root at the beginning, else the root of the first frame. */
   readonly rootId?: string | undefined;
   readonly send: (frame: InspectionFrame) => void;
 }
 
 /**
  * The frames of one tree for one client.
- * Owns: which actors the client has. Does not own: the socket, the source of the frames.
+ * Owns: the set of actors sent to the client. Does not own: the socket, the source of the frames.
  *
- * 1. An actor beyond `MOST_ACTORS` is not sent, nor is any frame about it.
+ * 1. Actors beyond `MOST_ACTORS` are not sent, nor are frames about them.
  * 2. A stored actor never replaces a live one.
  */
 export class TreeFrames {
@@ -31,7 +31,9 @@ export class TreeFrames {
     return this.#rootId;
   }
 
-  /** Sends the present actors of the tree: those that live before those that ended, the newest of them first. */
+  /**
+   * Sends the current actors of the tree. If there are too many, live actors take precedence, then the newest ended ones.
+   */
   begin(frames: readonly ActorFrame[]): void {
     const roots = frames.filter(({ sessionId, rootId }) => sessionId === rootId);
     this.#rootId ??= (roots.at(-1) ?? frames.at(-1))?.rootId;
@@ -48,10 +50,10 @@ export class TreeFrames {
     }
   }
 
-  /** Whether the client has an actor. */
+  /** Whether the actor was sent to the client. */
   readonly has = (sessionId: string): boolean => this.#sent.has(sessionId);
 
-  /** Whether the client gets frames about an actor. */
+  /** Whether frames about the actor are sent to the client. */
   readonly wants = (actor: FramedActor): boolean => this.#sent.has(actor.sessionId) || this.#hasRoom(actor);
 
   readonly take = (frame: InspectionFrame): void => {
@@ -71,7 +73,7 @@ function isLive({ snapshot }: ActorFrame): boolean {
   return snapshot.status === "active";
 }
 
-/** An actor is kept with all its parents, or not at all. */
+/** The actors to send. An actor is kept only together with all its ancestors. */
 function keptOf(frames: readonly ActorFrame[]): ReadonlySet<string> {
   const byId = new Map(frames.map((frame) => [frame.sessionId, frame]));
   const kept = new Set<string>();

@@ -3,7 +3,7 @@ import type { FrameEvent, FrameSnapshot } from "./frames.ts";
 
 /*
  * The fields that an inspector may show: ids, counters, names and kinds. Prompts, arguments, results, error
- * texts and the user of a turn are hidden. Both lists name what is allowed, so a new field is hidden until it is added.
+ * texts and the user of a turn are hidden. Both lists are allowlists, so a new field is hidden until it is added.
  */
 
 const contextFields = [
@@ -64,7 +64,7 @@ const eventFields = [
   "lifecycle",
 ] as const;
 
-/** Names may come from a model. */
+/** Limited, because a model may have written the name. */
 const longestText = 200;
 const mostItems = 100;
 
@@ -77,7 +77,7 @@ export function visibleSnapshot(snapshot: unknown): FrameSnapshot {
   };
 }
 
-/** The context of an agent, or what that of a turn or a call holds. */
+/** The context of an agent, or the record inside the context of a turn or call. */
 function foldIn(context: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return objectOf(context["turn"] ?? context["call"] ?? context);
 }
@@ -88,11 +88,11 @@ export function visibleEvent(event: unknown): FrameEvent {
   return { type: typeof type === "string" ? type : "", ...picked(fields, eventFields) };
 }
 
-/** Entries that no effect of the agent writes: people, time, other accounts and the stores cause them. */
+/** Entries that no effect of the agent writes. People, timers, other accounts and the stores cause them. */
 const fromOutside =
   /^(?:agent|conversation|budget|timer)\.|^(?:turn\.started|stop\.signalled|request\.decided|intent\.refused)$/;
 
-/** The actor whose effect wrote the entry: a call, a turn, or a child that has ended; `undefined` for entries from outside. */
+/** The actor whose effect wrote the entry: a call, a turn or an ended child; `undefined` for entries from outside. */
 export function sourceOf(event: unknown): string | undefined {
   const { type, turnId, callId, childId } = objectOf(event);
   if (typeof type !== "string" || fromOutside.test(type)) return undefined;
@@ -136,7 +136,7 @@ export function chartOf(name: MachineName): string {
   return chart;
 }
 
-/** Replaces code by its name and leaves out the initial context. */
+/** Replaces functions by their names and leaves out the initial context. */
 function withoutCode(this: unknown, key: string, value: unknown): unknown {
   if (key === "context") return undefined;
   return typeof value === "function" ? { type: value.name === "" ? "inline" : value.name } : value;

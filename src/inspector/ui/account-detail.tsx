@@ -17,12 +17,12 @@ interface DetailProps {
   readonly run: RunSession;
   readonly account: AccountAt;
   readonly stored: StoredAccounts | undefined;
-  /** The accounts to choose from: those that pay for the selected agent, from its own to the top. */
+  /** The accounts to choose from: the selected agent's own account and its ancestors. */
   readonly choices: readonly AccountAt[];
   readonly onChoose: (accountId: string) => void;
 }
 
-/** One account at the moment: its limits, what is used and reserved over time, and another limit to try. */
+/** One account at the moment: its limits, its use and reservations over time, and a form to try another limit. */
 export function AccountDetail({ run, account, stored, choices, onChoose }: DetailProps) {
   const moment = run.moment.value;
   const agent = run.log.agents[run.log.indexOfAgent(account.agentId)];
@@ -98,7 +98,7 @@ export function AccountDetail({ run, account, stored, choices, onChoose }: Detai
   );
 }
 
-/** Tells the reader whether the account that was folded from the journal equals the stored one. */
+/** Shows whether the account folded from the journal equals the stored account. */
 function Agreement({ run, account, stored }: Pick<DetailProps, "run" | "account" | "stored">) {
   const found = stored?.accounts.find(({ id }) => id === account.id);
   if (!stored || !found || stored.cursor !== run.log.head) return null;
@@ -118,7 +118,7 @@ function Agreement({ run, account, stored }: Pick<DetailProps, "run" | "account"
   );
 }
 
-/** Whether the account is the other one or lies below it. */
+/** Whether the account is the other account or below it. */
 function isUnder({ accounts }: RunMoment, id: string, above: string): boolean {
   let account = accounts.account(id);
   while (account && account.id !== above)
@@ -137,11 +137,11 @@ function Curve({ run, account }: { readonly run: RunSession; readonly account: A
   }, [run, account.id, axis]);
   const max = account.limits.maxTokens;
   const highest = points.reduce((most, { used, reserved }) => Math.max(most, used + reserved), 0);
-  // A limit far above the curve would press it flat.
+  // A limit far above the curve would flatten it.
   const showsLimit = max !== undefined && max <= highest * 4;
   const top = Math.max(1, showsLimit ? max : 0, highest) * 1.06;
   const width = Math.max(1, size.width);
-  const x = (time: number): number => (axis.placeOf(time) / axis.length) * width;
+  const x = (time: number): number => (axis.positionOf(time) / axis.length) * width;
   const y = (amount: number): number => CURVE_HEIGHT - (amount / top) * CURVE_HEIGHT;
   const moment = run.moment.value;
   const end = run.supposing.outcome.value?.end;
@@ -186,7 +186,7 @@ interface Scales {
   readonly width: number;
 }
 
-/** A step curve with the area below it; at most two points a pixel. */
+/** A step curve with the area below it; at most two points per pixel. */
 function area(points: readonly CurvePoint[], amount: (point: CurvePoint) => number, { x, y, width }: Scales): string {
   if (points.length === 0) return "";
   let path = `M${x(points[0]?.time ?? 0).toFixed(1)},${y(0)}`;

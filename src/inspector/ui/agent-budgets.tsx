@@ -13,17 +13,17 @@ import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 48;
 const NARROW_ROW_HEIGHT = 92;
-/** Below this width a row takes two lines of cells. */
+/** Below this width, the cells of a row are in two lines. */
 const NARROW = 540;
 
 interface BudgetsProps {
   readonly run: RunSession;
-  /** The agents to show, by their places in the log, in the order of the rows. */
+  /** The agents to show, by index in the log, in row order. */
   readonly agents: readonly number[];
   readonly onSelect: (agentId: string) => void;
 }
 
-/** How near each agent is to its limits: a row an agent. */
+/** How near each agent is to its limits, one row per agent. */
 export function AgentBudgets({ run, agents, onSelect }: BudgetsProps) {
   const { element, size } = useSize();
   const isNarrow = size.width > 0 && size.width < NARROW;
@@ -157,7 +157,7 @@ function ForecastText({ run, index, binding }: Omit<BindingProps, "moment">) {
   );
 }
 
-/** What a limit has refused to the agent, or for which one it waits. */
+/** The agent's last refusal, or the limit that it waits for. */
 function Refused({ run, agentId }: { readonly run: RunSession; readonly agentId: string }) {
   const { accounts } = run.moment.value;
   const waits = accounts.waiting.find((one) => one.agentId === agentId);
@@ -184,7 +184,7 @@ function Refused({ run, agentId }: { readonly run: RunSession; readonly agentId:
   );
 }
 
-/** How much was wanted, how much was left, and by how much it was too little. */
+/** The amount needed, the amount left, and the difference. */
 function tooFew({ limit, used, max, needed, reason }: RefusalAt): string {
   if (reason === "unpriced") return "the price is not known";
   if (limit === null || used === null || max === null || limit === "deadlineAt") return "";

@@ -9,7 +9,7 @@ import type { RunSession } from "./run-session.ts";
 import { doing, limitsOf } from "./tree-view.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
-/** The selected agent at the moment: who it is, what it does, what it has used. */
+/** The selected agent at the moment: its name, its activity and its use. */
 export function AgentHead({ run }: { readonly run: RunSession }) {
   const agent = run.log.agents[selectedAgent.value];
   if (!agent) return null;
@@ -94,7 +94,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** What the state alone does not say. */
+/** Details beyond the state. */
 function wordsFor(moment: AgentMoment, lost: LostAgent | undefined): string {
   const { phase, message, turn, step } = moment;
   if (lost) return `${lostWords(lost)}; last sign of life at ${shortTime(lost.seenAt)}`;
@@ -119,7 +119,7 @@ function Owner({ run, agentId }: { readonly run: RunSession; readonly agentId: s
 interface ActsProps {
   readonly agentId: string;
   readonly name: string;
-  /** The agent as it is now, also while the page shows an earlier moment. */
+  /** The current state of the agent, even while the page shows an earlier moment. */
   readonly now: AgentMoment | undefined;
 }
 
@@ -161,7 +161,7 @@ export function AgentActs({ agentId, name, now }: ActsProps) {
   );
 }
 
-/** Says how it went. */
+/** Shows the outcome in a notice. */
 async function attempt(done: string, call: () => Promise<void>): Promise<void> {
   try {
     await call();
@@ -173,7 +173,7 @@ async function attempt(done: string, call: () => Promise<void>): Promise<void> {
 
 interface DialogProps {
   readonly name: string;
-  /** Called with the reason that was typed, or with `null` if the dialog was cancelled. */
+  /** Called with the typed reason, or with `null` if the dialog was cancelled. */
   readonly onEnd: (reason: string | null) => void;
 }
 

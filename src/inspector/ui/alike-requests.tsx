@@ -7,10 +7,10 @@ import type { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
 import { verdictWords } from "./verdicts.ts";
 
-/** A decision on several requests at once, from its first press until what became of it was read. */
+/** A decision on several requests at once, from the first press until the reader dismisses its outcome. */
 interface Bulk {
   readonly tool: string;
-  /** Those that were open at the first press; no later one joins them. */
+  /** The requests that were open at the first press. Later requests are not added. */
   readonly requestIds: ReadonlySet<string>;
   readonly step: "confirm" | "sending" | "done";
   readonly approved: number;
@@ -19,10 +19,12 @@ interface Bulk {
 
 const bulk = signal<Bulk | null>(null);
 
-/** Longer arguments are cut in the list; the card of the request has them all. */
+/** Longer arguments are cut in the list; the request's card shows them in full. */
 const LONGEST_ARGUMENTS = 1_000;
 
-/** Approvals of the same tool, which can be given together: each by its own request, with the hash of what is shown. */
+/**
+ * Approves several calls of the same tool together. Each decision is sent separately, with the hash of the shown arguments.
+ */
 export function AlikeRequests({ run }: { readonly run: RunSession }) {
   const open = run.requests.value.filter(({ status, kind }) => status === "open" && kind === "approval");
   const groups = [...Map.groupBy(open, ({ name }) => name)].filter(([, { length }]) => length > 1);

@@ -8,7 +8,7 @@ type JsonObject = { readonly [key: string]: JsonValue };
 
 /** Deeper values are edited as JSON. */
 const DEEPEST = 6;
-/** Longer texts have several lines. */
+/** Longer texts are edited in a field with several lines. */
 const LONG_TEXT = 80;
 
 interface FormProps {
@@ -16,13 +16,13 @@ interface FormProps {
   readonly schema: JsonValue;
   readonly value: JsonValue;
   readonly onChange: (value: JsonValue) => void;
-  /** Mistakes that the server has found, by the paths of their fields. */
+  /** Errors found by the server, by field path. */
   readonly issues: FeedFailure["issues"];
-  /** Called when the JSON text of a field changes, with whether it is invalid. */
+  /** Called when the JSON text of a field changes; the argument is whether it is invalid. */
   readonly onBroken: (path: string, isBroken: boolean) => void;
 }
 
-/** Whether there can be a form: the schema names fields, and the value is an object. */
+/** Whether a form is possible: the schema lists fields and the value is an object. */
 export function hasForm(schema: JsonValue, value: JsonValue): boolean {
   const { properties } = objectOf(schema) ?? {};
   return (
@@ -30,13 +30,13 @@ export function hasForm(schema: JsonValue, value: JsonValue): boolean {
   );
 }
 
-/** The arguments of a call as fields, by their schema. What that does not tell is edited as JSON. */
+/** The arguments of a call as fields, by their schema. Values that the schema does not describe are edited as JSON. */
 export function ArgumentsForm(props: FormProps) {
   return <Fields {...props} root={props.schema} path={[]} />;
 }
 
 interface NodeProps extends FormProps {
-  /** The whole schema, to which references lead. */
+  /** The root schema, to resolve references. */
   readonly root: JsonValue;
   readonly path: readonly (string | number)[];
 }
@@ -46,7 +46,7 @@ function Fields(props: NodeProps) {
   const properties = objectOf(objectOf(schema)?.["properties"]) ?? {};
   const required = objectOf(schema)?.["required"];
   const given = objectOf(value) ?? {};
-  // Stored schemas are sorted by name; the arguments have the order in which they were given.
+  // Stored schemas are sorted by name; use the order of the arguments.
   const names = [...new Set([...Object.keys(given), ...Object.keys(properties)])];
   const without = (name: string): JsonObject =>
     Object.fromEntries(Object.entries(given).filter(([key]) => key !== name));
@@ -93,7 +93,7 @@ interface FieldProps extends NodeProps {
   readonly onRemove: (() => void) | undefined;
 }
 
-/** One field with its name, what it is for, and what is wrong with it. */
+/** One field with its name, description and errors. */
 function Field(props: FieldProps) {
   const { name, path, issues, value, root, onRemove } = props;
   const schema = resolved(props.schema, root);
@@ -236,7 +236,7 @@ function Items(props: FieldProps) {
   const { schema, value, path, root, name, onChange } = props;
   const items = Array.isArray(value) ? (value as readonly JsonValue[]) : [];
   const own = resolved(objectOf(schema)?.["items"] ?? null, root);
-  // Fields keep what is typed into them, so that a list from which one was taken is drawn anew.
+  // Changes the key: fields keep typed text, so a list must be rendered anew after an item was removed.
   const [version, setVersion] = useState(0);
   const rows: ComponentChildren = items.map((item, index) => (
     <Field
@@ -267,7 +267,7 @@ function Items(props: FieldProps) {
 
 type Kind = "object" | "array" | "text" | "number" | "boolean" | "choice" | "json";
 
-/** How a value is edited: as its schema says, as long as the value is of that kind. */
+/** How to edit a value: by its schema if the value has the schema's type. */
 function kindOf(schema: JsonValue, value: JsonValue): Kind {
   if (choicesOf(schema)) return "choice";
   const of = objectOf(schema);
@@ -276,7 +276,7 @@ function kindOf(schema: JsonValue, value: JsonValue): Kind {
       return typeof value === "string" ? "text" : "json";
     case "number":
     case "integer":
-      // What is typed on the way to a number is a text.
+      // An incomplete number is kept as text while it is typed.
       return typeof value === "number" || typeof value === "string" ? "number" : "json";
     case "boolean":
       return typeof value === "boolean" ? "boolean" : "json";
@@ -297,7 +297,7 @@ function choicesOf(schema: JsonValue): readonly JsonValue[] | undefined {
     : undefined;
 }
 
-/** A schema behind its reference, and without the choice of leaving the value null. */
+/** Resolves a schema's reference and removes the alternative `null`. */
 function resolved(schema: JsonValue, root: JsonValue): JsonValue {
   let of = objectOf(schema);
   for (let hops = 0; hops < DEEPEST && of; hops += 1) {
@@ -316,7 +316,7 @@ function resolved(schema: JsonValue, root: JsonValue): JsonValue {
   return of ?? null;
 }
 
-/** What a new field holds at first. */
+/** The initial value of a new field. */
 function emptyOf(given: JsonValue, root: JsonValue, depth: number): JsonValue {
   const schema = resolved(given, root);
   const of = objectOf(schema);
@@ -344,7 +344,7 @@ function emptyOf(given: JsonValue, root: JsonValue, depth: number): JsonValue {
   }
 }
 
-/** The number that a text is; else the text, which the server refuses for the field. */
+/** Parses a number. Other text is returned unchanged; the server then rejects the field. */
 function numberIn(text: string): JsonValue {
   const number = Number(text);
   return text.trim() !== "" && Number.isFinite(number) ? number : text;
@@ -359,7 +359,7 @@ function ownOf(value: JsonValue | undefined, name: string): JsonValue | undefine
   return of && Object.hasOwn(of, name) ? of[name] : undefined;
 }
 
-/** The JSON value of a text; `undefined` if the text is not valid JSON. */
+/** Parses JSON; `undefined` if the text is not valid JSON. */
 export function jsonIn(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text) as JsonValue;

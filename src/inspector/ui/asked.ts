@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { errorText } from "./feed-client.ts";
 
-/** An answer of the feed that a view waits for. The last one stays while the next is on its way. */
+/** An answer of the feed for a view. The previous answer stays until the next one is received. */
 export interface Asked<Answer> {
   readonly answer: Answer | undefined;
   readonly failure: string | null;
@@ -9,10 +9,10 @@ export interface Asked<Answer> {
 }
 
 interface AskOptions {
-  /** The question is another one when one of these is; the last answer then is none any more when `subject` changed. */
+  /** `ask` is called again when one of these values changes. If `subject` changes, the previous answer is dropped. */
   readonly on: readonly unknown[];
   readonly subject: unknown;
-  /** Waits so long for further changes. */
+  /** Debounce time for further changes. */
   readonly delayMs?: number;
 }
 
@@ -47,7 +47,7 @@ export function useAsked<Answer>(ask: () => Promise<Answer>, { on, subject, dela
   return isSame ? state : { answer: undefined, failure: null, isWaiting: true };
 }
 
-/** An answer that is asked for again and again while it is shown. The last one stays when a later question fails. */
+/** An answer that is polled while it is shown. The previous answer stays if a later request fails. */
 export function usePolled<Answer>(ask: () => Promise<Answer>, subject: unknown, everyMs: number): Asked<Answer> {
   const newest = useRef(ask);
   newest.current = ask;

@@ -16,30 +16,30 @@ import { oneLine } from "./untrusted.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 32;
-/** Below an account with more than this, only those that hold or have used something are shown, the fullest first. */
+/** If an account has more children than this, only those with use or reservations are shown, the fullest first. */
 const MOST_CHILDREN = 50;
 
-/** Id of the account that is shown beside the rows, if it pays for the selected agent; `null` for the foremost one. */
+/** Id of the account in the detail pane, if it pays for the selected agent; `null` for the default account. */
 const chosen = signal<string | null>(null);
 
 interface AccountRow {
   readonly account: AccountAt;
   readonly level: number;
-  /** How many of its siblings are left out behind it. */
+  /** Number of siblings that are left out after this row. */
   readonly left: number;
 }
 
-/** Whether all accounts are shown below the agents. */
+/** Whether the list of all accounts below the agents is open. */
 const showsAll = signal(false);
 
-/** How near the agents are to their limits at the moment, and the account of the selected one. */
+/** How near the agents are to their limits at the moment, and the selected agent's account. */
 export function BudgetsView({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const stored = useStoredAccounts(run);
   const agent = run.log.agents[selectedAgent.value];
   const chain = agent ? payingAccounts(moment, agent) : [];
   const picked = chosen.value === null ? undefined : moment.accounts.account(chosen.value);
-  // An account of an earlier turn does not pay any more.
+  // Accounts of earlier turns no longer pay.
   const isEarlier = picked && picked.agentId === agent?.agentId && !chain.includes(picked);
   const choices = isEarlier ? [picked, ...chain] : chain;
   const account = choices.find(({ id }) => id === chosen.value) ?? foremost(chain);
@@ -80,7 +80,7 @@ export function BudgetsView({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** The first account of the agent that has a limit, or else above it; its life before its turn. */
+/** The default account: the first with a limit, from the agent upward; the lifetime account precedes the turn's. */
 function foremost(chain: readonly AccountAt[]): AccountAt | undefined {
   const [first] = chain;
   const own = chain.filter(({ agentId }) => agentId === first?.agentId);
@@ -88,7 +88,7 @@ function foremost(chain: readonly AccountAt[]): AccountAt | undefined {
   return [...own.toReversed(), ...above].find((account) => usesOf(account, 0).length > 0) ?? first;
 }
 
-/** The tree of accounts: who holds the money. */
+/** The tree of all accounts. */
 function AllAccounts({ run, shown }: { readonly run: RunSession; readonly shown: string | undefined }) {
   const { accounts } = run.moment.value.accounts;
   const shownAccounts = useMemo(() => accountsInOrder(run, accounts), [run.moment.value, shownOrder.value]);
@@ -169,11 +169,11 @@ function useStoredAccounts(run: RunSession): StoredAccounts | undefined {
   return stored;
 }
 
-/** Those of the agents that are shown, in their order. */
+/** The accounts of the shown agents, in the agents' order. */
 function accountsInOrder({ log }: RunSession, accounts: readonly AccountAt[]): readonly AccountAt[] {
-  const places = new Map(shownOrder.value.map((agent, place) => [log.agents[agent]?.agentId ?? "", place]));
-  const placeOf = ({ agentId }: AccountAt): number => places.get(agentId) ?? -1;
-  return accounts.filter(({ agentId }) => places.has(agentId)).toSorted((one, other) => placeOf(one) - placeOf(other));
+  const rows = new Map(shownOrder.value.map((agent, row) => [log.agents[agent]?.agentId ?? "", row]));
+  const rowOf = ({ agentId }: AccountAt): number => rows.get(agentId) ?? -1;
+  return accounts.filter(({ agentId }) => rows.has(agentId)).toSorted((one, other) => rowOf(one) - rowOf(other));
 }
 
 function accountRows(accounts: readonly AccountAt[]): AccountRow[] {

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** The size of an element, as it changes. */
+/** Tracks the size of an element. */
 export function useSize() {
   const element = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -16,7 +16,7 @@ export function useSize() {
   return { element, size };
 }
 
-/** A canvas in the pixels of the screen, cleared, ready to be drawn on in CSS pixels. */
+/** Clears a canvas and scales it to device pixels, so that it can be drawn on in CSS pixels. */
 export function cleared(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
   const ratio = devicePixelRatio;
   const pixels = { width: Math.round(width * ratio), height: Math.round(height * ratio) };
@@ -29,7 +29,7 @@ export function cleared(canvas: HTMLCanvasElement, width: number, height: number
 
 const patterns = new Map<string, CanvasPattern | string>();
 
-/** A stripe pattern for what is set aside or waited for; each is drawn once. */
+/** A stripe pattern for reservations and waits. Each pattern is drawn once. */
 export function hatch(context: CanvasRenderingContext2D, colour: string): CanvasPattern | string {
   const known = patterns.get(colour);
   if (known !== undefined) return known;

@@ -11,19 +11,19 @@ export interface Size {
   readonly height: number;
 }
 
-/** Where a layout lies in its box, and how large it is shown. */
+/** Position and scale of a layout in its box. */
 export interface Camera extends Position {
   readonly scale: number;
 }
 
-/** Below this, names of states would be under 10 pixels. */
+/** Below this scale, state names would be smaller than 10 pixels. */
 export const LEAST_WHOLE_SCALE = 10 / chartText.stateSize;
-/** Below this, the texts that are seen from near would be under 10 pixels. */
+/** Below this scale, the texts of the near layout would be smaller than 10 pixels. */
 export const LEAST_NEAR_SCALE = 10 / chartText.size;
 const MOST_WHOLE_SCALE = 1.5;
 const MARGIN = 4;
 
-/** The layout that the box shows largest as a whole. */
+/** The layout that fits into the box at the largest scale. */
 export function wholeLayout({ layouts }: Chart, size: Size): ChartLayout {
   const whole = layouts.filter(({ isNear }) => !isNear);
   return whole.reduce((best, one) => (fitted(one, size).scale > fitted(best, size).scale ? one : best));
@@ -33,14 +33,14 @@ export function nearLayout({ layouts }: Chart): ChartLayout {
   return layouts.find(({ isNear }) => isNear) as ChartLayout;
 }
 
-/** The whole layout in the middle of the box. */
+/** Shows the whole layout, centered in the box. */
 export function fitted({ width, height }: ChartLayout, size: Size): Camera {
   const room = Math.min((size.width - 2 * MARGIN) / width, (size.height - 2 * MARGIN) / height);
   const scale = Math.max(0.1, Math.min(MOST_WHOLE_SCALE, room));
   return { scale, x: (size.width - width * scale) / 2, y: (size.height - height * scale) / 2 };
 }
 
-/** A box of the layout in the middle, as far as the layout reaches. */
+/** Centers a box of the layout, without showing space beyond the layout's edges. */
 export function centred(layout: ChartLayout, box: ChartBox | undefined, scale: number, size: Size): Camera {
   const place = (length: number, room: number, at: number): number => {
     if (length * scale <= room - 2 * MARGIN) return (room - length * scale) / 2;
@@ -50,13 +50,13 @@ export function centred(layout: ChartLayout, box: ChartBox | undefined, scale: n
   return { scale, x: place(layout.width, size.width, x), y: place(layout.height, size.height, y) };
 }
 
-/** Another scale, with the point of the box at which it is zoomed where it was. */
+/** Changes the scale and keeps the zoomed point in its position. */
 export function zoomedAt(camera: Camera, scale: number, { x, y }: Position): Camera {
   const ratio = scale / camera.scale;
   return { scale, x: x - (x - camera.x) * ratio, y: y - (y - camera.y) * ratio };
 }
 
-/** The place of the innermost, else of the nearest state at a point of the box. */
+/** The index of the innermost state at a point of the box, else of the nearest state. */
 export function stateAt({ boxes }: ChartLayout, camera: Camera, { x, y }: Position): number {
   const [atX, atY] = [(x - camera.x) / camera.scale, (y - camera.y) / camera.scale];
   const distances = boxes.map(([left, top, width, height]) => {

@@ -18,12 +18,12 @@ import type { MachineMoment, MachineName } from "./machine-history.ts";
 import { Icon } from "./parts.tsx";
 
 const MOST_SCALE = 2.5;
-/** How large it is when it is first seen from near: with as much around as can be read. */
+/** Initial scale of the near layout: small enough to show much context, large enough to read. */
 const NEAR_SCALE = LEAST_NEAR_SCALE;
-/** Fingers that have moved apart by so much mean to see the chart from near. */
+/** Pinch factor that switches to the near layout. */
 const PINCH = 1.15;
 
-/** A chart that is seen from near. Without a place it follows the active state. */
+/** A chart in the near layout. Without a position it follows the active state. */
 interface NearView {
   readonly scale: number;
   readonly at?: Position;
@@ -33,11 +33,11 @@ interface DrawingProps {
   readonly chart: Chart;
   readonly machine: MachineMoment | undefined;
   readonly name: MachineName;
-  /** What it draws: "turn". */
+  /** Name of the machine, such as "turn". */
   readonly what: string;
 }
 
-/** A chart with its active path: whole, with the names of its states, or from near, with all that is known of it. */
+/** A chart with its active path: as a whole with state names, or zoomed in with all details. */
 export function ChartDrawing({ chart, machine, name, what }: DrawingProps) {
   const { element, size } = useSize();
   const [near, setNear] = useState<NearView | null>(null);
@@ -49,7 +49,7 @@ export function ChartDrawing({ chart, machine, name, what }: DrawingProps) {
       : centred(layout, layout.boxes[active], near.scale, size)
     : fitted(layout, size);
 
-  /** At a point, or, as by a key, at the active state. */
+  /** Zooms at a point or, by key, at the active state. */
   const zoom = (factor: number, point?: Position): void => {
     if (!near) {
       if (factor <= 1) return;
@@ -84,7 +84,7 @@ export function ChartDrawing({ chart, machine, name, what }: DrawingProps) {
   };
   useEffect(() => {
     const { current } = element;
-    // Preact listens to wheels passively, and zooming must keep the page still.
+    // Preact's wheel listeners are passive, but zooming must prevent scrolling.
     const listen = (event: WheelEvent): void => wheel.current?.(event);
     current?.addEventListener("wheel", listen, { passive: false });
     return () => current?.removeEventListener("wheel", listen);
@@ -99,7 +99,7 @@ export function ChartDrawing({ chart, machine, name, what }: DrawingProps) {
     if (!other) move(now.x - before.x, now.y - before.y);
     else {
       const factor = distance(now, other) / distance(before, other);
-      // From far one looks from near at once, so that fingers have to move some way for it.
+      // The whole chart switches to the near layout in one step, so require a larger pinch.
       if (!near && factor < PINCH) return;
       zoom(factor, pointAt((now.x + other.x) / 2, (now.y + other.y) / 2));
     }

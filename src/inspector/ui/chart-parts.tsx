@@ -21,7 +21,7 @@ interface PartsProps {
   readonly name: MachineName;
 }
 
-/** A chart in one of its layouts, with the active path and the edge that was taken last. */
+/** A chart in one of its layouts, with the active path and the last edge taken. */
 export function ChartParts({ chart, layout, machine, name }: PartsProps) {
   const taken = takenEdge(chart, layout, machine);
   const states = chart.states.map((state, index) => ({
@@ -43,7 +43,7 @@ export function ChartParts({ chart, layout, machine, name }: PartsProps) {
             refY="4"
             markerWidth={kind === "taken" ? 11 : 7}
             markerHeight={kind === "taken" ? 11 : 7}
-            // An edge that pulses is wide for a moment, and its arrow stays as it is.
+            // A pulsing edge is wide for a moment; its arrow does not change.
             markerUnits="userSpaceOnUse"
             orient="auto"
           >
@@ -68,7 +68,7 @@ export function ChartParts({ chart, layout, machine, name }: PartsProps) {
       )}
       {taken && (
         <path
-          // A new element, so that it pulses anew.
+          // A new element restarts the animation.
           key={`taken ${machine?.id} ${machine?.last?.seq}`}
           class="edge taken"
           d={taken.path}
@@ -130,7 +130,7 @@ interface StateTextProps extends StateProps {
   readonly visit: { readonly count: number; readonly ms: number } | undefined;
 }
 
-/** Above all lines, each letter on a ground that hides them. */
+/** Drawn above all lines, with a background behind each letter. */
 function StateTexts({ state, box: [x, y, width], kind, isNear, visit }: StateTextProps) {
   const names = nameLines(state.path, isNear);
   const lines = isNear ? textLines(state) : [];
@@ -174,7 +174,7 @@ interface LabelProps {
   readonly isTaken: boolean;
 }
 
-/** Above all lines, on a ground that hides them. */
+/** Drawn above all lines, on a background. */
 function EdgeLabel({ box: [x, y, width, height], causes, isTaken }: LabelProps) {
   return (
     <g class={isTaken ? "label taken" : "label"}>
@@ -188,7 +188,7 @@ function EdgeLabel({ box: [x, y, width, height], causes, isTaken }: LabelProps) 
   );
 }
 
-/** The edge that the machine took last: the line that stands for it, else a straight one between both states. */
+/** The last edge taken: its line in the layout, else a straight line between both states. */
 function takenEdge(
   { states, transitions }: Chart,
   { lines, boxes }: ChartLayout,
@@ -200,7 +200,7 @@ function takenEdge(
   const fits = transitions.map(({ from, to, causes }, index) => {
     if (lines[index]?.length === 0 || !isWithin(source, from) || !isWithin(target, to)) return 0;
     const [chosen] = causes.filter(([entry, guard]) => covers(entry, last.entry) && guard === (last.guard ?? ""));
-    // The innermost states tell most, and a line without a fitting cause tells nothing.
+    // Prefer the innermost states, and ignore a line without a matching cause.
     return chosen ? from.length + to.length : 0;
   });
   const index = fits.indexOf(Math.max(...fits));
@@ -211,12 +211,12 @@ function takenEdge(
   return fromBox && toBox ? { index: -1, path: straightPath(fromBox, toBox) } : undefined;
 }
 
-/** Whether the type of a cause, which may end in `.*`, is that of an entry. */
+/** Whether a cause's type, which may end in `.*`, matches the type of an entry. */
 function covers(type: string, entry: string): boolean {
   return type === entry || (type.endsWith(".*") && entry.startsWith(type.slice(0, -1)));
 }
 
-/** From the edge of one box to the edge of another one. */
+/** A line from the border of one box to the border of another. */
 function straightPath(from: ChartBox, to: ChartBox): string {
   return `M${edgeToward(from, to).join()}L${edgeToward(to, from).join()}`;
 }

@@ -15,10 +15,10 @@ import { oneLine, plainText } from "./untrusted.tsx";
 
 const charts = chartsJson as unknown as Charts;
 const names = ["agent", "turn", "toolCall"] as const;
-/** The machine whose chart is shown; `null` for all three if there is room, else the turn. */
+/** The machine whose chart is shown; `null` for all three if they fit, else the turn. */
 const shownMachine = signal<MachineName | null>(null);
 const shownCall = signal<string | null>(null);
-/** A page holds at most so many of one agent, the newest. */
+/** Most transitions of one agent that a page keeps, the newest. */
 const MOST_TRANSITIONS = 20_000;
 const REFRESH_MS = 500;
 
@@ -27,10 +27,10 @@ const machineNames: Readonly<Record<MachineName, string>> = { agent: "Agent", tu
 const HEAD_HEIGHT = 56;
 const [LEAST_SIDE_HEIGHT, MOST_SIDE_HEIGHT] = [96, 160];
 const WANTED_CHART_HEIGHT = 400;
-/** Charts that are side by side stay so as long as they are not smaller. */
+/** Charts stay side by side as long as they do not become smaller. */
 const KEPT_SCALE = 0.9 * LEAST_WHOLE_SCALE;
 
-/** What is below a drawing gives way to it. */
+/** The drawing takes precedence over the content below it. */
 function sideHeight(height: number): number {
   return Math.max(LEAST_SIDE_HEIGHT, Math.min(MOST_SIDE_HEIGHT, height - HEAD_HEIGHT - WANTED_CHART_HEIGHT));
 }
@@ -47,7 +47,7 @@ export function ChartView({ run }: { readonly run: RunSession }) {
   const machines = useMemo(() => machinesAt(transitions, until, time), [transitions, until, time]);
   const call = machines.calls.find(({ id }) => id === shownCall.value) ?? machines.calls.at(-1);
   const wasRoomy = useRef(false);
-  // A band above the view, such as that of the past, must not switch from three charts to one.
+  // A banner above the view, such as the one for earlier moments, must not switch from three charts to one.
   const isRoomy = size.width > 0 && haveRoom(size, wasRoomy.current ? KEPT_SCALE : LEAST_WHOLE_SCALE);
   wasRoomy.current = isRoomy;
   const chosen = shownMachine.value ?? (isRoomy ? null : "turn");
@@ -97,7 +97,7 @@ export function ChartView({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** Whether the charts of all machines are readable beside each other. */
+/** Whether the charts of all machines are readable side by side. */
 function haveRoom({ width, height }: Size, leastScale: number): boolean {
   const all = names.reduce((sum, name) => sum + shareOf(charts[name]), 0);
   return names.every((name) => {
@@ -110,7 +110,7 @@ function haveRoom({ width, height }: Size, leastScale: number): boolean {
   });
 }
 
-/** A chart takes a part of the width by the least that it needs. */
+/** Each chart gets a share of the width in proportion to its minimum width. */
 function shareOf({ layouts }: Chart): number {
   return Math.min(...layouts.map(({ width }) => width));
 }
@@ -121,11 +121,11 @@ interface TileProps {
   readonly machine: MachineMoment | undefined;
   readonly time: number;
   readonly missing: number;
-  /** Said where there is no such machine at the moment. */
+  /** Shown if the machine does not exist at the moment. */
   readonly noWords: string;
 }
 
-/** One machine: its state in words, its chart, and how it came there. */
+/** One machine: its state in words, its chart and its transitions. */
 function MachineTile({ run, name, machine, time, missing, noWords }: TileProps) {
   const chart = charts[name];
   const state = chart.states.find(({ path }) => path === machine?.path);
@@ -213,13 +213,13 @@ function LastTransition({ run, last }: { readonly run: RunSession; readonly last
 interface Transitions {
   readonly agentId: string;
   readonly transitions: readonly Transition[];
-  /** How many there are before them. */
+  /** Number of earlier transitions. */
   readonly missing: number;
   readonly failure: string | null;
 }
 const nothing: Transitions = { agentId: "", transitions: [], missing: 0, failure: null };
 
-/** The changes of state of one agent; read on when it has got entries. */
+/** The transitions of one agent. Reads on when the agent has new entries. */
 function useTransitions(run: RunSession, agentId: string, index: number) {
   const [state, setState] = useState(nothing);
   const count = useMemo(() => lastSeq(run, index, run.log.length), [run, index, run.length.value]);
@@ -251,7 +251,7 @@ function useTransitions(run: RunSession, agentId: string, index: number) {
       missing = first + tooMany;
       if (!isGone) setState({ agentId, transitions: all, missing, failure: null });
     };
-    // Entries may come faster than it is read; what came meanwhile is read next.
+    // Entries may be added while reading; those are read next.
     const follow = async (): Promise<void> => {
       const wanted = newest.current;
       if (wanted !== known) {
@@ -274,7 +274,7 @@ function useTransitions(run: RunSession, agentId: string, index: number) {
   return { ...(isReading ? nothing : state), isReading };
 }
 
-/** A turn that has ended has no state any more; the chart shows how it ended. */
+/** An ended turn has no state; the chart shows its last state. */
 function withEnd(run: RunSession, agent: number, transition: Transition): Transition {
   if (transition.entry !== "turn.ended" || transition.machine !== "turn" || transition.to !== null) return transition;
   for (let place = run.log.countUpTo(transition.cursor) - 1; place >= 0; place -= 1) {
@@ -285,7 +285,7 @@ function withEnd(run: RunSession, agent: number, transition: Transition): Transi
   return transition;
 }
 
-/** Number of the agent's last entry among the first `count` of the log. */
+/** Number of the agent's last entry among the first `count` entries of the log. */
 function lastSeq(run: RunSession, agent: number, count: number): number {
   for (let place = count - 1; place >= 0; place -= 1) {
     if (run.log.agentOf(place) === agent) return run.log.entry(place)?.seq ?? 0;
@@ -302,7 +302,7 @@ function callName(run: RunSession, callId: string): string {
 interface SideProps {
   readonly run: RunSession;
   readonly machine: MachineMoment | undefined;
-  /** Transitions of the agent that the page does not hold. */
+  /** Number of the agent's transitions that the page does not have. */
   readonly missing: number;
   readonly name: MachineName;
 }

@@ -1,6 +1,6 @@
 /**
- * The statecharts as the page draws them: where each state, line and label is. `npm run build:charts` writes `charts.json` from
- * the machines, so that the page needs no layout library. Lengths are in CSS pixels at 100 %, from the upper left corner.
+ * The statecharts with the position of each state, line and label. `npm run build:charts` writes `charts.json` from the
+ * machines, so that the page needs no layout library. Lengths are in CSS pixels at 100 %, from the upper left corner.
  */
 export interface Charts {
   readonly agent: Chart;
@@ -9,47 +9,47 @@ export interface Charts {
 }
 
 export interface Chart {
-  /** A state comes before the states inside it. */
+  /** Parent states come before their children. */
   readonly states: readonly ChartState[];
   /** One for each pair of states. */
   readonly transitions: readonly ChartTransition[];
-  /** The states in which the machine, or a state with others inside, begins. */
+  /** The initial states of the machine and of its parent states. */
   readonly beginnings: readonly string[];
-  /** Of the same states for boxes of several shapes, and one to be read from near. */
+  /** Layouts of the states for boxes of several shapes, and one near layout with details. */
   readonly layouts: readonly ChartLayout[];
 }
 
-/** Where the parts of a chart are. */
+/** The positions of a chart's elements. */
 export interface ChartLayout {
-  /** It has room for labels of transitions and for what each state is for; else only for the names of states. */
+  /** Whether it has transition labels and descriptions of states. If not, it has only state names. */
   readonly isNear: boolean;
   readonly width: number;
   readonly height: number;
-  /** In the order of the states. */
+  /** In the order of `states`. */
   readonly boxes: readonly ChartBox[];
   /**
-   * In the order of the transitions: x and y of its first point, then the x and the y to which it leads in turn. Empty where the line
-   * is not drawn: from near the boxes of both states say it.
+   * In the order of `transitions`: x and y of the first point, then alternately the next x and the next y. Empty if the
+   * line is not drawn; in a near layout the boxes of both states then have notes about it.
    */
   readonly lines: readonly (readonly number[])[];
-  /** In the order of the transitions, of those that are drawn; none in a layout that is not near. The text is centred in it. */
+  /** In the order of `transitions`; `null` without a drawn line. Empty unless the layout is near. Texts are centered. */
   readonly labels: readonly (ChartBox | null)[];
-  /** In the order of the beginnings; the first point of a line is the middle of the dot, which is 10 wide. */
+  /** In the order of `beginnings`. The first point of a line is the center of the dot, which is 10 wide. */
   readonly dots: readonly (readonly number[])[];
 }
 
 export type ChartBox = readonly [x: number, y: number, width: number, height: number];
 
 export interface ChartState {
-  /** As in the value of the machine: `thinking.calling`. */
+  /** As in the machine's value: `thinking.calling`. */
   readonly path: string;
   /** One sentence for readers who do not know the machine. */
   readonly about: string;
   /** The effect that runs while the state is active. */
   readonly effect?: string;
-  /** Where it leads to, and comes from, without a line; one text a line. */
+  /** Transitions without a line that lead to or from the state, one text per line. */
   readonly notes: readonly string[];
-  /** True where nothing follows any more. */
+  /** True for a final state. */
   readonly isLast?: boolean;
 }
 
@@ -57,21 +57,21 @@ export interface ChartTransition {
   /** The path of a state; empty for the machine itself, whose transitions apply in every state. */
   readonly from: string;
   readonly to: string;
-  /** Type of the entry and name of the guard, which is empty where there is none; the type is empty where no entry is needed. */
+  /** Entry type and guard name. The guard is empty if there is none; the type is empty if no entry is needed. */
   readonly causes: readonly (readonly [entry: string, guard: string])[];
 }
 
-/** The sizes by which boxes and labels were measured; `state` is the name of a state. */
+/** The sizes with which boxes and labels were measured; `state…` are sizes of state names. */
 export const chartText = {
   size: 12,
   lineHeight: 16,
   stateSize: 13,
   stateLineHeight: 20,
-  /** Beside the texts in the box of a state, and half of it above and below them. */
+  /** Left and right of the texts in a state's box; half of it above and below. */
   padding: { near: 10, far: 6 },
 } as const;
 
-/** The name of a state in its box, from far in several lines where it is of several words. */
+/** The name of a state in its box. Unless near, each word of the name is on its own line. */
 export function nameLines(path: string, isNear: boolean): readonly string[] {
   const name = path.slice(path.lastIndexOf(".") + 1);
   return isNear ? [name] : name.split(/(?=[A-Z])/);
@@ -79,18 +79,18 @@ export function nameLines(path: string, isNear: boolean): readonly string[] {
 
 const mostLetters = 30;
 
-/** What a state's box says below its name when it is seen from near. */
+/** The lines below the name in a state's box, in a near layout. */
 export function textLines({ effect, about, notes }: ChartState): readonly string[] {
   const told = about.match(new RegExp(`.{1,${mostLetters}}(?: |$)`, "g")) ?? [];
   return [...(effect === undefined ? [] : [effect]), ...told.map((line) => line.trim()), ...notes];
 }
 
-/** More causes than these are only counted in a label. */
+/** A label with more causes shows only their number. */
 const mostLabelLines = 4;
 
 /**
- * The lines of a transition's label: its entries, and below them the guard that they share. Of guards that have to hold together it
- * names the last one, which tells the transition from others.
+ * The lines of a transition's label: its entries, and below them their common guard. Of guards combined by `and` it shows
+ * the last one, which distinguishes the transition from others.
  */
 export function labelLines(causes: ChartTransition["causes"]): readonly string[] {
   if (causes.length > mostLabelLines) return [`${causes.length} events`];
@@ -108,7 +108,7 @@ export function pointsOf(line: readonly number[]): readonly Point[] {
   return line.slice(1).flatMap((to, index): readonly Point[] => {
     const before = line[index] ?? 0;
     const point: Point = index % 2 === 0 ? [before, to] : [to, before];
-    // A line that begins downward stays at its first x.
+    // A line that starts downward keeps its first x.
     return index === 1 && to === line[0] ? [] : [point];
   });
 }
@@ -128,7 +128,7 @@ export function pathOf(line: readonly number[]): string {
 
 export type Point = readonly [x: number, y: number];
 
-/** The point that is a corner's radius away, or half of the way, if that is less. */
+/** The point at the distance of a corner's radius, or at half the distance if that is shorter. */
 function toward([x, y]: Point, [otherX, otherY]: Point): Point {
   const length = Math.hypot(otherX - x, otherY - y);
   const share = length === 0 ? 0 : Math.min(cornerRadius / length, 0.5);

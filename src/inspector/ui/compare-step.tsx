@@ -12,12 +12,12 @@ interface StepPlace {
 }
 
 interface StepProps {
-  /** The step in the one run; `null` if that run did not make it. */
+  /** The step in the first run; `null` if that run does not have it. */
   readonly one: StepPlace | null;
   readonly other: StepPlace | null;
 }
 
-/** The prompts and answers of one step, side by side: messages that both have at the same place are only counted. */
+/** The prompts and answers of one step, side by side. Equal messages at the beginning are only counted. */
 export function CompareStep({ one, other }: StepProps) {
   const places = [one, other];
   const { answer, failure } = useAsked(
@@ -44,14 +44,14 @@ export function CompareStep({ one, other }: StepProps) {
   );
 }
 
-/** How many messages at the beginning of both prompts say the same. */
+/** Number of equal messages at the beginning of both prompts. */
 function sameMessages(one: Prompt | null, other: Prompt | null): number {
   if (!one || !other) return 0;
   const first = one.messages.findIndex((message, index) => wordsIn(message) !== wordsIn(other.messages[index]));
   return first < 0 ? one.messages.length : first;
 }
 
-/** Without ids, which name the run. */
+/** Compare without ids, which contain the run's id. */
 function wordsIn(message: Prompt["messages"][number] | undefined): string {
   if (!message) return "";
   const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];

@@ -20,7 +20,7 @@ import { oneLine, plainText } from "./untrusted.tsx";
 
 const MOST_RUNS = 100;
 
-/** Two runs, aligned by agent and step, with what differs first. */
+/** Two runs, aligned by agent and step, differences first. */
 export function CompareView({ feed }: { readonly feed: FeedClient }) {
   const { runId, otherId } = route.value;
   const { answer } = useAsked(() => feed.runs({ limit: MOST_RUNS }), { subject: feed, on: [runId, otherId] });
@@ -58,7 +58,7 @@ function useRun(feed: FeedClient, runId: string): RunSession | undefined {
   return run?.runId === runId ? run : undefined;
 }
 
-/** A table each: a page of 2,000 of them would stand still. */
+/** Each agent has a table; a page with 2,000 of them would freeze. */
 const SHOWN_AT_ONCE = 25;
 
 interface PickerProps {
@@ -167,7 +167,7 @@ function Comparison({ one, other }: RunsProps) {
   );
 }
 
-/** A page cannot hold all events of a very long run. */
+/** Shown because a page cannot hold all events of a very long run. */
 function NotHeld({ name, run }: { readonly name: string; readonly run: RunSession }) {
   const first = run.first.value;
   if (first === 0) return null;
@@ -196,7 +196,7 @@ function keyOfStep(agentId: string, seq: number): string {
   return `${seq} ${agentId}`;
 }
 
-/** The contents of the steps of a run, once they are all read. */
+/** The contents of a run's steps, once all are read. */
 function useContents(run: RunSession): Contents {
   const { answer, failure } = useAsked(() => contentsOf(run), {
     subject: run,
@@ -219,7 +219,7 @@ async function contentsOf(run: RunSession): Promise<ReadonlyMap<string, StepCont
   return steps;
 }
 
-/** What of the contents has not been compared. */
+/** Which contents were not compared. */
 function Unread({ isReading, steps, failure }: { isReading: boolean; steps: number; failure: string | null }) {
   if (isReading) {
     return (
@@ -347,7 +347,7 @@ function AgentComparison({ one, other, agent }: RunsProps & { readonly agent: Co
   );
 }
 
-/** `completed completed` is said once. */
+/** Shortens `completed completed` to one word. */
 function endText(end: string): string {
   return end === "" ? "still open" : end.replaceAll(/\b(\w+) \1\b/g, "$1").replaceAll("_", " ");
 }
@@ -425,7 +425,7 @@ function SideCells({ side, step }: { readonly side: StepSide | null; readonly st
   );
 }
 
-/** A prompt is compared, not shown; the step opens to show it. */
+/** Shows whether the prompts differ; opening the step shows them. */
 function promptText({ contents }: StepSide, { one, other, differs }: ComparedStep): string {
   if (one === null || other === null) return "–";
   if (differs.includes("prompt")) return "another";
@@ -437,7 +437,7 @@ function answerText({ contents }: StepSide): string {
   return contents.answer === null || contents.answer.text === "" ? "–" : oneLine(contents.answer.text, 90);
 }
 
-/** The calls of a step with what they were given and what they gave; the parts in which the runs differ stand out. */
+/** The calls of a step with arguments and results. Differences are highlighted. */
 function Calls({ side, step: { one, other, differs } }: { readonly side: StepSide; readonly step: ComparedStep }) {
   const others = (side === one ? other : one)?.calls ?? [];
   const part = (call: CallSide, field: "arguments" | "results") => {

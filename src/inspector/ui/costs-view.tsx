@@ -9,7 +9,7 @@ import { oneLine } from "./untrusted.tsx";
 
 const day = new Intl.DateTimeFormat("en-CA", { year: "numeric", month: "2-digit", day: "2-digit" });
 
-/** The runs behind a row: `spent` of the address, as `model:gpt-5`, `agent:reader`, `day:2026-11-28`. */
+/** The runs that a row sums up: `spent` in the address, such as `model:gpt-5`, `agent:reader`, `day:2026-11-28`. */
 export function filterOf(spent: string): Pick<RunQuery, "model" | "agent" | "since" | "until"> {
   const [kind, name] = partsOf(spent);
   if (kind === "model" || kind === "agent") return { [kind]: name };
@@ -29,11 +29,11 @@ function partsOf(spent: string): readonly [string, string] {
 
 interface CostsProps {
   readonly rows: readonly RunRow[];
-  /** There are no older ones. */
+  /** Whether there are no older runs. */
   readonly isAll: boolean;
 }
 
-/** What the listed runs have cost together: by model, by definition, by day. Each row leads to its runs. */
+/** The total cost of the listed runs by model, by definition and by day. Each row links to its runs. */
 export function Costs({ rows, isAll }: CostsProps) {
   const models = runCosts(rows, (_, { model }) => model).toSorted((one, other) => byCost(one.use, other.use));
   const agents = runCosts(rows, (_, { name }) => name).toSorted((one, other) => byCost(one.use, other.use));
@@ -53,7 +53,7 @@ export function Costs({ rows, isAll }: CostsProps) {
   );
 }
 
-/** Rows with a link to the runs that they sum up. */
+/** Rows with links to the runs that they sum up. */
 function linked(kind: string, costs: readonly CostRow[]): UseRow[] {
   return costs.map(({ name, ...row }) => ({
     ...row,

@@ -18,10 +18,10 @@ const ROW_HEIGHT = 26;
 const filter = signal("");
 const groups = signal<ReadonlySet<EventGroup>>(new Set());
 const isOfOneAgent = signal(false);
-/** Place of the entry whose row is shown beside the list; `null` if none is. */
+/** Index of the entry in the detail pane; `null` if there is none. */
 const opened = signal<number | null>(null);
 
-/** All entries of the journal up to the moment, one row a fact. */
+/** All entries of the journal up to the moment, one row per entry. */
 export function EventsView({ run }: { readonly run: RunSession }) {
   const { count } = run.moment.value;
   const selected = isOfOneAgent.value ? selectedAgent.value : -1;
@@ -230,7 +230,7 @@ function EventDetail({ run, place }: { readonly run: RunSession; readonly place:
   );
 }
 
-/** Searches in contents, which are not on this page. */
+/** Searches the contents on the server, because the page does not have them. */
 function ContentSearch({ run, text }: { readonly run: RunSession; readonly text: string }) {
   const [hits, setHits] = useState<readonly SearchHit[] | null>(null);
   const [state, setState] = useState("");

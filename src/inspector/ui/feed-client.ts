@@ -45,29 +45,28 @@ export interface SearchQuery {
   readonly signal: AbortSignal;
 }
 
-/** How the connection to the source of a run is. */
+/** State of the connection to the source of a run. */
 export type LinkState =
   | { readonly kind: "connecting" }
   | { readonly kind: "open" }
   | { readonly kind: "cut"; readonly why: string; readonly retryAt: number }
   | { readonly kind: "refused"; readonly why: string };
 
-/** Whether the stores of a run answer. `reachedAt`: when they last did, by the clock of the feed. */
+/** Whether the stores of a run answer. `reachedAt` is when they last did, by the feed's clock. */
 export interface SourceState {
   readonly isReachable: boolean;
   readonly reachedAt: number;
 }
 
 /**
- * All that the page knows comes through it. Two ways: a server, and the data of an exported file. Calls that fail throw
- * `FeedFailure`.
+ * The page's only data source: either a server or the data in an exported file. Methods reject with `FeedFailure`.
  */
 export interface FeedClient {
   info(): Promise<FeedInfo>;
   runs(query: RunQuery): Promise<RunPage>;
-  /** Sends the rows after the cursor and new ones. Reconnects by itself after a cut and continues behind the last row. */
+  /** Sends the rows after the cursor and new rows. Reconnects automatically and continues after the last row. */
   watch(runId: string, after: number, listener: WatchListener): { end(): void };
-  /** `after`: how many are known already. */
+  /** `after`: the number of transitions that the caller has already. */
   transitions(runId: string, agentId: string, page: { readonly after?: string }): Promise<TransitionPage>;
   messages(runId: string, agentId: string, query: MessageQuery): Promise<MessagePage>;
   /** One row for each model call, without contents. */
@@ -76,7 +75,7 @@ export interface FeedClient {
   call(runId: string, callId: string): Promise<CallDetail>;
   row(runId: string, cursor: number): Promise<RowView>;
   requests(runId: string): Promise<readonly RequestRow[]>;
-  /** Contents of the steps of a run, to compare it with another. */
+  /** Contents of the steps of a run, to compare it with another run. */
   steps(runId: string, after: string | null): Promise<StepPage>;
   search(runId: string, text: string, query: SearchQuery): Promise<SearchPage>;
   storedAccounts(runId: string): Promise<StoredAccounts>;
@@ -84,12 +83,12 @@ export interface FeedClient {
   /** `null` if the source has no queues. */
   queues(): Promise<readonly QueueRow[] | null>;
   artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView>;
-  /** Acts on agents. Absent if the page can only watch. */
+  /** Actions on agents. Absent if the page is read-only. */
   readonly act?: FeedActs | undefined;
 }
 
 export interface WatchListener {
-  /** A promise: no more is wanted until it is fulfilled. */
+  /** If a promise is returned, no further message is sent until it resolves. */
   message(message: FeedMessage): Promise<void> | undefined;
   link(state: LinkState): void;
 }
@@ -103,13 +102,13 @@ export interface FeedActs {
   startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
 }
 
-/** Why a call to the feed failed, in words for a person. */
+/** A failed call to the feed, with a message for people. */
 export class FeedFailure extends Error {
   override readonly name = "FeedFailure";
   readonly code: string;
-  /** Mistakes by field. */
+  /** Errors by field. */
   readonly issues: readonly { readonly path: string; readonly message: string }[];
-  /** The request as it is now, if another client decided it first. */
+  /** The current state of the request, if another client decided it first. */
   readonly request: RequestRow | undefined;
 
   constructor(code: string, message: string, more: { issues?: FeedFailure["issues"]; request?: RequestRow } = {}) {
@@ -120,7 +119,7 @@ export class FeedFailure extends Error {
   }
 }
 
-/** Words for anything that was thrown. */
+/** The message of anything that was thrown. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -13,9 +13,9 @@ import { type FeedClient, FeedFailure, errorText } from "./feed-client.ts";
 import { otherTasks, Slices } from "./slices.ts";
 import type { JsonValue } from "./untrusted.tsx";
 
-/** The id of the element that holds the data: lines of `packed-page.ts`, gzip, base64. */
+/** Id of the element with the data: lines of `packed-page.ts`, as base64 of gzip. */
 const DATA_ELEMENT = "troupe-data";
-/** Letters of base64 that are decoded at once: a multiple of four. */
+/** Base64 characters decoded at once; a multiple of four. */
 const LETTERS = 65_536;
 
 /** The run in this page; `undefined` if the page comes from a server. */
@@ -30,11 +30,11 @@ export async function runInPage(): Promise<PackedRun | undefined> {
 
 /**
  * A run that is read from its page line by line, in slices.
- * Owns: rows and contents. Contents stay text until a view needs them: parsing them takes most of the time and memory.
+ * Owns: rows and contents. Contents are parsed only when a view needs them, because parsing takes most time and memory.
  */
 export class PackedRun {
   readonly head: PackedHead;
-  /** Those that have been read so far. */
+  /** The rows read so far. */
   readonly rows: FeedRow[] = [];
   readonly #contents = new Map<string, string>();
   readonly #whole: Promise<void>;
@@ -49,12 +49,12 @@ export class PackedRun {
     return this.rows.length >= this.head.rowCount;
   }
 
-  /** Resolves when more rows have been read. Rejects where the data ends too soon. */
+  /** Resolves when more rows are read. Rejects if the data is incomplete. */
   async moreRows(): Promise<void> {
     await Promise.race([this.#moreRows.promise, this.#whole]);
   }
 
-  /** The contents of an agent or call; `undefined` if the page holds none for this id. */
+  /** The contents of an agent or call; `undefined` if the page has none for this id. */
   async contentsOf<Value>(name: PackedContents, id: string): Promise<Value | undefined> {
     await this.#whole;
     const line = this.#contents.get(`${name} ${encodeURIComponent(id)}`);
@@ -95,7 +95,7 @@ async function* linesIn(packed: string): AsyncGenerator<string, undefined> {
     },
   });
   const reader = bytes.pipeThrough(new DecompressionStream("gzip")).pipeThrough(new TextDecoderStream()).getReader();
-  // A line may be many pieces long.
+  // A line may span many pieces.
   let pieces: string[] = [];
   for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
     const [end = "", ...lines] = (value ?? "").split("\n");
@@ -112,11 +112,11 @@ async function* linesIn(packed: string): AsyncGenerator<string, undefined> {
   return undefined;
 }
 
-/** Rows in one message: folding them takes a frame or two. */
+/** Rows per message; folding them takes one or two animation frames. */
 const ROWS_AT_A_TIME = 2_000;
 const MESSAGES_AT_A_TIME = 50;
 
-/** The feed of a run in this page. It rejects with the name of the contents that were left out. */
+/** The feed of a run in this page. Calls for contents that were left out reject with an error that names them. */
 export function feedOfFile(page: PackedRun): FeedClient {
   const { head, rows } = page;
   const { run, agents, accounts } = head;

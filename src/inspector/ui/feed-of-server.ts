@@ -2,16 +2,16 @@ import type { Failure, FeedMessage } from "../feed/wire.ts";
 import { type FeedActs, type FeedClient, FeedFailure, type WatchListener } from "./feed-client.ts";
 
 const TOKEN_KEY = "troupe.token";
-/** The path below which the server has the feed. */
+/** Path prefix of the feed on the server. */
 const base = document.documentElement.dataset["base"] ?? "";
-/** Batches that may be on their way at once. */
+/** Most batches in flight. */
 const CREDIT = 8;
 const SHORTEST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 
 /**
- * The token of the address, which leaves the address at once, or the one of this tab: a reload has no fragment. A link
- * without a token never replaces the one that is kept.
+ * Returns the token. A token in the address is removed from it and stored for this tab, because a reload has no fragment.
+ * A link without a token does not replace the stored one.
  */
 export function takeToken(): string {
   const [, given] = /^#(?:.*&)?token=([^&]+)/.exec(location.hash) ?? [];
@@ -91,7 +91,8 @@ async function ask<Answer>(token: string, path: string, options: RequestInit): P
   const headers = { authorization: `Bearer ${token}`, ...(options.body ? { "content-type": "application/json" } : {}) };
   const send = () => fetch(base + path, { ...options, headers, cache: "no-store", credentials: "omit" });
   const response = await send()
-    // A server that had much to do may have cut a connection just when it was used again. What changes something is not sent twice.
+    // A busy server may have closed a connection just as it was reused, so try again; but never repeat a request with a
+    // body.
     .catch((cause: unknown) => (options.body || options.signal?.aborted === true ? Promise.reject(cause) : later(send)))
     .catch((cause: unknown) => {
       if (options.signal?.aborted === true) throw cause;
@@ -120,7 +121,7 @@ const noToken = "The token of this address is missing or no longer valid. Open t
 
 /**
  * One run over a WebSocket.
- * Owns: the socket, and the cursor of the last row that was handed on. Continues behind it after a cut.
+ * Owns: the socket and the cursor of the last delivered row. After a disconnect it continues after that row.
  */
 class Watch {
   readonly #token: string;
@@ -130,7 +131,7 @@ class Watch {
   #socket: WebSocket | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isEnded = false;
-  /** The server has begun to send the run. */
+  /** Whether the server has started sending the run. */
   #isWatching = false;
   #waitMs = SHORTEST_WAIT_MS;
 
@@ -177,7 +178,7 @@ class Watch {
     }
     if (message.type !== "error") this.#isWatching = true;
     else if (!this.#isWatching) {
-      // The stores did not answer when the run was asked for, so that the server does not watch it.
+      // The stores did not answer the `watch` message, so the server does not watch the run.
       this.#lost(socket, { reason: message.message });
       socket.close();
       return;
@@ -193,7 +194,7 @@ class Watch {
     else grant();
   }
 
-  /** A browser does not tell why a socket was refused; an ordinary request does. */
+  /** Finds out why the socket was refused. Browsers hide the reason, so an ordinary request is sent. */
   async #notOpened(socket: WebSocket): Promise<void> {
     const info = {
       headers: { authorization: `Bearer ${this.#token}` },

@@ -1,12 +1,12 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** How far from its end a list may be and still count as at the end, in pixels. */
+/** Largest distance from the end, in pixels, at which a list counts as scrolled to its end. */
 const NEAR = 24;
 
 /**
- * Keeps the end of a scrolled list in sight while the reader is at it and its content grows. `list` is the element that
- * scrolls, with one child that holds the content. The reader is at the end at first, and again after scrolling there.
+ * Keeps a list scrolled to its end while its content grows, if the reader is at the end. `list` is the scrolling element,
+ * with one child that contains the content. The list starts at its end.
  */
 export function useFollowedEnd(list: RefObject<HTMLElement | null>, isThere = true): void {
   const isAtEnd = useRef(true);
@@ -18,7 +18,7 @@ export function useFollowedEnd(list: RefObject<HTMLElement | null>, isThere = tr
     const look = (): void => {
       const { scrollTop, clientHeight, scrollHeight } = current;
       if (scrollTop + clientHeight >= scrollHeight - NEAR) isAtEnd.current = true;
-      // Only scrolling up leaves the end. Content that has grown below it does not.
+      // Only scrolling up leaves the end; growing content does not.
       else if (scrollTop < before) isAtEnd.current = false;
       before = scrollTop;
     };

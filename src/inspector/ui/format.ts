@@ -16,7 +16,7 @@ export {
   sinceStart,
 } from "../run-model/figures.ts";
 
-/** Of several agents, runs or accounts together. */
+/** The total of several agents, runs or accounts. */
 export function costSum(costs: readonly Cost[]): Cost {
   const sum = { costMicros: 0, calls: 0, unpricedCalls: 0 };
   for (const { costMicros, calls, unpricedCalls } of costs) {
@@ -27,7 +27,7 @@ export function costSum(costs: readonly Cost[]): Cost {
   return sum;
 }
 
-/** Of an account and all below it. */
+/** The total of an account and its descendants. */
 export function costOf({ models }: Pick<Account, "models">): Cost {
   return costSum(Object.values(models));
 }

@@ -4,7 +4,7 @@ import { showNextRequest } from "./requests-view.tsx";
 import type { RunSession } from "./run-session.ts";
 import { focusTreeFilter } from "./tree-view.tsx";
 
-/** Keys that work anywhere but in fields. The returned function ends it. */
+/** Installs the keys that work everywhere except in fields. The returned function removes them. */
 export function listenToKeys(): () => void {
   document.addEventListener("keydown", act);
   return () => document.removeEventListener("keydown", act);
@@ -49,7 +49,7 @@ function isWriting(target: EventTarget | null): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
-/** Elements on which the space bar already means something. */
+/** Elements that use the space bar themselves. */
 function isControl(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.closest("button, a, input, summary, [role=treegrid]") !== null;
 }
@@ -98,7 +98,7 @@ export function Help() {
           </div>
         ))}
       </dl>
-      <p class="quiet">No key alone approves or aborts anything.</p>
+      <p class="quiet">No single key approves or aborts anything.</p>
       <form method="dialog">
         <button>Close</button>
       </form>

@@ -14,22 +14,22 @@ export function pathOfValue(value: unknown): string {
 
 export interface Visit {
   readonly count: number;
-  /** Milliseconds spent in it until the moment. */
+  /** Milliseconds spent in the state until the moment. */
   readonly ms: number;
 }
 
-/** One machine at the moment: its state, how it got there, where it has been. */
+/** One machine at the moment: its state, its transitions and its visited states. */
 export interface MachineMoment {
   readonly id: string;
   readonly path: string;
   readonly last: Transition | undefined;
-  /** Of this machine, oldest first. */
+  /** Transitions of this machine, oldest first. */
   readonly past: readonly Transition[];
-  /** By path, states with others inside included. */
+  /** Visits by path, including parent states. */
   readonly visits: ReadonlyMap<string, Visit>;
 }
 
-/** Which machines of an agent there are at the moment. */
+/** The machines of an agent that exist at the moment. */
 export interface AgentMachineMoments {
   readonly agent: MachineMoment | undefined;
   readonly turn: MachineMoment | undefined;
@@ -61,7 +61,7 @@ function momentOf(id: string, past: readonly Transition[], now: number): Machine
   const last = past.at(-1);
   const visits = new Map<string, { count: number; ms: number }>();
   for (const [index, { from, to, at }] of past.entries()) {
-    // It begins where its first transition finds it.
+    // The machine's first state is the origin of its first transition.
     const before = index === 0 ? "" : pathOfValue(from);
     const path = pathOfValue(to);
     const ms = Math.max(0, (past[index + 1]?.at ?? now) - at);

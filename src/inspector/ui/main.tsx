@@ -112,7 +112,7 @@ function RunPage({ run }: { readonly run: RunSession }) {
   const tabs = useRef<HTMLElement>(null);
   const isBegun = run.length.value > 0;
   useLayoutEffect(() => {
-    // On a narrow screen not all tabs are in sight.
+    // On a narrow screen, not all tabs are visible.
     const tab = tabs.current?.querySelector<HTMLElement>("[aria-current]");
     if (tab) tabs.current?.scrollTo({ left: tab.offsetLeft - 24 });
   }, [view, isBegun]);
@@ -161,7 +161,7 @@ function figure(count: number): string {
   return count.toLocaleString("en");
 }
 
-/** Which part of a run is shown of which the page cannot hold all, and the way to the others. */
+/** For a run that does not fit in the page: which events are shown, and buttons for the others. */
 function CutOff({ run }: { readonly run: RunSession }) {
   const first = run.first.value;
   const isPast = run.isPast.value;
@@ -220,7 +220,7 @@ function Shown({ view, run }: { readonly view: View; readonly run: RunSession })
   }
 }
 
-/** Before the first entry, or where there will be none. */
+/** Shown before the first entry, or if the run cannot be shown. */
 function Beginning({ run }: { readonly run: RunSession }) {
   const link = run.link.value;
   const gone = run.gone.value;
@@ -245,7 +245,7 @@ function Beginning({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** Between the tree and the view, to drag or move by arrow keys. */
+/** The divider between tree and view. It can be dragged or moved with arrow keys. */
 function Divider() {
   return (
     <div
@@ -281,7 +281,7 @@ async function start(): Promise<void> {
   }
   const token = takeToken();
   startRouting();
-  // The scope is known only after the first answer.
+  // The scope is known only after the first response.
   const { scope } = await feedOfServer(token, false).info();
   return startPage(feedOfServer(token, scope === "act"));
 }

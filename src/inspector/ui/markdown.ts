@@ -2,23 +2,23 @@ import type { SyntaxNode } from "@lezer/common";
 import { parser, Strikethrough, Table } from "@lezer/markdown";
 import remend, { INCOMPLETE_IMAGE_PLACEHOLDER } from "remend";
 
-/** A text with the places of what is Markdown in it. */
+/** A text with its Markdown syntax tree. */
 export interface Markdown {
   readonly text: string;
   readonly root: SyntaxNode;
 }
 
-/** Ends at blanks and at what no address holds. */
+/** Ends at spaces and at characters that cannot occur in an address. */
 const address = /https?:\/\/[^\s<>"'`]+/iy;
 const LONGEST_ADDRESS = 2_000;
-/** The last line of a text of which nothing can be known yet. */
+/** A last line whose Markdown meaning is not yet decidable. */
 const undecided = /^[ \t]*(?:[-+*>#|~`_: \t]+|\d{1,3}[.)][ \t]*)$/;
 
 const reader = parser.configure([
   Table,
   Strikethrough,
   {
-    // They stay text. A line of dashes below a text would make it a heading while a list is written.
+    // These remain text. A setext line of dashes would turn a paragraph into a heading while a list is being written.
     remove: ["HTMLBlock", "HTMLTag", "Entity", "IndentedCode", "SetextHeading", "LinkReference"],
     parseInline: [
       {
@@ -36,13 +36,15 @@ const reader = parser.configure([
   },
 ]);
 
-/** `isOpen`: the text is still written. What is open at its end counts as closed there, so that no form changes when its mark comes. */
+/**
+ * `isOpen`: the text is still being written. Open marks at its end count as closed, so that the form does not change later.
+ */
 export function readMarkdown(text: string, isOpen = false): Markdown {
   const shown = isOpen ? closed(text) : text;
   return { text: shown, root: reader.parse(shown).topNode };
 }
 
-/** Whether a text says the same without its marks: paragraphs of plain text. */
+/** Whether a text has no Markdown, only plain paragraphs. */
 export function isPlain({ root }: Markdown): boolean {
   for (let block = root.firstChild; block; block = block.nextSibling) {
     if (block.name !== "Paragraph" || block.firstChild) return false;
@@ -50,18 +52,18 @@ export function isPlain({ root }: Markdown): boolean {
   return true;
 }
 
-/** Where the last block of a text begins, which may go on behind the end of what is read; 0 if there is only one. */
+/** The start of the last block, which may continue after the end of the text; 0 if it is the only block. */
 export function lastBlockIn({ root }: Markdown): number {
   return root.lastChild?.from ?? 0;
 }
 
-/** An address of the web in the form in which the browser asks for it; undefined for anything else. */
+/** A web address in the form that the browser requests; `undefined` for anything else. */
 export function webAddress(text: string): string | undefined {
   if (!/^https?:\/\//i.test(text)) return undefined;
   return URL.canParse(text) ? new URL(text).href : undefined;
 }
 
-/** Whether an image has no address yet, as its text is still written. */
+/** Whether an image has no address yet, because its text is still being written. */
 export function isToCome(target: string): boolean {
   return target === INCOMPLETE_IMAGE_PLACEHOLDER;
 }
@@ -78,7 +80,7 @@ function closed(text: string): string {
     singleTilde: false,
   });
   const [above = "", line = ""] = `\n${whole}`.split("\n").slice(-2);
-  // A first row behind which nothing but the beginning of the second one has come.
+  // The header row of a table whose second row is still incomplete.
   if (!/^ {0,3}\|.*\S/.test(line) || above.includes("|") || isInCode(whole)) return whole;
   const columns = line
     .trim()
@@ -91,7 +93,7 @@ function isInCode(text: string): boolean {
   return reader.parse(text).topNode.lastChild?.name === "FencedCode";
 }
 
-/** Marks at the end of a sentence are no part of an address in it. */
+/** Removes trailing punctuation, which does not belong to the address. */
 function withoutEnd(written: string): string {
   let end = written.length;
   while (".,;:!?*_~]".includes(written[end - 1] ?? " ") || (written[end - 1] === ")" && !written.includes("(")))

@@ -11,20 +11,20 @@ export type ShownMessage = FeedMessageItem["message"];
 
 interface CardProps {
   readonly message: ShownMessage;
-  /** Beside the role: the step, the time. */
+  /** Text beside the role, such as the step or the time. */
   readonly place?: string;
-  /** How it differs from the prompt before. */
+  /** The difference from the previous prompt. */
   readonly mark?: "new" | "changed" | undefined;
   readonly isCut?: boolean;
-  /** Of a tool's result: the tool. */
+  /** The tool, for a tool's result. */
   readonly callName?: string | undefined;
   readonly onCall?: ((callId: string) => void) | undefined;
 }
 
-/** Where messages of each role come from as a rule. */
+/** The usual source of messages of each role. */
 const plainOrigins: ReadonlySet<string> = new Set(["", "user", "model", "tool"]);
 
-/** The names of the calls that messages ask for, by their ids. */
+/** The tool names of the calls in the messages, by call id. */
 export function callNamesIn(messages: Iterable<ShownMessage>): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (const message of messages) {
@@ -34,12 +34,12 @@ export function callNamesIn(messages: Iterable<ShownMessage>): ReadonlyMap<strin
   return names;
 }
 
-/** The tool whose result a message is. */
+/** The tool whose result the message contains. */
 export function callNameOf(message: ShownMessage, names: ReadonlyMap<string, string>): string | undefined {
   return message.role === "tool" ? names.get(message.callId) : undefined;
 }
 
-/** One message: who said it, where it comes from, its text, the calls that it asks for. */
+/** One message: its role, source, text and tool calls. */
 export function MessageCard({ message, place = "", mark, isCut = false, callName, onCall }: CardProps) {
   const isFailure = message.role === "tool" && message.isError === true;
   const look = soughtIn(message);
@@ -124,12 +124,15 @@ function MessageContent({ message }: { readonly message: ShownMessage }) {
   );
 }
 
-/** What a search has found in this message. */
+/** The search hit in this message. */
 function soughtIn({ id }: ShownMessage): string | undefined {
   return sought.value?.messageId === id ? sought.value.text : undefined;
 }
 
-/** Only a picture that is in the message itself is shown; an address is text, because loading it would tell its host. */
+/**
+ * Only embedded images are shown. An address is shown as text, because loading the image would reveal the reader to its
+ * host.
+ */
 function Image({ url }: { readonly url: string }) {
   if (/^data:image\/(?:png|jpeg|gif|webp|avif);base64,[a-z0-9+/=]+$/i.test(url)) {
     return <img class="message-image" src={url} alt="Part of the message" />;
@@ -153,7 +156,7 @@ interface CallProps {
   readonly onClose: () => void;
 }
 
-/** One tool call beside a list. */
+/** One tool call in the pane beside a list. */
 export function CallAside({ run, callId, onClose }: CallProps) {
   return (
     <aside class="detail" aria-label="Tool call">
@@ -168,7 +171,7 @@ export function CallAside({ run, callId, onClose }: CallProps) {
   );
 }
 
-/** One tool call from what the model asked for to its result. */
+/** One tool call, from the model's request to the result. */
 export function CallDetailView({ run, callId }: Omit<CallProps, "onClose">) {
   const count = run.length.value;
   const { answer, failure } = useAsked(() => run.client.call(run.runId, callId), {

@@ -16,7 +16,7 @@ const shownPart = signal<"conversation" | "prompts">("conversation");
 const openCall = signal<string | null>(null);
 const PAGE = 50;
 
-/** What the agent said and was told, and each prompt as it was sent. */
+/** The agent's conversation, and each prompt as it was sent. */
 export function MessagesView({ run }: { readonly run: RunSession }) {
   const agent = run.log.agents[selectedAgent.value];
   useEffect(
@@ -48,8 +48,8 @@ export function MessagesView({ run }: { readonly run: RunSession }) {
           </span>
           <span class="quiet">
             {part === "conversation"
-              ? "The stored messages until this moment."
-              : "One row a model call; each prompt is built again from the journal and checked by its hash."}
+              ? "The stored messages up to this moment."
+              : "One row per model call. Each prompt is rebuilt from the journal and checked by its hash."}
           </span>
         </div>
         {part === "conversation" ? (
@@ -85,7 +85,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
   const [earlierFailure, setEarlierFailure] = useState<string | null>(null);
   useEffect(() => setEarlier(null), [at, answer]);
   const list = useRef<HTMLDivElement>(null);
-  // What was found stays in sight.
+  // Keeps the search hit visible.
   useFollowedEnd(list, answer !== undefined && failure === null && sought.value === null);
   if (failure !== null) return <p class="empty">{failure}</p>;
   if (!answer) return <p class="empty loading">{isWaiting ? "Reading messages …" : ""}</p>;
@@ -152,10 +152,10 @@ interface PaneProps {
   readonly onCall: (callId: string) => void;
 }
 
-/** The chosen prompt by its `seq`; `null` for the newest at the moment. */
+/** `seq` of the selected prompt; `null` for the newest at the moment. */
 const chosen = signal<number | null>(null);
 
-/** The model calls of an agent, and the prompt and answer of one. */
+/** The model calls of an agent, with prompt and answer of the selected one. */
 export function PromptsPane({ run, agentId, onCall }: PaneProps) {
   const { answer, failure } = useAsked(() => run.client.prompts(run.runId, agentId), {
     subject: agentId,
@@ -247,7 +247,7 @@ interface MessagesProps {
   readonly onCall: (callId: string) => void;
 }
 
-/** The messages of a prompt: those that the step before had too are folded, what is new or changed is open. */
+/** The messages of a prompt. Messages that the previous step also had are folded; new and changed messages are open. */
 function PromptMessages({ prompt, previous, onCall }: MessagesProps) {
   const { same, rest, gone } = useMemo(() => differenceOf(prompt, previous), [prompt, previous]);
   const names = callNamesIn(prompt.messages);
@@ -276,7 +276,7 @@ function PromptMessages({ prompt, previous, onCall }: MessagesProps) {
 }
 
 interface Difference {
-  /** The first messages, which are the same in both. */
+  /** The number of equal messages at the beginning. */
   readonly same: readonly ShownMessage[];
   readonly rest: readonly { readonly message: ShownMessage; readonly mark: "new" | "changed" | undefined }[];
   readonly gone: number;
@@ -300,7 +300,7 @@ function differenceOf(prompt: Prompt, previous: Prompt | undefined): Difference 
   };
 }
 
-/** The tools that the model could call, and the parameters of the call. */
+/** The tools offered to the model, and the parameters of the call. */
 export function Tools({ prompt: { tools, parameters } }: { readonly prompt: Prompt }) {
   return (
     <section class="prompt-more">
@@ -327,7 +327,7 @@ export function Tools({ prompt: { tools, parameters } }: { readonly prompt: Prom
   );
 }
 
-/** What the model answered, or why it did not. */
+/** The model's answer, or the error of the call. */
 export function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly onCall: (callId: string) => void }) {
   const { answer, usage, error } = prompt;
   const figures = [

@@ -8,7 +8,7 @@ import { RunSession } from "./run-session.ts";
 export const views = ["summary", "timeline", "chart", "messages", "events", "budgets", "requests", "talk"] as const;
 export type View = (typeof views)[number];
 
-/** A place on the page; the address holds it, never the token. */
+/** A location in the page. The address contains it, without the token. */
 export interface Route {
   readonly page: "runs" | "costs" | "run" | "queues" | "compare";
   readonly runId: string;
@@ -18,19 +18,19 @@ export interface Route {
   readonly at: string | null;
   readonly agent: string | null;
   readonly view: View;
-  /** The bar of the timeline that is open: the address of the moment with which it begins; `null` if no bar is open. */
+  /** The open bar of the timeline, as the address of the moment at which it begins; `null` if no bar is open. */
   readonly span: string | null;
-  /** The `key` of a row of costs: runs and costs show only the runs that it sums up; `null` for all runs. */
+  /** The `key` of a row of costs; only the runs that it sums up are listed. `null` for all runs. */
   readonly spent: string | null;
-  /** Which agents are shown in all views, and in which order. */
+  /** Filter of the agents in all views. */
   readonly filter: string;
   readonly state: AgentState | null;
   readonly order: AgentOrder;
-  /** Only those on the critical path. */
+  /** Show only agents on the critical path. */
   readonly isCritical: boolean;
 }
 
-/** All agents as they were created. */
+/** All agents, in creation order. */
 export const allAgents = { filter: "", state: null, isCritical: false } as const;
 
 const start: Route = {
@@ -101,19 +101,19 @@ export function startRouting(): void {
   });
 }
 
-/** Goes to another place, which the browser's Back button leaves again. */
+/** Navigates and adds an entry to the browser history. */
 export function go(change: Partial<Route>): void {
   set(change, "pushState");
 }
 
-/** Changes the address of the same place. */
+/** Changes the address without a new history entry. */
 export function note(change: Partial<Route>): void {
   set(change, "replaceState");
 }
 
 let noteTimer: ReturnType<typeof setTimeout> | undefined;
 
-/** The same for what changes at each key; the address follows a little later. */
+/** Like `note`, for values that change with each key; the address is updated a little later. */
 export function noteSoon(change: Partial<Route>): void {
   route.value = { ...route.peek(), ...change };
   clearTimeout(noteTimer);
@@ -131,21 +131,21 @@ export function addressOf(change: Partial<Route>): string {
   return hashOf({ ...route.peek(), ...change });
 }
 
-/** The source of all that is shown; undefined until it has answered. */
+/** The page's data source; `undefined` until it has answered. */
 export const client = signal<FeedClient | undefined>(undefined);
 export const info = signal<FeedInfo | undefined>(undefined);
-/** What the reader may do to agents with this link at this time; `undefined` if only watching. */
+/** The actions that this link currently allows; `undefined` if it is read-only. */
 export const acts = computed(() =>
   info.value === undefined || info.value.acts === "none" ? undefined : client.value?.act,
 );
-/** Why nothing can be shown. */
+/** Why the page cannot show anything. */
 export const startFailure = signal<string | null>(null);
 export const session = signal<RunSession | undefined>(undefined);
 export const isHelpOpen = signal(false);
-/** A line that says what has just been done. */
+/** Confirmation of the last action. */
 export const notice = signal<string | null>(null);
 
-/** Place of the selected agent in the log; -1: none. */
+/** Index of the selected agent in the log; -1 if none is selected. */
 export const selectedAgent = computed(() => {
   const run = session.value;
   if (!run) return -1;
@@ -177,17 +177,17 @@ export async function copyText(text: string, what: string): Promise<void> {
   }
 }
 
-/** Copies a link to this place, with the token that only shows. */
+/** Copies a link to the current location, with the read-only token. */
 export async function copyWatchLink(token: string): Promise<void> {
   const place = location.hash.replace(/^#/, "");
   const link = `${location.origin}${location.pathname}#token=${token}${place === "" ? "" : `&${place}`}`;
   await copyText(link, "View-only link");
 }
 
-/** When the source's clock was read. */
+/** When `info` was read, by this machine's clock. */
 let readAt = 0;
 
-/** Opens what the address names, and keeps address and moment in step. */
+/** Opens the location in the address, and keeps the address and the moment in sync. */
 export async function startPage(feed: FeedClient): Promise<void> {
   try {
     info.value = await feed.info();
@@ -212,7 +212,7 @@ export async function startPage(feed: FeedClient): Promise<void> {
   effect(writeAddress);
 }
 
-/** What can be done here changes when a runtime is shut down. */
+/** Poll interval of `info`, because the allowed actions change when a runtime is shut down. */
 const INFO_EVERY_MS = 3_000;
 
 async function readInfo(feed: FeedClient): Promise<void> {
@@ -223,13 +223,13 @@ async function readInfo(feed: FeedClient): Promise<void> {
   if (JSON.stringify(found) !== JSON.stringify(known)) info.value = next;
 }
 
-/** Null for an exported run. */
+/** `null` for an exported run. */
 function clockAheadMs(): number | null {
   const { source, now } = info.peek() ?? {};
   return source === "file" || now === undefined ? null : now - readAt;
 }
 
-/** Shows the moment of the address after the reader opened it, or went back to it. */
+/** Shows the moment in the address after the reader opened the address or went back to it. */
 function followAddress(): void {
   const run = session.value;
   const { at } = route.value;
@@ -238,7 +238,7 @@ function followAddress(): void {
   untracked(() => {
     const outside = at === null ? null : run.placeOutside(at);
     if (outside !== null) {
-      // Read in the part that holds it.
+      // Open the window of the run that contains the moment.
       written = null;
       showWindow(run, outside);
       return;
@@ -249,7 +249,7 @@ function followAddress(): void {
   });
 }
 
-/** Shows another part of a run of which the page cannot hold all. */
+/** Shows another window of a run that does not fit in the page. */
 export function showWindow(run: RunSession, place: number | "newest"): void {
   session.value = run.windowAt(place);
 }
@@ -261,7 +261,7 @@ export function goLive(run: RunSession): void {
 
 let written: string | null = null;
 let addressTimer: ReturnType<typeof setTimeout> | undefined;
-/** Browsers refuse more than about 100 changes of the address in 30 s. */
+/** Browsers reject more than about 100 address changes in 30 s. */
 const ADDRESS_EVERY_MS = 400;
 
 function writeAddress(): void {

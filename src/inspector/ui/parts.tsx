@@ -1,4 +1,4 @@
-// Small parts of many views: marks of phases, icons, how full a limit is, a checkbox.
+// Small components for many views: phase icons, other icons, limit bars, a checkbox.
 import type { Signal } from "@preact/signals";
 import type { Phase } from "../run-model/agent-moment.ts";
 import { type LimitUse, shareOf } from "../run-model/limit-use.ts";
@@ -6,7 +6,7 @@ import { amountText, limitWord } from "./format.ts";
 
 export { phaseWords } from "../run-model/agent-moment.ts";
 
-/** Each phase has a shape besides its colour: drawn on 12 × 12. */
+/** Each phase has a shape in addition to its colour, drawn on a 12 × 12 grid. */
 const shapes: Readonly<Record<Phase, string>> = {
   thinking: "M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1Z",
   tools: "M2 2h8v8H2Z",
@@ -74,7 +74,7 @@ export function Icon({ name }: { readonly name: IconName }) {
   );
 }
 
-/** How full a limit is: used, reserved (hatched), unconfirmed (dotted). */
+/** A bar of a limit: used, reserved (hatched), unconfirmed (dotted). */
 export function LimitBar({ use, isWide = false }: { readonly use: LimitUse; readonly isWide?: boolean }) {
   const { limit, used, reserved, unconfirmed, max } = use;
   const part = (amount: number): string => `${max === 0 ? 100 : Math.min(100, (amount / max) * 100)}%`;
@@ -107,7 +107,7 @@ export function limitTitle({ limit, used, reserved, unconfirmed, max }: LimitUse
   return [figures, ...more].join(", ");
 }
 
-/** A checkbox that is a signal. */
+/** A checkbox bound to a signal. */
 export function Check({ label, of }: { readonly label: string; readonly of: Signal<boolean> }) {
   return (
     <label class="check">

@@ -5,7 +5,7 @@ import type { RunLog } from "../run-model/run-log.ts";
 
 export const speeds = [1, 2, 5, 10, 30, 100] as const;
 
-/** What is moved: a run, and the moment at which all views look. */
+/** The run to play, and the moment that all views show. */
 interface Played {
   readonly log: RunLog;
   readonly axis: ReadonlySignal<TimeAxis>;
@@ -14,7 +14,7 @@ interface Played {
   goLive(): void;
 }
 
-/** Moves the moment by itself, with idle time folded, or by an event or a step. */
+/** Plays the run with idle time folded, or moves the moment by one event or step. */
 export class Player {
   readonly isPlaying = signal(false);
   readonly speed = signal<(typeof speeds)[number]>(1);
@@ -31,7 +31,7 @@ export class Player {
     this.#run.pin((pinned.peek() ?? log.length) + by);
   }
 
-  /** Goes to the previous or next model call, of one agent or of any. */
+  /** Goes to the previous or next model call, of one agent or of all. */
   stepStep(direction: 1 | -1, agent: number): void {
     this.pause();
     const { pinned, log } = this.#run;
@@ -45,7 +45,7 @@ export class Player {
     this.#run.pin(index + 1);
   }
 
-  /** Goes to the next failure, after the last one to the first; returns its place, -1 where there is none. */
+  /** Goes to the next failure, and from the last to the first. Returns its index; -1 if there is none. */
   stepFailure(): number {
     const { pinned, log } = this.#run;
     const { first, length } = log;
@@ -68,7 +68,7 @@ export class Player {
     const axis = run.axis.peek();
     let count = run.pinned.peek() ?? log.length;
     if (count >= log.length) count = log.first;
-    let place = count === log.first ? 0 : axis.placeOf(log.timeOf(count - 1));
+    let place = count === log.first ? 0 : axis.positionOf(log.timeOf(count - 1));
     let before = performance.now();
     run.pin(count);
     this.isPlaying.value = true;

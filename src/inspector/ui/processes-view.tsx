@@ -7,10 +7,10 @@ import { AskedTable } from "./tables.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 const REFRESH_MS = 2_000;
-/** Agents of a process that have a link. */
+/** Most agents of a process that are linked. */
 const MOST_LINKS = 8;
 
-/** The processes that work in the stores: where and since when they run, whether they live, and their agents. */
+/** The processes that use the stores: host, start time, state and agents. */
 export function Processes({ feed }: { readonly feed: FeedClient }) {
   const asked = usePolled(() => feed.processes(), feed, REFRESH_MS);
   return (
@@ -67,7 +67,7 @@ function ProcessLine({ row }: { readonly row: ProcessRow }) {
   );
 }
 
-/** A process that has nothing to keep up writes a heartbeat an hour. */
+/** An idle process writes one heartbeat an hour. */
 function stateOf({ state, isHere, agents }: ProcessRow): readonly [string, string] {
   if (state === "alive") return ["alive", "done"];
   if (state === "dead") return ["dead", "lost"];

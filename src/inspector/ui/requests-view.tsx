@@ -15,7 +15,7 @@ import { verdictWords } from "./verdicts.ts";
 
 const MOST_SHOWN = 100;
 
-/** The focus is to go to the next open request as soon as that is drawn. */
+/** Whether to move the focus to the next open request once it is rendered. */
 const isNextWanted = signal(false);
 
 /** Moves the focus to the next open request. */
@@ -29,7 +29,7 @@ export function showNextRequest(run: RunSession): void {
   go({ view: "requests" });
 }
 
-/** Focuses what can be done first about the open request behind the one that has the focus. */
+/** Focuses the first action of the open request after the focused one. */
 function focusNext(list: HTMLElement): boolean {
   const cards = [...list.querySelectorAll<HTMLElement>("article.request:not(.over)")];
   const at = cards.findIndex((card) => card.contains(document.activeElement));
@@ -41,7 +41,7 @@ function focusNext(list: HTMLElement): boolean {
 const firstField = ".confirmation :is(input, select, textarea), .confirmation button";
 const firstControl = `${firstField}, .choices button`;
 
-/** The focus of a request that was decided goes to the next open one, else to the list. */
+/** When a focused request is decided, moves the focus to the next open request, else to the list. */
 export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
   const hadFocus = list.current?.contains(document.activeElement) === true;
   useLayoutEffect(() => {
@@ -50,11 +50,11 @@ export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
   });
 }
 
-/** The requests of this run: those that wait for a decision, and those that were decided. */
+/** The requests of this run: open requests first, then decided ones. */
 export function RequestsView({ run }: { readonly run: RunSession }) {
   const all = run.requests.value;
   const open = all.filter(({ status }) => status === "open");
-  // A request that another client decided meanwhile keeps its place until the person has read that.
+  // A request that another client decided keeps its position until the person dismisses the message.
   const first = all.filter((one) => one.status === "open" || hasDraft(one));
   const over = all.filter((one) => !first.includes(one)).toSorted((one, other) => other.openedAt - one.openedAt);
   const list = useRef<HTMLDivElement>(null);
@@ -97,19 +97,19 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** What the person is about to do; it happens only after a second press. */
+/** The action that the person has chosen. It is sent only after a second press. */
 type Step = "choose" | "approve" | "reject" | "edit" | "answer" | "option";
 
-/** How far the person is with a request. */
+/** The person's unfinished decision on a request. */
 interface Draft {
   readonly step: Step;
-  /** The option that was chosen. */
+  /** The selected option. */
   readonly option: string;
   /** The answer or the reason as typed so far. */
   readonly text: string;
   /** The arguments as edited so far; `undefined` before the first edit. */
   readonly edit: Edit | undefined;
-  /** Why the decision was not taken. */
+  /** Why the decision was rejected. */
   readonly failure: FeedFailure | null;
 }
 const nothingBegun: Draft = { step: "choose", option: "", text: "", edit: undefined, failure: null };
@@ -123,10 +123,10 @@ interface Edit {
   readonly broken: readonly string[];
 }
 
-/** Drafts by request. They outlive the cards, which may move or be drawn anew while the person is about to decide. */
+/** Drafts by request. They outlive the cards, which may move or be rendered anew meanwhile. */
 const drafts = signal<ReadonlyMap<string, Draft>>(new Map());
 
-/** Whether the person is about to decide the request, or has not read yet that another client did. */
+/** Whether the person has started a decision, or has not yet dismissed the message that another client decided. */
 export function hasDraft({ requestId }: RequestRow): boolean {
   return drafts.value.has(requestId);
 }
@@ -145,7 +145,7 @@ const kindWords: Readonly<Record<RequestRow["kind"], string>> = {
   auth: "needs credentials for",
 };
 
-/** One request for a decision. The decision carries the hash of what is shown here. */
+/** One request for a decision. The decision is sent with the hash of the shown arguments. */
 export function RequestCard({ run, request }: { readonly run: RunSession; readonly request: RequestRow }) {
   const { requestId, agentId, agentName, argumentsHash, decision } = request;
   const draft = drafts.value.get(requestId) ?? nothingBegun;
@@ -188,7 +188,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       tabIndex={-1}
       onKeyDown={(event) => {
         if (event.key === "Escape" && isOpen && step !== "choose" && !isSending) setStep("choose");
-        // A key that is held down would press the button that has got the focus meanwhile.
+        // A key held down would press the button that received the focus meanwhile.
         else if (!(event.key === "Enter" && event.repeat && event.target instanceof HTMLButtonElement)) return;
         event.preventDefault();
       }}
@@ -267,7 +267,7 @@ function pathTo(run: RunSession, agentId: string): string {
   return names.join(" › ");
 }
 
-/** What the model said before the call of an open request, and the JSON Schema of the arguments. */
+/** The model's text before the call of an open request, and the JSON Schema of the arguments. */
 function useCall(run: RunSession, { callId, status, kind }: RequestRow) {
   const isWanted = status === "open" && kind !== "auth" && info.value?.namesOnly !== true;
   const { answer } = useAsked(async () => (isWanted ? await run.client.call(run.runId, callId) : null), {
@@ -277,7 +277,7 @@ function useCall(run: RunSession, { callId, status, kind }: RequestRow) {
   return { said: answer?.said ?? "", parameters: (answer?.parameters ?? null) as JsonValue };
 }
 
-/** When it was asked, and how long it has waited at the moment of the page. */
+/** When the request was opened, and how long it has waited until the page's moment. */
 function Times({ run, request }: { readonly run: RunSession; readonly request: RequestRow }) {
   const { openedAt, decidedAt, expiresAt, status } = request;
   const now = run.time;
@@ -299,12 +299,12 @@ function Times({ run, request }: { readonly run: RunSession; readonly request: R
   );
 }
 
-/** In whole seconds. */
+/** Formats a duration; below a minute in whole seconds. */
 function waitText(amountMs: number): string {
   return amountMs < 60_000 ? `${Math.floor(Math.max(0, amountMs) / 1_000)} s` : milliseconds(amountMs);
 }
 
-/** What was decided, by whom and when, with the answer. */
+/** The decision, its author, its time and the answer. */
 function Decided({ run, request }: { readonly run: RunSession; readonly request: RequestRow }) {
   const { decision, decidedAt } = request;
   if (!decision) return <p class="note">The turn went on without a decision.</p>;
@@ -328,7 +328,7 @@ function Decided({ run, request }: { readonly run: RunSession; readonly request:
   );
 }
 
-/** Shown if another client decided the request while this person was about to. Stays until the person has read it. */
+/** Shown if another client decided the request while this person was deciding. Stays until the person dismisses it. */
 function Overtaken({ request, onRead }: { readonly request: RequestRow; readonly onRead: () => void }) {
   const { decision } = request;
   const by = decision?.by;
@@ -347,7 +347,7 @@ function Overtaken({ request, onRead }: { readonly request: RequestRow; readonly
   );
 }
 
-/** Why a decision was not taken, and which fields are to blame. */
+/** Why a decision was rejected, and which fields are invalid. */
 function Mistakes({ failure }: { readonly failure: FeedFailure }) {
   const { issues } = failure;
   return (
@@ -378,7 +378,7 @@ interface ChoicesProps {
   readonly send: (body: DecisionBody) => void;
 }
 
-/** More options are text: a person types the answer. */
+/** With more options than this, the person types the answer. */
 const MOST_OPTIONS = 20;
 
 /** The answers that a question offers. */
@@ -487,7 +487,7 @@ function isEditBroken({ json, broken }: Edit): boolean {
   return json === null ? broken.length > 0 : jsonIn(json) === undefined;
 }
 
-/** The arguments as fields if their schema is known, or as JSON. */
+/** The arguments as form fields if their schema allows it, or as JSON. */
 function Edited({ draft, parameters, change, edit }: ChoicesProps & { readonly edit: Edit }) {
   const { value, json, broken } = edit;
   const isBroken = isEditBroken(edit);
@@ -496,7 +496,7 @@ function Edited({ draft, parameters, change, edit }: ChoicesProps & { readonly e
       const now = newest.edit ?? edit;
       return { edit: { ...now, ...changed(now) } };
     });
-  // A field that is drawn anew shows its last valid value.
+  // A field that is rendered anew shows its last valid value.
   useEffect(() => {
     if (broken.length > 0) set(() => ({ broken: [] }));
   }, []);

@@ -3,7 +3,7 @@ import { lostWords } from "../run-model/lost-agents.ts";
 import { goLive, selectAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 
-/** What keeps the page from showing the run as it is now. */
+/** Banners that explain why the page does not show the current state of the run. */
 export function RunBanners({ run }: { readonly run: RunSession }) {
   return (
     <>
@@ -34,7 +34,7 @@ function Connection({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** Agents whose process has died, and which one. */
+/** Lost agents, with the process that ran them. */
 function Interrupted({ run }: { readonly run: RunSession }) {
   const lost = run.lost.value;
   const [[index, first] = [-1, undefined]] = lost;

@@ -12,67 +12,67 @@ import { Player } from "./player.ts";
 import { Rereading, Slices } from "./slices.ts";
 import { Supposing } from "./supposing.ts";
 
-/** How many entries a page holds: when there are more, the oldest are dropped, so many at once. */
+/** Most entries in a page. If there are more, `droppedAtOnce` of the oldest are dropped. */
 interface WindowSize {
   readonly most: number;
   readonly droppedAtOnce: number;
 }
 const windowSize: WindowSize = { most: 250_000, droppedAtOnce: 50_000 };
 
-/** A place from which a session can read the run on, with the state there and the start of its log. */
+/** A position from which a session can continue reading the run, with the state at that position. */
 interface RunMark extends LogStart {
   readonly state: RunState | undefined;
   readonly open: readonly OpenSpans[];
 }
 const runStart: RunMark = { count: 0, cursor: 0, startedAt: null, state: undefined, open: [] };
 
-/** The part of a run that a session holds. Default: the newest, with all before it as long as there is room. */
+/** The window of a run that a session holds. Default: the newest entries, and all earlier ones that fit. */
 interface RunWindow {
   readonly from: RunMark;
-  /** In the order of the run; the first is its start. */
+  /** In run order; the first is the start of the run. */
   readonly marks: readonly RunMark[];
-  /** It ends where it is full, and follows no further. */
+  /** Whether the window ends when it is full and does not follow new entries. */
   readonly isPast: boolean;
   readonly agents: readonly RunAgentRecord[];
-  /** How many entries were seen in all. */
+  /** Number of entries of the run seen so far, in any window. */
   readonly seen: number;
 }
 
 interface SessionOptions {
-  /** How far the source's clock is ahead of this machine's; `null` if time stands still, as for a run from a file. */
+  /** How far the source's clock is ahead of this machine's; `null` if time stands still, such as for a run from a file. */
   readonly aheadMs: number | null;
   readonly size?: WindowSize | undefined;
   readonly window?: RunWindow | undefined;
 }
 
-/** How often the page moves time on while an agent works: in a run of few entries, and in a large one. */
+/** How often the page advances time while an agent works, in small and in large runs. */
 const CLOCK_EVERY_MS = 250;
 const CLOCK_LARGE_EVERY_MS = 1_000;
 
-/** A feed says how its source is every 1.5 s. */
+/** A feed counts as silent after this time. It sends a status every 1.5 s. */
 const SILENT_MS = 5_000;
 
-/** Entries that come within this time are shown together: in a run of few entries, and in a large one. */
+/** Entries received within this time are shown together, in small and in large runs. */
 const SHOW_EVERY_MS = 80;
 const SHOW_LARGE_EVERY_MS = 250;
 const LARGE = 20_000;
 const FOLDED_AT_ONCE = 128;
-/** Entries that may wait to be folded; then no more are asked for. */
+/** Most unfolded entries before the session stops requesting more. */
 const MOST_WAITING = 20_000;
 const requestTypes: ReadonlySet<string> = new Set(["request.opened", "request.decided", "turn.ended"]);
-/** The requests are read anew when one was opened, decided or closed, at most so often. */
+/** Least interval between reads of the requests. They are read when one was opened, decided or closed. */
 const REQUESTS_EVERY_MS = 250;
-/** From so many entries on an axis takes longer to make anew, and is made less often. */
+/** From this many entries on, an axis takes longer to compute and is updated less often. */
 const LONG_AXIS = 5_000;
 const AXIS_EVERY_MS = 600;
 
 /**
- * One run as the page holds it: the log, the moment at which all views look, playing.
- * Owns: the subscription to the feed, the pinned moment, the texts that are being written. Does not own: the address.
+ * One run in the page: its log, the moment that all views show, and its player.
+ * Owns: the subscription to the feed, the pinned moment, the live texts. Does not own: the address.
  *
- * 1. All views show `moment` and nothing newer, except those that say so. Calls and waits that are open at the newest moment
- *    last until `present`, which moves on with the source's clock while an agent works.
- * 2. A page that shows an earlier moment keeps showing it while new entries come in.
+ * 1. All views show `moment` and nothing newer, unless their documentation states otherwise. Calls and waits that are open
+ *    at the newest moment last until `present`, which advances with the source's clock while an agent works.
+ * 2. A page that shows an earlier moment keeps showing it while new entries are received.
  * 3. Each new entry is folded once, a few at a time, so that the page stays responsive.
  * 4. Of a run that is too large, the session holds the newest entries; `windowAt` reads the others.
  */
@@ -85,23 +85,25 @@ export class RunSession {
   readonly spending: Spending;
   readonly supposing: Supposing;
   readonly link = signal<LinkState>({ kind: "connecting" });
-  /** Whether the stores answer; undefined before the first answer. */
+  /** Whether the stores answer; `undefined` before the first status. */
   readonly source = signal<SourceState | undefined>(undefined);
   readonly owners = signal<Owners>({ processes: new Map(), ofAgents: new Map() });
   readonly isCaughtUp = signal(false);
-  /** Why the feed sends nothing more of this run; `null` while it does. */
+  /** Why the feed has stopped sending this run; `null` while it sends. */
   readonly gone = signal<string | null>(null);
-  /** How many entries the run has until the newest one that is shown. */
+  /** Number of entries up to the newest one shown. */
   readonly length = signal(0);
-  /** The place of the first entry that is held; 0: all of them are. */
+  /** Index of the first entry in memory; 0 if none were dropped. */
   readonly first = signal(0);
-  /** It follows the run no further: it holds an earlier part, or the reader looks at what would have to be dropped. */
+  /**
+   * Whether it no longer follows the run: it holds an earlier window, or the reader views entries that would be dropped.
+   */
   readonly isPast = signal(false);
   /** How many entries the page shows; `null` if it follows the newest. */
   readonly pinned = signal<number | null>(null);
   readonly player = new Player(this);
   readonly requests = signal<readonly RequestRow[]>([]);
-  /** Changes when a text is written on. */
+  /** Changes when a live text grows. */
   readonly written = signal(0);
   readonly #learned = signal(0);
   readonly #texts = new Map<string, string>();
@@ -113,14 +115,14 @@ export class RunSession {
   #hasAsked = false;
   #hasLearned = false;
   #giveRoom: (() => void) | undefined;
-  /** When the feed last said something. */
+  /** When the feed last sent a message. */
   #heardAt = 0;
-  /** Names the part of the run. */
+  /** Identifies the window of the run. */
   readonly part: string;
   readonly #size: WindowSize;
   readonly #window: RunWindow | undefined;
   readonly #marks: RunMark[];
-  /** The timeline of the entries that are dropped, for the spans that are open at each mark. */
+  /** The timeline of the dropped entries, to find the spans that are open at each mark. */
   readonly #dropped: Timeline;
   readonly #aheadMs: number | null;
   #axisAt = 0;
@@ -133,21 +135,26 @@ export class RunSession {
   #requestsShown = 0;
   readonly #requestsRead = new Rereading(() => this.readRequests(), REQUESTS_EVERY_MS);
 
-  /** The source's clock when it was last read, or 0 while no agent works. It stands still while the page shows the past. */
+  /**
+   * The source's time at the last tick, or 0 while no agent works. It stands still while the page shows an earlier moment.
+   */
   readonly #now = signal(0);
   readonly #clock: ReturnType<typeof setInterval>;
 
   readonly isLive = computed(() => this.pinned.value === null);
-  /** Nothing that is shown is sure to be so now: the connection or the stores are gone. */
+  /** Whether the shown state may be outdated, because the connection or the stores are lost. */
   readonly isStale = computed(() => this.link.value.kind !== "open" || this.source.value?.isReachable === false);
-  /** Agents that count as working in the journal, and that no living process runs: only at the newest moment. */
+  /**
+   * Agents that work according to the journal but that no living process runs. Empty unless the page shows the newest
+   * moment.
+   */
   readonly lost = computed((): ReadonlyMap<number, LostAgent> => {
     const owners = this.owners.value;
     if (!this.isLive.value || !this.isCaughtUp.value) return nothingLost;
     return lostAgents(this.log.agents, this.moments.at(this.length.value).agents, owners);
   });
   readonly moment = computed((): RunMoment => {
-    // Another moment too when terms of accounts become known.
+    // Recompute also when terms of accounts become known.
     const [count] = [this.pinned.value ?? this.length.value, this.#learned.value];
     const lost = this.lost.value;
     const moment = this.moments.at(count);
@@ -156,7 +163,7 @@ export class RunSession {
     const agents = moment.agents.map((agent, index) => agent && (lost.has(index) ? { ...agent, ...isLost } : agent));
     return { ...moment, agents };
   });
-  /** Until when the run is known: the source's clock while an agent works, else the time of the last entry. */
+  /** The end of the known time: the source's clock while an agent works, else the time of the last entry. */
   readonly present = computed(() => {
     const [now] = [this.#now.value, this.length.value];
     return Math.max(now, this.log.endedAt);
@@ -210,19 +217,19 @@ export class RunSession {
     }, CLOCK_EVERY_MS);
   }
 
-  /** The time at which all views look: of the moment, or the present while the newest is shown. */
+  /** The time that all views show: the moment's, or `present` while the newest moment is shown. */
   get time(): number {
     return this.isLive.value ? this.present.value : this.moment.value.time;
   }
 
-  /** Until when it is known what an agent does. */
+  /** The end of the time in which an agent's activity is known. */
   endOf(agent: number): number {
     const end = this.present.peek();
     const lost = this.lost.peek().get(agent);
     return lost ? Math.min(end, lost.seenAt) : end;
   }
 
-  /** The time at which views of one agent look. */
+  /** The time that views of one agent show. */
   timeFor(agent: number): number {
     const lost = this.lost.value.get(agent);
     return lost && this.isLive.value ? Math.min(this.time, lost.seenAt) : this.time;
@@ -231,26 +238,26 @@ export class RunSession {
   #tick(): void {
     const aheadMs = this.#aheadMs;
     if (aheadMs === null || this.pinned.peek() !== null || this.link.peek().kind !== "open") return;
-    // What is read may have happened long ago.
+    // The entries being read may be old.
     if (!this.isCaughtUp.peek() || this.isPast.peek()) return;
     const now = Date.now() + aheadMs;
     this.#watchSource(now);
     const source = this.source.peek();
     if (source?.isReachable === false) {
-      // Nothing is known of the time since.
+      // The time after this point is unknown.
       this.#now.value = Math.min(this.#now.peek(), source.reachedAt);
       return;
     }
     const { agents } = this.moment.peek();
     const lost = this.lost.peek();
-    // Those that wait for a lost one do not go on.
+    // Agents that wait for a lost agent do not continue.
     const isWorking = (phase: Phase): boolean => phase !== "waiting" || lost.size === 0;
     const isRunning = agents.some((agent) => agent !== undefined && isBusy(agent) && isWorking(agent.phase));
     if (!isRunning) this.#now.value = [...lost.values()].reduce((last, { seenAt }) => Math.max(last, seenAt), 0);
     else if (this.length.peek() < LONG_AXIS || now - this.#now.peek() >= CLOCK_LARGE_EVERY_MS) this.#now.value = now;
   }
 
-  /** A feed that says nothing more over an open connection is gone too. */
+  /** Treats the source as unreachable if the feed is silent over an open connection. */
   #watchSource(now: number): void {
     const source = this.source.peek();
     const isSilent = this.#giveRoom === undefined && performance.now() - this.#heardAt > SILENT_MS;
@@ -268,12 +275,12 @@ export class RunSession {
     this.#requestsRead.end();
   }
 
-  /** The answer that the agent is writing; empty: it writes none. Only at the newest moment. */
+  /** The answer that the agent is writing; empty if there is none or an earlier moment is shown. */
   textOf(agentId: string): string {
     return this.isLive.value ? (this.#texts.get(agentId) ?? "") : "";
   }
 
-  /** Resolves when there is room for more. */
+  /** Handles a message. Returns a promise if the feed must pause; it resolves when there is room for more. */
   #take(message: FeedMessage): Promise<void> | undefined {
     this.#heardAt = performance.now();
     if (message.type === "status") this.#takeStatus(message);
@@ -296,7 +303,7 @@ export class RunSession {
         processes: new Map(processes.map((one) => [one.processId, one])),
         ofAgents: owners ? new Map(owners.map(({ agentId, processId }) => [agentId, processId])) : known.ofAgents,
       };
-      // The state of the source and its clock are shown at once.
+      // Update the state of the source and the clock together.
       this.#tick();
     });
     const open = new Set(openRequests);
@@ -309,7 +316,7 @@ export class RunSession {
     for (const { agentId, entries } of rows) {
       for (const { type } of entries) {
         if (type === "model.responded" || type === "turn.ended") this.#texts.delete(agentId);
-        // Until the page has caught up, later entries may have closed these requests.
+        // Before the page has caught up, later entries may close these requests.
         if (requestTypes.has(type) && this.isCaughtUp.peek()) this.#requestsRead.ask();
       }
     }
@@ -320,14 +327,14 @@ export class RunSession {
     this.#showSoon();
   }
 
-  /** Follows the run no further. */
+  /** Stops following the run. */
   #stop(): void {
     this.#watch.end();
     this.isPast.value = true;
     this.#isLast = true;
   }
 
-  /** Once entries are dropped it is too late to fold them anew with terms of accounts that they lack. */
+  /** Requests the terms of stored accounts in time: dropped entries can no longer be folded again with them. */
   #askForTerms(): void {
     if (this.#hasAsked || this.log.length < this.#size.most / 2) return;
     this.#hasAsked = true;
@@ -344,7 +351,7 @@ export class RunSession {
     this.#shown = setTimeout(() => void this.#foldOn(), Math.max(0, waitMs));
   }
 
-  /** Folds new entries, and shows them once all are folded, or once nothing new was shown for a while. */
+  /** Folds new entries. Shows them once all are folded, or if nothing new was shown for a while. */
   async #foldOn(): Promise<void> {
     const slices = new Slices();
     for (let isMore = true; isMore && !this.#isEnded; ) {
@@ -377,7 +384,7 @@ export class RunSession {
         this.supposing.try(this.supposing.limit.peek());
       }
       this.#hasLearned = false;
-      // Where no agent works any more, the clock goes back to the last entry with it.
+      // If no agent works any more, set the clock back to the last entry.
       this.#tick();
     });
     this.supposing.foldOn();
@@ -408,7 +415,7 @@ export class RunSession {
     }
   }
 
-  /** Places for `windowAt`: the part before this one, and the one after it. */
+  /** Entry indexes for `windowAt`: the window before this one, and the one after it. */
   get placeOfEarlier(): number {
     return Math.max(0, this.log.first - this.#size.most + 2 * this.#size.droppedAtOnce);
   }
@@ -417,7 +424,7 @@ export class RunSession {
     return this.log.length;
   }
 
-  /** A session of the part of the run in which a place lies, or of the newest. Ends this one. */
+  /** Ends this session and returns one for the window that contains an entry index, or for the newest entries. */
   windowAt(place: number | "newest"): RunSession {
     const back = place === "newest" ? Number.POSITIVE_INFINITY : place - this.#size.droppedAtOnce;
     const from = this.#marks.findLast(({ count }) => count <= back) ?? runStart;
@@ -427,7 +434,7 @@ export class RunSession {
     return new RunSession(this.client, this.runId, { aheadMs: this.#aheadMs, size: this.#size, window });
   }
 
-  /** A place for `windowAt` by the address of a moment that is not held; `null` if it is held, or does not exist. */
+  /** The index for `windowAt` for the address of a moment outside this window; `null` if it is inside or does not exist. */
   placeOutside(address: string): number | null {
     const cursor = Number(/^\d{1,15}/.exec(address)?.[0] ?? Number.NaN);
     if (!(cursor <= this.log.cursorBefore)) return null;
@@ -435,7 +442,7 @@ export class RunSession {
     return mark.count + this.#size.droppedAtOnce;
   }
 
-  /** How many entries of the run were seen in all, here or in another part. */
+  /** Number of entries of the run seen so far, in this or another window. */
   get seen(): number {
     return Math.max(this.#window?.seen ?? 0, this.length.value);
   }
@@ -448,25 +455,25 @@ export class RunSession {
     this.#showSoon();
   }
 
-  /** Takes the terms of stored accounts, some of which no entry has. */
+  /** Adds the terms of stored accounts; the journal lacks some of them. */
   learn(accounts: Parameters<RunMoments["learn"]>[0]): void {
     if (!this.moments.learn(accounts)) return;
     this.#hasLearned = true;
     this.#showSoon();
   }
 
-  /** Reads the requests from the stores, which have a decision before its agent has received it. */
+  /** Reads the requests from the stores, which have a decision before its agent receives it. */
   async readRequests(): Promise<void> {
     this.#requestsAsked += 1;
     const asked = this.#requestsAsked;
     const requests = await this.client.requests(this.runId);
-    // A newer answer may have come first; this one is then older than what is shown.
+    // A newer response may have arrived first; ignore this one then.
     if (asked < this.#requestsShown) return;
     this.#requestsShown = asked;
     this.requests.value = requests;
   }
 
-  /** Looks at the moment after `count` entries. */
+  /** Shows the moment after `count` entries. */
   pin(count: number): void {
     this.pinned.value = Math.max(this.log.first, Math.min(count, this.length.peek()));
   }
@@ -483,7 +490,7 @@ export class RunSession {
     return count === null ? null : this.log.addressOf(count);
   }
 
-  /** The inverse; null for an address that is none. */
+  /** The inverse; `null` for an invalid address. */
   countAt(address: string): number | null {
     const match = /^(\d{1,15})(?:\.(\d{1,6}))?$/.exec(address);
     if (!match) return null;

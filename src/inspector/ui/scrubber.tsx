@@ -10,7 +10,7 @@ import { SupposedMark } from "./supposed-mark.tsx";
 import { wholeRun } from "./timeline-state.ts";
 import type { SpanKind } from "../run-model/timeline.ts";
 
-/** The moment at which all views look, over what was going on. */
+/** The slider for the moment, above a histogram of the activity. */
 export function Scrubber({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const { log } = run;
@@ -73,7 +73,7 @@ export function Scrubber({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** What is drawn, from the bottom up. */
+/** The kinds that are drawn, from the bottom up. */
 const stacked: readonly SpanKind[] = ["model", "tool", "retry", "person"];
 const BAR_WIDTH = 3;
 
@@ -86,7 +86,7 @@ function Track({ run }: { readonly run: RunSession }) {
   const density = useMemo(() => densityOf(run, bars), [run, axis, bars]);
   const failures = useMemo(() => failuresOf(run, bars), [run, axis, bars]);
   const moment = run.moment.value;
-  const place = Math.min(1, axis.placeOf(moment.time) / axis.length);
+  const place = Math.min(1, axis.positionOf(moment.time) / axis.length);
   const shown = run.isLive.value ? 1 : place;
   useLayoutEffect(() => {
     if (canvas.current && size.width > 0) draw(canvas.current, size, { density, failures });
@@ -142,17 +142,17 @@ function Track({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** How many spans of each kind are open in each bar. */
+/** Number of open spans of each kind in each bar. */
 function densityOf(run: RunSession, bars: number): Map<SpanKind, Float32Array> {
   const axis = run.axis.peek();
   const end = run.present.peek();
   const density = new Map(stacked.map((kind) => [kind, new Float32Array(bars + 1)]));
-  // Adds at the first bar and takes away behind the last: the running sum is the number at each bar.
+  // Adds 1 at the first bar and subtracts 1 after the last, so that the running sum is the count at each bar.
   for (const span of run.timeline.all()) {
     const changes = density.get(span.kind);
     if (!changes) continue;
-    const from = Math.min(bars - 1, Math.floor((axis.placeOf(span.start) / axis.length) * bars));
-    const to = Math.min(bars - 1, Math.floor((axis.placeOf(Math.min(span.end, end)) / axis.length) * bars));
+    const from = Math.min(bars - 1, Math.floor((axis.positionOf(span.start) / axis.length) * bars));
+    const to = Math.min(bars - 1, Math.floor((axis.positionOf(Math.min(span.end, end)) / axis.length) * bars));
     changes[from] = (changes[from] ?? 0) + 1;
     changes[to + 1] = (changes[to + 1] ?? 0) - 1;
   }
@@ -162,12 +162,12 @@ function densityOf(run: RunSession, bars: number): Map<SpanKind, Float32Array> {
   return density;
 }
 
-/** The bars in which something failed. */
+/** The bars with failures. */
 function failuresOf(run: RunSession, bars: number): Set<number> {
   const axis = run.axis.peek();
   const failures = new Set<number>();
   for (const { isFailed, end } of run.timeline.all()) {
-    if (isFailed) failures.add(Math.min(bars - 1, Math.floor((axis.placeOf(end) / axis.length) * bars)));
+    if (isFailed) failures.add(Math.min(bars - 1, Math.floor((axis.positionOf(end) / axis.length) * bars)));
   }
   return failures;
 }

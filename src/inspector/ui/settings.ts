@@ -3,7 +3,7 @@ import { effect, signal } from "@preact/signals";
 export const themes = ["system", "light", "dark"] as const;
 export type Theme = (typeof themes)[number];
 
-/** A setting that this browser remembers. In a file, or with storage turned off, it lasts as long as the page. */
+/** A setting stored in this browser. In a file, or with storage turned off, it lasts as long as the page. */
 function remembered<Value extends string>(key: string, first: Value, isValue: (text: string) => text is Value) {
   let known: string | null = null;
   try {
@@ -35,7 +35,7 @@ export const theme = remembered<Theme>("troupe.theme", "system", (text): text is
 /** Width of the tree in pixels. */
 export const treeWidth = remembered("troupe.tree", "344", (text): text is string => /^\d{3}$/.test(text));
 
-/** The theme that is shown; changes with the system's. */
+/** The current theme; follows the system's theme. */
 export const shownTheme = signal<"light" | "dark">("light");
 
 export function startTheme(): void {
@@ -57,7 +57,7 @@ effect(() => {
   if (shownTheme.value) colours.clear();
 });
 
-/** A colour of the theme, for a canvas. Each is read once, because reading makes the browser compute all styles. */
+/** A colour of the theme, for a canvas. Cached, because reading one makes the browser compute all styles. */
 export function colour(name: string): string {
   const known = colours.get(name);
   if (known !== undefined) return known;

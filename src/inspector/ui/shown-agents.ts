@@ -1,5 +1,5 @@
-// The agents that all views show, in their order: by filter, state, critical path, closed subtrees and sort order. The address
-// holds all of it but the closed subtrees.
+// The agents that all views show: by filter, state, critical path, closed subtrees and sort order. The address contains
+// all of this except the closed subtrees.
 import { computed, signal } from "@preact/signals";
 import { type CriticalPath, criticalPath } from "../run-model/critical-path.ts";
 import { isNarrow, type TreeRow, treeRows } from "../run-model/tree-rows.ts";
@@ -7,10 +7,10 @@ import { allAgents, noteSoon, type Route, route, selectedAgent, session } from "
 
 type Choice = Pick<Route, "filter" | "state" | "isCritical">;
 
-/** Ids of agents below which nothing is shown. */
+/** Ids of agents whose descendants are hidden. */
 const closed = signal<ReadonlySet<string>>(new Set());
 
-/** Narrows what all views show; what fits is found in closed subtrees too. */
+/** Filters the agents of all views, including agents in closed subtrees. */
 export function chooseAgents(choice: Partial<Choice>): void {
   closed.value = new Set();
   noteSoon(choice);
@@ -36,7 +36,7 @@ const isCritical = computed(() => route.value.isCritical);
 export const shownPath = computed((): CriticalPath | undefined => {
   const run = session.value;
   if (!run || !isCritical.value) return undefined;
-  // The axis takes the newest spans in.
+  // Reading the axis updates the timeline's spans.
   return run.axis.value.length > 0 ? criticalPath(run.log, run.timeline, run.present.peek()) : undefined;
 });
 
@@ -46,7 +46,7 @@ const filter = computed(() => ({
   among: shownPath.value ? new Set(shownPath.value.keys()) : null,
 }));
 
-/** The rows of the tree, which are those of the timeline. */
+/** The rows of the tree, which the timeline shares. */
 export const shownRows = computed((): readonly TreeRow[] => {
   const run = session.value;
   if (!run) return [];
@@ -54,10 +54,10 @@ export const shownRows = computed((): readonly TreeRow[] => {
   return treeRows(run.log, run.moment.value, { ...filter.value, closed: closed.value, order: order.value, timeOf });
 });
 
-/** Places of the agents that are shown, in their order. */
+/** Indexes of the shown agents, in order. */
 export const shownOrder = computed(() => shownRows.value.map(({ agent }) => agent.index));
 
-/** Whether agents are hidden, or could be. */
+/** Whether agents are or could be hidden. */
 export const isNarrowed = computed(
   () => isNarrow(filter.value) || shownRows.value.length < (session.value?.log.agents.length ?? 0),
 );
@@ -65,8 +65,8 @@ export const isNarrowed = computed(
 let known: ReadonlySet<number> = new Set();
 
 /**
- * Places of the agents that pass the filter, without those that are shown for one below them; `null` without a filter. The
- * same set object as long as its content is the same.
+ * Indexes of the agents that pass the filter themselves; `null` without a filter. Returns the same set object while its
+ * content is the same.
  */
 export const fittingAgents = computed((): ReadonlySet<number> | null => {
   if (!isNarrowed.value) return null;

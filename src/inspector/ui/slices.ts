@@ -1,9 +1,9 @@
-/** How long the page may work before it lets the browser draw and answer. */
+/** How long the page may work before it yields to the browser. */
 const SLICE_MS = 8;
 
 declare const scheduler: { readonly yield?: () => Promise<void> } | undefined;
 
-/** Resolves when the browser has had its turn; sooner than a timer does, of which browsers delay one that follows another. */
+/** Resolves after yielding to the browser. Faster than a timer, because browsers delay consecutive timers. */
 export function otherTasks(): Promise<void> {
   if (typeof scheduler !== "undefined" && scheduler.yield) return scheduler.yield();
   return new Promise((resolve) => {
@@ -17,7 +17,7 @@ export function otherTasks(): Promise<void> {
   });
 }
 
-/** Long work in slices: between its pieces `pause` is awaited, which lets the browser in when a slice is over. */
+/** Long work in slices: await `pause` between its steps; it yields to the browser when a slice is over. */
 export class Slices {
   #until = performance.now() + SLICE_MS;
 
@@ -33,8 +33,7 @@ export class Slices {
 }
 
 /**
- * Something that is read anew when it may have changed: once at a time, and at most once in `everyMs`, however often it was
- * asked for.
+ * A read that is repeated on request: one at a time, and at most once every `everyMs`, however often it is requested.
  */
 export class Rereading {
   readonly #read: () => Promise<unknown>;

@@ -23,12 +23,12 @@ import { spanWords } from "./span-table.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
 export interface OpenSpan {
-  /** Its place in the log. */
+  /** The entry's index in the log. */
   readonly agent: number;
   readonly span: Span;
 }
 
-/** Of the call that a bar stands for. */
+/** Entries of the bar's call. */
 export function costOfSpan({ costMicros, isUnpriced }: Span): Cost {
   return costOfCall(isUnpriced ? null : costMicros);
 }
@@ -38,7 +38,7 @@ interface AsideProps extends OpenSpan {
   readonly onClose: () => void;
 }
 
-/** Everything about one bar of the timeline: what was asked, what came of it, what it cost, and why it took so long. */
+/** All details of one bar of the timeline: its request, outcome, cost, and why it took so long. */
 export function SpanAside({ run, agent: index, span, onClose }: AsideProps) {
   const agent = run.log.agents[index];
   if (!agent) return null;
@@ -111,13 +111,13 @@ function Contents(props: ContentsProps) {
     case "budget":
       return <Refusal {...props} />;
     case "pause":
-      return <p class="quiet">Nothing new began while it was paused.</p>;
+      return <p class="quiet">Nothing begins during a pause.</p>;
     default:
       return span.kind satisfies never;
   }
 }
 
-/** One attempt of a model call: its prompt, its answer, and how it stands among the attempts of its step. */
+/** One attempt of a model call: its prompt, its answer and the other attempts of its step. */
 function ModelCall({ run, agent: index, span, seq }: ContentsProps & { readonly seq: number | undefined }) {
   const agentId = run.log.agents[index]?.agentId ?? "";
   const { answer: prompt, failure } = useAsked(() => run.client.prompt(run.runId, agentId, seq ?? 0), {
@@ -155,7 +155,7 @@ function ModelCall({ run, agent: index, span, seq }: ContentsProps & { readonly 
   );
 }
 
-/** All attempts of the step, where there were several. */
+/** All attempts of the step, if there were several. */
 function Attempts({ run, agent, prompt: { turnId, step } }: Omit<ContentsProps, "span"> & { readonly prompt: Prompt }) {
   const attempts = run.timeline.spansOf(agent).flatMap((span) => {
     const entry = span.kind === "model" ? run.log.entry(span.first) : undefined;
@@ -177,7 +177,7 @@ function Attempts({ run, agent, prompt: { turnId, step } }: Omit<ContentsProps, 
   );
 }
 
-/** The messages of a prompt, the newest first open: what the call answers. */
+/** The messages of a prompt. The newest, which the call answers, is open. */
 function Input({ prompt: { messages } }: { readonly prompt: Prompt }) {
   const names = callNamesIn(messages);
   const lastAnswer = messages.findLastIndex(({ role }) => role === "assistant");
@@ -222,7 +222,7 @@ function Retry({ run, agent, span }: ContentsProps) {
   );
 }
 
-/** The request whose end is at a place of the log. */
+/** The request that ended at an index of the log. */
 function requestOf(run: RunSession, agent: number, place: number): RunEntryOf<"model.requested"> | undefined {
   for (let at = place - 1; at >= run.log.first; at -= 1) {
     const entry = run.log.entry(at);
@@ -231,7 +231,7 @@ function requestOf(run: RunSession, agent: number, place: number): RunEntryOf<"m
   return undefined;
 }
 
-/** The subagents that worked meanwhile. */
+/** The subagents that worked during the wait. */
 function Children({ run, agent, span }: ContentsProps) {
   const children = (run.log.agents[agent]?.children ?? []).flatMap((index) => run.log.agents[index] ?? []);
   const meanwhile = children.filter(({ index }) =>
@@ -250,7 +250,7 @@ function Children({ run, agent, span }: ContentsProps) {
   );
 }
 
-/** What a person was asked, and what became of it. */
+/** The request to a person, and its outcome. */
 function Requests({ run, span }: ContentsProps) {
   const opened = run.log.entry(span.first);
   if (opened?.type !== "request.opened") return null;
@@ -276,7 +276,7 @@ function Requests({ run, span }: ContentsProps) {
   );
 }
 
-/** The account that had no room. */
+/** The account whose limit made the agent wait. */
 function Refusal({ run, span }: ContentsProps) {
   const entry = run.log.entry(span.first);
   if (entry?.type !== "intent.refused") return null;

@@ -10,12 +10,12 @@ export { spanWords };
 
 interface TableProps {
   readonly run: RunSession;
-  /** The one of which everything is shown beside. */
+  /** The open span, shown in the detail pane. */
   readonly opened: Span | undefined;
   readonly onOpen: (span: { readonly agent: number; readonly span: Span }) => void;
 }
 
-/** The facts of the timeline without its picture. */
+/** The timeline as a table. */
 export function SpanTable({ run, opened, onOpen }: TableProps) {
   const moment = run.moment.value;
   const now = run.present.value;

@@ -1,7 +1,7 @@
 import type { RunMoment } from "../run-model/run-moments.ts";
 import { type Cost, costOf, costSum } from "./format.ts";
 
-/** What a run has spent until a moment: on the accounts that lie below no other, which count all calls of all agents. */
+/** What a run has spent until a moment: the sum of the top accounts, which count all calls of all agents. */
 export function spentUntil({ accounts: { accounts } }: RunMoment): { readonly tokens: number; readonly cost: Cost } {
   const ids = new Set(accounts.map(({ id }) => id));
   const tops = accounts.filter(({ parentId }) => parentId === null || !ids.has(parentId));

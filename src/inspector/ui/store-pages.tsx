@@ -1,4 +1,4 @@
-// The pages of a whole source: its runs, and its processes with their queues.
+// The pages of a source: its runs, and its processes with their queues.
 import { useState } from "preact/hooks";
 import type { QueueRow, RunPage, RunRow } from "../feed/wire.ts";
 import { type LimitUse, limitUses, shareOf } from "../run-model/limit-use.ts";
@@ -27,7 +27,7 @@ import { LongText, oneLine, plainText } from "./untrusted.tsx";
 
 const REFRESH_MS = 2_000;
 const PAGE = 50;
-/** Costs are of more runs at once, and are read less often. */
+/** The costs page reads more runs at once, so it polls less often. */
 const COSTS_REFRESH_MS = 10_000;
 const COSTS_PAGE = 200;
 
@@ -43,7 +43,7 @@ const runColumns: readonly Column[] = [
   [<span class="visually-hidden">Compare</span>],
 ];
 
-/** All runs of the source, the newest first, or what they have cost together. */
+/** All runs of the source, the newest first, or their total costs. */
 export function RunsView({ feed }: { readonly feed: FeedClient }) {
   const [text, setText] = useState("");
   const [status, setStatus] = useState("");
@@ -55,7 +55,7 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
   const everyMs = isCosts ? COSTS_REFRESH_MS : REFRESH_MS;
   const asked = usePolled(() => feed.runs({ limit, ...filter }), question, everyMs);
   const { answer } = asked;
-  /** What "More runs" has brought, with the page before it: newer runs push others off that page. */
+  /** Pages loaded with "More runs", with the page before them, because newer runs push runs off that page. */
   const [older, setOlder] = useState<RunPage & { readonly question: string }>();
   const kept = older?.question === question ? older : undefined;
   const newest = answer?.items ?? [];
@@ -130,7 +130,7 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
   );
 }
 
-/** What `status` of the feed's list takes, and how it is called here. */
+/** Values for `status` of the feed's list, with their labels. */
 const statusFilters = [
   ["", "All states"],
   ["open", "Running"],
@@ -140,7 +140,7 @@ const statusFilters = [
   ["stopped", "Stopped"],
 ] as const;
 
-/** Of all runs that are listed. */
+/** Totals of all listed runs. */
 function Sums({ rows, isAll }: { readonly rows: readonly RunRow[]; readonly isAll: boolean }) {
   const sum = (of: (row: RunRow) => number): number => rows.reduce((total, row) => total + of(row), 0);
   const failed = rows.filter(({ turn }) => turn === "failed").length;
@@ -165,7 +165,7 @@ const firstCommands = [
   ["npx troupe chat ./my-agent.ts", "a conversation with it"],
 ] as const;
 
-/** The list before the first run. */
+/** Shown instead of the list before the first run. */
 function FirstSteps() {
   return (
     <section class="empty first-steps" aria-label="First steps">
@@ -257,7 +257,7 @@ function byShare(one: LimitUse, other: LimitUse): number {
   return shareOf(other) - shareOf(one);
 }
 
-/** Time goes on only where a process does. */
+/** Time advances only while a process runs the agents. */
 function isOpen({ status, owner, openRequests }: RunRow): boolean {
   if (owner === "dead" || owner === "silent") return false;
   return status === "busy" || openRequests > 0;
@@ -272,7 +272,7 @@ function phaseOf({ status, owner, turn, stopReason, openRequests, turns }: RunRo
   return status;
 }
 
-/** The processes that work in the stores, and their queues. */
+/** The processes that use the stores, and their queues. */
 export function WorkersView({ feed }: { readonly feed: FeedClient }) {
   return (
     <main id="main" class="runs" tabIndex={-1}>
@@ -293,7 +293,7 @@ const queueColumns: readonly Column[] = [
   ["Dead", true],
 ];
 
-/** The queues of a Redis: what waits, who works, what was given up. */
+/** The queues of a Redis: waiting jobs, workers and dead letters. */
 function Queues({ feed }: { readonly feed: FeedClient }) {
   const asked = usePolled(() => feed.queues(), feed, REFRESH_MS);
   return (

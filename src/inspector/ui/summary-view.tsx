@@ -9,7 +9,7 @@ import type { RunSession } from "./run-session.ts";
 import { UseTable } from "./tables.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
-/** The run in short at the moment: why it stopped, who spent it, what was slow, and what each model and agent has cost. */
+/** The summary of the run at the moment: why it stopped, who spent it, what was slow, and the cost by model and agent. */
 export function SummaryView({ run }: { readonly run: RunSession }) {
   const moment = run.moment.value;
   const lost = run.isLive.value ? run.lost.value : nothingLost;

@@ -5,16 +5,16 @@ import type { Window } from "./timeline-state.ts";
 interface MarkProps {
   readonly run: RunSession;
   readonly axis: Axis;
-  /** The part of the axis that is shown. */
+  /** The visible range of the axis. */
   readonly view: Window;
   /** In pixels. */
   readonly width: number;
 }
 
-/** Where the run would have ended under the limit that the reader tries; nothing on an axis that is none of time. */
+/** Marks where the run would have ended under the tried limit. Draws nothing on an axis of amounts. */
 export function SupposedMark({ run, axis, view, width }: MarkProps) {
   const end = run.supposing.outcome.value?.end;
-  const place = end && axis.placeOf(end.time);
+  const place = end && axis.positionOf(end.time);
   if (place == null) return null;
   const share = (Math.min(1, place / axis.length) - view.from) / (view.to - view.from);
   if (share < 0 || share > 1) return null;

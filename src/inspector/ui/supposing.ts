@@ -13,14 +13,14 @@ interface Supposed {
 const FOLDED_AT_ONCE = 256;
 
 /**
- * Another limit that the reader tries, and what would have become of the run under it.
+ * A limit that the reader tries, and the outcome of the run under it.
  * Owns: the fold under that limit. Does not own: the run.
  *
- * 1. The whole run is folded, also while the page shows an earlier moment, and new entries are folded as they come.
- * 2. Until a new limit is folded to its end, the outcome of the last one stays.
+ * 1. The whole run is folded, even while the page shows an earlier moment. New entries are folded as they are received.
+ * 2. Until the fold under a new limit is complete, the previous outcome stays.
  */
 export class Supposing {
-  /** The limit that is tried; `null` if none is. */
+  /** The tried limit; `null` if there is none. */
   readonly limit = signal<SupposedLimit | null>(null);
   readonly outcome = signal<SupposedRun | null>(null);
   readonly #run: Supposed;
@@ -39,7 +39,7 @@ export class Supposing {
     else this.outcome.value = null;
   }
 
-  /** To be called when entries have come, or time has passed. */
+  /** Call when entries were added or time has passed. */
   foldOn(): void {
     if (this.#supposition && !this.#isFolding) void this.#fold();
   }

@@ -1,10 +1,10 @@
-// The one frame of tables: of lists that the feed answers, and of what calls have used.
+// The shared table component, for lists from the feed and for use by calls.
 import type { ComponentChildren } from "preact";
 import { type AgentUse, sumOfUses } from "../run-model/summary-facts.ts";
 import type { Asked } from "./asked.ts";
 import { compact, costText, costTitle, percent } from "./format.ts";
 
-/** What a column is called, and whether it holds figures. */
+/** A column's title, and whether it contains figures. */
 export type Column = readonly [name: ComponentChildren, isNumber?: boolean];
 
 interface TableProps {
@@ -36,14 +36,14 @@ interface AskedTableProps<Row> extends Omit<TableProps, "children"> {
   readonly asked: Pick<Asked<unknown>, "failure">;
   /** `undefined` until the first answer. */
   readonly rows: readonly Row[] | undefined;
-  /** What is read, as `the store`. */
+  /** What is being read, such as `the store`. */
   readonly what: string;
-  /** What is shown where there is no row. */
+  /** Shown if there are no rows. */
   readonly empty: ComponentChildren;
   readonly line: (row: Row) => ComponentChildren;
 }
 
-/** A list that was asked for: that it is read, that it failed, that there is nothing, or its table. */
+/** A requested list: a loading message, an error, a message that it is empty, or its table. */
 export function AskedTable<Row>({ asked: { failure }, rows, what, empty, line, ...table }: AskedTableProps<Row>) {
   return (
     <>
@@ -67,16 +67,16 @@ export interface UseRow {
   readonly key: string;
   readonly name: ComponentChildren;
   readonly use: AgentUse["use"];
-  /** How many runs the row sums up. Absent if the table has no such column. */
+  /** Number of runs that the row sums up. Absent if the table has no such column. */
   readonly runs?: number;
 }
 
 interface UseTableProps {
   readonly label: string;
-  /** What the first column is called. */
+  /** Title of the first column. */
   readonly what: string;
   readonly rows: readonly UseRow[];
-  /** So many rows are shown, and one more with the sum of the others. Default 20. */
+  /** Most rows to show; one more row has the sum of the others. Default 20. */
   readonly most?: number;
 }
 

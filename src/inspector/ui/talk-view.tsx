@@ -15,7 +15,7 @@ import { oneLine, plainText } from "./untrusted.tsx";
 
 const MOST_MESSAGES = 60;
 
-/** A conversation with the root agent of the run; the tree beside it shows the work live. */
+/** A conversation with the root agent of the run. The tree beside it shows the work live. */
 export function TalkView({ run }: { readonly run: RunSession }) {
   const act = acts.value;
   const root = run.log.agents[0];
@@ -90,7 +90,7 @@ function hasText(content: string | readonly unknown[]): boolean {
   return typeof content !== "string" || content !== "";
 }
 
-/** Begins a conversation with an agent of a definition that this process has. */
+/** Begins a conversation with a new agent from one of this process's definitions. */
 export function NewTalk() {
   const definitions = info.value?.definitions ?? [];
   const [name, setName] = useState(definitions[0] ?? "");
@@ -112,7 +112,7 @@ export function NewTalk() {
         subject="new"
         label={`Write to a new ${oneLine(name, 40)}`}
         send={async ({ key, text, images }) => {
-          // The key names the agent too, so that a second try does not begin a second one.
+          // The agent's id is derived from the key, so a retry does not create a second agent.
           const { agentId } = await act.createAgent({ definition: name, agentId: `talk-${key.slice(0, 8)}` });
           await act.startTurn(agentId, { key, text, ...(images.length > 0 ? { images } : {}) });
           go({ page: "run", runId: agentId, at: null, agent: null, view: "talk" });
@@ -123,10 +123,10 @@ export function NewTalk() {
 }
 
 interface ComposerProps {
-  /** What the text is written to: an agent's id, or `new` for a new conversation. */
+  /** The recipient: an agent's id, or `new` for a new conversation. */
   readonly subject: string;
   readonly label: string;
-  /** `key` names this turn: the same text sent twice is one turn. */
+  /** `key` identifies this turn, so sending it twice starts one turn. */
   readonly send: (turn: {
     readonly key: string;
     readonly text: string;
@@ -134,7 +134,7 @@ interface ComposerProps {
   }) => Promise<void>;
 }
 
-/** What a person has written and not sent yet, by `subject` of the form. It outlives the form, so that another view loses nothing. */
+/** Unsent drafts, by `subject` of the form. They outlive the form, so that switching views loses nothing. */
 interface Unsent {
   readonly text: string;
   readonly images: readonly string[];

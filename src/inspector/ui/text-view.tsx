@@ -8,39 +8,39 @@ import { copyText } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
 import { type JsonValue, JsonView, LongText, oneLine, plainText, Untrusted } from "./untrusted.tsx";
 
-/** The hit of a search, whose message is unfolded and shows it; `null` while there is no search. */
+/** The search hit to show; its message is unfolded. `null` without a search. */
 export const sought = signal<{ readonly messageId: string; readonly text: string } | null>(null);
 
-/** So much of a text is read as Markdown at once: the time may grow with its square. The rest comes when it is asked for. */
+/** Characters parsed as Markdown at once, because parsing may take quadratic time. The rest is shown on request. */
 const READ_AT_ONCE = 20_000;
-/** A text that is being written is shown to its end, as it is behind what is read at once. */
+/** A live text is shown up to this length; what follows `READ_AT_ONCE` is shown as plain text. */
 const MOST_WRITTEN = 200_000;
-/** Quotes, lists and emphasis inside each other; what is deeper is text. */
+/** Deepest nesting of quotes, lists and emphasis. Deeper content is shown as text. */
 const DEEPEST = 8;
-/** Texts that are longer are folded where they may be: characters, lines. */
+/** Texts with more characters or lines are folded, if they may be. */
 const LONG = 1_500;
 const MANY_LINES = 20;
-/** What a folded text shows. */
+/** Characters and lines shown of a folded text. */
 const FOLDED_LENGTH = 700;
 const FOLDED_LINES = 8;
-/** Of JSON that is short. */
+/** How deep short JSON is opened at first. */
 const OPEN_DEPTH_OF_SHORT = 12;
-/** A longer text is not read as JSON. */
+/** A longer text is not parsed as JSON. */
 const LONGEST_JSON = 2_000_000;
 
 interface TextProps {
   readonly text: string;
-  /** `prose` may be Markdown; `data`, what tools take and give, is JSON or plain text. */
+  /** `prose` may be Markdown; `data` (tool arguments and results) is JSON or plain text. */
   readonly kind: "prose" | "data";
-  /** The text is still written. */
+  /** Whether the text is still being written. */
   readonly isWriting?: boolean;
-  /** A long text is folded at first. */
+  /** Whether a long text is folded at first. */
   readonly isFolded?: boolean;
-  /** A part of it that is looked for. */
+  /** A substring to find and show. */
   readonly look?: string | undefined;
 }
 
-/** A text from a person, a model or a tool, in its form: Markdown or JSON, or as it is at the press of a button. */
+/** A text from a person, a model or a tool, rendered as Markdown or JSON. A button shows the raw text. */
 export function TextView({ text, kind, isWriting = false, isFolded = false, look }: TextProps) {
   const lookedFor = look !== undefined && look !== "" && text.includes(look) ? look : undefined;
   const [isRaw, setRaw] = useState(lookedFor !== undefined);
@@ -98,12 +98,12 @@ export function TextView({ text, kind, isWriting = false, isFolded = false, look
   );
 }
 
-/** With the place in sight that a search has found. */
+/** A text scrolled to a search hit. */
 function FoundText({ text, found }: { readonly text: string; readonly found: string }) {
   const mark = useRef<HTMLElement>(null);
   useLayoutEffect(() => mark.current?.scrollIntoView({ block: "center" }), []);
   const at = text.indexOf(found);
-  // Of megabytes as much as is read at once.
+  // Show only a limited part of a very long text.
   const from = Math.max(0, at - READ_AT_ONCE);
   const behind = at + found.length;
   return (
@@ -136,7 +136,7 @@ function sizeOf(text: string): string {
   return `${plural(text.length, "character")} in ${plural(linesIn(text, Number.POSITIVE_INFINITY), "line")}`;
 }
 
-/** How many lines a text has, counted up to a number. */
+/** Counts the lines of a text, up to a maximum. */
 function linesIn(text: string, most: number): number {
   let lines = 1;
   for (let at = text.indexOf("\n"); at >= 0 && lines < most; at = text.indexOf("\n", at + 1)) lines += 1;
@@ -152,7 +152,7 @@ function foldedLength(text: string): number {
   return Math.min(FOLDED_LENGTH, end < 0 ? text.length : end);
 }
 
-/** The object or list that a text is in JSON. */
+/** Parses a text as a JSON object or list. */
 function jsonIn(text: string): JsonValue | undefined {
   if (text.length > LONGEST_JSON || !/^\s*[[{]/.test(text)) return undefined;
   try {
@@ -162,7 +162,7 @@ function jsonIn(text: string): JsonValue | undefined {
   }
 }
 
-/** The beginning of a long text up to the end of a block; what is behind it comes when it is asked for. */
+/** The beginning of a long text, up to the end of a block. The rest is shown on request. */
 function MarkdownPiece({ text }: { readonly text: string }) {
   const [goesOn, setGoesOn] = useState(false);
   const piece = useMemo(() => {
@@ -188,7 +188,7 @@ function Root({ of: { root, text } }: { readonly of: Markdown }) {
   return <Blocks of={{ node: root, text, depth: 0 }} />;
 }
 
-/** A part of a text in Markdown that is drawn. */
+/** A Markdown node to render. */
 interface Part {
   readonly node: SyntaxNode;
   readonly text: string;
@@ -232,7 +232,7 @@ function BlockView({ of }: PartProps) {
     );
   }
   const heading = /^ATXHeading(\d)$/.exec(node.name);
-  // Not a heading of the page, so that a text from outside does not change its outline.
+  // Not a heading element, so that foreign text does not change the page's outline.
   if (heading) {
     return (
       <p class={`heading level-${heading[1]}`}>
@@ -320,7 +320,7 @@ function TableView({ of }: PartProps) {
   );
 }
 
-/** Between two delimiters without a cell is an empty one. */
+/** The cells of a row. Two delimiters without a cell between them make an empty cell. */
 function cellsOf(row: SyntaxNode): readonly (SyntaxNode | undefined)[] {
   const parts = childrenOf(row);
   return parts.flatMap((part, index) => {
@@ -329,19 +329,19 @@ function cellsOf(row: SyntaxNode): readonly (SyntaxNode | undefined)[] {
   });
 }
 
-/** What is inside a part without the marks of it, or `between` two places. */
+/** The content of a node without its marks, or the content `between` two positions. */
 function Inlines({ of, between }: PartProps & { readonly between?: readonly [number, number] }) {
   const { node, text } = of;
   const [start, end] = between ?? [node.from, node.to];
   const drawn: ComponentChildren[] = [];
   let from = start;
   const write = (to: number): void => {
-    // Lines that go on in a list or in a quote are indented there.
+    // Continuation lines in a list or quote are indented.
     if (to > from) drawn.push(<Untrusted text={text.slice(from, to).replace(/\n[ \t]+/g, "\n")} />);
   };
   for (const child of childrenOf(node)) {
     if (child.from < start || child.to > end) continue;
-    // With the blanks beside them.
+    // Remove the spaces next to these marks too.
     const isBeside = child.name === "HeaderMark" || child.name === "QuoteMark";
     write(child.name === "HeaderMark" ? trimmedEnd(text, from, child.from) : child.from);
     from = child.to;
@@ -411,7 +411,7 @@ function InlineView({ of }: PartProps) {
   }
 }
 
-/** A link, or an image, which is not loaded; text if it leads to anything but the web. */
+/** A link, or an image, which is not loaded. Shown as text if it does not lead to the web. */
 function Reference({ of }: PartProps) {
   const { node, text, isInLink = false } = of;
   const written = node.getChild("URL");
@@ -447,12 +447,12 @@ function codeIn(source: string): string {
 
 interface LinkProps {
   readonly target: string;
-  /** The words of the link as they are written. */
+  /** The link text as written. */
   readonly said: string;
   readonly children: ComponentChildren;
 }
 
-/** A link with the address to which it leads, unless its words are that address. */
+/** A link followed by its address, unless the link text is that address. */
 function WebLink({ target, said, children }: LinkProps) {
   const isSaid = said === target || `${said}/` === target;
   return (

@@ -40,7 +40,7 @@ interface Drag {
   isMoved: boolean;
 }
 
-/** The bars of the agents in sight, in the rows of the tree beside which they lie. */
+/** The bars of the visible agents, aligned with the rows of the tree. */
 export function TimelineBars({ run }: { readonly run: RunSession }) {
   const { element, size } = useSize();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -151,7 +151,7 @@ interface SpanPlace {
   readonly axis: Axis;
   readonly place: number;
   readonly lane: number;
-  /** How far beside a bar still hits it. */
+  /** How far beside a bar a click still hits it. */
   readonly slack: number;
 }
 

@@ -17,27 +17,27 @@ interface AxisFrame {
 }
 
 export interface RulerFrame extends AxisFrame {
-  /** Words for a place on the axis. */
+  /** Formats a position on the axis. */
   readonly label: (place: number) => string;
 }
 
 export interface BarsFrame extends AxisFrame {
-  /** Agents in the order of their rows. */
+  /** Agents in row order. */
   readonly order: readonly number[];
-  /** Where each row begins, and after the last one the end. */
+  /** The top of each row, and the end of the last row. */
   readonly tops: readonly number[];
-  /** How far the rows are scrolled. */
+  /** Scroll offset of the rows. */
   readonly top: number;
   /** Spans without which the run would have ended sooner; `undefined` unless *critical only* is on. */
   readonly critical: CriticalPath | undefined;
   readonly hovered: Span | undefined;
-  /** The one of which everything is shown beside. */
+  /** The open span, shown in the detail pane. */
   readonly opened: Span | undefined;
 }
 
 type Pen = CanvasRenderingContext2D;
 
-/** A canvas of the size of the frame. */
+/** Prepares a canvas of the size of the frame. */
 function penOn(canvas: HTMLCanvasElement, { width, height }: AxisFrame): Pen | null {
   Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
   return cleared(canvas, width, height);
@@ -65,10 +65,10 @@ export function drawRuler(canvas: HTMLCanvasElement, frame: RulerFrame): void {
   drawMoment(pen, frame, place);
 }
 
-/** Bars are no higher than this. */
+/** Greatest height of bars. */
 const MOST_LANE = 20;
 
-/** Where the lanes of a row begin, and how high each is. */
+/** Top and height of the lanes of a row. */
 export function lanesIn(rowHeight: number, lanes: number): { readonly top: number; readonly height: number } {
   const count = Math.max(1, lanes);
   const height = Math.min(MOST_LANE, (rowHeight - 7) / count);
@@ -95,10 +95,10 @@ function drawRows(pen: Pen, frame: BarsFrame, x: (place: number) => number): voi
       if (to < 0 || from > width) continue;
       const isFuture = span.first >= moment.count;
       pen.globalAlpha = isFuture ? 0.22 : critical && critical.get(agent)?.has(span) !== true ? 0.3 : 1;
-      // In a low row, what excludes all other work takes the whole height.
+      // In a low row, spans that exclude all other work take the full height.
       const isAlone = laneHeight < 8 && span.lane === 0 && span.kind !== "tool" && span.kind !== "queue";
       const box = {
-        // Of an interrupted call perhaps nothing but its beginning is known.
+        // Of an interrupted call, possibly only the beginning is known.
         x: span.last < 0 ? Math.min(from, width - 4) : from,
         y: y + lanesTop + span.lane * laneHeight,
         width: Math.max(span.last < 0 ? 4 : 1.5, to - from - 0.5),
@@ -119,11 +119,11 @@ interface SpanBox {
   readonly laneHeight: number;
   readonly colours: Colours;
   readonly hasLabel: boolean;
-  /** It has failed, or was interrupted. */
+  /** Whether the span failed or was interrupted. */
   readonly isBroken: boolean;
 }
 
-/** The row at that height. */
+/** The row at a vertical position. */
 export function rowAt(tops: readonly number[], y: number): number {
   let low = 0;
   let high = tops.length - 1;
@@ -186,7 +186,7 @@ function drawSpan(pen: Pen, span: Span, { x, y, width, laneHeight, colours, hasL
   pen.restore();
 }
 
-/** A red frame, and a cross where there is room for it. */
+/** Draws a red frame, and a cross if there is room for it. */
 function drawFailure(
   pen: Pen,
   { x, y, width, tall }: { readonly x: number; readonly y: number; readonly width: number; readonly tall: number },
@@ -221,7 +221,7 @@ function outline(pen: Pen, { x, y, width, laneHeight }: Omit<SpanBox, "colours" 
 
 interface AxisPlace {
   readonly axis: Axis;
-  /** Pixels a millisecond of the axis. */
+  /** Pixels per unit of the axis. */
   readonly scale: number;
   readonly x: (place: number) => number;
 }
@@ -232,7 +232,7 @@ function stepOf({ scale }: AxisPlace): number {
   return power * ([1, 2, 5].find((times) => times * power >= least) ?? 10);
 }
 
-/** Lines behind the rows, the selected row, idle gaps. */
+/** Draws the lines behind the rows, the selected row and idle gaps. */
 function drawGrid(pen: Pen, { order, tops, top, width, height, view }: BarsFrame, place: AxisPlace): void {
   const { axis, scale, x } = place;
   const row = order.indexOf(selectedAgent.peek());
@@ -260,7 +260,7 @@ function drawAxis(pen: Pen, { width, height, view, label: labelOf }: RulerFrame,
   const [line, muted] = [colour("line"), colour("muted")];
   for (let at = Math.ceil(from / step) * step; at <= view.to * axis.length; at += step) {
     const left = (at - from) * scale;
-    // A gap folds idle time, so its times are not worth a tick.
+    // A gap folds idle time, so it gets no ticks.
     if (axis.gaps.some((gap) => at > gap.place && at < gap.place + gap.width)) continue;
     pen.fillStyle = line;
     pen.fillRect(Math.round(left), height - 6, 1, 6);
@@ -279,9 +279,9 @@ function drawAxis(pen: Pen, { width, height, view, label: labelOf }: RulerFrame,
   }
 }
 
-/** A line where the page looks, in the past. */
+/** Draws a line at the page's moment, if it is an earlier one. */
 function drawMoment(pen: Pen, { run, width, height }: AxisFrame, { axis, x }: AxisPlace): void {
-  const at = axis.placeOf(run.moment.peek().time);
+  const at = axis.positionOf(run.moment.peek().time);
   const head = at === undefined ? -1 : x(at);
   pen.fillStyle = colour("accent");
   if (!run.isLive.peek() && head >= 0 && head <= width) pen.fillRect(Math.round(head) - 1, 0, 2, height);
@@ -291,11 +291,11 @@ interface GapPlace {
   readonly left: number;
   readonly right: number;
   readonly ms: number;
-  /** Where the name of the gap before it ends. */
+  /** The end of the previous gap's label. */
   readonly free: number;
 }
 
-/** Returns where its name ends; one without room has none. */
+/** Returns the end of the gap's label. A gap without room gets no label. */
 function drawGap(
   pen: Pen,
   { left, right, ms, free }: GapPlace,

@@ -6,7 +6,9 @@ import { colour, shownTheme } from "./settings.ts";
 import { shownOrder } from "./shown-agents.ts";
 import { rowScroll, rowTops, scrollRowsTo, shownWindow } from "./timeline-state.ts";
 
-/** All agents over the whole run, small, with a frame around what is shown below. Keys do the same in the timeline itself. */
+/**
+ * A small overview of all agents over the whole run, with a frame around the visible range. The timeline has keys for it.
+ */
 export function TimelineMap({ run, axis }: { readonly run: RunSession; readonly axis: Axis }) {
   const { element, size } = useSize();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -71,7 +73,7 @@ interface Pictured {
   readonly all: number;
 }
 
-/** Of many agents only as many as there are lines of pixels. */
+/** Draw at most one agent per line of pixels. */
 function draw(
   canvas: HTMLCanvasElement,
   { width, height }: { readonly width: number; readonly height: number },

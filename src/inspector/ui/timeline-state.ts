@@ -1,11 +1,11 @@
-// What is chosen of the timeline: shared by its controls, its ruler and its bars, which lie in different places of the page.
+// The state of the timeline, shared by its controls, ruler and bars, which are in different locations of the page.
 import { computed, signal } from "@preact/signals";
 import { AmountAxis, type Axis } from "../run-model/axis.ts";
 import { note, route, session } from "./page-state.ts";
 import { shownRows } from "./shown-agents.ts";
 import type { OpenSpan } from "./span-aside.tsx";
 
-/** The part of the axis that is shown, from 0 to 1. */
+/** The visible range of the axis, from 0 to 1. */
 export interface Window {
   readonly from: number;
   readonly to: number;
@@ -17,7 +17,7 @@ export const measures = ["time", "tokens", "cost"] as const;
 export const measure = signal<(typeof measures)[number]>("time");
 export const isTable = signal(false);
 export const shownWindow = signal(wholeRun);
-/** The bar of which everything is shown beside: the one that begins with the moment of the address. */
+/** The open bar: it begins at the moment that `span` in the address names. */
 export const openedSpan = computed((): OpenSpan | null => {
   const run = session.value;
   const { span: address } = route.value;
@@ -33,13 +33,13 @@ export function openSpan(opened: OpenSpan | null): void {
   note({ span: opened && (session.peek()?.log.addressOf(opened.span.first + 1) ?? null) });
 }
 
-/** Width of the bars, which the ruler has too. */
+/** Width of the bars and of the ruler. */
 export const barsWidth = signal(0);
 
-/** Whether the rows of the tree have bars. */
+/** Whether the rows of the tree show bars. */
 export const hasBars = computed(() => route.value.view === "timeline" && !isTable.value);
 
-/** Time, or what each agent has spent. */
+/** The axis of time, or of the amounts that each agent spent. */
 export const shownAxis = computed((): Axis | undefined => {
   const run = session.value;
   const time = run?.axis.value;
@@ -51,16 +51,16 @@ export const shownAxis = computed((): Axis | undefined => {
 
 const ROW_HEIGHT = 40;
 const LOW_HEIGHT = 24;
-/** With more rows than this all are low. */
+/** With more rows than this, all rows are low. */
 const MOST_HIGH = 40;
 
 export const isLow = computed(() => hasBars.value && shownRows.value.length > MOST_HIGH);
 
-/** Where each row begins, and after the last one the end: with bars a row is as high as its lanes. */
+/** The top of each row, and the end of the last row. With bars, a row is as high as its lanes. */
 export const rowTops = computed((): readonly number[] => {
   const rows = shownRows.value;
   const timeline = hasBars.value && !isLow.value ? session.value?.timeline : undefined;
-  // The axis takes the newest spans in.
+  // Reading the axis updates the timeline's spans.
   if (timeline) void session.value?.axis.value;
   const tops = [0];
   for (const { agent } of rows) {
@@ -70,12 +70,12 @@ export const rowTops = computed((): readonly number[] => {
   return tops;
 });
 
-/** How far the rows are scrolled, and how much of them is in sight. */
+/** Scroll offset and visible height of the rows. */
 export const rowScroll = signal({ top: 0, height: 0 });
 
 let scroller: HTMLElement | null = null;
 
-/** The element that scrolls the rows. */
+/** The scrolling element of the rows. */
 export function setScroller(element: HTMLElement | null): void {
   scroller = element;
 }
@@ -92,7 +92,7 @@ export function zoom(factor: number, around = 0.5): void {
   shownWindow.value = { from: start, to: start + width };
 }
 
-/** `share`: of the width, from where it was then. */
+/** `share`: share of the width to move by. */
 export function pan({ from, to }: Window, share: number): void {
   const width = to - from;
   const start = Math.max(0, Math.min(1 - width, from + share * width));

@@ -22,7 +22,7 @@ import {
   zoom,
 } from "./timeline-state.ts";
 
-/** When each agent did what: the bars lie in the rows of the tree, below what is here. A click on one shows all about it. */
+/** The controls of the timeline. Its bars are in the rows of the tree below; a click on a bar shows its details. */
 export function TimelineView({ run }: { readonly run: RunSession }) {
   useEffect(
     () => () => {
@@ -30,7 +30,7 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
     },
     [run],
   );
-  // The axis takes the newest spans in.
+  // Reading the axis updates the timeline's spans.
   const { kinds } = run.axis.value.length > 0 ? run.timeline : { kinds: new Set<Span["kind"]>() };
   const shownKinds = (["model", "tool", "child", "queue", "retry", "person", "budget", "pause"] as const).filter(
     (kind) => kinds.has(kind),
@@ -80,7 +80,7 @@ export function TimelineView({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** Everything about the bar that was clicked. */
+/** The details of the clicked bar. */
 export function OpenedSpan({ run }: { readonly run: RunSession }) {
   const opened = openedSpan.value;
   if (!opened) return null;
@@ -112,7 +112,7 @@ function ZoomButtons() {
 
 const RULER_HEIGHT = 28;
 
-/** The axis above the bars; a click takes all views to that time. */
+/** The axis above the bars. A click moves all views to that time. */
 function Ruler({ run, axis }: { readonly run: RunSession; readonly axis: Axis }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const moment = run.moment.value;
@@ -129,7 +129,7 @@ function Ruler({ run, axis }: { readonly run: RunSession; readonly axis: Axis })
   );
 }
 
-/** Takes all views to the time at a share of the width; on an axis of amounts there is none. */
+/** Moves all views to the time at a share of the width. Does nothing on an axis of amounts. */
 export function travelTo(run: RunSession, axis: Axis, share: number): void {
   const { from, to } = shownWindow.peek();
   const time = axis.timeAt((from + share * (to - from)) * axis.length);

@@ -2,7 +2,7 @@ import { effect } from "@preact/signals";
 import { session } from "./page-state.ts";
 import { oneLine } from "./untrusted.tsx";
 
-/** Names the run in the title of the page, with how many of its requests wait for a person, and marks the icon with a dot. */
+/** Sets the page title to the run's name with its number of open requests, and marks the icon with a dot. */
 export function startTitle(): void {
   const icon = document.createElement("link");
   icon.rel = "icon";

@@ -168,7 +168,7 @@ function RunFigures({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** Whether what is shown still moves: the connection, and the stores behind it. */
+/** Whether the page is still updated: the state of the connection and of the stores. */
 function LinkMark({ run }: { readonly run: RunSession }) {
   const { kind } = run.link.value;
   const source = info.value?.source;

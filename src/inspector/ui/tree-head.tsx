@@ -16,8 +16,8 @@ const orderWords: Readonly<Record<AgentOrder, string>> = {
 };
 
 /**
- * The choice of the agents that all views show. Its height does not depend on its text, and one key leads from the filter to
- * the rows.
+ * The filter and order of the agents in all views. Its height does not depend on its text, and one key moves from the
+ * filter to the rows.
  */
 export function TreeHead({ run }: { readonly run: RunSession }) {
   const { filter, state, order, isCritical } = route.value;
@@ -71,7 +71,7 @@ export function TreeHead({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** The states in which agents are now, with how many. */
+/** The current states of agents, with their numbers. */
 function StateOptions({ run, chosen }: { readonly run: RunSession; readonly chosen: AgentState | null }) {
   const there = run.moment.value.agents.filter((agent) => agent !== undefined);
   return (
@@ -102,7 +102,7 @@ function TreeCount({ run }: { readonly run: RunSession }) {
   );
 }
 
-/** How many agents a view is about, where it is not about all, and how to see all of them. */
+/** If a view does not show all agents: how many it shows, and a button to show all. */
 export function HiddenAgents({ run }: { readonly run: RunSession }) {
   const fitting = fittingAgents.value;
   if (fitting === null) return null;

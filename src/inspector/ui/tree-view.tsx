@@ -19,10 +19,10 @@ import { hasBars, isLow, rowScroll, rowTops, scrollRowsTo, setScroller } from ".
 import { TreeHead } from "./tree-head.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
-/** Id of the agent whose row the arrow keys are on; `null` for the selected agent. */
+/** Id of the agent whose row has the keyboard focus; `null` for the selected agent. */
 const focused = signal<string | null>(null);
 
-/** The agents of the run, as a tree: its rows, their order and what is left out are the same in all views. */
+/** The agents of the run as a tree. All views show the same rows in the same order. */
 export function TreeView({ run, children }: { readonly run: RunSession; readonly children: ComponentChildren }) {
   return (
     <section class="tree" aria-label="Agents">
@@ -43,8 +43,8 @@ export function TreeView({ run, children }: { readonly run: RunSession; readonly
 }
 
 /**
- * The rows, and in the timeline their bars. Both are moved by script, and so together: what the browser scrolls by itself is a
- * frame ahead of what is drawn.
+ * The rows and, in the timeline, their bars. A script scrolls both, so that they move together: native scrolling would be
+ * one frame ahead of the drawn bars.
  */
 function TreeRows({ run }: { readonly run: RunSession }) {
   const { element, size } = useSize();
@@ -179,7 +179,7 @@ function AgentCell({ row: { agent, moment }, run }: { readonly row: TreeRow; rea
   );
 }
 
-/** The figure by which the rows are ordered. */
+/** The figure by which the rows are sorted. */
 function figureOf(run: RunSession, agent: RunAgent, moment: AgentMoment, use: LimitUse | undefined): string {
   const { order } = route.value;
   const now = run.moment.value;
@@ -199,7 +199,7 @@ function figureOf(run: RunSession, agent: RunAgent, moment: AgentMoment, use: Li
   }
 }
 
-/** What the agent does, in a few words: the text it writes, its tools, whom it waits for, why it stopped. */
+/** The agent's activity in a few words: the text it writes, its tools, what it waits for, or why it stopped. */
 function Doing({ run, agentId, moment }: { run: RunSession; agentId: string; moment: AgentMoment }) {
   const text = run.written.value >= 0 ? run.textOf(agentId) : "";
   const lost = run.lost.value.get(run.log.indexOfAgent(agentId));
@@ -222,7 +222,7 @@ function namesWithCounts(names: readonly string[]): string {
   return [...counts].map(([name, count]) => `${oneLine(name, 40)}${count > 1 ? ` × ${count}` : ""}`).join(", ");
 }
 
-/** The limits of the agent's own accounts, of its turn and of its life, the fullest first. */
+/** The limits of the agent's turn account and lifetime account, the fullest first. */
 export function limitsOf(run: RunSession, agentId: string, turnAccount: string | null): LimitUse[] {
   return ownLimitUses(run.moment.value, agentId, turnAccount, run.time);
 }

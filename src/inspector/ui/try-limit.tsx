@@ -13,7 +13,7 @@ interface TryProps {
   readonly account: AccountAt;
 }
 
-/** Another limit for the account, and where the run would have ended under it. */
+/** A form to try another limit for the account. Shows where the run would have ended under it. */
 export function TryLimit({ run, account }: TryProps) {
   const names = limitNames.filter((name) => account.limits[name] !== undefined);
   const [chosen, choose] = useState<LimitName | null>(null);
@@ -42,12 +42,12 @@ export function TryLimit({ run, account }: TryProps) {
   );
 }
 
-/** Tokens and cost are what people look at first. */
+/** Tokens and cost come first, because people check them first. */
 function foremostOf(names: readonly LimitName[]): LimitName | undefined {
   return (["maxTokens", "maxCostMicros"] as const).find((name) => names.includes(name)) ?? names[0];
 }
 
-/** How a limit is shown: in a unit of so many of its own, from a value on. */
+/** Display units of a limit: their factor, and from which value on they are used. */
 interface Scale {
   readonly unit: string;
   readonly per: number;
@@ -74,9 +74,9 @@ function LimitFields({ run, account, limit, names, real, max, attempt, onChoose 
   const { unit, per, from } = scaleOf(limit, account);
   const isTried = run.supposing.limit.value?.accountId === account.id;
   const slide = useRef<Slide | null>(null);
-  /** What is being typed. The clock of a live run draws the field anew meanwhile. */
+  /** The text being typed, because the clock of a live run renders the field anew. */
   const [typed, setTyped] = useState<string | null>(null);
-  // While a limit is tried, what is used meanwhile does not move the slider under the hand.
+  // While a limit is tried, new use does not move the slider.
   if (!isTried || !slide.current) {
     const newest = run.moments.at(run.length.value).accounts.account(account.id) ?? account;
     const use = usesOf(newest, run.present.value).find((one) => one.limit === limit);
@@ -146,7 +146,7 @@ interface Slide {
   readonly step: number;
 }
 
-/** A limit far above what is used would leave its end no room on the slider. */
+/** A limit far above the use would leave little room on the slider. */
 function slideOf(real: number, used: number): Slide {
   const most = used > 0 && real > used * 4 ? used * 2 : Math.max(real, used) * 1.25;
   const fine = Math.max(1, most / 200);
@@ -237,8 +237,8 @@ function End({ run, limit, end }: { readonly run: RunSession; readonly limit: Li
     default:
       return (
         <>
-          it would have gone on behind {who}, where the real limit of {limitText(limit, max, run)} ended it. How, the
-          journal cannot tell.
+          it would have continued after {who}, where the real limit of {limitText(limit, max, run)} ended it. The
+          journal does not show how.
         </>
       );
   }

@@ -11,12 +11,12 @@ function codeOf(letter: string): string {
   return `⟨U+${(letter.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
-/** The text with the codes of characters that hide something; for attributes and single lines. */
+/** The text with hidden characters replaced by their codes; for attributes and single lines. */
 export function plainText(text: string): string {
   return text.replace(hiding, codeOf);
 }
 
-/** The first line or so of a text. */
+/** The beginning of a text, about one line. */
 export function oneLine(text: string, most = 160): string {
   const line = plainText(text.slice(0, most * 2))
     .replace(/\s+/g, " ")
@@ -24,7 +24,7 @@ export function oneLine(text: string, most = 160): string {
   return line.length > most ? `${line.slice(0, most)}…` : line;
 }
 
-/** A part of a line, with the blanks at its ends. */
+/** A part of a line, including the spaces at its ends. */
 export function flowText(text: string): string {
   return plainText(text).replace(/\s+/g, " ");
 }
@@ -42,7 +42,7 @@ export function Untrusted({ text }: { readonly text: string }) {
   return <>{parts.map((part) => (typeof part === "string" ? part : <span class="hidden-letter">{part.code}</span>))}</>;
 }
 
-/** Longer texts are shown in pieces: a page with 5 MB of text in one element stands still. */
+/** Longer texts are shown in pieces, because a page with 5 MB of text in one element freezes. */
 const PIECE = 20_000;
 
 /** A text of any length over several lines. */
@@ -78,7 +78,7 @@ const OPEN_DEPTH = 2;
 const MOST_ITEMS = 100;
 const LONGEST_TEXT = 2_000;
 
-/** A JSON value that opens part by part. What is closed is not in the page, so that any depth and size can be shown. */
+/** A JSON value with collapsible members. Closed members are not rendered, so any depth and size can be shown. */
 export function JsonView({ value, openDepth = OPEN_DEPTH }: JsonProps) {
   return (
     <div class="json">

@@ -2,7 +2,7 @@ import type { RequestRow } from "./feed-client.ts";
 
 export type Verdict = NonNullable<RequestRow["decision"]>["verdict"];
 
-/** Words for what became of a request. */
+/** The outcomes of a request in words. */
 export const verdictWords: Readonly<Record<Verdict, string>> = {
   approved: "approved",
   edited: "approved with other arguments",

@@ -4,11 +4,11 @@ import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
 interface VirtualListProps {
   readonly count: number;
   readonly rowHeight: number;
-  /** `slot`: the row's place among those in the page, its key: elements are filled anew when the list moves, not made anew. */
+  /** `slot`: the key of the row's element. Elements are reused when the list scrolls. */
   readonly render: (index: number, slot: number) => ComponentChildren;
-  /** Keeps the end in sight while it is in sight. */
+  /** Keeps the list at its end while it is scrolled to the end. */
   readonly sticksToEnd?: boolean;
-  /** The row to bring into sight when it changes; -1: none. */
+  /** The row to scroll to when it changes; -1 for none. */
   readonly shown?: number;
   readonly class?: string;
   readonly role?: "treegrid" | "list" | "listbox" | "table";
@@ -17,10 +17,10 @@ interface VirtualListProps {
   readonly onKeyDown?: (event: KeyboardEvent) => void;
 }
 
-/** Rows beyond the edges, so that fast scrolling shows no gap. */
+/** Rows rendered beyond the edges, so that fast scrolling shows no gap. */
 const SPARE_ROWS = 6;
 
-/** A list of rows of one height, of which only those in sight are in the page. */
+/** A list of rows of equal height. Only visible rows are rendered. */
 export function VirtualList(props: VirtualListProps) {
   const { count, rowHeight, render, sticksToEnd = false, shown = -1 } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -47,7 +47,7 @@ export function VirtualList(props: VirtualListProps) {
     const element = box.current;
     if (!element || shown < 0) return;
     const top = shown * rowHeight;
-    // The known place and not the element's, which would make the browser lay everything out first.
+    // Use the known scroll position; reading the element's would force a layout.
     if (top < place.top) element.scrollTop = top;
     else if (top + rowHeight > place.top + place.height) element.scrollTop = top + rowHeight - place.height;
   }, [shown, rowHeight]);

@@ -173,7 +173,7 @@ export class LiveBroadcast {
       showProgress: (call, update) => {
         const { turnId, step, callId, name } = call;
         if (!this.#isWatched(source.rootAgentId)) return;
-        const place = { ...this.#placeOf(source), turnId, step, attempt: Math.max(1, call.attempt) };
+        const place = { ...this.#originOf(source), turnId, step, attempt: Math.max(1, call.attempt) };
         // Copied, because the tool may change its object later.
         const copied = toJson(update);
         this.#tell({ kind: "progress", ...place, callId, name, update: copied.ok ? copied.json : null });
@@ -183,7 +183,7 @@ export class LiveBroadcast {
 
   /** Sends a warning to the current followers only; it cannot be stored. */
   warn(source: EventSource, warning: LiveWarning): void {
-    this.#tell({ kind: "warning", ...this.#placeOf(source), attempt: 1, ...warning });
+    this.#tell({ kind: "warning", ...this.#originOf(source), attempt: 1, ...warning });
     this.#sender.flush(source.rootAgentId);
   }
 
@@ -233,7 +233,7 @@ export class LiveBroadcast {
   }
 
   #showAnswer(source: EventSource, { turnId, step, attempt, seq }: EntryOf<"model.requested">) {
-    const said = { ...this.#placeOf(source), turnId, step, attempt, seq };
+    const said = { ...this.#originOf(source), turnId, step, attempt, seq };
     const open = { kind: "whole" as const, ...said, text: "", reasoning: "" };
     this.#open.add(open);
     const add: ReturnType<Viewers["showAnswer"]>["add"] = ({ type, text }) => {
@@ -253,7 +253,7 @@ export class LiveBroadcast {
     this.#sender.add(part);
   }
 
-  #placeOf(source: EventSource) {
+  #originOf(source: EventSource) {
     const { agentId, parentAgentId, rootAgentId, sessionId, definition } = source;
     const { bus, clock } = this.#options;
     const who = { agentId, agentName: definition.name, parentAgentId, rootAgentId, sessionId };
@@ -301,7 +301,7 @@ export class LiveSender {
 
   add(part: LivePart): void {
     const { rootAgentId } = part;
-    if (!this.#options.stores.live.isFollowed(this.#placeOf(rootAgentId))) return;
+    if (!this.#options.stores.live.isFollowed(this.#addressOf(rootAgentId))) return;
     const waiting = this.#waiting.get(rootAgentId) ?? { parts: new Map<string, LivePart>(), size: 0 };
     this.#waiting.set(rootAgentId, waiting);
     if (waiting.parts.size >= MOST_PARTS || waiting.size >= MOST_CHARACTERS) return;
@@ -317,7 +317,7 @@ export class LiveSender {
     const waiting = this.#waiting.get(rootAgentId);
     if (!waiting) return;
     this.#waiting.delete(rootAgentId);
-    this.#options.stores.live.send(this.#placeOf(rootAgentId), JSON.stringify([...waiting.parts.values()]));
+    this.#options.stores.live.send(this.#addressOf(rootAgentId), JSON.stringify([...waiting.parts.values()]));
   }
 
   close(): void {
@@ -326,7 +326,7 @@ export class LiveSender {
     this.#waiting.clear();
   }
 
-  #placeOf(rootAgentId: string): LiveAddress {
+  #addressOf(rootAgentId: string): LiveAddress {
     const { tenant, processId } = this.#options;
     return { tenant, processId, rootAgentId };
   }

@@ -190,14 +190,14 @@ const DEFAULT_LIMIT = 100;
 
 /** How a list is ordered, and at which cursor its next page begins. */
 interface ListOrder<Row> {
-  readonly placeOf: (row: Row) => string;
+  readonly cursorOf: (row: Row) => string;
   readonly compare: (one: Row, other: Row) => number;
 }
 
-const lastChanged: ListOrder<TurnRecord> = { placeOf: formatTurnCursor, compare: byChange };
-const newest: ListOrder<AgentRecord> = { placeOf: formatAgentCursor, compare: byAge };
+const lastChanged: ListOrder<TurnRecord> = { cursorOf: formatTurnCursor, compare: byChange };
+const newest: ListOrder<AgentRecord> = { cursorOf: formatAgentCursor, compare: byAge };
 const oldest: ListOrder<AgentRecord> = {
-  placeOf: ({ agentId }) => agentId,
+  cursorOf: ({ agentId }) => agentId,
   compare: (one, other) => (one.agentId < other.agentId ? -1 : 1),
 };
 
@@ -211,7 +211,7 @@ async function merged<Row extends AgentKey, Filter extends PageFilter>(
   trees: UnsavedTrees,
   filter: Filter,
   read: (stores: Stores, filter: Filter) => Promise<Row[]>,
-  { placeOf, compare }: ListOrder<Row>,
+  { cursorOf, compare }: ListOrder<Row>,
 ): Promise<Row[]> {
   if (trees.isEmpty) return await read(trees.durable, filter);
   const { limit = DEFAULT_LIMIT } = filter;
@@ -224,7 +224,7 @@ async function merged<Row extends AgentKey, Filter extends PageFilter>(
     saved += others.length;
     const last = rows.at(-1);
     if (rows.length < limit || last === undefined) break;
-    after = placeOf(last);
+    after = cursorOf(last);
   }
   return found.sort(compare).slice(0, limit);
 }

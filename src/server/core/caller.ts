@@ -389,8 +389,8 @@ function limitOf({ limit = DEFAULT_LIMIT }: PageOptions): number {
 }
 
 /** Makes a page of a list that was read with one extra item. */
-function pageOf<Item>(found: readonly Item[], limit: number, placeOf: (item: Item) => string): Page<Item> {
+function pageOf<Item>(found: readonly Item[], limit: number, cursorOf: (item: Item) => string): Page<Item> {
   const items = found.slice(0, limit);
   const last = found.length > limit ? items.at(-1) : undefined;
-  return { items, next: last === undefined ? null : placeOf(last) };
+  return { items, next: last === undefined ? null : cursorOf(last) };
 }
