@@ -61,7 +61,7 @@ messages.push((await run(defineAgent({ name: "caller", model, tools }), "go")).t
 process.stdout.write(messages.join("\\n"));
 `;
 
-/** The first program in the README, in plain JavaScript. */
+/** The program in the README, in plain JavaScript. */
 export function readmeProgram(): string {
   const program = /^```ts\n([^]*?)^```$/m.exec(readFileSync(join(repositoryRoot, "README.md"), "utf8"))?.[1];
   if (program === undefined) throw new Error("README.md shows no program.");

@@ -54,8 +54,8 @@ export function tagFault(block: DocumentBlock): string | undefined {
   const wanted = unwatchedLanguages[block.language];
   if (wanted !== undefined) return `${place}: tag this block as ${wanted}; "${block.language}" is not checked`;
   if (block.language !== "ts" && block.language !== "sh") return undefined;
-  const unknown = block.flags.filter((flag) => flag !== "no-run");
+  const unknown = block.flags.filter((flag) => flag !== "no-run" && flag !== "theirs");
   return unknown.length === 0
     ? undefined
-    : `${place}: unknown words after ${block.language}: ${unknown.join(" ")}; known: no-run`;
+    : `${place}: unknown words after ${block.language}: ${unknown.join(" ")}; known: no-run, theirs`;
 }
