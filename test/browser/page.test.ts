@@ -374,5 +374,18 @@ describe.skipIf(!browserProgram)("the page", () => {
     await page.getByRole("button", { name: "Run pay_invoice with these arguments" }).click();
     await page.getByText("It is done.").first().waitFor();
     expect(page.url()).toContain("view=talk");
+    // What is written stays while another view is shown, and at an earlier moment so does the conversation of that moment.
+    const next = page.getByRole("textbox", { name: "Write to clerk" });
+    await next.fill("And Bolt?");
+    await showView(page, "Messages");
+    await showView(page, "Talk");
+    expect(await next.inputValue()).toBe("And Bolt?");
+    const conversation = page.getByRole("log", { name: "Conversation" });
+    await conversation.getByText("It is done.").waitFor();
+    await page.getByRole("slider", { name: "Moment of the run" }).press("Home");
+    await page.getByText("You look at the past; requests").waitFor();
+    await expect.poll(() => conversation.getByText("It is done.").count()).toBe(0);
+    await page.keyboard.press("l");
+    await conversation.getByText("It is done.").waitFor();
   });
 });

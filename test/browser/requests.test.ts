@@ -11,7 +11,7 @@ import {
 } from "../../src/index.ts";
 import { Feed, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { axe, browserProgram, openBrowser, screenshot, type WatchedPage } from "../support/browser.ts";
+import { axe, browserProgram, openBrowser, screenshot, showView, type WatchedPage } from "../support/browser.ts";
 
 const browser = openBrowser();
 
@@ -185,6 +185,38 @@ describe.skipIf(!browserProgram)("requests", () => {
           more: { discount: 4 },
         },
       ]);
+  });
+
+  test("keep what was typed while the person looks at another view", async () => {
+    const { page } = await place(scriptedModel([{ toolCalls: calls("ACME") }, "Paid."]), 1);
+    const field = (name: string) => page.getByRole("textbox", { name, exact: true });
+    const lookElsewhere = async (): Promise<void> => {
+      await showView(page, "Timeline");
+      await showView(page, "Requests");
+    };
+    await page.getByRole("button", { name: "Edit and approve …" }).click();
+    await field("to").fill("Bolt");
+    await field("more").fill("{");
+    await page.getByText("This is not valid JSON yet.").waitFor();
+    await lookElsewhere();
+    await expect.poll(() => field("to").inputValue()).toBe("Bolt");
+    // The text that was not JSON is gone, and nothing keeps the button disabled.
+    expect(JSON.parse(await field("more").inputValue())).toEqual({ discount: 3 });
+    const run = page.getByRole("button", { name: "Run pay with the edited arguments" });
+    await expect.poll(() => run.isDisabled()).toBe(false);
+    await page.getByRole("button", { name: "Edit as JSON" }).click();
+    const json = page.getByRole("textbox", { name: "Arguments as JSON" });
+    await json.fill(JSON.stringify(payment("Cito")));
+    await lookElsewhere();
+    await expect.poll(() => json.inputValue()).toBe(JSON.stringify(payment("Cito")));
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Reject …" }).click();
+    await field("Reason, for the model").fill("not this month");
+    await lookElsewhere();
+    await page.getByRole("button", { name: "Reject pay" }).click();
+    await page.getByText("rejected by the page").waitFor();
+    await page.getByText("not this month").first().waitFor();
+    expect(paid).toEqual([]);
   });
 
   test("of the same tool are approved together, each by its own decision, and those that another person has decided are named", async () => {

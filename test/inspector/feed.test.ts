@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { shortHash, stableStringify } from "../../src/base/index.ts";
-import { createRuntime, type Runtime, type Stores } from "../../src/index.ts";
+import { createRuntime, InvalidInputError, type Runtime, type Stores } from "../../src/index.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { importRun } from "../../src/inspector/feed/run-file.ts";
 import { feedEntrySchema, feedMessageSchema, type FeedRow } from "../../src/inspector/feed/wire.ts";
@@ -268,4 +268,32 @@ it("the schema of entries takes what the journal has, without its epoch", () => 
   const entry = { type: "warning", seq: 1, at: 1, code: "note", message: "m" };
   expect(feedEntrySchema.parse(entry)).toEqual(entry);
   expect(feedEntrySchema.safeParse({ ...entry, seq: 0 }).success).toBe(false);
+});
+
+describe("queries of the feed", () => {
+  const { signal } = new AbortController();
+  const feed = new Feed();
+
+  it.each([
+    [
+      "runs()",
+      () => feed.runs({ since: "yesterday" as never }),
+      /feed\.runs\(\): since is the text "yesterday"; it takes a whole number/,
+    ],
+    ["runs()", () => feed.runs({ limit: 0 }), /limit is 0; it takes a whole number from 1 to 200/],
+    ["runs()", () => feed.runs({ agents: "lead" } as never), /agents.*agent/],
+    [
+      "messages()",
+      () => feed.messages("desk", "desk", { at: -1 }),
+      /feed\.messages\(\): at is -1; it takes a whole number/,
+    ],
+    [
+      "search()",
+      () => feed.search("desk", { text: 7 as never, signal }),
+      /feed\.search\(\): text is 7; it takes a text/,
+    ],
+  ])("%s rejects a wrong value", async (_method, ask, message) => {
+    await expect(ask()).rejects.toThrow(message);
+    await expect(ask()).rejects.toBeInstanceOf(InvalidInputError);
+  });
 });

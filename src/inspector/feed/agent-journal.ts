@@ -25,7 +25,7 @@ export interface MessageQuery {
   readonly at?: number | undefined;
   /** `next` of the page behind this one. */
   readonly before?: string | undefined;
-  /** Most messages of the page. Default 50. */
+  /** Most messages of the page, 1 to 200. Default 50. */
   readonly limit?: number | undefined;
 }
 

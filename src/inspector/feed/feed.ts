@@ -1,4 +1,4 @@
-import { createRedactor, type Redactor } from "../../base/index.ts";
+import { createRedactor, optionsOf, type Redactor } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import { type AgentRequest, agentOfTurn, callOfRequest, partsOfCall } from "../../state/index.ts";
 import { messagePage, type MessageQuery } from "./agent-journal.ts";
@@ -29,6 +29,7 @@ import { machinesOf, transitionPage } from "./machines.ts";
 import { ownersOf, processRows, queueRows } from "./owners.ts";
 import { pageData } from "./page-data.ts";
 import { promptOf, promptRows } from "./prompts.ts";
+import { messageQuerySchema, runQuerySchema, searchQuerySchema } from "./query-options.ts";
 import { exportRun, type RunFile } from "./run-file.ts";
 import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch.ts";
 import type { RunSummary } from "../run-model/summary-facts.ts";
@@ -102,8 +103,9 @@ export class Feed {
     };
   }
 
+  /** A page of runs, newest first. Rejects with `InvalidInputError` for a wrong filter. */
   async runs(query: RunQuery): Promise<RunPage> {
-    return await runPage(this.#sources, query, this.#sight);
+    return await runPage(this.#sources, optionsOf(query, "feed.runs()", runQuerySchema), this.#sight);
   }
 
   async head(runId: string): Promise<RunHead> {
@@ -138,7 +140,8 @@ export class Feed {
   }
 
   async messages(runId: string, agentId: string, query: MessageQuery): Promise<MessagePage> {
-    return await messagePage(await this.#sources.ofRun(runId), agentId, query, this.#sight);
+    const options = optionsOf(query, "feed.messages()", messageQuerySchema);
+    return await messagePage(await this.#sources.ofRun(runId), agentId, options, this.#sight);
   }
 
   async prompts(runId: string, agentId: string): Promise<PromptRow[]> {
@@ -190,7 +193,8 @@ export class Feed {
   }
 
   async search(runId: string, query: SearchQuery): Promise<SearchPage> {
-    return await searchRun(await this.#sources.ofRun(runId), query, this.#sight);
+    const options = optionsOf(query, "feed.search()", searchQuerySchema);
+    return await searchRun(await this.#sources.ofRun(runId), options, this.#sight);
   }
 
   async storedAccounts(runId: string): Promise<StoredAccounts> {

@@ -11,7 +11,7 @@ import { type Visibility, shownRequest } from "./visible-values.ts";
 export interface RunQuery {
   /** `next` of the page before. Default: from the newest run on. */
   readonly after?: string | undefined;
-  /** Most runs of the page. Default 50. */
+  /** Most runs of the page, 1 to 200. Default 50. */
   readonly limit?: number | undefined;
   /** Part of the id or of the definition's name. */
   readonly text?: string | undefined;

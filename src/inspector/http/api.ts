@@ -2,6 +2,7 @@ import { z } from "zod";
 import { NotFoundError, RequestConflictError } from "../../errors/index.ts";
 import { type AgentRequest, agentOfTurn, callOfRequest, partsOfCall } from "../../state/index.ts";
 import type { Feed } from "../feed/feed.ts";
+import { LARGEST_PAGE } from "../feed/query-options.ts";
 import { abortBodySchema, agentBodySchema, decisionBodySchema, type Scope, turnBodySchema } from "../feed/wire.ts";
 
 /** Rejects a decision that came too late, or for other arguments. Has the request as it is now. */
@@ -41,7 +42,7 @@ const text = z.string().max(512).optional();
 
 const runQuery = z.object({
   after: text,
-  limit: limit(200),
+  limit: limit(LARGEST_PAGE),
   text,
   status: text,
   model: text,
@@ -56,7 +57,7 @@ const afterQuery = z.object({
     .regex(/^\d{1,15}$/)
     .optional(),
 });
-const messageQuery = z.object({ at: cursor, before: text, limit: limit(200) });
+const messageQuery = z.object({ at: cursor, before: text, limit: limit(LARGEST_PAGE) });
 const requestQuery = z.object({ status: z.enum(["open", "decided", "closed"]).optional() });
 const searchQuery = z.object({ text: z.string().max(512), after: cursor });
 const stepQuery = z.object({ after: text });

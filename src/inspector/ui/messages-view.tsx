@@ -69,13 +69,18 @@ function showCall(callId: string): void {
   openCall.value = callId;
 }
 
-function Conversation({ run, agentId }: { readonly run: RunSession; readonly agentId: string }) {
-  const moment = run.moment.value;
-  const at = run.isLive.value ? undefined : moment.cursor;
-  const { answer, failure, isWaiting } = useAsked(
-    () => run.client.messages(run.runId, agentId, { limit: PAGE, ...(at === undefined ? {} : { at }) }),
+/** The newest messages of an agent at the moment that the page shows, and the cursor of that moment if it is past. */
+export function useMessages(run: RunSession, agentId: string, limit: number) {
+  const at = run.isLive.value ? undefined : run.moment.value.cursor;
+  const asked = useAsked(
+    () => run.client.messages(run.runId, agentId, { limit, ...(at === undefined ? {} : { at }) }),
     { subject: agentId, on: [at, at === undefined ? run.length.value : 0], delayMs: 150 },
   );
+  return { ...asked, at };
+}
+
+function Conversation({ run, agentId }: { readonly run: RunSession; readonly agentId: string }) {
+  const { answer, failure, isWaiting, at } = useMessages(run, agentId, PAGE);
   const [earlier, setEarlier] = useState<{ items: readonly FeedMessageItem[]; next: string | null } | null>(null);
   const [earlierFailure, setEarlierFailure] = useState<string | null>(null);
   useEffect(() => setEarlier(null), [at, answer]);

@@ -2,16 +2,16 @@ import { signal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { DecisionBody } from "../feed/wire.ts";
-import { FeedFailure, type RequestRow, errorText } from "./feed-client.ts";
 import { AlikeRequests } from "./alike-requests.tsx";
 import { ArgumentsForm, hasForm, jsonIn } from "./arguments-form.tsx";
 import { useAsked } from "./asked.ts";
+import { errorText, FeedFailure, type RequestRow } from "./feed-client.ts";
 import { milliseconds, plural, shortId, sinceStart } from "./format.ts";
+import { acts, go, info, say, selectAgent } from "./page-state.ts";
+import type { RunSession } from "./run-session.ts";
 import { TextView } from "./text-view.tsx";
 import { type JsonValue, JsonView, LongText, oneLine, plainText } from "./untrusted.tsx";
-import { acts, go, info, say, selectAgent } from "./page-state.ts";
 import { verdictWords } from "./verdicts.ts";
-import type { RunSession } from "./run-session.ts";
 
 const MOST_SHOWN = 100;
 
@@ -105,10 +105,23 @@ interface Draft {
   readonly step: Step;
   /** The option that was chosen. */
   readonly option: string;
+  /** The answer or the reason as typed so far. */
+  readonly text: string;
+  /** The arguments as edited so far; `undefined` before the first edit. */
+  readonly edit: Edit | undefined;
   /** Why the decision was not taken. */
   readonly failure: FeedFailure | null;
 }
-const nothingBegun: Draft = { step: "choose", option: "", failure: null };
+const nothingBegun: Draft = { step: "choose", option: "", text: "", edit: undefined, failure: null };
+
+/** Arguments that are being edited. */
+interface Edit {
+  readonly value: JsonValue;
+  /** The text of the JSON editor; `null` while the form is shown. */
+  readonly json: string | null;
+  /** Paths of the form's fields whose JSON text is invalid. */
+  readonly broken: readonly string[];
+}
 
 /** Drafts by request. They outlive the cards, which may move or be drawn anew while the person is about to decide. */
 const drafts = signal<ReadonlyMap<string, Draft>>(new Map());
@@ -139,7 +152,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
   const { step, failure } = draft;
   const [isSending, setSending] = useState(false);
   const act = acts.value;
-  const setStep = (next: Step, option = ""): void => setDraft(requestId, { step: next, option, failure: null });
+  const setStep = (next: Step, option = ""): void => setDraft(requestId, { ...nothingBegun, step: next, option });
   const send = async (body: DecisionBody): Promise<void> => {
     setSending(true);
     setDraft(requestId, { ...draft, failure: null });
@@ -221,6 +234,10 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
           draft={draft}
           parameters={parameters}
           setStep={setStep}
+          change={(changed) => {
+            const now = drafts.peek().get(requestId) ?? draft;
+            setDraft(requestId, { ...now, ...changed(now) });
+          }}
           isSending={isSending}
           send={(body) => void send(body)}
         />
@@ -355,6 +372,8 @@ interface ChoicesProps {
   /** JSON Schema of the arguments; `null` if it is not known. */
   readonly parameters: JsonValue;
   readonly setStep: (step: Step, option?: string) => void;
+  /** Changes the newest draft, which may be newer than the drawn one. */
+  readonly change: (changed: (draft: Draft) => Partial<Draft>) => void;
   readonly isSending: boolean;
   readonly send: (body: DecisionBody) => void;
 }
@@ -410,15 +429,14 @@ function Choices(props: ChoicesProps) {
 }
 
 function Confirmation(props: ChoicesProps) {
-  const { request, draft, setStep, isSending, send } = props;
-  const { step, option } = draft;
-  const [text, setText] = useState("");
-  const [edited, setEdited] = useState<JsonValue | undefined>(request.arguments as JsonValue);
-  const isBroken = step === "edit" && edited === undefined;
+  const { request, draft, setStep, change, isSending, send } = props;
+  const { step, option, text } = draft;
+  const edit = draft.edit ?? firstEdit(props);
+  const isBroken = step === "edit" && isEditBroken(edit);
   const confirm = (): void => {
     if (step === "approve") send({ verdict: "approved" });
-    else if (step === "edit" && edited !== undefined)
-      send({ verdict: "edited", arguments: edited as Exclude<DecisionBody["arguments"], undefined> });
+    else if (step === "edit")
+      send({ verdict: "edited", arguments: edit.value as Exclude<DecisionBody["arguments"], undefined> });
     else if (step === "answer" || step === "option")
       send({ verdict: "answered", result: step === "option" ? option : text });
     else if (step === "reject") send({ verdict: "rejected", ...(text === "" ? {} : { reason: text }) });
@@ -431,11 +449,15 @@ function Confirmation(props: ChoicesProps) {
         if (!isSending && !isBroken) confirm();
       }}
     >
-      {step === "edit" && <Edited {...props} onChange={setEdited} />}
+      {step === "edit" && <Edited {...props} edit={edit} />}
       {(step === "answer" || step === "reject") && (
         <label>
           <span>{step === "answer" ? "Answer" : "Reason, for the model"}</span>
-          <textarea rows={2} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
+          <textarea
+            rows={2}
+            value={text}
+            onInput={({ currentTarget }) => change(() => ({ text: currentTarget.value }))}
+          />
         </label>
       )}
       <p class="choices">
@@ -451,57 +473,75 @@ function Confirmation(props: ChoicesProps) {
   );
 }
 
-interface EditedProps extends Pick<ChoicesProps, "request" | "draft" | "parameters"> {
-  /** Called with the edited value, or with `undefined` while the text is not valid JSON. */
-  readonly onChange: (value: JsonValue | undefined) => void;
+/** A form where the schema names the arguments, else JSON. */
+function firstEdit({ request, parameters }: ChoicesProps): Edit {
+  const value = request.arguments as JsonValue;
+  return { value, json: hasForm(parameters, value) ? null : jsonText(value), broken: [] };
 }
 
-/** The arguments as fields where their schema tells them, and as JSON. */
-function Edited({ request, draft, parameters, onChange }: EditedProps) {
-  const [value, setValue] = useState(request.arguments as JsonValue);
-  const [isForm, setForm] = useState(() => hasForm(parameters, value));
-  const [text, setText] = useState(() => JSON.stringify(value, null, 2));
-  const [broken, setBroken] = useState<ReadonlySet<string>>(new Set());
-  const isBroken = !isForm && jsonIn(text) === undefined;
-  const isWhole = !isBroken && broken.size === 0;
-  useLayoutEffect(() => onChange(isWhole ? value : undefined), [value, isWhole]);
-  const turn = (): void => {
-    if (isForm) setText(JSON.stringify(value, null, 2));
-    setForm(!isForm);
-  };
+function jsonText(value: JsonValue): string {
+  return JSON.stringify(value, null, 2);
+}
+
+function isEditBroken({ json, broken }: Edit): boolean {
+  return json === null ? broken.length > 0 : jsonIn(json) === undefined;
+}
+
+/** The arguments as fields if their schema is known, or as JSON. */
+function Edited({ draft, parameters, change, edit }: ChoicesProps & { readonly edit: Edit }) {
+  const { value, json, broken } = edit;
+  const isBroken = isEditBroken(edit);
+  const set = (changed: (edit: Edit) => Partial<Edit>): void =>
+    change((newest) => {
+      const now = newest.edit ?? edit;
+      return { edit: { ...now, ...changed(now) } };
+    });
+  // A field that is drawn anew shows its last valid value.
+  useEffect(() => {
+    if (broken.length > 0) set(() => ({ broken: [] }));
+  }, []);
   return (
     <>
-      {isForm ? (
-        <ArgumentsForm
-          schema={parameters}
-          value={value}
-          issues={draft.failure?.issues ?? []}
-          onChange={setValue}
-          onBroken={(path, isWrong) =>
-            setBroken((known) => new Set([...[...known].filter((one) => one !== path), ...(isWrong ? [path] : [])]))
-          }
-        />
+      {json === null ? (
+        hasForm(parameters, value) && (
+          <ArgumentsForm
+            schema={parameters}
+            value={value}
+            issues={draft.failure?.issues ?? []}
+            onChange={(next) => set(() => ({ value: next }))}
+            onBroken={(path, isWrong) =>
+              set((now) => {
+                const rest = now.broken.filter((one) => one !== path);
+                return { broken: isWrong ? [...rest, path] : rest };
+              })
+            }
+          />
+        )
       ) : (
         <label>
           <span>Arguments as JSON</span>
           <textarea
-            rows={Math.min(16, text.split("\n").length + 1)}
+            rows={Math.min(16, json.split("\n").length + 1)}
             class="code"
-            value={text}
+            value={json}
             aria-invalid={isBroken}
             onInput={({ currentTarget }) => {
               const next = jsonIn(currentTarget.value);
-              setText(currentTarget.value);
-              if (next !== undefined) setValue(next);
+              set(() => ({ json: currentTarget.value, ...(next === undefined ? {} : { value: next }) }));
             }}
           />
         </label>
       )}
-      {isBroken && <p class="note bad">This is not valid JSON yet.</p>}
+      {json !== null && isBroken && <p class="note bad">This is not valid JSON yet.</p>}
       {hasForm(parameters, value) && (
         <p>
-          <button type="button" class="link" disabled={!isWhole} onClick={turn}>
-            {isForm ? "Edit as JSON" : "Edit as a form"}
+          <button
+            type="button"
+            class="link"
+            disabled={isBroken}
+            onClick={() => set((now) => ({ json: now.json === null ? jsonText(now.value) : null }))}
+          >
+            {json === null ? "Edit as JSON" : "Edit as a form"}
           </button>
         </p>
       )}

@@ -1,9 +1,10 @@
+import { signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
 import { isBusy } from "../run-model/agent-moment.ts";
-import { useAsked } from "./asked.ts";
 import { errorText } from "./feed-client.ts";
 import { useFollowedEnd } from "./followed-end.ts";
 import { MessageCard } from "./message-card.tsx";
+import { useMessages } from "./messages-view.tsx";
 import { acts, go, goLive, info } from "./page-state.ts";
 import { Icon, PhaseIcon, phaseWords } from "./parts.tsx";
 import { hasDraft, RequestCard, useKeptFocus } from "./requests-view.tsx";
@@ -19,12 +20,8 @@ export function TalkView({ run }: { readonly run: RunSession }) {
   const act = acts.value;
   const root = run.log.agents[0];
   const rootId = root?.agentId ?? run.runId;
-  const { answer, failure } = useAsked(() => run.client.messages(run.runId, rootId, { limit: MOST_MESSAGES }), {
-    subject: rootId,
-    on: [run.length.value],
-    delayMs: 120,
-  });
-  const text = run.written.value >= 0 ? run.textOf(rootId) : "";
+  const { answer, failure } = useMessages(run, rootId, MOST_MESSAGES);
+  const text = run.isLive.value && run.written.value >= 0 ? run.textOf(rootId) : "";
   const list = useRef<HTMLDivElement>(null);
   useKeptFocus(list);
   const shown = (answer?.items ?? []).filter(
@@ -38,6 +35,7 @@ export function TalkView({ run }: { readonly run: RunSession }) {
     <div class="talk">
       <div ref={list} class="talk-list" role="log" aria-label="Conversation" tabIndex={0}>
         <div class="list-content">
+          {!run.isLive.value && <p class="note">You look at the past; requests are shown as they are now.</p>}
           {failure !== null && <p class="empty">{failure}</p>}
           {answer && shown.length === 0 && text === "" && <p class="empty">Nothing has been said yet.</p>}
           {shown.map(({ message, isCut }) => (
@@ -65,6 +63,7 @@ export function TalkView({ run }: { readonly run: RunSession }) {
       </div>
       {act && info.value?.acts === "talk" ? (
         <Composer
+          subject={rootId}
           label={`Write to ${oneLine(root?.name ?? "", 40)}`}
           send={async ({ key, text: written, images }) => {
             goLive(run);
@@ -110,6 +109,7 @@ export function NewTalk() {
         </select>
       </h2>
       <Composer
+        subject="new"
         label={`Write to a new ${oneLine(name, 40)}`}
         send={async ({ key, text, images }) => {
           // The key names the agent too, so that a second try does not begin a second one.
@@ -123,6 +123,8 @@ export function NewTalk() {
 }
 
 interface ComposerProps {
+  /** What the text is written to: an agent's id, or `new` for a new conversation. */
+  readonly subject: string;
   readonly label: string;
   /** `key` names this turn: the same text sent twice is one turn. */
   readonly send: (turn: {
@@ -132,13 +134,24 @@ interface ComposerProps {
   }) => Promise<void>;
 }
 
+/** What a person has written and not sent yet, by `subject` of the form. It outlives the form, so that another view loses nothing. */
+interface Unsent {
+  readonly text: string;
+  readonly images: readonly string[];
+}
+const unsent = signal<ReadonlyMap<string, Unsent>>(new Map());
+const nothingWritten: Unsent = { text: "", images: [] };
+
 const MOST_IMAGES = 8;
 const MOST_IMAGE_BYTES = 4_000_000;
 
 /** The form in which the person writes to an agent. Images are dropped or pasted into it. */
-export function Composer({ label, send }: ComposerProps) {
-  const [text, setText] = useState("");
-  const [images, setImages] = useState<readonly string[]>([]);
+export function Composer({ subject, label, send }: ComposerProps) {
+  const { text, images } = unsent.value.get(subject) ?? nothingWritten;
+  const write = (changed: (now: Unsent) => Partial<Unsent>): void => {
+    const now = unsent.peek().get(subject) ?? nothingWritten;
+    unsent.value = new Map(unsent.peek()).set(subject, { ...now, ...changed(now) });
+  };
   const [failure, setFailure] = useState<string | null>(null);
   const [isSending, setSending] = useState(false);
   const key = useRef<string>(crypto.randomUUID());
@@ -150,8 +163,7 @@ export function Composer({ label, send }: ComposerProps) {
     try {
       await send({ key: key.current, text, images });
       key.current = crypto.randomUUID();
-      setText("");
-      setImages([]);
+      write(() => nothingWritten);
     } catch (error) {
       setFailure(errorText(error));
     }
@@ -166,7 +178,7 @@ export function Composer({ label, send }: ComposerProps) {
       const reader = new FileReader();
       reader.addEventListener("load", () => {
         const { result } = reader;
-        if (typeof result === "string") setImages((known) => [...known, result].slice(0, MOST_IMAGES));
+        if (typeof result === "string") write((now) => ({ images: [...now.images, result].slice(0, MOST_IMAGES) }));
       });
       reader.readAsDataURL(file);
     }
@@ -193,7 +205,7 @@ export function Composer({ label, send }: ComposerProps) {
                 type="button"
                 class="plain"
                 aria-label={`Remove image ${index + 1}`}
-                onClick={() => setImages(images.filter((one) => one !== image))}
+                onClick={() => write((now) => ({ images: now.images.filter((one) => one !== image) }))}
               >
                 <Icon name="close" />
               </button>
@@ -206,7 +218,7 @@ export function Composer({ label, send }: ComposerProps) {
         placeholder={label}
         aria-label={label}
         value={text}
-        onInput={({ currentTarget }) => setText(currentTarget.value)}
+        onInput={({ currentTarget }) => write(() => ({ text: currentTarget.value }))}
         onPaste={(event) => take(event.clipboardData?.files ?? [])}
         onKeyDown={(event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void submit();
