@@ -1,6 +1,6 @@
 import { ModelError, type ErrorDetails } from "../errors/index.ts";
 import { isContextOverflow } from "./context-overflow.ts";
-import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
+import { type WireObject, wireObject, wireText } from "./wire-values.ts";
 
 /** Facts about a failed call that the error does not contain. */
 interface FailureContext {
