@@ -34,6 +34,7 @@ export interface GuardedCall {
   /** Keys that must not appear in messages. Default: none. */
   readonly secrets?: (() => readonly string[]) | undefined;
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
+  readonly keyAdvice?: string | undefined;
 }
 
 /**
@@ -59,10 +60,10 @@ export async function guardedCall(call: GuardedCall): Promise<ModelResponse> {
 }
 
 async function failureOf(error: unknown, call: GuardedCall): Promise<ModelError> {
-  const { guard, progress, request, countPrompt, isCountable, secrets, tooLongMessages = [] } = call;
+  const { guard, progress, request, countPrompt, isCountable, secrets, tooLongMessages = [], keyAdvice } = call;
   const reported = progress.usage;
   const generated = progress.generatedText();
-  const context = { secrets: secrets?.() ?? [], tooLongMessages, now: Date.now(), wasSent: guard.wasSent };
+  const context = { secrets: secrets?.() ?? [], tooLongMessages, now: Date.now(), wasSent: guard.wasSent, keyAdvice };
   // A server that reports an error in its answer bills only the part that it sent. If an unstreamed answer was cut, its cost is
   // unknown.
   const isServers = error instanceof ModelError && error.status !== undefined;

@@ -3,7 +3,6 @@ import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
   type OptionsSchema,
   functionRule,
-  listRule,
   nameRule,
   oneOfRule,
   optionsOf,
@@ -21,6 +20,7 @@ import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { FormFallback } from "./form-fallback.ts";
 import { guardedCall } from "./guarded-call.ts";
 import type { WireWriter } from "./wire-calls.ts";
+import { delayRule, tooLongMessagesRule } from "./model-option-rules.ts";
 import { readAnswer } from "./read-answer.ts";
 import { knownFormatsOf, type StructuredOutput, structuredOutputs } from "./structured-output.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
@@ -80,9 +80,6 @@ export interface OpenaiModelOptions {
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
 }
 
-/** Longest delay of a timer, in milliseconds. */
-const longestDelayMs = 2_147_483_647;
-
 /**
  * A model behind a Chat Completions server: OpenAI, Azure, or any compatible one. The `openai` package is loaded at the first call.
  * Throws `InvalidInputError` at once for invalid options, and for options that contradict a given `client`. A call with a missing or
@@ -111,13 +108,6 @@ const clientRule = ruleOf(
   (value) => typeof value === "object" && value !== null && "post" in value && "baseURL" in value,
 );
 
-const delayRule = wholeNumberRule(1, longestDelayMs);
-
-const messageRule = ruleOf(
-  "a text, or a pattern",
-  (value) => (typeof value === "string" && value !== "") || value instanceof RegExp,
-);
-
 const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
   rules: {
     client: clientRule,
@@ -136,7 +126,7 @@ const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
     outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
     imageTokens: wholeNumberRule(1),
     foreignCallIds: oneOfRule("portable", "verbatim"),
-    tooLongMessages: listRule("a list of texts and patterns", messageRule),
+    tooLongMessages: tooLongMessagesRule,
     structuredOutput: oneOfRule("auto", ...structuredOutputs),
   },
   instead: {
