@@ -47,7 +47,7 @@ export interface LoadFacts {
 const expectedWords =
   /the heartbeat could not be written: StoreUnavailable|: StoreUnavailable|TROUPE_STORES_REFUSE|node --trace-warnings/;
 /** What it may say, and has to, of those that forget. */
-const wordsOfLoss = /Redis does not sync every write|Redis has lost writes|the stores have lost/;
+const wordsOfLoss = /Redis does not sync every write|Redis has lost acknowledged writes|the stores have lost/;
 
 export async function auditLoad(facts: LoadFacts): Promise<Load> {
   const { folder, place, processes, mayRefuse, mayLose } = facts;

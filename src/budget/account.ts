@@ -1,7 +1,7 @@
 import { limitFlags, type LimitName, limitNames } from "./limit-names.ts";
 import type { Account, Amounts, Binding, Limits, ModelUse, ReservedAmounts } from "./schemas.ts";
 
-/** The amount that each limit bounds; a deadline goes by the clock. */
+/** The amount that each limit bounds; a deadline is compared with the clock. */
 export const amountOfLimit: Readonly<Record<Exclude<LimitName, "deadlineAt">, keyof Amounts>> = {
   maxSteps: "steps",
   maxTreeSteps: "treeSteps",
@@ -17,7 +17,7 @@ export function unlimited(): Limits {
   return {};
 }
 
-/** Whether no limit is set. 0 is a limit; `strict` and `finalAnswer` are none. */
+/** Whether no limit is set. 0 is a limit; `strict` and `finalAnswer` are not. */
 export function isEmpty(limits: Limits): boolean {
   return limitNames.every((name) => limits[name] === undefined);
 }
@@ -27,7 +27,7 @@ export function isExhausted(limits: Limits, used: Amounts, now: number): boolean
   return reachedLimit(limits, used, now) !== undefined;
 }
 
-/** The first limit that is reached, in the order of `limitNames`: steps, tool calls, tokens, cost, time. */
+/** The first reached limit, in the order of `limitNames`: steps, tool calls, tokens, cost, time. */
 export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitName | undefined {
   return limitNames.find((name) => {
     const max = limits[name];
@@ -35,12 +35,12 @@ export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitN
   });
 }
 
-/** The rest of each limit in its unit; for a deadline, the milliseconds until it. An absent one is unlimited. */
+/** The remaining amount of each limit in its unit; for a deadline, the milliseconds until it. Absent if unlimited. */
 export type Remaining = { readonly [Name in LimitName]?: number };
 
 /**
- * The rest of each limit that is set, never below 0. Reservations are not subtracted: to know what a new call may
- * use, add them to `used`.
+ * The remaining amount of each limit that is set, never below 0. Reservations are not subtracted: to get the amounts for a new call, add
+ * them to `used`.
  */
 export function remaining(limits: Limits, used: Amounts, now: number): Remaining {
   const left: { -readonly [Name in LimitName]?: number } = {};
@@ -57,7 +57,7 @@ function usedOf(name: LimitName, used: Amounts, now: number): number {
 
 export const nothingBinds: Binding = Object.freeze({ strict: false });
 
-/** The binding of an account with these limits below accounts with that binding. */
+/** The binding limits of an account with these limits, below accounts with the binding `above`. */
 export function bindingOf(limits: Limits, above: Binding = nothingBinds): Binding {
   const maxTokens = smaller(limits.maxTokens, above.maxTokens);
   const maxCostMicros = smaller(limits.maxCostMicros, above.maxCostMicros);
@@ -73,17 +73,17 @@ function smaller(one: number | undefined, other: number | undefined): number | u
   return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 
-/** Whether a limit on tokens or cost binds, so that a call's size must be known before it is made. */
+/** Whether a limit on tokens or cost applies, so that a call's size must be known before the call. */
 export function bindsAmounts({ maxTokens, maxCostMicros }: Binding): boolean {
   return maxTokens !== undefined || maxCostMicros !== undefined;
 }
 
-/** The field `binding` of an agent's record; absent where nothing binds. */
+/** The field `binding` of an agent's record; absent if no limit applies. */
 export function bindingField(binding: Binding): { readonly binding?: Binding } {
   return bindsAmounts(binding) || binding.strict ? { binding } : {};
 }
 
-/** The flags that a lifetime budget sets for each turn; null for none. */
+/** The flags that a lifetime budget sets for each turn; `null` if there are none. */
 export function turnFlagsOf({ finalAnswer }: Limits): Limits | null {
   return finalAnswer === true ? { finalAnswer } : null;
 }
@@ -130,7 +130,7 @@ export function openAccount({ id, agentId, turnId, parentId, limits }: NewAccoun
   };
 }
 
-/** The account under other limits from now on. Of limits that have changed, the warning is given again. */
+/** The account with other limits from now on. Warnings of changed limits are given again. */
 export function withLimits(account: Account, limits: Limits): Account {
   return {
     ...account,
@@ -140,7 +140,7 @@ export function withLimits(account: Account, limits: Limits): Account {
   };
 }
 
-/** Whether two sets of limits and flags allow the same. */
+/** Whether two sets of limits and flags are equal. */
 export function areSameLimits(one: Limits, other: Limits): boolean {
   return (
     limitNames.every((name) => one[name] === other[name]) &&
@@ -148,39 +148,39 @@ export function areSameLimits(one: Limits, other: Limits): boolean {
   );
 }
 
-/** One moment in the two times of a store. */
+/** One moment in both times of a store. */
 export interface Moment {
   /** Wall-clock time, in milliseconds since the epoch; it may jump. */
   readonly now: number;
   /**
-   * The store's steady time, in milliseconds: a monotonic one that all processes share. Setting a clock does not change
-   * it. It measures leases and working time.
+   * The store's steady time, in milliseconds: a monotonic time that all processes share. Setting a clock does not change it. It measures
+   * leases and working time.
    */
   readonly steady: number;
 }
 
-/** The amounts used at a moment of steady time, with the working time until then. */
+/** The used amounts at a moment of steady time, including the working time until then. */
 export function usedAt(account: Account, steady: number): Amounts {
   if (account.activeSince === null) return account.used;
   return { ...account.used, activeMs: activeMsAt(account, steady) };
 }
 
-/** The working time of `usedAt`. */
+/** The working time in `usedAt`. */
 export function activeMsAt({ activeSince, used }: Account, steady: number): number {
   return activeSince === null ? used.activeMs : used.activeMs + Math.max(0, steady - activeSince);
 }
 
-/** Account of an agent's lifetime. */
+/** Id of the account of an agent's lifetime. */
 export function agentAccountId(agentId: string): string {
   return `agent:${agentId}`;
 }
 
-/** Account of one turn. */
+/** Id of the account of one turn. */
 export function turnAccountId(turnId: string): string {
   return `turn:${turnId}`;
 }
 
-/** A limit that was met, in its unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline, moments. */
+/** A reached limit, in its unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline, times. */
 export interface MetLimit {
   readonly accountId: string;
   readonly limit: LimitName;
@@ -188,7 +188,7 @@ export interface MetLimit {
   readonly max: number;
 }
 
-/** The use of one of the account's limits. */
+/** The used amount of one of the account's limits. */
 export function metLimit(account: Account, limit: LimitName, { now, steady }: Moment): MetLimit {
   const used = limit === "deadlineAt" ? now : usedAt(account, steady)[amountOfLimit[limit]];
   return { accountId: account.id, limit, used, max: account.limits[limit] ?? 0 };

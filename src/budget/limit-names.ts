@@ -1,4 +1,4 @@
-/** In the order in which they are checked: steps, tool calls, tokens, cost, time. */
+/** In the order in which limits are checked: steps, tool calls, tokens, cost, time. */
 export const limitNames = [
   "maxSteps",
   "maxTreeSteps",
@@ -9,9 +9,9 @@ export const limitNames = [
   "maxActiveMs",
   "deadlineAt",
 ] as const;
-/** Name of a limit, as `Budget`, events and results write it. */
+/** Name of a limit in `Budget`, events and results. */
 export type LimitName = (typeof limitNames)[number];
 
-/** The fields of `Limits` that are no limits. */
+/** The fields of `Limits` that are flags, not limits. */
 export const limitFlags = ["strict", "finalAnswer"] as const;
 export type LimitFlag = (typeof limitFlags)[number];

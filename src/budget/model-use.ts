@@ -13,7 +13,7 @@ export const noModelUse: ModelUse = Object.freeze({
   unpricedCalls: 0,
 });
 
-/** The sum, at most the largest safe integer: beyond it sums would be rounded. */
+/** The sum, at most the largest safe integer: larger sums would be rounded. */
 export function addAmounts(one: number, other: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, one + other);
 }
@@ -33,13 +33,13 @@ export function addModelUse(one: ModelUse, other: ModelUse): ModelUse {
   };
 }
 
-/** The use of models, by the name that was asked for. */
+/** The use of models, by requested name. */
 export type UseByModel = Readonly<Record<string, ModelUse>>;
 
 export interface AgentSpending {
-  /** By its own calls. */
+  /** Use by the agent's own calls. */
   readonly own: UseByModel;
-  /** By its own calls and those of all subagents whose spending counts on its accounts. */
+  /** Use by its own calls and those of all subagents whose spending counts on its accounts. */
   readonly tree: UseByModel;
 }
 
@@ -52,7 +52,7 @@ export function addUse(one: UseByModel, other: UseByModel): UseByModel {
   return combined(one, other, addModelUse);
 }
 
-/** The part of an account that says who has spent how much. */
+/** The fields of an account that attribute spending. */
 interface Spender {
   readonly id: string;
   readonly agentId: string;
@@ -61,8 +61,8 @@ interface Spender {
 }
 
 /**
- * The spending of each agent, from the accounts of its tree. An account counts everything spent below it, so an agent's own
- * part is its account less those of its children.
+ * The spending of each agent, from the accounts of its tree. An account counts all spending below it, so an agent's own spending is its
+ * account minus those of its children.
  */
 export function spendingByAgent(accounts: readonly Spender[]): ReadonlyMap<string, AgentSpending> {
   const holders = new Map(accounts.map(({ id, agentId }) => [id, agentId]));
@@ -70,7 +70,7 @@ export function spendingByAgent(accounts: readonly Spender[]): ReadonlyMap<strin
   const below = new Map<string, UseByModel>();
   for (const { agentId, parentId, models } of accounts) {
     const holder = parentId === null ? undefined : holders.get(parentId);
-    // The agent's lifetime account counts the turns under it.
+    // The agent's lifetime account includes the turns below it.
     if (holder === agentId) continue;
     trees.set(agentId, addUse(trees.get(agentId) ?? {}, models));
     if (holder !== undefined) below.set(holder, addUse(below.get(holder) ?? {}, models));
@@ -91,7 +91,7 @@ export function useOfModel(models: UseByModel, name: string): ModelUse {
   return (Object.hasOwn(models, name) ? models[name] : undefined) ?? noModelUse;
 }
 
-/** Each amount of the first less that of the second, never below zero. */
+/** Subtracts each amount of the second from the first, never below zero. */
 function less(one: ModelUse, other: ModelUse): ModelUse {
   const parts = Object.entries(one) as [keyof ModelUse, number][];
   return Object.fromEntries(parts.map(([name, amount]) => [name, Math.max(0, amount - other[name])])) as ModelUse;

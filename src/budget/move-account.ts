@@ -1,27 +1,27 @@
 import { openAccount, usedAt } from "./account.ts";
 import type { Account, Limits } from "./schemas.ts";
 
-/** Account shared by the children that go on in the background when their turn has ended. */
+/** Id of the account that the children which continue in the background share after their turn has ended. */
 export function backgroundAccountId(turnId: string): string {
   return `background:${turnId}`;
 }
 
 /** The accounts after a move. */
 export interface AccountMove {
-  /** The turn's account, less the moved amounts. */
+  /** The turn's account without the moved amounts. */
   readonly turn: Account;
-  /** The new account between the moved ones and the one above the turn's; undefined if its limits would never bind. */
+  /** The new account between the moved ones and the parent of the turn's account; `undefined` if its limits would never apply. */
   readonly background: Account | undefined;
-  /** The moved accounts, under it. */
+  /** The moved accounts, below the new one. */
   readonly children: readonly Account[];
 }
 
 /**
- * The turn of account `turn` ends while these accounts right under it go on: they get an account beside it whose limits are
- * the rest of the turn's. Their reservations and active counts leave the turn's account with them; accounts above stay as
- * they are. `above` is the account above the turn's, if there is one.
+ * Called when the turn of account `turn` ends while these direct child accounts continue: they get a new account beside it with the
+ * turn's remaining limits. Their reservations and active counts are removed from the turn's account; accounts above do not change.
+ * `above` is the parent of the turn's account, if there is one.
  *
- * No call gains room: the amounts used and reserved on the turn's account and the new one together never exceed the turn's
+ * No call gets more than before: the used and reserved amounts of the turn's account and the new one together never exceed the turn's
  * limits, independent of the order in which calls are settled later (properties in the tests).
  */
 export function moveToBackground(
@@ -54,7 +54,7 @@ export function moveToBackground(
   );
   const background: Account = {
     ...opened,
-    // The deadline is the same.
+    // The new account has the same deadline.
     warned: turn.warned.filter((limit) => limit === "deadlineAt"),
     reserved: { tokens: moved.tokens, costMicros: moved.costMicros },
     activeCount: moved.activeCount,
@@ -71,7 +71,7 @@ function left(max: number, gone: number): number {
   return Math.max(0, max - gone);
 }
 
-/** The limits less what is used and reserved. Deadline and flags are the same for all. */
+/** The limits minus the used and reserved amounts. Deadline and flags are unchanged. */
 function limitsLeft(account: Account, now: number): Limits {
   const { limits, reserved } = account;
   const used = usedAt(account, now);
@@ -98,8 +98,8 @@ function withFewerActive(account: Account, fewer: number, now: number): Account 
 }
 
 /**
- * Whether the account above leaves no more than this on any limit, so that an account between would bind no call. This is
- * so when a turn that was started for a child's end leaves children behind: the chain of accounts does not grow then.
+ * Whether no limit of the account above leaves more than this, so that an account between would not restrict any call. This is the case
+ * when a turn that was started for a child's end leaves children behind, so the chain of accounts does not grow.
  */
 function isImplied(own: Limits, turn: Account, above: Account | undefined, now: number): boolean {
   const { deadlineAt, strict, finalAnswer, ...amounts } = own;
@@ -107,7 +107,7 @@ function isImplied(own: Limits, turn: Account, above: Account | undefined, now: 
   const { limits } = above;
   if ((strict && !limits.strict) || (finalAnswer && !limits.finalAnswer)) return false;
   if (deadlineAt !== undefined && (limits.deadlineAt === undefined || limits.deadlineAt > deadlineAt)) return false;
-  // Others' reservations there may be released.
+  // Reservations of other calls on that account may be released.
   const leftAbove = limitsLeft({ ...above, reserved: { tokens: 0, costMicros: 0 } }, now);
   return (Object.keys(amounts) as (keyof typeof amounts)[]).every((name) => {
     const isOwn = name === "maxSteps" || name === "maxToolCalls";

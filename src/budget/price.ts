@@ -1,6 +1,6 @@
 import type { Price, PriceTier } from "./schemas.ts";
 
-/** Tokens of one call. Input includes what was cached or written to the cache, output includes reasoning. */
+/** Tokens of one call. Input includes tokens read from or written to the cache, output includes reasoning. */
 export interface UsedTokens {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -9,8 +9,8 @@ export interface UsedTokens {
 }
 
 /**
- * The cost of a call in whole micro-dollars (millionths of a dollar), rounded up once, at the prices of the tier that its
- * prompt has reached. Prices are rounded to six decimals.
+ * The cost of a call in whole micro-dollars (millionths of a dollar), rounded up once, at the prices of its prompt's tier. Prices are
+ * rounded to six decimals.
  */
 export function costOf(used: UsedTokens, price: Price): number {
   const { inputTokens, outputTokens } = used;
@@ -28,21 +28,21 @@ export function costOf(used: UsedTokens, price: Price): number {
 }
 
 /**
- * The share by which a prompt may turn out longer than counted without reaching a tier that its reservation left out: near a
- * threshold a miscount of one token can double the price of the whole call.
+ * The fraction by which a prompt may be longer than counted without reaching a tier that its reservation ignored: near a threshold, a
+ * miscount of one token can double the price of the whole call.
  */
 export const TIER_MARGIN = 0.25;
 
 /**
- * Upper bound of a call's cost in micro-dollars, rounded up: no input is cached, all of it is written to the cache where
- * that is dearer, and each price is that of the dearest tier that a prompt a quarter longer than `inputTokens` may reach.
+ * Upper bound of a call's cost in micro-dollars, rounded up: no input is cached, all of it is written to the cache if that costs more,
+ * and each price is that of the most expensive tier that a prompt 25 % longer than `inputTokens` may reach.
  */
 export function costBound(price: Price, inputTokens: number, outputTokens: number): number {
   const { input, output } = dearest(price, inputTokens);
   return wholeMicros(promptBound(price, input, inputTokens) + charge(outputTokens, output));
 }
 
-/** The most output tokens whose cost bound stays within `micros`; -1 if the prompt alone exceeds it. */
+/** The maximum number of output tokens whose cost bound is within `micros`; -1 if the prompt alone exceeds it. */
 export function outputWithin(price: Price, inputTokens: number, micros: number): number {
   const { input, output } = dearest(price, inputTokens);
   const left = BigInt(micros) * 1_000_000n - promptBound(price, input, inputTokens);
@@ -83,7 +83,7 @@ function tierOf(price: Price, inputTokens: number): Rates {
   return reached ?? price;
 }
 
-/** Picodollars, in big integers: 0.07 dollars times 100 tokens must be 7 micro-dollars, not 8. */
+/** Picodollars, as big integers: 0.07 dollars times 100 tokens must be 7 micro-dollars, not 8. */
 function charge(tokens: number, dollarsPerMillion: number): bigint {
   return dollarsPerMillion === 0 ? 0n : BigInt(tokens) * BigInt(Math.round(dollarsPerMillion * 1_000_000));
 }

@@ -3,7 +3,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import { type LimitFlag, limitFlags, type LimitName, limitNames } from "./limit-names.ts";
 import type { Limits } from "./schemas.ts";
 
-/** A budget as a user writes it. Absent is unlimited; 0 allows nothing; negative, NaN, infinite and text are refused. */
+/** A budget as written by users. Absent is unlimited; 0 allows nothing; negative, NaN, infinite and text are refused. */
 export interface Budget {
   /** Model calls that open a step. Default: 10 for the turns of a definition, else none. */
   readonly maxSteps?: number | undefined;
@@ -13,7 +13,7 @@ export interface Budget {
   readonly maxSeconds?: number | undefined;
   /** Dollars, subagents included. Default: none. */
   readonly maxCost?: number | undefined;
-  /** The moment at which all work ends: a date, an ISO text, or milliseconds since the epoch. Default: none. */
+  /** The time at which all work ends: a date, an ISO text, or milliseconds since the epoch. Default: none. */
   readonly deadline?: Date | string | number | undefined;
   /** Tool calls of this agent. Default: none. */
   readonly maxToolCalls?: number | undefined;
@@ -22,18 +22,18 @@ export interface Budget {
   /** Tool calls of this agent and all its subagents. Default: none. */
   readonly maxTreeToolCalls?: number | undefined;
   /**
-   * Reserves each prompt at a bound that no tokenizer exceeds (its bytes) instead of at its counted tokens, here and in all
-   * subagents: fewer calls fit at a time, and no miscount can pass a limit. Default false.
+   * Reserves the upper bound of each prompt (its bytes), which no tokenizer exceeds, instead of its counted tokens, for this agent and
+   * all subagents: fewer calls run at a time, and no miscount can exceed a limit. Default false.
    */
   readonly strict?: boolean | undefined;
   /**
-   * Lets the last call that surely fits into the limits call no tool, and tells the model so: the turn ends with an answer
-   * from what it has found, not in the middle of its work. Default false.
+   * Forbids tools in the last call that surely fits into the limits, and informs the model: the turn ends with an answer from its
+   * findings instead of in the middle of its work. Default false.
    */
   readonly finalAnswer?: boolean | undefined;
 }
 
-/** A change of a budget: new values for some limits. null removes a limit; one that is left out stays as it is. */
+/** A change of a budget: new values for some limits. `null` removes a limit; absent limits are not changed. */
 export type BudgetChange = { readonly [Name in keyof Budget]?: Budget[Name] | null };
 
 /** The stored form of a change. */
@@ -46,8 +46,8 @@ const wholeNumbers = ["maxSteps", "maxTokens", "maxToolCalls", "maxTreeSteps", "
 const budgetFields: readonly string[] = [...wholeNumbers, "maxSeconds", "maxCost", "deadline", ...limitFlags];
 
 /**
- * Turns a user's budget into stored limits. With `now` (milliseconds since the epoch) a deadline that has passed is refused.
- * Throws `InvalidInputError` that names the field, the value and what is right.
+ * Converts a user's budget to stored limits. With `now` (milliseconds since the epoch) a past deadline is refused. Throws
+ * `InvalidInputError` that contains the field, the value and the expected value.
  */
 export function limitsOf(budget: Budget = {}, now?: number): Limits {
   assertObject(budget);
@@ -73,8 +73,8 @@ export function limitsOf(budget: Budget = {}, now?: number): Limits {
 }
 
 /**
- * Turns a user's change of a budget into its stored form. `now`: milliseconds since the epoch; a deadline that has passed is refused.
- * Throws `InvalidInputError` that names the field, the value and what is right.
+ * Converts a user's change of a budget to its stored form. `now`: milliseconds since the epoch; a past deadline is refused. Throws
+ * `InvalidInputError` that contains the field, the value and the expected value.
  */
 export function limitsChangeOf(change: BudgetChange, now: number): LimitsChange {
   assertObject(change);
@@ -83,19 +83,19 @@ export function limitsChangeOf(change: BudgetChange, now: number): LimitsChange 
   for (const name of names) if (!budgetFields.includes(name)) throw unknownField(name);
   const set = limitsOf(Object.fromEntries(given.filter(([, value]) => value !== null)), now);
   if (given.length === 0) {
-    throw new InvalidInputError("the budget names no limit to change; give at least one, for instance { maxCost: 5 }");
+    throw new InvalidInputError("the budget names no limit to change; set at least one, for instance { maxCost: 5 }");
   }
   return { set, removed: names.map((name) => storedNames[name] ?? (name as LimitName | LimitFlag)) };
 }
 
-/** The stored names of the fields that are stored in another unit. */
+/** The stored names of fields that are stored in another unit. */
 const storedNames: Readonly<Record<string, LimitName>> = {
   maxSeconds: "maxActiveMs",
   maxCost: "maxCostMicros",
   deadline: "deadlineAt",
 };
 
-/** The change that leads from some limits to others. */
+/** The change from some limits to others. */
 export function changeBetween(before: Limits, set: Limits): LimitsChange {
   const names = [...limitNames, ...limitFlags];
   return { set, removed: names.filter((name) => before[name] !== undefined && set[name] === undefined) };
@@ -119,7 +119,7 @@ function wholeNumber(name: string, value: unknown): number {
 }
 
 interface Scale {
-  /** How many of the smallest part make one unit. */
+  /** Number of stored units per unit. */
   readonly perUnit: number;
   readonly unit: string;
 }
@@ -132,7 +132,7 @@ function scaled(name: string, value: unknown, { perUnit, unit }: Scale): number 
   throw refused(name, value, `0, which allows nothing, or at least ${unitPart(perUnit)} ${unit}`);
 }
 
-/** -0 is refused: it was below 0 before it was rounded. */
+/** -0 is refused, because it is a negative number that was rounded. */
 function isAmount(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 && !Object.is(value, -0);
 }
@@ -159,7 +159,7 @@ function instant(value: unknown, now: number | undefined): number {
     );
   }
   if (!isPast) return at;
-  throw refused("deadline", value, `a moment that is still to come: it is ${new Date(now).toISOString()} now`);
+  throw refused("deadline", value, `a time in the future: it is ${new Date(now).toISOString()} now`);
 }
 
 function unknownField(field: string): InvalidInputError {
@@ -176,7 +176,7 @@ function nearest(field: string): string | undefined {
   return budgetFields.find((name) => plainName(name) === meant);
 }
 
-/** Lower case without `_`, `-` and a leading `max`: `tokens`, `max_tokens` and `maxTokens` are the same. */
+/** Lower case without `_`, `-` and a leading `max`, so that `tokens`, `max_tokens` and `maxTokens` are equal. */
 function plainName(field: string): string {
   return field.replace(/[_-]/g, "").toLowerCase().replace(/^max/, "");
 }

@@ -4,17 +4,18 @@ import { gateOf, isUnpriced, promptOf, reserve, type ReserveOutcome } from "./re
 import type { Account, ReservationAsk, ReservedAmounts, Waiter } from "./schemas.ts";
 
 /**
- * The order in which calls that wait for others' reservations are granted: pure functions over the queue of a tree's top account.
+ * The order in which waiting calls are granted: pure functions on the queue of a tree's top account. A call waits if reservations of
+ * other calls leave too little.
  *
  * Invariants
  * 1. The queue is in the order of first asks; a call that asks again keeps its position, even if its size has changed.
- * 2. No call is passed more than `MAX_PASSES` times while something is reserved where it waits, or is kept there for a woken
- *    one: from then on later calls must wait behind it. Otherwise a call that fits is granted.
- * 3. A waiter that would be granted if it asked now has been woken (`wokenAt`), or the room is kept for a woken one before
- *    it; if that one finds no room after all, it is woken with the next settlement. The same holds for a waiter that would be
- *    refused finally.
- * 4. An ask that has to wait wakes no other waiter, so that asks do not chase each other. Waiters are woken only by what
- *    happens once to a call: it is granted, settled or refused finally, or leaves the queue.
+ * 2. No call is passed more than `MAX_PASSES` times while amounts are reserved where it waits, or are kept free there for a woken one:
+ *    from then on later calls must wait behind it. Otherwise a call that fits is granted.
+ * 3. A waiter that would be granted if it asked now has been woken (`wokenAt`), or the amount is kept free for a woken one before it; if
+ *    that one does not fit after all, this one is woken with the next settlement. The same holds for a waiter that would be refused
+ *    finally.
+ * 4. An ask that has to wait wakes no other waiter, so that asks do not trigger each other. Waiters are woken only by events that happen
+ *    once per call: it is granted, settled or refused finally, or leaves the queue.
  * 5. Calls of one agent never wait behind each other: all of them ask when the agent is woken.
  */
 
@@ -22,21 +23,18 @@ import type { Account, ReservationAsk, ReservedAmounts, Waiter } from "./schemas
 export interface QueuedOutcome {
   readonly outcome: ReserveOutcome;
   readonly accounts: readonly Account[];
-  /** The same array as before if nothing of it changes. */
+  /** The same array as before if nothing changes. */
   readonly queue: readonly Waiter[];
   readonly mayWake: boolean;
 }
 
-/** The queue of the account at the top of the chain, and the accounts of its waiters. */
+/** The queue of the chain's top account, and a lookup of its waiters' accounts. */
 export interface QueueOf {
   readonly queue: readonly Waiter[];
   readonly find: FindAccount;
 }
 
-/**
- * Reserves as `reserve` does, but behind older waiters that were passed often enough. The claims of woken waiters end by
- * steady time.
- */
+/** Reserves like `reserve`, but behind older waiters that were passed often enough. The claims of woken waiters expire by steady time. */
 export function reserveQueued(
   chain: readonly Account[],
   ask: ReservationAsk,
@@ -72,7 +70,7 @@ export function reserveQueued(
   return { outcome, accounts: [], queue: rest, mayWake: rest !== all };
 }
 
-/** Waiters of other agents before this one; all of them, if it does not wait yet. */
+/** Waiters of other agents before this one; all of them if it does not wait yet. */
 function olderThan(own: Waiter | undefined, queue: readonly Waiter[], agentId: string): readonly Waiter[] {
   if (queue.length === 0 || queue[0] === own) return [];
   const older = own ? queue.slice(0, queue.indexOf(own)) : queue;
@@ -93,7 +91,7 @@ function hasNoStepLeft({ limits, used }: Account): boolean {
 interface Waits {
   readonly blockedOn: readonly string[];
   readonly moment: Moment;
-  /** The waiter as it was, or the place of a new one. */
+  /** The previous waiter, or the position of a new one. */
   readonly known: Waiter | number;
 }
 
@@ -109,10 +107,10 @@ function waiterOf(
   return { ...amounts, place, blockedOn: [...new Set([...known.blockedOn, ...blockedOn])], passed };
 }
 
-/** A waiter for which the granted call leaves no room on these accounts. */
+/** A waiter that does not fit on these accounts after the call is granted. */
 interface Pass {
   readonly waiter: Waiter;
-  /** The limit that is short for it, by account id. */
+  /** The limit that is too small for it, by account id. */
   readonly short: ReadonlyMap<string, "maxTokens" | "maxCostMicros">;
 }
 
@@ -130,7 +128,7 @@ function passOf(waiter: Waiter, granted: readonly Account[], find: FindAccount, 
   return { waiter, short: new Map(taken.map((account) => [account.id, shortOn(account)])) };
 }
 
-/** The accounts whose room is kept for a waiter that was passed often enough: a later call must wait although it fits. */
+/** The accounts that are kept free for a waiter that was passed often enough: a later call must wait although it fits. */
 function keptFor({ waiter, short }: Pass, chain: readonly Account[], older: readonly Waiter[]) {
   if (waiter.passed < MAX_PASSES) return [];
   const isAwaited = ({ id }: Account): boolean =>
@@ -141,13 +139,13 @@ function keptFor({ waiter, short }: Pass, chain: readonly Account[], older: read
   });
 }
 
-/** How many later calls may take the room that a call waits for; from then on they wait behind it. */
+/** How many later calls may pass a waiting call; from then on they wait behind it. */
 export const MAX_PASSES = 8;
 
-/** How long room is kept for a woken waiter that does not ask, in milliseconds; after that it is forgotten. */
+/** How long an amount is kept free for a woken waiter that does not ask, in milliseconds; the waiter is then removed. */
 export const WAKE_CLAIM_MS = 10_000;
 
-/** When the first claim of a woken waiter ends; undefined when none is woken. */
+/** When the first claim of a woken waiter expires; `undefined` if none is woken. */
 export function claimsEndAt(queue: readonly Waiter[]): number | undefined {
   let first: number | undefined;
   for (const { wokenAt } of queue) {
@@ -156,20 +154,20 @@ export function claimsEndAt(queue: readonly Waiter[]): number | undefined {
   return first === undefined ? undefined : first + WAKE_CLAIM_MS + 1;
 }
 
-/** The queue without these waiters, whose turn ended or is held; the same array if there are none. */
+/** The queue without the waiters whose turn ended or is held; the same array if there are none. */
 export function withoutWaiters(queue: readonly Waiter[], isGone: (waiter: Waiter) => boolean): readonly Waiter[] {
   return queue.some(isGone) ? queue.filter((waiter) => !isGone(waiter)) : queue;
 }
 
 export type FindAccount = (id: string) => Account | undefined;
 
-/** The limits less what is used and reserved; infinite without a limit, below 0 after an overrun. */
+/** The limits minus used and reserved amounts; infinite without a limit, below 0 after an overrun. */
 export function freeOn(account: Account): ReservedAmounts {
   const { tokens, costMicros } = leftOn(account);
   return { tokens: tokens - account.reserved.tokens, costMicros: costMicros - account.reserved.costMicros };
 }
 
-/** The limits less what is used. */
+/** The limits minus used amounts. */
 export function leftOn({ limits, used }: Account): ReservedAmounts {
   return {
     tokens: (limits.maxTokens ?? Number.POSITIVE_INFINITY) - used.tokens,
@@ -194,7 +192,7 @@ export function chainOf({ ask }: Waiter, find: FindAccount): Account[] {
   return chain;
 }
 
-/** The reservation that a call would get if nothing else were reserved; undefined if it would be refused. */
+/** The reservation that a call would get if nothing else were reserved; `undefined` if it would be refused. */
 export function needOf(
   { ask }: Pick<Waiter, "ask">,
   accounts: readonly Account[],
@@ -207,7 +205,7 @@ export function needOf(
   return { tokens, costMicros };
 }
 
-/** The reservation of the call with the least output. */
+/** The reservation of the call with the minimum output. */
 export function leastOf(chain: readonly Account[], ask: ReservationAsk): ReservedAmounts {
   const { price, outputTokens, minimumOutputTokens } = ask;
   const promptTokens = promptOf(chain, ask);
@@ -216,8 +214,8 @@ export function leastOf(chain: readonly Account[], ask: ReservationAsk): Reserve
 }
 
 /**
- * Whether the call surely has to wait: there is no room for it, and no limit refuses it. It compares a few integers, which
- * is enough for most of a long queue.
+ * Whether the call surely has to wait: it does not fit now, and no limit refuses it. Compares a few integers, which is enough for most of
+ * a long queue.
  */
 export function mustSurelyWait({ ask, least, need }: Waiter, chain: readonly Account[], moment: Moment): boolean {
   let hasRoom = true;
@@ -232,13 +230,13 @@ export function mustSurelyWait({ ask, least, need }: Waiter, chain: readonly Acc
   return !hasRoom && (!isClamped || chain.some((account) => !covers(freeOn(account), least)));
 }
 
-/** Whether it was woken so long ago that no room is kept for it any more. */
+/** Whether it was woken so long ago that nothing is kept free for it any more. */
 export function isOverdue({ wokenAt }: Waiter, { steady }: Moment): boolean {
-  // A time to come counts too: the tree has come from another store.
+  // A time in the future counts too: the tree was imported from another store.
   return wokenAt !== null && Math.abs(steady - wokenAt) > WAKE_CLAIM_MS;
 }
 
-/** The queue without the woken waiters that did not ask in time; the same array if there are none. */
+/** The queue without woken waiters that did not ask in time; the same array if there are none. */
 export function withoutOverdue(queue: readonly Waiter[], moment: Moment): readonly Waiter[] {
   return withoutWaiters(queue, (waiter) => isOverdue(waiter, moment));
 }

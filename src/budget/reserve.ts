@@ -8,20 +8,20 @@ export type ReserveOutcome =
       readonly granted: true;
       readonly reservation: Reservation;
       readonly accounts: readonly Account[];
-      /** The limit that makes it the last call, without this call's own tokens and cost. */
+      /** The limit that makes this the last call, without this call's own tokens and cost. */
       readonly last?: MetLimit;
     }
   | MustWait
   | Exhausted;
 
-/** `blockedOn`: the accounts on which others' reservations leave no room. */
+/** `blockedOn`: the accounts on which reservations of other calls leave too little. */
 export type MustWait = {
   readonly granted: false;
   readonly reason: "mustWait";
   readonly blockedOn: readonly string[];
 } & MetLimit;
 
-/** `needed`: the least that the call would have taken of the limit; absent for limits on time and where it has no price. */
+/** `needed`: the minimum that the call would have used of the limit; absent for time limits and for unpriced calls. */
 type Exhausted = {
   readonly granted: false;
   readonly reason: "budget" | "unpriced";
@@ -33,9 +33,9 @@ export const MINIMUM_OUTPUT_TOKENS = 256;
 
 /**
  * Reserves on every account from the turn's (first) to the root's (last), or on none.
- * Refusals: `budget`, if used + prompt + minimum output is over a limit; `mustWait`, if only others' reservations leave no
- * room; `unpriced`, if a limit on cost binds and the call's price is unknown. The output is reduced only to what the limits
- * leave, not to what others' reservations leave.
+ * Refusals: `budget`, if used + prompt + minimum output exceeds a limit; `mustWait`, if only reservations of other calls leave too
+ * little; `unpriced`, if a limit on cost applies and the call's price is unknown. The output is reduced only to the amount that the
+ * limits allow, not to the amount that other reservations leave.
  */
 export function reserve(chain: readonly Account[], asked: ReservationAsk, moment: Moment): ReserveOutcome {
   const promptTokens = promptOf(chain, asked);
@@ -54,7 +54,7 @@ export function reserve(chain: readonly Account[], asked: ReservationAsk, moment
       return { granted: false, reason: "unpriced", ...metLimit(account, "maxCostMicros", moment) };
     }
     if (account.limits.maxTokens !== undefined || account.limits.maxCostMicros !== undefined) isBound = true;
-    // The usual case: there is room for all that was asked.
+    // The usual case: the complete request fits.
     if (hasRoomFor(account, whole)) continue;
     for (const room of roomsOn(account, ask)) {
       if (room.alone < ask.minimumOutputTokens) {
@@ -93,15 +93,14 @@ export function reserve(chain: readonly Account[], asked: ReservationAsk, moment
   };
 }
 
-/** The tokens reserved for the prompt: its hard bound if an account of the chain is strict. */
+/** The tokens to reserve for the prompt: its hard upper bound if an account of the chain is strict. */
 export function promptOf(chain: readonly Account[], { promptTokens, promptBound }: ReservationAsk): number {
   const isStrict = chain.some(({ limits }) => limits.strict === true);
   return isStrict ? Math.max(promptTokens, promptBound) : promptTokens;
 }
 
 /**
- * The limit that refuses a call of any size on the account: steps of its own agent and of the tree, then time.
- * Reservations do not count.
+ * The limit that refuses a call of any size on the account: steps of its own agent and of the tree, then time. Reservations are ignored.
  */
 export function gateOf(
   account: Account,
@@ -115,21 +114,21 @@ export function gateOf(
   return limits.deadlineAt !== undefined && now >= limits.deadlineAt ? "deadlineAt" : undefined;
 }
 
-/** The limit that leaves the agent no step. */
+/** The limit that allows the agent no further step. */
 function stepLimitOf({ agentId, limits, used }: Account, spender: string): LimitName | undefined {
   const isOwn = agentId === spender;
   if (isOwn && limits.maxSteps !== undefined && used.steps >= limits.maxSteps) return "maxSteps";
   return limits.maxTreeSteps !== undefined && used.treeSteps >= limits.maxTreeSteps ? "maxTreeSteps" : undefined;
 }
 
-/** Whether the account limits the cost while the call's price is unknown. */
+/** Whether the account limits the cost but the call's price is unknown. */
 export function isUnpriced({ limits }: Account, { price }: ReservationAsk): boolean {
   return limits.maxCostMicros !== undefined && !price;
 }
 
 /**
- * The limit that would refuse the same prompt with the least output once this call has used all it may. Others' reservations
- * do not count: a call waits for them.
+ * The limit that would refuse the same prompt with the minimum output after this call has used its complete reservation. Reservations of
+ * other calls are ignored, because a call waits for them.
  */
 function lastFor(
   after: readonly Account[],
@@ -145,7 +144,7 @@ function lastFor(
   return undefined;
 }
 
-/** The limit that leaves no room for both calls. */
+/** The limit that does not allow both calls. */
 function amountLimitOf(
   { limits, used }: Account,
   first: ReservedAmounts,
@@ -156,7 +155,7 @@ function amountLimitOf(
   return used.costMicros + first.costMicros + second.costMicros > maxCostMicros ? "maxCostMicros" : undefined;
 }
 
-/** The account with a granted call on it: its amounts are reserved, and its step is counted. */
+/** The account after granting a call: its amounts are reserved, and its step is counted. */
 export function withReservation(
   account: Account,
   ask: Pick<ReservationAsk, "agentId" | "opensStep">,
@@ -175,25 +174,25 @@ export function withReservation(
   };
 }
 
-/** The most that the call may use. */
+/** The maximum that the call may use. */
 export function wholeOf(ask: ReservationAsk): ReservedAmounts {
   const { promptTokens, outputTokens, minimumOutputTokens } = ask;
   const most = Math.max(outputTokens, minimumOutputTokens);
   return { tokens: promptTokens + most, costMicros: costOfCall(ask, most) };
 }
 
-/** The same with the least output. */
+/** The same with the minimum output. */
 export function leastOfCall(ask: ReservationAsk): ReservedAmounts {
   const { promptTokens, minimumOutputTokens } = ask;
   return { tokens: promptTokens + minimumOutputTokens, costMicros: costOfCall(ask, minimumOutputTokens) };
 }
 
-/** Upper bound of its cost; 0 if its price is unknown. */
+/** Upper bound of the call's cost; 0 if its price is unknown. */
 export function costOfCall({ price, promptTokens }: ReservationAsk, outputTokens: number): number {
   return price ? costBound(price, promptTokens, outputTokens) : 0;
 }
 
-/** Whether this fits beside the used and reserved amounts. */
+/** Whether the amounts fit beside the used and reserved ones. */
 export function hasRoomFor({ limits, used, reserved }: Account, { tokens, costMicros }: ReservedAmounts): boolean {
   const { maxTokens = Number.POSITIVE_INFINITY, maxCostMicros = Number.POSITIVE_INFINITY } = limits;
   return (
@@ -202,17 +201,17 @@ export function hasRoomFor({ limits, used, reserved }: Account, { tokens, costMi
   );
 }
 
-/** The output tokens that a limit of an account leaves. */
+/** The output tokens that a limit of an account allows. */
 export interface OutputHeadroom {
   readonly account: Account;
   readonly limit: "maxTokens" | "maxCostMicros";
-  /** Output tokens that fit now; below `alone` exactly if others' reservations take room. */
+  /** Output tokens that fit now; below `alone` only if other reservations use a part. */
   readonly now: number;
   /** Output tokens that would fit if nothing else were reserved. */
   readonly alone: number;
 }
 
-/** One for each limit on tokens and cost of the account. */
+/** One entry for each limit on tokens and cost of the account. */
 export function roomsOn(account: Account, { promptTokens, price }: ReservationAsk): OutputHeadroom[] {
   const rooms: OutputHeadroom[] = [];
   const { limits, used, reserved } = account;

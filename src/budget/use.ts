@@ -19,10 +19,10 @@ export function assertSettlement({ tokens, costMicros, usage }: Settlement): voi
 
 function assertAmount(what: string, amount: number): void {
   if (Number.isSafeInteger(amount) && amount >= 0) return;
-  throw new InvariantError(`a call was to be settled at ${describeValue(amount)} ${what}; nothing was settled`);
+  throw new InvariantError(`cannot settle a call at ${describeValue(amount)} ${what}; nothing was settled`);
 }
 
-/** Settles on every account of the chain. The provider's report counts, even above the reservation (F16). */
+/** Settles on every account of the chain. The provider's report counts, even if it exceeds the reservation (F16). */
 export function settle(chain: readonly Account[], settlement: Settlement): Account[] {
   assertSettlement(settlement);
   const { reservation, tokens, costMicros, unconfirmed } = settlement;
@@ -54,7 +54,7 @@ export function billedModel({ model, reservation }: Settlement): string {
   return model ?? reservation.model;
 }
 
-/** The settled call as use of its model; undefined when it cost nothing. An unknown amount counts as it was reserved. */
+/** The use of a model by the settled call; `undefined` if it used nothing. If the amount is unknown, the reservation counts. */
 export function modelUseOf(settlement: Settlement): ModelUse | undefined {
   const { reservation, tokens, costMicros, usage, unconfirmed, model } = settlement;
   if (usage === null && tokens === 0 && costMicros === 0 && !unconfirmed) return undefined;
@@ -69,7 +69,7 @@ export function modelUseOf(settlement: Settlement): ModelUse | undefined {
     costMicros,
     estimatedCalls: usage?.estimated === true ? 1 : 0,
     unconfirmedCalls: unconfirmed ? 1 : 0,
-    // Another model is billed only where its price is known.
+    // Another model is billed only if its price is known.
     unpricedCalls: reservation.isUnpriced === true && model === undefined ? 1 : 0,
   };
 }
@@ -95,7 +95,7 @@ export function countToolCall(
   return { granted: true, accounts: chain.map((account) => withToolCall(account, agentId)) };
 }
 
-/** The account with one more tool call of that agent. */
+/** The account after one more tool call of that agent. */
 export function withToolCall(account: Account, agentId: string): Account {
   const { toolCalls, treeToolCalls } = account.used;
   const own = account.agentId === agentId ? 1 : 0;
@@ -103,8 +103,8 @@ export function withToolCall(account: Account, agentId: string): Account {
 }
 
 /**
- * Sets whether the holder of the first account works, and counts it on the whole chain: `maxSeconds` counts the time in
- * which at least one works. Returns the accounts that change; none if it was so already.
+ * Sets whether the holder of the first account is working, and counts it on the complete chain: `maxSeconds` counts the time in which at
+ * least one holder works. Returns the changed accounts; none if nothing changed.
  */
 export function countActivity(chain: readonly Account[], isActive: boolean, at: number): Account[] {
   const [own, ...above] = chain;
@@ -120,8 +120,8 @@ export function countActivity(chain: readonly Account[], isActive: boolean, at: 
 }
 
 /**
- * Leaves out the time in which the working process was dead: working time counts until its last sign of life, and again
- * from now on. An account that began to count after that sign stays as it is.
+ * Excludes the time in which the working process was dead: working time counts until its last sign of life, and again from now on. An
+ * account that started counting after that sign does not change.
  */
 export function passOverAbsence(account: Account, lastSign: number, now: number): Account {
   const { activeSince, used } = account;
@@ -129,19 +129,19 @@ export function passOverAbsence(account: Account, lastSign: number, now: number)
   return { ...account, activeSince: now, used: { ...used, activeMs: used.activeMs + (lastSign - activeSince) } };
 }
 
-/** Four fifths of a limit are used, or of the time until a deadline. */
+/** 80 % of a limit are used, or of the time until a deadline. */
 export type BudgetWarning = MetLimit;
 
-/** The share of a limit at which its warning is given. */
+/** The fraction of a limit at which its warning is given. */
 export const WARNING_SHARE = 0.8;
 
 /** The limits that are reached by the passing of time alone. */
 export type TimeLimit = "maxActiveMs" | "deadlineAt";
 
-/** The next moment of a time limit: steady time for `maxActiveMs`, wall time for a deadline. */
+/** The next alarm of a time limit, in steady time for `maxActiveMs` and in wall-clock time for a deadline. */
 export interface LimitAlarm {
   readonly dueAt: number;
-  /** When the limit itself is reached; later than `dueAt` while its warning comes first. */
+  /** When the limit itself is reached; later than `dueAt` if the warning comes first. */
   readonly limitAt: number;
 }
 
@@ -153,7 +153,7 @@ export function alarmOf(account: Account, limit: TimeLimit): LimitAlarm | undefi
   return { dueAt: warnsAt === undefined ? limitAt : Math.min(warnsAt, limitAt), limitAt };
 }
 
-/** When `maxSeconds` is reached if the work goes on; undefined when the account is idle or has no such limit. */
+/** When `maxSeconds` is reached if the work continues; `undefined` if the account is idle or has no such limit. */
 export function activeUntil({ activeSince, limits, used }: Account): number | undefined {
   if (activeSince === null || limits.maxActiveMs === undefined) return undefined;
   return activeSince + Math.max(0, limits.maxActiveMs - used.activeMs);
@@ -170,8 +170,8 @@ function warningAt({ limits, openedAt, activeSince, used }: Account, limit: Time
 }
 
 /**
- * The limits of this account that have passed 80 % without a warning so far; the returned account remembers them. Of a
- * deadline, 80 % of the time since the account was opened; there is no warning once it has passed.
+ * The limits of this account that have passed 80 % without a warning so far; the returned account records them. For a deadline, 80 % of
+ * the time since the account was opened; there is no warning after it has passed.
  */
 export function newWarnings(
   account: Account,

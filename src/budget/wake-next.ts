@@ -14,24 +14,24 @@ import {
   withoutOverdue,
 } from "./reservation-queue.ts";
 
-/** The queue after a wake, and the agents to wake, in its order. */
+/** The queue after a wake, and the agents to wake, in queue order. */
 export interface Woken {
   readonly queue: readonly Waiter[];
   readonly agentIds: readonly string[];
 }
 
 export interface WakeContext {
-  /** The account at the top of the tree: all waiters wait on it or below it. */
+  /** The top account of the tree: all waiters wait on it or below it. */
   readonly topId: string;
   readonly find: FindAccount;
-  /** All accounts that changed since the last call: only they can have become a reason to refuse. */
+  /** All accounts that changed since the last call: only they can be a new reason to refuse. */
   readonly changed: readonly Account[];
 }
 
 /**
- * Chooses the waiters that may ask again: in the order of the queue those that fit beside each other and beside the room kept
- * for woken ones, and those that a limit now refuses. None is woken twice; one that was woken long ago and did not ask is
- * removed. To be called when room came free, a limit was used up, or a waiter left the queue.
+ * Chooses the waiters that may ask again, in queue order: those that fit beside each other and beside the amounts kept free for woken
+ * ones, and those that a limit now refuses. None is woken twice; a waiter that was woken long ago and did not ask is removed. Call it
+ * when an amount was freed, a limit was used up, or a waiter left the queue.
  */
 export function wakeNext(all: readonly Waiter[], context: WakeContext, moment: Moment): Woken {
   const { find, topId } = context;
@@ -45,7 +45,7 @@ export function wakeNext(all: readonly Waiter[], context: WakeContext, moment: M
   const smallest = smallestNeed(queue);
   for (const waiter of queue) {
     const top = withClaims(topId);
-    // No other waiter fits, and none is refused: the rest of a long queue need not be looked at.
+    // No other waiter fits, and none is refused: the rest of a long queue can be skipped.
     if (!mayRefuse && top && !covers(freeOn(top), smallest)) break;
     const chain = chainOf(waiter, withClaims);
     const outcome = mustSurelyWait(waiter, chain, moment) ? undefined : reserve(chain, waiter.ask, moment);
@@ -67,8 +67,8 @@ export function wakeNext(all: readonly Waiter[], context: WakeContext, moment: M
 }
 
 /**
- * Updates the need of each waiter by what its accounts have used now, and tells whether a call may be refused finally. Both
- * can only have changed where a changed account leaves less than a waiter needs.
+ * Updates the need of each waiter by the current use of its accounts, and returns whether a call may be refused finally. Both can only
+ * change if a changed account leaves less than a waiter needs.
  */
 function withNeeds(
   queue: readonly Waiter[],
@@ -100,7 +100,7 @@ function withNeeds(
   return { queue: isSame ? queue : looked, mayRefuse };
 }
 
-/** No waiter needs less than this. */
+/** The minimum need of all waiters. */
 function smallestNeed(queue: readonly Waiter[]): ReservedAmounts {
   let tokens = Number.POSITIVE_INFINITY;
   let costMicros = Number.POSITIVE_INFINITY;
@@ -111,7 +111,7 @@ function smallestNeed(queue: readonly Waiter[]): ReservedAmounts {
   return { tokens, costMicros };
 }
 
-/** Whether it would be refused even if the waiters before it took none of the room and steps kept for them. */
+/** Whether it would be refused even if the waiters before it used none of the amounts and steps kept for them. */
 function isRefused(waiter: Waiter, find: FindAccount, moment: Moment): boolean {
   const outcome = reserve(chainOf(waiter, find), waiter.ask, moment);
   return !outcome.granted && outcome.reason !== "mustWait";

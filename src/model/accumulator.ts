@@ -14,7 +14,7 @@ type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: Report
  * Assembles one answer from Chat Completions chunks, or from one unstreamed completion. Pure: no clock, no I/O.
  * Owns the received fields of one answer. Does not decide about retries, and does not count tokens.
  * 1. Each piece of text is reported once and occurs in the answer once.
- * 2. Tool calls are wanted if the answer contains calls, whatever its finish reason is.
+ * 2. Tool calls are wanted if the answer contains calls; its finish reason does not matter.
  * 3. An answer is finished once it has a finish reason, once an unstreamed completion was added, or once the server sent `[DONE]`.
  * 4. A finished answer is complete only if its finish reason is a normal one. The reason may be missing in an unstreamed completion that
  *    has text or calls, and in a stream that ended with `[DONE]` and has only text (a call in such a stream may have been cut).

@@ -1,6 +1,6 @@
 /*
- * Servers have no common code for a prompt that does not fit: most answer 400 with a text of their own. An agent that does not
- * recognise it fails for good, since every later turn sends the same prompt and more.
+ * Servers have no common code for a prompt that is too long: most answer 400 with their own text. An agent that does not recognise it
+ * fails in every later turn, since each sends the same prompt and more.
  */
 
 /** A refusal in the server's words. */

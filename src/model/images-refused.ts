@@ -2,8 +2,8 @@ import type { ModelError } from "../errors/index.ts";
 import { type Message, type ModelRequest, textOf } from "../state/index.ts";
 
 /*
- * A model without vision refuses every prompt that has an image in it. An image that a tool has given would so end the agent for good,
- * since every later turn sends it again. Images of users are left: their question is about them.
+ * A model without vision refuses every prompt that contains an image. An image from a tool would make all later turns fail, since every
+ * later turn sends it again. Images of users are kept: their question is about them.
  */
 
 const statuses: ReadonlySet<unknown> = new Set([400, 404, 415, 422, 500, 501]);

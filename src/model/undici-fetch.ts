@@ -1,10 +1,10 @@
 /*
- * The `fetch` of the clients that we construct: POSTs of JSON over kept-alive connections of `undici`. It sets no time limits: the
- * caller's signal ends a request.
- * 1. Nothing is sent twice. A connection that breaks under a request ends it with an error.
- * 2. A request that is ended early leaves no connection behind, not even one that was still being made; a tunnel through a proxy
- *    that is still being made is given up after a minute.
- * 3. A redirect to another server takes none of the caller's headers there, since each of them may be a credential.
+ * The `fetch` of the clients that this package creates: POSTs of JSON over kept-alive connections of `undici`. It sets no time limits:
+ * the caller's signal ends a request.
+ * 1. No request is sent twice. If the connection breaks, the request fails with an error.
+ * 2. A request that is ended early leaves no open connection, not even a pending one; a pending tunnel through a proxy is given up after
+ *    a minute.
+ * 3. A redirect to another server drops all of the caller's headers except harmless ones, because any header may be a credential.
  */
 import { connect as connectPlain, isIP, type Socket } from "node:net";
 import type { Transform } from "node:stream";

@@ -2,9 +2,9 @@ import { shortHash } from "../base/index.ts";
 import type { AssistantMessage, ModelTool, ToolCallRequest, ToolMessage } from "../state/index.ts";
 
 /*
- * Providers refuse a whole request for one invalid name or id in its history, and every later turn sends the history
- * again. So the messages keep the models' own names and ids. A request carries names that every provider accepts, the ids of its own
- * server as they came, and derived ids for the calls that other servers wrote.
+ * Providers refuse a request because of one invalid name or id in its history, and every later turn sends the history again. So messages
+ * store the models' own names and ids. A request contains names that every provider accepts, the ids of its own server unchanged, and
+ * derived ids for calls that other servers wrote.
  */
 
 /** A model and its server, as stored in the messages that the model wrote. */

@@ -26,7 +26,7 @@ const PART = "workers";
 
 /**
  * The registered workers of each queue, in Redis.
- * Owns: the entries of this process. Counting connections is no replacement: a frozen process keeps its connection, a cluster node sees
+ * Owns: the entries of this process. Counting connections would not suffice: a frozen process keeps its connection, a cluster node sees
  * only its own connections, and listing them needs a permission that workers do not always have.
  * 1. An entry expires after `lockMs`; a living process renews it three times in that period.
  */

@@ -148,8 +148,8 @@ export interface DrainOutcome {
  * not.
  *
  * Invariants
- * 1. Of one agent at most one wake runs and one waits. A wake that is requested while one runs is run after it, whatever the outcome of
- *    the first one is.
+ * 1. Of one agent at most one wake runs and one waits. A wake that is requested while one runs is run after it, even if the first
+ *    one fails.
  * 2. A tool job is identified by its agent, call and attempt. Adding it again changes nothing while it waits, runs or is a dead letter;
  *    after it has ended, or was refused, it runs again, and its processor checks what was done.
  * 3. A job runs at least once. It runs twice at a time only if its worker was silent for `lockMs`.

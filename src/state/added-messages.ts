@@ -6,7 +6,7 @@ function given(id: string | null | undefined): readonly string[] {
   return id === null || id === undefined ? [] : [id];
 }
 
-/** One line for each type of entry, so that a new one cannot be forgotten. */
+/** One property per entry type, so that the compiler reports a missing type. */
 const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonly string[] } = {
   "conversation.seeded": ({ messageIds }) => messageIds,
   "turn.started": ({ inputMessageIds }) => inputMessageIds,
@@ -17,7 +17,7 @@ const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonl
   "model.responded": ({ messageId }) => [messageId],
   "model.failed": ({ repairMessageId }) => given(repairMessageId),
   "tool.settled": ({ messageId }) => [messageId],
-  // A report within a turn is released there.
+  // A report within a turn is added by `messages.released`.
   "child.reported": ({ turnId, messageId }) => (turnId === undefined ? [messageId] : []),
   // A turn that was stopped without an answer ends with a message that no other entry adds.
   "turn.ended": ({ turnId, outputMessageId }) => given(outputMessageId === `${turnId}:end` ? outputMessageId : null),

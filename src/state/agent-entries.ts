@@ -51,13 +51,13 @@ export const agentEntrySchemas = [
     to: lifecycleSchema,
   }),
   z.object({ type: z.literal("agent.shutdown"), ...envelope }),
-  /** The first entry of an agent that was created with a conversation; under the epoch of its first owner. */
+  /** The first entry of an agent that was created with a conversation; it has the epoch of its first owner. */
   z.object({ type: z.literal("conversation.seeded"), ...envelope, messageIds: z.array(textSchema) }),
   z.object({
     type: z.literal("conversation.cleared"),
     ...envelope,
     by: textSchema,
-    /** `all`: artifacts are removed too. */
+    /** `all`: artifacts are also removed. */
     scope: z.enum(["conversation", "all"]),
   }),
   z.object({
@@ -75,7 +75,7 @@ export const agentEntrySchemas = [
     turnId: optionalTextSchema,
     code: textSchema,
     message: textSchema,
-    /** Of `definition_changed`: the definition under which the turn goes on. */
+    /** For `definition_changed`: the definition under which the turn continues. */
     definition: definitionRefSchema.optional(),
   }),
 ] as const;
@@ -90,7 +90,7 @@ export const turnEntrySchemas = [
     definition: definitionRefSchema,
     model: z.object({ name: textSchema, provider: textSchema }),
     tools: z.array(grantedToolSchema),
-    /** Tools that the turn's caller runs, besides those of the definition. `undefined` if there are none. */
+    /** Tools that the turn's caller runs, in addition to those of the definition. `undefined` if there are none. */
     clientTools: z.array(modelToolSchema).optional(),
     limits: limitsSchema,
     accountId: textSchema,
@@ -98,13 +98,13 @@ export const turnEntrySchemas = [
     hooks: hookCountsSchema,
     /** Whether the last answer must fit a schema. */
     checksOutput: optionalFlagSchema,
-    /** How many messages of the conversation the model sees at first; `undefined` if its history compiler has no window. */
+    /** Initial number of messages of the conversation that the model sees; `undefined` if its history compiler has no window. */
     contextWindowSize: optionalPositiveSchema,
-    /** The child whose end made the agent start the turn. */
+    /** The child whose end started the turn. */
     wokenBy: optionalTextSchema,
     /** The span in which the turn was requested. */
     trace: traceHeadersSchema.optional(),
-    /** Earlier reports that call for a turn, unless this one makes a model call that sees them. */
+    /** Earlier reports that require a turn, unless this turn makes a model call that sees them. */
     waking: z.array(wakingReportSchema).optional(),
   }),
   z.object({ type: z.literal("instructions.resolved"), ...ofTurn, text: textSchema }),
@@ -115,14 +115,14 @@ export const turnEntrySchemas = [
     callId: optionalTextSchema,
     hook: hookNameSchema,
     plugin: textSchema,
-    /** Place in the order of registration, from 0. */
+    /** Position in the order of registration, from 0. */
     index: countSchema,
     patch: hookPatchSchema,
   }),
   z.object({
     type: z.literal("hooks.settled"),
     ...ofStep,
-    /** The hooks of the turn that have all run: those of its input, of an answer, or of its end. */
+    /** The hooks that have all run: those of the turn's input, of an answer, or of the turn's end. */
     phase: z.enum(["input", "answer", "end"]),
   }),
   z.object({ type: z.literal("messages.released"), ...ofTurn, messageIds: z.array(textSchema) }),
@@ -131,9 +131,9 @@ export const turnEntrySchemas = [
     ...ofStep,
     messageId: textSchema,
     valid: flagSchema,
-    /** The parsed output, transforms applied. */
+    /** The parsed output, with transforms applied. */
     value: jsonSchema.optional(),
-    /** The mistakes, in words for the model. */
+    /** The mistakes, as a text for the model. */
     issues: optionalTextSchema,
     /** The message that asks the model to repair its answer; `undefined` if the runtime does not ask again. */
     repairMessageId: optionalTextSchema,
@@ -146,9 +146,9 @@ export const turnEntrySchemas = [
     through: textSchema,
     /** The message that replaces all messages up to `through`; `null` if they are hidden without a summary. */
     summaryMessageId: textOrNullSchema,
-    /** Messages up to `through` that the model still sees. */
+    /** Earlier messages (up to `through`) that the model still sees. */
     kept: z.array(textSchema),
-    /** How many messages the model no longer sees. */
+    /** Number of messages that the model no longer sees. */
     messages: countSchema,
   }),
   z.object({ type: z.literal("turn.waiting"), ...ofTurn, requestIds: z.array(textSchema) }),
@@ -171,9 +171,9 @@ export const turnEntrySchemas = [
     number: positiveSchema,
     outcome: turnOutcomeSchema,
     stopReason: stopReasonSchema,
-    /** The decisive signal, if there was one: it names the account. */
+    /** The decisive signal, if there was one; it includes the account. */
     signal: stopSignalSchema.nullable(),
-    /** The message that holds the answer, or the partial one. */
+    /** The message with the complete or partial answer. */
     outputMessageId: textOrNullSchema,
     steps: countSchema,
     toolCalls: countSchema,
@@ -181,7 +181,7 @@ export const turnEntrySchemas = [
     costMicros: countOrNullSchema,
     error: storedErrorSchema.nullable(),
     lifecycle: lifecycleSchema,
-    /** Reports that call for a turn and that no model call has seen. */
+    /** Reports that require a turn and that no model call has seen. */
     waking: z.array(wakingReportSchema).optional(),
   }),
 ] as const;

@@ -1,14 +1,14 @@
-// The ids of agents, turns and calls, made and taken apart. Needs neither Node nor zod, because pages import it too.
+// Builds and parses the ids of agents, turns and calls. Needs neither Node nor zod, because web pages import it too.
 import type { AgentKey } from "./record.ts";
 
 export const DEFAULT_TENANT = "default";
 
-/** The text form of a key, for maps. Unambiguous, since ids are validated: a tenant cannot contain a `/`. */
+/** The key as text, for maps. Unambiguous, because ids are validated: a tenant cannot contain a `/`. */
 export function keyText(key: AgentKey): string {
   return `${key.tenant}/${key.agentId}`;
 }
 
-/** A child's id names its root: `root~hash`. */
+/** A child's id contains its root's id: `root~hash`. */
 export function rootOf(agentId: string): string {
   const end = agentId.indexOf("~");
   return end < 0 ? agentId : agentId.slice(0, end);
@@ -28,7 +28,7 @@ export function agentOfTurn(turnId: string): string {
   return end < 0 ? turnId : turnId.slice(0, end);
 }
 
-/** The number of a turn among those of its agent, from 1. */
+/** The number of a turn within its agent, from 1. */
 export function numberOfTurn(turnId: string): number {
   return Number(turnId.slice(turnId.indexOf("#") + 1));
 }

@@ -3,59 +3,59 @@ import type { Usage } from "./model-call.ts";
 import type { Lifecycle } from "./record.ts";
 import type { RequestKind } from "./request.ts";
 
-/** One agent, as its events show it. */
+/** One agent as derived from its events. */
 export interface AgentOverview {
-  /** The agent. */
+  /** Id of the agent. */
   readonly agentId: string;
-  /** Name of its definition. */
+  /** Name of the agent's definition. */
   readonly name: string;
-  /** The agent that spawned it; null for a root. */
+  /** Id of the agent that spawned it; `null` for a root. */
   readonly parentAgentId: string | null;
-  /** The root of its tree. */
+  /** Id of the root of its tree. */
   readonly rootAgentId: string;
   /** `true` if it was started in the background, so that its parent does not wait for it. */
   readonly isBackground?: boolean;
-  /** Where the agent is in its life. */
+  /** Lifecycle status of the agent. */
   readonly status: Lifecycle;
   /** Number of its newest turn. */
   readonly turns: number;
-  /** Its newest turn; `null` before the first one. */
+  /** Id of its newest turn; `null` before the first one. */
   readonly turnId: string | null;
-  /** Activity of the open turn. */
+  /** Current activity of the open turn. */
   readonly activity: "idle" | "thinking" | "tools" | "waiting" | "retrying";
-  /** The step of the newest turn, from 1; 0: none yet. */
+  /** The step of the newest turn, from 1; 0 before the first one. */
   readonly step: number;
-  /** Steps of all its turns. */
+  /** Number of steps in all its turns. */
   readonly steps: number;
-  /** Calls of tools and subagents in all its turns. */
+  /** Number of tool and subagent calls in all its turns. */
   readonly toolCalls: number;
-  /** Names of the tools that run now, by call. */
+  /** Names of the running tools, by call. */
   readonly runningTools: Readonly<Record<string, string>>;
-  /** Open requests by id: the agent goes on once they are decided. */
+  /** Open requests by id: the agent continues once they are decided. */
   readonly openRequests: Readonly<
     Record<string, { readonly kind: RequestKind; readonly name: string; readonly prompt: string }>
   >;
   /** Tokens of all its model calls. */
   readonly usage: Pick<Usage, "inputTokens" | "outputTokens">;
-  /** Cost of all its model calls in millionths of a dollar; null when a price is not known. */
+  /** Cost of all its model calls in millionths of a dollar; `null` if a price is unknown. */
   readonly costMicros: number | null;
-  /** Text of the answer that is being written. */
+  /** Text of the answer that is being generated. */
   readonly text: string;
-  /** When its first turn began, in milliseconds since the epoch; `null` before that. */
+  /** When its first turn started, in milliseconds since the epoch; `null` before that. */
   readonly startedAt: number | null;
   /** When its newest turn ended, in milliseconds since the epoch; `null` while it is open or before the first turn. */
   readonly endedAt: number | null;
   /** Why its newest turn ended; `null` while it is open or before the first turn. */
   readonly stopReason: string | null;
-  /** The reason in words; `null` if none was given. */
+  /** The explanation of the stop reason; `null` if there is none. */
   readonly message: string | null;
   /** The input of its newest turn, as text. */
   readonly prompt: string;
 }
 
 /**
- * Notes one more event in the agents by id, which keep the order of their first events. An agent that changes is replaced by
- * another frozen value.
+ * Applies one more event to the agents by id, which are in the order of their first events. A changed agent is replaced by another frozen
+ * value.
  */
 export function noteAgentEvent(agents: Map<string, AgentOverview>, event: TroupeEvent): void {
   const { agentId, agentName: name, parentAgentId, rootAgentId } = event;
@@ -64,7 +64,7 @@ export function noteAgentEvent(agents: Map<string, AgentOverview>, event: Troupe
   if (event.type === "subagent.spawned" && event.mode === "background") noteBackgroundChild(agents, event);
 }
 
-/** Adds a background child as soon as its parent spawns it, because only that event says how it was started. */
+/** Adds a background child as soon as its parent spawns it, because only that event contains the mode. */
 function noteBackgroundChild(agents: Map<string, AgentOverview>, event: TroupeEventOf<"subagent.spawned">): void {
   const { childId, definition: name, agentId: parentAgentId, rootAgentId } = event;
   const known = agents.get(childId) ?? { ...untouched, agentId: childId, name, parentAgentId, rootAgentId };

@@ -17,12 +17,11 @@ import { type Message, messageSchema } from "./message.ts";
 import { type Continuation, continuationSchema } from "./stop.ts";
 
 /*
- * The state objects as plain JSON and back. `fromJSON` takes a parsed value or its text. It throws
- * `InvalidInputError` with the place for a value that is not plain JSON, a wrong type, a missing or unknown field, and a
- * key that reaches an object's prototype.
+ * Converts the state objects to plain JSON and back. `fromJSON` accepts a parsed value or its text. It throws `InvalidInputError` with
+ * the path for a value that is not plain JSON, a wrong type, a missing or unknown field, and a key that reaches an object's prototype.
  */
 
-/** A step with the messages that it names, as far as they are known: outside of a store its ids would mean nothing. */
+/** A step with its messages, as far as they are known: outside of a store, message ids would have no meaning. */
 export const materialisedStepSchema = agentStepSchema.extend({
   inputMessages: z.array(messageSchema),
   outputMessages: z.array(messageSchema),
@@ -41,7 +40,7 @@ export type MaterialisedExecution = DeepReadonly<z.infer<typeof materialisedExec
 export const agentStateJsonSchema = agentStateSchema.extend({ execution: materialisedExecutionSchema.nullable() });
 export type AgentStateJson = DeepReadonly<z.infer<typeof agentStateJsonSchema>>;
 
-/** `messages`: the messages that the steps name; an agent's state brings its own. */
+/** `messages`: the messages of the steps; an agent's state contains its own. */
 export const agentStepJson = {
   toJSON: (step: AgentStep, messages: readonly Message[]): MaterialisedStep => stepWith(step, byId(messages)),
   fromJSON: (stored: unknown): MaterialisedStep => read(materialisedStepSchema, stored, "the agent step"),
@@ -65,7 +64,7 @@ export const agentStateJson = {
   toJSON({ execution, ...state }: AgentState): AgentStateJson {
     return plain({ ...state, execution: execution && executionWith(execution, byId(state.context.messages)) });
   },
-  /** The messages come from the context; the copies within the steps are dropped. */
+  /** The messages are taken from the context; the copies within the steps are dropped. */
   fromJSON(stored: unknown): AgentState {
     const { execution, ...state } = read(agentStateJsonSchema, stored, "the agent state");
     const parsed = agentStateSchema.parse({ ...state, execution: execution && executionStateSchema.parse(execution) });
@@ -110,13 +109,13 @@ function executionWith(execution: ExecutionState, messages: ReadonlyMap<string, 
   };
 }
 
-/** A copy that shares no object with the state. */
+/** A copy that shares no objects with the state. */
 function plain<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }
 
 function read<Schema extends z.ZodType>(schema: Schema, stored: unknown, what: string): z.output<Schema> {
-  // Serialise values that are not text first: getters, classes and cycles cannot get through.
+  // Values other than text are serialized first, so that getters, classes and cycles are not passed on.
   const given = parseJson(typeof stored === "string" ? stored : stableStringify(stored), { what });
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
@@ -126,11 +125,11 @@ function read<Schema extends z.ZodType>(schema: Schema, stored: unknown, what: s
     );
   }
   const unknown = unknownKey(given, parsed.data, "");
-  if (unknown !== undefined) throw new InvalidInputError(`${what} has something its schema does not know: ${unknown}`);
+  if (unknown !== undefined) throw new InvalidInputError(`${what} contains an unknown field: ${unknown}`);
   return parsed.data;
 }
 
-/** The path of the first key of the given value that parsing has dropped. */
+/** The path of the first key of the given value that parsing dropped. */
 function unknownKey(given: unknown, known: unknown, path: string): string | undefined {
   if (typeof given !== "object" || given === null || typeof known !== "object" || known === null) return undefined;
   for (const [key, value] of Object.entries(given)) {

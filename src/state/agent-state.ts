@@ -47,8 +47,8 @@ export const agentStateContextSchema = z.object({
 export type AgentStateContext = DeepReadonly<z.infer<typeof agentStateContextSchema>>;
 
 /**
- * An agent as one value: the session half (identity, context), and the execution, which is the newest turn.
- * Immutable: each change is a function that returns a new value with a later `updatedAt`.
+ * An agent as one value: the session data (identity, context), and the execution, which is the newest turn. Immutable: each change is a
+ * function that returns a new value with a later `updatedAt`.
  */
 export const agentStateSchema = z.object({
   agentId: textSchema,
@@ -56,16 +56,16 @@ export const agentStateSchema = z.object({
   /** Milliseconds since the epoch. */
   createdAt: integerSchema,
   updatedAt: integerSchema,
-  /** The number of executions that have started. */
+  /** Number of started executions. */
   executionCount: countSchema,
   llmConfig: llmConfigSchema.nullable(),
   context: agentStateContextSchema,
-  /** The newest turn, open or ended; null before the first, and after `forNextExecution`. */
+  /** The newest turn, open or ended; `null` before the first, and after `forNextExecution`. */
   execution: executionStateSchema.nullable(),
 });
 export type AgentState = DeepReadonly<z.infer<typeof agentStateSchema>>;
 
-/** What `newAgentState()` takes. */
+/** Options of `newAgentState()`. */
 export interface NewAgentState {
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -75,11 +75,11 @@ export interface NewAgentState {
   readonly parentAgentId?: string | undefined;
   /** The model and its settings. Default: none. */
   readonly llmConfig?: LlmConfig | undefined;
-  /** Parts of the context. Default: an empty conversation without system prompt and metadata. */
+  /** Initial context. Default: an empty conversation without system prompt and metadata. */
   readonly context?: Partial<AgentStateContext> | undefined;
 }
 
-/** An agent that has done nothing yet. */
+/** The state of an agent before its first execution. */
 export function newAgentState(options: NewAgentState): AgentState {
   const { now, agentId = createId(), parentAgentId = null, llmConfig = null } = options;
   const empty = { messages: [], metadata: {}, systemPrompt: "", responseFormat: null };
@@ -101,7 +101,7 @@ function changed(state: AgentState, change: Change, now: number): AgentState {
   return Object.freeze({ ...state, ...change, updatedAt: Math.max(now, state.updatedAt) });
 }
 
-/** The state with parts of its context replaced: messages, metadata, system prompt, response format. */
+/** The state with fields of its context replaced: messages, metadata, system prompt, response format. */
 export function withContext(state: AgentState, context: Partial<AgentStateContext>, now: number): AgentState {
   return changed(state, { context: Object.freeze({ ...state.context, ...context }) }, now);
 }
@@ -127,19 +127,19 @@ export function withNewExecution(state: AgentState, executionId: string, now: nu
   return changed(state, { execution, executionCount: state.executionCount + 1 }, now);
 }
 
-/** The state after one more entry of its open execution; the same object if the entry does not concern it. */
+/** The state after one more entry of its open execution; the same object if the entry does not affect it. */
 export function withEntry(state: AgentState, entry: Entry): AgentState {
   if (!state.execution) return state;
   const execution = foldExecution(state.execution, entry);
   return execution === state.execution ? state : changed(state, { execution }, entry.at);
 }
 
-/** The session half alone, ready for the next execution. */
+/** Only the session data, ready for the next execution. */
 export function forNextExecution(state: AgentState, now: number): AgentState {
   return changed(state, { execution: null }, now);
 }
 
-/** Settings of an agent's definition that its record does not have. */
+/** Settings of an agent's definition that are not in its record. */
 export interface AgentSettings {
   readonly llmConfig: LlmConfig | null;
   readonly systemPrompt: string;
@@ -149,8 +149,8 @@ export interface AgentSettings {
 const noSettings: AgentSettings = { llmConfig: null, systemPrompt: "", responseFormat: null };
 
 /**
- * Derives the public state from the record, the fold of the newest turn and the stored conversation. Nothing is stored
- * for it, and its parts are frozen. `waits` tells whether the open turn waits for subagents or for a decision on a request.
+ * Derives the public state from the record, the fold of the newest turn and the stored conversation. Nothing is stored for it, and its
+ * values are frozen. `waits`: whether the open turn waits for subagents or for a decision on a request.
  */
 export function agentStateOf(
   record: AgentRecord,
@@ -181,19 +181,19 @@ function timesOf(execution: ExecutionState | null): (number | null | undefined)[
   return [startedAt, completedAt, currentStepStartedAt, stepExecutions.at(-1)?.completedAt];
 }
 
-/** The questions that a state answers, all derived. */
+/** Values derived from a state. */
 export interface AgentStateView {
-  /** The agent. */
+  /** Id of the agent. */
   readonly agentId: string;
-  /** The agent that spawned it; null for a root. */
+  /** Id of the agent that spawned it; `null` for a root. */
   readonly parentAgentId: string | null;
-  /** Milliseconds since the epoch. */
+  /** When the agent was created, in milliseconds since the epoch. */
   readonly createdAt: number;
-  /** When it last changed, in milliseconds since the epoch. */
+  /** When the state last changed, in milliseconds since the epoch. */
   readonly updatedAt: number;
-  /** Executions so far, the newest included. */
+  /** Number of executions, including the newest. */
   readonly executionCount: number;
-  /** Seconds from the execution's start to its end or, while it is open, to the last change; null if there is none. */
+  /** Seconds from the execution's start to its end or, while it is open, to the last change; `null` if there is none. */
   readonly executionDuration: number | null;
   /** Messages, metadata, system prompt and response format. */
   readonly context: AgentStateContext;
@@ -205,59 +205,59 @@ export interface AgentStateView {
   readonly systemPrompt: string;
   /** The newest execution; `null` before the first one. */
   readonly execution: ExecutionState | null;
-  /** Status of that execution; `null` if there is none. */
+  /** Status of the newest execution; `null` if there is none. */
   readonly status: ExecutionStatus | null;
-  /** Number of its steps. */
+  /** Number of steps in the newest execution. */
   readonly stepCount: number;
-  /** In order, an open one last. */
+  /** The steps in order; an open one is the last. */
   readonly steps: readonly AgentStep[];
-  /** Its last step, open or ended; `null` before the first one. */
+  /** The last step, open or ended; `null` before the first one. */
   readonly lastStep: AgentStep | null;
-  /** `null` until the model has answered or failed. */
+  /** Type of the last step; `null` until the model has answered or failed. */
   readonly lastStepType: StepType | null;
   /** Why the execution ended; `null` while it is open or if there is none. */
   readonly stopReason: StopReason | null;
-  /** Tokens of the execution, failed attempts included. */
+  /** Tokens of the execution, including failed attempts. */
   readonly usage: Usage;
-  /** Its errors, in order. */
+  /** Errors of the execution, in order. */
   readonly errors: readonly StoredError[];
-  /** Whether it had errors. */
+  /** Whether the execution had errors. */
   readonly hasErrors: boolean;
-  /** The last step's answer, if it asked for no tools and nothing failed. */
+  /** The last step's answer, if it has no tool calls and nothing failed. */
   readonly finalResponse: string | null;
   /** Whether there is a final response. */
   readonly hasFinalResponse: boolean;
-  /** The final response, or else the latest step's output. */
+  /** The final response, or the latest step's output. */
   readonly currentResponse: readonly Message[];
   /** A summary of the state, for logs. */
   debug(): AgentStateSummary;
 }
 
-/** A state in few words, for logs. */
+/** A short summary of a state, for logs. */
 export interface AgentStateSummary {
   /** Status of the execution; `null` if there is none. */
   readonly status: ExecutionStatus | null;
-  /** Executions so far. */
+  /** Number of executions. */
   readonly executionCount: number;
-  /** Whether there is one. */
+  /** Whether there is an execution. */
   readonly hasExecution: boolean;
   /** Id of the execution; `null` if there is none. */
   readonly executionId: string | null;
-  /** Number of its steps. */
+  /** Number of steps in the execution. */
   readonly steps: number;
   /** For instance `No Stop Signals; Continuation Requested: No`. */
   readonly continuation: string;
-  /** Whether it had errors. */
+  /** Whether the execution had errors. */
   readonly hasErrors: boolean;
-  /** Its errors, in order. */
+  /** Errors of the execution, in order. */
   readonly errors: readonly StoredError[];
-  /** Tokens of the execution, failed attempts included. */
+  /** Tokens of the execution, including failed attempts. */
   readonly usage: Usage;
 }
 
 const noUsage: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0 });
 
-/** Answers the questions about a state that its parts do not answer by themselves. */
+/** Adds the derived values to a state. */
 export function viewAgentState(state: AgentState): AgentStateView {
   const { agentId, parentAgentId, createdAt, updatedAt, executionCount, context, execution } = state;
   const { messages, metadata, systemPrompt } = context;

@@ -17,7 +17,7 @@ import { stopSignalSchema } from "./stop.ts";
 export const artifactSchema = z.object({
   artifactId: textSchema,
   name: textSchema,
-  /** Counts from 1 over the artifacts of one name. */
+  /** Counted from 1 per name. */
   version: positiveSchema,
   contentType: textSchema,
   /** UTF-8 bytes. */
@@ -28,54 +28,51 @@ export const artifactSchema = z.object({
   callId: textOrNullSchema,
   content: textSchema,
 });
-/** A version of something that a tool saved. */
+/** A version of a value that a tool saved. */
 export type Artifact = DeepReadonly<z.infer<typeof artifactSchema>>;
 
-/** A child that a queued tool has ordered: the owner of its agent spawns it. */
+/** A child that a queued tool has ordered; the owner of its agent spawns it. */
 export const orderedSpawnSchema = z.object({
-  /** Names the child within its call: the same key is the same child. */
+  /** Identifies the child within its call: the same key is the same child. */
   key: textSchema,
   childId: textSchema,
-  /** Name of its definition. */
+  /** Name of the child's definition. */
   definition: textSchema,
   input: textSchema,
   limits: limitsSchema,
 });
 export type OrderedSpawn = DeepReadonly<z.infer<typeof orderedSpawnSchema>>;
 
-/** The end of one attempt of a queued call, as its worker reports it to the agent. */
+/** The end of one attempt of a queued call, as reported to the agent by its worker. */
 export const callEndSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("settled"),
     outcome: callOutcomeSchema,
-    /** The result as the model sees it. */
+    /** The result as shown to the model. */
     text: textSchema,
-    /** Images that the model gets with the text. */
+    /** Images that are sent to the model with the text. */
     images: z.array(imagePartSchema).optional(),
     error: storedErrorSchema.nullable(),
-    /**
-     * Artifacts that it saved, and results that were too large for the conversation. The owner's commit numbers their
-     * versions.
-     */
+    /** Artifacts that it saved, and results that were too large for the conversation. The owner's commit assigns their versions. */
     artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
-    /** The one of them that contains the whole result. */
+    /** The artifact that contains the complete result. */
     artifactId: optionalTextSchema,
-    /** The tool has stopped the turn. */
+    /** The tool stopped the turn. */
     stop: stopSignalSchema.optional(),
   }),
-  /** It has failed and may be repeated: the owner starts the next attempt. */
+  /** The attempt failed and may be repeated: the owner starts the next attempt. */
   z.object({ type: z.literal("retrying"), error: storedErrorSchema }),
-  /** One of the ordered children gives the result. */
+  /** The result is the answer of one of the ordered children. */
   z.object({
     type: z.literal("ordered"),
     spawns: z.array(orderedSpawnSchema),
     /** The child whose answer is the result. */
     awaits: textSchema,
-    /** The text before that answer. */
+    /** The text that precedes that answer. */
     prefix: optionalTextSchema,
     artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
   }),
-  /** The agent has withdrawn the call: it will not start, and if it has started, the agent no longer waits for its result. */
+  /** The agent has withdrawn the call: it will not start, or, if it has started, the agent no longer waits for its result. */
   z.object({ type: z.literal("withdrawn") }),
 ]);
 export type CallEnd = DeepReadonly<z.infer<typeof callEndSchema>>;

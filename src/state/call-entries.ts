@@ -40,12 +40,12 @@ export const callEntrySchemas = [
     verdict: gateVerdictSchema,
     kind: toolKindSchema,
     effect: z.enum(["none", "keyed", "once"]),
-    /** Validated arguments, as the tool gets them, also after a restart. */
+    /** Validated arguments for the tool, also after a restart. */
     arguments: jsonSchema,
     argumentsHash: textSchema,
-    /** A person has to approve exactly these arguments before it runs. */
+    /** Whether a person has to approve exactly these arguments before the call runs. */
     needsApproval: optionalFlagSchema,
-    /** Why it may not run, in words for the model; null if it may. */
+    /** Why the call may not run, as a text for the model; `null` if it may. */
     message: textOrNullSchema,
   }),
   z.object({
@@ -56,9 +56,7 @@ export const callEntrySchemas = [
     effect: z.enum(["none", "keyed", "once"]),
     idempotencyKey: textSchema,
     accountId: textSchema,
-    /**
-     * Validated arguments of a call that only its schema gates: it has no `call.gated`, and the first attempt brings them.
-     */
+    /** Validated arguments of a call that is gated only by its schema: it has no `call.gated`, and the first attempt contains them. */
     arguments: jsonSchema.optional(),
     /** The queue whose workers run the call, in any process; `undefined` if the owner of the agent runs it. */
     queue: optionalTextSchema,
@@ -72,13 +70,13 @@ export const callEntrySchemas = [
     error: storedErrorSchema,
     retryAt: integerSchema,
   }),
-  /** How far the tool's code has come, in its own words: it reads the last one when it runs again. */
+  /** Progress of the tool's code in its own format; the code reads the last one when it runs again. */
   z.object({ type: z.literal("tool.noted"), ...ofCall, note: jsonSchema }),
-  /** What the call has used elsewhere, as its code was told: counted on the accounts like a model call. */
+  /** Usage elsewhere, as reported by the call's code; counted on the accounts like a model call. */
   z.object({
     type: z.literal("tool.billed"),
     ...ofCall,
-    /** Names the bill within the call: each is counted once. */
+    /** Identifies the bill within the call: each is counted once. */
     key: textSchema,
     usage: usageSchema,
     settlement: settlementSchema,
@@ -92,11 +90,11 @@ export const callEntrySchemas = [
     durationMs: countSchema,
     error: storedErrorSchema.nullable(),
     artifactId: textOrNullSchema,
-    /** A tool on the agent's own context: it has no entry for its start. */
+    /** A tool on the agent's own context; its start is not recorded. */
     internal: z.literal(true).optional(),
-    /** Hooks review it next: `afterEachTool`, and `onError` if it failed. */
+    /** Whether hooks review it next: `afterEachTool`, and `onError` if it failed. */
     reviewDue: optionalFlagSchema,
-    /** Messages of reports that this result contains: they are not added to history separately. */
+    /** Messages of reports that this result contains; they are not added to history separately. */
     reports: z.array(textSchema).optional(),
   }),
   z.object({ type: z.literal("call.reviewed"), ...ofCall }),
@@ -107,11 +105,11 @@ export const callEntrySchemas = [
     kind: requestKindSchema,
     name: textSchema,
     argumentsHash: textSchema,
-    /** The question, in words for a person. */
+    /** The question for a person. */
     prompt: textSchema,
     /** Milliseconds since the epoch; `null` if it never expires. */
     expiresAt: integerOrNullSchema,
-    /** The tool's own code asks, and gets the decision. */
+    /** Set if the tool's own code asks; it gets the decision. */
     asked: z.literal(true).optional(),
   }),
   z.object({
@@ -139,15 +137,15 @@ export const callEntrySchemas = [
   z.object({
     type: z.literal("child.spawned"),
     ...ofStep,
-    /** The call that spawned it; absent if code did. */
+    /** The call that spawned the child; absent if code did. */
     callId: optionalTextSchema,
     childId: textSchema,
     childTurnId: textSchema,
     definition: definitionRefSchema,
     accountId: textSchema,
-    /** Limits of the child's own account, below the turn's; `undefined` if it has none. */
+    /** Limits of the child's own account, below the turn's; `undefined` if there are none. */
     limits: limitsSchema.optional(),
-    /** It goes on when the turn ends; the call does not wait for it. */
+    /** Set if the child continues after the turn; the call does not wait for it. */
     background: backgroundSchema.optional(),
   }),
   z.object({
@@ -162,25 +160,25 @@ export const callEntrySchemas = [
     error: storedErrorSchema.nullable(),
     leavesWork: optionalFlagSchema,
   }),
-  /** A queued tool has ordered children, one of which gives its result; the agent's owner spawns them. */
+  /** A queued tool has ordered children, one of which provides its result; the agent's owner spawns them. */
   z.object({
     type: z.literal("child.ordered"),
     ...ofCall,
     spawns: z.array(orderedSpawnSchema),
     /** The child whose answer is the result. */
     awaits: textSchema,
-    /** The text before the child's answer in the result. */
+    /** The text that precedes the child's answer in the result. */
     prefix: optionalTextSchema,
   }),
-  /** A child that the tool's code spawned gives the tool's result. */
+  /** A child that the tool's code spawned provides the tool's result. */
   z.object({
     type: z.literal("child.awaited"),
     ...ofCall,
     childId: textSchema,
-    /** The text before the child's answer in the result. */
+    /** The text that precedes the child's answer in the result. */
     prefix: optionalTextSchema,
   }),
-  /** The end of a child in the background has reached its parent, during a turn or between turns. */
+  /** The end of a background child was reported to its parent, during a turn or between turns. */
   z.object({
     type: z.literal("child.reported"),
     ...envelope,
@@ -193,25 +191,24 @@ export const callEntrySchemas = [
     text: textSchema,
     error: storedErrorSchema.nullable(),
     /**
-     * The message that reports it to the model: in history at once between turns, before the next model call within
-     * one.
+     * The message that reports the end to the model: added to history at once between turns, before the next model call during a turn.
      */
     messageId: textSchema,
     actorId: textOrNullSchema,
-    /** It calls for a turn, unless a model call of an open one sees it. */
+    /** Whether it requires a turn, unless a model call of an open one sees it. */
     wakes: flagSchema,
     leavesWork: optionalFlagSchema,
   }),
-  /** A call waits for children in the background. */
+  /** A call waits for background children. */
   z.object({
     type: z.literal("call.waiting"),
     ...ofCall,
     childIds: z.array(textSchema),
-    /** Those of them that are still open. */
+    /** The children that are still open. */
     openIds: z.array(textSchema),
-    /** How many of them it waits for. */
+    /** Whether it waits for all of them or for any. */
     for: z.enum(["all", "any"]),
-    /** When the wait ends at the latest, in milliseconds since the epoch; `null` if it has no time limit. */
+    /** Time limit of the wait, in milliseconds since the epoch; `null` if there is none. */
     until: integerOrNullSchema,
   }),
   z.object({ type: z.literal("call.expired"), ...ofCall }),
@@ -221,7 +218,7 @@ export const callEntrySchemas = [
     callId: optionalTextSchema,
     artifactId: textSchema,
     name: textSchema,
-    /** Counts from 1 over the artifacts of one name; set by the commit. */
+    /** Counted from 1 per name; set by the commit. */
     version: optionalPositiveSchema,
     contentType: textSchema,
     size: countSchema,
@@ -234,15 +231,15 @@ export const callEntrySchemas = [
     reason: refusalReasonSchema,
     accountId: optionalTextSchema,
     limit: limitNameSchema.optional(),
-    /** The holder of the account, and its figures, if a limit refused it. */
+    /** The holder of the account and the amounts, if a limit refused the intent. */
     ...limitFiguresSchema.shape,
-    /** The least that the intent would have taken of the limit, in its unit. `undefined` for a limit on time, and for `mustWait`. */
+    /** The minimum that the intent would have used of the limit, in its unit. `undefined` for a time limit, and for `mustWait`. */
     needed: z.number().optional(),
-    /** The ancestor whose mark refused it, if a mark did. */
+    /** The ancestor whose mark refused the intent, if a mark did. */
     agentId: optionalTextSchema,
-    /** The reason of an abort, if it was one. */
+    /** The reason of the abort, if the mark is one. */
     message: optionalTextSchema,
-    /** What a refused `tool.started` brought of its call: the arguments, and the effect class that goes with them. */
+    /** The arguments of a refused `tool.started`, and its effect class. */
     arguments: jsonSchema.optional(),
     effect: z.enum(["none", "keyed", "once"]).optional(),
   }),

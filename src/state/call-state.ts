@@ -17,7 +17,7 @@ import { partsOfCall } from "./agent-ids.ts";
 import { decisionSchema, requestKindSchema } from "./request.ts";
 import { hookKeyOf } from "./turn-state.ts";
 
-/** Everything that pure code knows about one tool call: the fold of its entries, and the context of its machine. */
+/** All data that pure code has about one tool call: the fold of its entries, and the context of its machine. */
 export const callStateSchema = z.object({
   callId: textSchema,
   turnId: textSchema,
@@ -36,7 +36,7 @@ export const callStateSchema = z.object({
       message: textOrNullSchema,
     })
     .nullable(),
-  /** How many attempts were granted. */
+  /** Number of granted attempts. */
   attempt: countSchema,
   /** Epoch of the granted attempt without an outcome; `null` if there is none, or if it is in a queue. */
   startedEpoch: integerOrNullSchema,
@@ -44,36 +44,36 @@ export const callStateSchema = z.object({
   retryAt: integerOrNullSchema,
   /** The queue whose workers run the latest attempt; `null` if it is in no queue. */
   queue: textOrNullSchema,
-  /** Children that a queued tool has ordered, and the one that gives its result. */
+  /** Children that a queued tool has ordered, and the one that provides its result. */
   ordered: z.object({ spawns: z.array(orderedSpawnSchema), awaits: textSchema, prefix: textOrNullSchema }).nullable(),
   childId: textOrNullSchema,
   childResult: z.object({ outcome: textSchema, stopReason: textSchema, text: textSchema }).nullable(),
-  /** Its child runs in the background: the child's id is the result. */
+  /** Whether its child runs in the background; the result is then the child's id. */
   isBackground: flagSchema,
-  /** The text before the answer of the child that gives the result. */
+  /** The text that precedes the answer of the child that provides the result. */
   prefix: textOrNullSchema,
-  /** Children in the background that it waits for: all that were named, and those that are still open. */
+  /** The background children that it waits for: all of them, and those that are still open. */
   wait: z
     .object({ childIds: z.array(textSchema), openIds: z.array(textSchema), for: z.enum(["all", "any"]) })
     .nullable(),
-  /** Why its intent was refused; null once it is proposed again. */
+  /** Why its intent was refused; `null` once it is proposed again. */
   refusal: z.object({ reason: textSchema, accountId: textOrNullSchema, limit: textOrNullSchema }).nullable(),
-  /** How many requests were opened for it. */
+  /** Number of requests that were opened for it. */
   requests: countSchema,
-  /** The request that it waits for. `asked`: the tool's own code has asked, and gets the decision. */
+  /** The request that it waits for. `asked`: the tool's own code asked, and gets the decision. */
   openRequest: z
     .object({ requestId: textSchema, kind: requestKindSchema, argumentsHash: textSchema, asked: flagSchema })
     .nullable(),
-  /** The last decision, with the request that it answers; it is valid until the call goes on. */
+  /** The last decision, with its request; valid until the call continues. */
   decision: decisionSchema.extend({ requestId: textSchema, kind: requestKindSchema, asked: flagSchema }).nullable(),
-  /** The last progress that the tool's code noted; `null` if it has noted nothing. */
+  /** The last progress that the tool's code noted; `null` if there is none. */
   note: jsonSchema,
   /** Hash of the arguments that a person approved: only these may run. */
   approvedHash: textOrNullSchema,
   outcome: callOutcomeSchema.nullable(),
-  /** Hooks have to look at its result. */
+  /** Whether hooks have to review its result. */
   reviewDue: flagSchema,
-  /** The hooks that have reviewed it: `hook:index`. */
+  /** The hooks that have reviewed it, as `hook:index`. */
   reviews: z.array(textSchema),
 });
 export type CallState = DeepReadonly<z.infer<typeof callStateSchema>>;
@@ -111,11 +111,11 @@ export function declareCall(callId: string, name: string): CallState {
   };
 }
 
-/** The call after one more entry of its address. */
+/** The call after one more of its entries. */
 export function foldCall(call: CallState, entry: Entry): CallState {
   switch (entry.type) {
     case "call.gated": {
-      // Edited arguments are gated again; in their edited form they are already approved.
+      // Edited arguments are gated again; the edit counts as their approval.
       const approvedHash = call.decision?.verdict === "edited" ? entry.argumentsHash : call.approvedHash;
       const gate = gateToldBy(entry) ?? null;
       const decision = call.decision?.verdict === "edited" ? null : call.decision;
@@ -126,7 +126,7 @@ export function foldCall(call: CallState, entry: Entry): CallState {
         ...call,
         gate: gateToldBy(entry) ?? call.gate,
         attempt: entry.attempt,
-        // An attempt in a queue has no epoch: the owner runs nothing of it.
+        // An attempt in a queue has no epoch, because the owner runs none of its code.
         startedEpoch: entry.queue === undefined ? entry.epoch : null,
         startedAt: call.startedAt ?? entry.at,
         retryAt: entry.queue === undefined ? null : call.retryAt,
@@ -172,7 +172,7 @@ export function foldCall(call: CallState, entry: Entry): CallState {
       const { requestId, kind, argumentsHash, asked = false } = entry;
       return {
         ...call,
-        // The code that has asked has ended.
+        // The code that asked has ended.
         startedEpoch: asked ? null : call.startedEpoch,
         requests: call.requests + 1,
         openRequest: { requestId, kind, argumentsHash, asked },
@@ -201,8 +201,7 @@ export function foldCall(call: CallState, entry: Entry): CallState {
 }
 
 /**
- * The gate that an entry tells of its call: `call.gated`, or the first intent to run a call that only its schema gates,
- * whether it was granted or refused.
+ * The gate of a call in an entry: `call.gated`, or the first intent to run a call that is gated only by its schema, granted or refused.
  */
 export function gateToldBy(entry: Entry): CallGate | undefined {
   switch (entry.type) {
@@ -220,7 +219,7 @@ export function gateToldBy(entry: Entry): CallGate | undefined {
   }
 }
 
-/** The gate of a function's call that nothing but the schema of its arguments gates. */
+/** The gate of a function call that is gated only by the schema of its arguments. */
 export function openGate(effect: CallGate["effect"], args: Json): CallGate {
   return {
     verdict: "allowed",
@@ -233,12 +232,12 @@ export function openGate(effect: CallGate["effect"], args: Json): CallGate {
   };
 }
 
-/** Whether it is the end of the call's child: the one that it has spawned, or the one that gives its result. */
+/** Whether the entry ends the call's child: the one that the call spawned, or the one that provides its result. */
 export function isItsChild(call: CallState, { callId, childId }: EntryOf<"child.ended">): boolean {
   return call.outcome === null && (callId === call.callId || childId === call.childId);
 }
 
-/** Whether the call waits for no more children, or never did. */
+/** Whether the call no longer waits for children, or never did. */
 export function isWaitOver({ wait }: CallState): boolean {
   if (!wait) return true;
   return wait.for === "any" ? wait.openIds.length < wait.childIds.length : wait.openIds.length === 0;
@@ -258,7 +257,7 @@ function decided(call: CallState, entry: EntryOf<"request.decided">): CallState 
     ...(edited === undefined ? {} : { arguments: edited }),
     ...(result === undefined ? {} : { result }),
   };
-  // What the tool's code has asked about is not the call itself.
+  // A decision on a question of the tool's code does not approve the call itself.
   const approvedHash = verdict === "approved" && !asked ? argumentsHash : call.approvedHash;
   return { ...call, openRequest: null, decision, approvedHash };
 }
@@ -271,9 +270,9 @@ export interface SpawnLimit {
 }
 
 /**
- * The children of one definition that count for its limit: those that have not ended, with the proposed ones if
- * `entries` include undecided entries. A refusal replaces its entry, so a refused child does not count. For children in
- * the background another limit is checked elsewhere.
+ * The children that count towards their definition's limit: those that have not ended, including proposed ones if `entries` contain
+ * undecided entries. A refusal replaces its entry, so a refused child does not count. Background children have another limit, which is
+ * checked elsewhere.
  */
 export function childrenAtWork(entries: readonly Entry[], childName: string): string[] {
   const atWork = new Set<string>();
@@ -287,13 +286,13 @@ export function childrenAtWork(entries: readonly Entry[], childName: string): st
 }
 
 /**
- * Whether a call waits until another child of its definition ends. It does nothing meanwhile, so the turn may rest. As
- * soon as there is room it counts as active, even before an entry shows it.
+ * Whether a call waits until another child of its definition ends. It does nothing in the meantime, so the turn may rest. Once the limit
+ * allows it, the call counts as active, even before an entry shows it.
  */
 export function isQueuedToSpawn(call: CallState, entries: readonly Entry[], limit: SpawnLimit | undefined): boolean {
   if (!limit || call.outcome !== null || call.childId !== null) return false;
   const { gate, approvedHash } = call;
-  // A call that needs approval is about to open its request.
+  // A call that needs approval opens its request first.
   if (gate?.verdict !== "allowed" || (gate.needsApproval && approvedHash === null)) return false;
   return childrenAtWork(entries, limit.childName).length >= limit.maxConcurrent;
 }

@@ -13,16 +13,13 @@ import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /**
- * What runs a tool: our own code, an agent, the runtime on the agent's own context, the agent's caller
- * (`client`: the turn waits for the answer), or the runtime on the agent's own subagents (`control`).
+ * How a tool is run: by our own code, by an agent, by the runtime on the agent's own context, by the agent's caller (`client`: the turn
+ * waits for the answer), or by the runtime on the agent's own subagents (`control`).
  */
 export const toolKindSchema = z.enum(["function", "subagent", "internal", "client", "control"]);
 export type ToolKind = DeepReadonly<z.infer<typeof toolKindSchema>>;
 
-/**
- * A granted tool with its effect class, which decides whether it may be repeated (docs/tools.md). Journalled
- * with each turn.
- */
+/** A granted tool with its effect class, which decides whether a call may be repeated (docs/tools.md). Journalled with each turn. */
 export const grantedToolSchema = z.object({
   name: textSchema,
   kind: toolKindSchema,
@@ -35,7 +32,7 @@ export type GrantedTool = DeepReadonly<z.infer<typeof grantedToolSchema>>;
 export const definitionRefSchema = z.object({ name: textSchema, hash: textSchema });
 export type DefinitionRef = DeepReadonly<z.infer<typeof definitionRefSchema>>;
 
-/** A message that waits until every call of its round has its result, and only then enters history. */
+/** A message that is added to history once every call of its round has its result. */
 export const heldMessageSchema = z.object({
   messageId: textSchema,
   role: z.enum(["user", "system", "assistant"]),
@@ -46,16 +43,16 @@ export type HeldMessage = DeepReadonly<z.infer<typeof heldMessageSchema>>;
 /** A hook's changes to one tool call before it is gated. */
 export const callPatchSchema = z.object({
   callId: textSchema,
-  /** Replaces the model's arguments, as JSON text; validated like those. */
+  /** Replaces the model's arguments, as JSON text; validated in the same way. */
   arguments: optionalTextSchema,
-  /** Why the call may not run, in words for the model. */
+  /** Why the call may not run, as a text for the model. */
   denied: optionalTextSchema,
 });
 export type CallPatch = DeepReadonly<z.infer<typeof callPatchSchema>>;
 
 /**
- * The changes of one hook, and nothing else (docs/hooks.md). Added messages enter history with origin
- * `hook:<plugin>`; edits and removals apply to the next model call only.
+ * The changes of one hook (docs/hooks.md). Added messages get the origin `hook:<plugin>` in the history; edits and removals apply only to
+ * the next model call.
  */
 export const hookPatchSchema = z.object({
   addedMessageIds: z.array(textSchema),
@@ -69,7 +66,7 @@ export const hookPatchSchema = z.object({
 });
 export type HookPatch = DeepReadonly<z.infer<typeof hookPatchSchema>>;
 
-/** The nine hooks, in the order in which a turn reaches them. */
+/** The nine hooks, in the order in which a turn runs them. */
 export const hookNames = [
   "afterUserInput",
   "beforeLlm",
@@ -82,10 +79,10 @@ export const hookNames = [
   "onComplete",
 ] as const;
 export const hookNameSchema = z.enum(hookNames);
-/** Name of a hook, in the order in which a turn reaches them. */
+/** Name of a hook, in the order in which a turn runs them. */
 export type HookName = DeepReadonly<z.infer<typeof hookNameSchema>>;
 
-/** How many hooks of each name there were when a turn began. */
+/** The number of hooks of each name at the start of a turn. */
 export const hookCountsSchema = z.object({
   afterUserInput: countSchema,
   beforeLlm: countSchema,
@@ -111,15 +108,15 @@ export const noHooks: HookCounts = Object.freeze({
   onComplete: 0,
 });
 
-/** Why an intent was not granted. */
+/** Why an intent was refused. */
 export const refusalReasonSchema = z.enum(["budget", "mustWait", "unpriced", "paused", "aborted"]);
 export type RefusalReason = DeepReadonly<z.infer<typeof refusalReasonSchema>>;
 
-/** A child in the background. Its end is kept for the next turn (`keep`) or starts one (`wake`). */
+/** A background child. Its end is kept for the next turn (`keep`) or starts one (`wake`). */
 export const backgroundSchema = z.object({ onEnd: z.enum(["keep", "wake"]) });
 export type Background = DeepReadonly<z.infer<typeof backgroundSchema>>;
 
-/** The report of a child's end that calls for a turn and that no model call has seen. */
+/** A report of a child's end that requires a turn and that no model call has seen. */
 export const wakingReportSchema = z.object({
   childId: textSchema,
   messageId: textSchema,
@@ -146,15 +143,15 @@ export const ofCall = { ...ofStep, callId: textSchema };
 
 /**
  * Whether a tool call with an unknown outcome may be repeated.
- * - `none`: no effect outside; repeat freely.
- * - `keyed`: repeat with the same `idempotencyKey`; the receiver makes sure that it takes effect once.
- * - `once`: never repeated; a call that was interrupted after its start has an unknown outcome.
+ * - `none`: it has no outside effect and may always be repeated.
+ * - `keyed`: it is repeated with the same `idempotencyKey`; the receiver ensures that it takes effect once.
+ * - `once`: it is never repeated; a call that was interrupted after its start has an unknown outcome.
  */
 export const effectClassSchema = z.enum(["none", "keyed", "once"]);
 /** Whether a call with an unknown outcome is repeated: `none` freely, `keyed` with the same key, `once` never. */
 export type EffectClass = DeepReadonly<z.infer<typeof effectClassSchema>>;
 
-/** W3C Trace Context: the span in which something was requested. Stored and passed on unchanged. */
+/** W3C Trace Context: the span of the request. Stored and passed on unchanged. */
 export const traceHeadersSchema = z.object({
   traceparent: z
     .string()
@@ -165,7 +162,7 @@ export const traceHeadersSchema = z.object({
     .optional(),
 }) satisfies z.ZodType<TraceHeaders>;
 
-/** The holder of an account, from the point of view of the agent that met the limit. */
+/** The holder of an account as seen by the agent that reached the limit. */
 export const accountHolderSchema = z.object({
   /** Name of the holder's definition. */
   name: textSchema,
@@ -173,13 +170,10 @@ export const accountHolderSchema = z.object({
 });
 export type AccountHolder = DeepReadonly<z.infer<typeof accountHolderSchema>>;
 
-/** Facts about a limit besides its name and account; absent ones are left out of the text. */
+/** Data about a limit besides its name and account; absent values are left out of the text. */
 export const limitFiguresSchema = z.object({
   holder: accountHolderSchema.optional(),
-  /**
-   * In the limit's own unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline the moment at which it
-   * was met.
-   */
+  /** In the limit's unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline, the time at which it was reached. */
   used: z.number().optional(),
   max: z.number().optional(),
 });

@@ -7,11 +7,10 @@ import { callEntrySchemas } from "./call-entries.ts";
 import { modelEntrySchemas } from "./model-entries.ts";
 
 /**
- * The journal's union. Everything that pure code does not decide is an entry; the fold over the entries is the state.
- * The writer sets the envelope (`seq`, `at`, `epoch`); the address (`turnId`, `callId`) selects the machines that get
- * it. Facts say what has happened. Intents (`model.requested`, `generate.requested`, `tool.started`, `child.spawned`)
- * say what is about to be done to the world; the commit grants them or replaces them by `intent.refused` at the same
- * seq.
+ * The union of journal entries. Everything that pure code does not decide is an entry; the fold over the entries is the state. The writer
+ * sets the envelope (`seq`, `at`, `epoch`); the address (`turnId`, `callId`) selects the machines that receive the entry. Facts record
+ * past events. Intents (`model.requested`, `generate.requested`, `tool.started`, `child.spawned`) record actions before they are done;
+ * the commit grants them or replaces them by `intent.refused` at the same seq.
  */
 export const entrySchema = z.discriminatedUnion("type", [
   ...agentEntrySchemas,
@@ -24,7 +23,7 @@ export type EntryType = Entry["type"];
 export type EntryOf<Type extends EntryType> = Extract<Entry, { type: Type }>;
 
 type WithoutEnvelope<T> = T extends Entry ? Omit<T, "seq" | "at" | "epoch"> : never;
-/** An entry as effects pass it to the host, which adds the envelope. */
+/** An entry as passed by effects to the host, which adds the envelope. */
 export type EntryBody = WithoutEnvelope<Entry>;
 
 export const intentTypes = ["model.requested", "generate.requested", "tool.started", "child.spawned"] as const;
@@ -39,7 +38,7 @@ export function isIntent(entry: Entry): entry is Intent {
   return (intentTypes as readonly string[]).includes(entry.type);
 }
 
-/** The parts of an entry's address; absent ones are null. */
+/** The fields of an entry's address; `null` if absent. */
 export function addressOf(entry: Entry): { turnId: string | null; callId: string | null } {
   return {
     turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
@@ -47,29 +46,29 @@ export function addressOf(entry: Entry): { turnId: string | null; callId: string
   };
 }
 
-/** The version written now. Older ones are upcast on reading, newer ones refused. */
+/** The version of new entries. Older ones are upcast on reading, newer ones refused. */
 export const JOURNAL_VERSION = 1;
 
-/** The entries of one commit as they are stored. */
+/** The stored entries of one commit. */
 export interface JournalRow {
   readonly version: number;
-  /** Position among all commits of the tree; a client continues from it. */
+  /** Position among all commits of the tree; clients continue from it. */
   readonly cursor: number;
   readonly agentId: string;
   readonly entries: readonly Entry[];
 }
 
-/** Turns the entries of one version into those of the next. */
+/** Converts the entries of one version to those of the next. */
 export type Upcaster = (entries: readonly Json[]) => readonly Json[];
 
-/** Keyed by the version they read; version N's upcaster gives N + 1. Empty until a second version exists. */
+/** By the version that they read; version N's upcaster returns version N + 1. Empty until a second version exists. */
 export const upcasters: ReadonlyMap<number, Upcaster> = new Map();
 
 const entriesSchema = z.array(entrySchema);
 
 /**
- * Reads stored entries of any known version. Throws `CorruptRecordError` if they do not fit the schema or come from an
- * unknown version; the record is left unchanged.
+ * Reads stored entries of any supported version. Throws `CorruptRecordError` if they do not fit the schema or have an unknown version;
+ * the record is not changed.
  */
 export function readEntries(
   version: number,
@@ -85,7 +84,7 @@ export function readEntries(
   for (let from = version; from < current; from += 1) {
     const step = steps.get(from);
     if (!step || !Array.isArray(entries)) {
-      throw new CorruptRecordError(`${where}: there is no way from journal version ${from} to ${from + 1}`);
+      throw new CorruptRecordError(`${where}: journal version ${from} cannot be converted to ${from + 1}`);
     }
     entries = step(entries as Json[]);
   }

@@ -31,23 +31,20 @@ const common = {
   step: countOrNullSchema,
   /** Milliseconds since the epoch. */
   at: integerSchema,
-  /** Position among the tree's durable events; null for ephemeral ones. A client can continue after any of them. */
+  /** Position among the tree's durable events; `null` for ephemeral ones. A client can continue after any of them. */
   cursor: textOrNullSchema,
 };
-/** Fields of ephemeral events, which are never stored: only live clients see them. */
+/** Fields of ephemeral events, which are not stored: only live clients receive them. */
 const ephemeral = {
-  /** Cursor of the last durable event before it, from which a client can continue. `null` before the first. */
+  /** Cursor of the previous durable event, from which a client can continue. `null` before the first. */
   after: textOrNullSchema,
-  /** Attempt of the model or tool call, from 1: once the next attempt has begun, the deltas of this one are void. */
+  /** Attempt of the model or tool call, from 1: when the next attempt starts, the deltas of this one become invalid. */
   attempt: positiveSchema,
 };
 /** A piece of an unfinished answer. */
 const delta = {
   ...ephemeral,
-  /**
-   * Where it begins in this step's answer, in UTF-16 units (`string.length`); text and reasoning are counted
-   * separately.
-   */
+  /** Position in this step's answer, in UTF-16 units (`string.length`); text and reasoning are counted separately. */
   offset: countSchema,
   text: textSchema,
 };
@@ -59,11 +56,11 @@ const end = {
   toolCalls: countSchema,
   usage: usageSchema,
   costMicros: countOrNullSchema,
-  /** Why it stopped, in words; null if it ended normally. */
+  /** The explanation of the stop reason; `null` if the turn ended normally. */
   message: textOrNullSchema,
 };
 
-/** The public events: dotted facts (docs/events.md). One schema for code, streams, inspector and logs. */
+/** The public events: dotted facts (docs/events.md). The same schema is used by code, streams, inspector and logs. */
 export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("lifecycle.changed"), ...common, status: lifecycleSchema }),
   z.object({
@@ -101,17 +98,16 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("text.delta"), ...common, ...delta }),
   /**
-   * The whole of an unfinished answer; it replaces the pieces shown before. Sent after a client has (re)connected in
-   * the middle of the answer, or has missed a piece. Deltas continue at its `offset`. None is sent after the end of its
-   * step.
+   * The complete text of an unfinished answer; replaces the pieces shown before. Sent when a client has connected during the answer, or
+   * has missed a piece. Deltas continue at its `offset`. Never sent after the end of its step.
    */
   z.object({
     type: z.literal("text.snapshot"),
     ...common,
     ...delta,
-    /** Where the next `text.delta` begins: the length of `text`. */
+    /** Position of the next `text.delta`: the length of `text`. */
     offset: delta.offset,
-    /** The reasoning so far: the next `reasoning.delta` begins at its length. `null` if the client keeps the pieces shown before. */
+    /** The reasoning so far; the next `reasoning.delta` starts at its length. `null` if the client keeps the pieces shown before. */
     reasoning: textOrNullSchema,
   }),
   z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
@@ -156,14 +152,14 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     type: z.literal("conversation.cleared"),
     ...common,
     by: textSchema,
-    /** `all`: artifacts were removed too. */
+    /** `all`: artifacts were also removed. */
     scope: z.enum(["conversation", "all"]),
   }),
   z.object({
     type: z.literal("context.compacted"),
     ...common,
     strategy: textSchema,
-    /** How many messages the model no longer sees. */
+    /** Number of messages that the model no longer sees. */
     messages: integerSchema,
     hasSummary: flagSchema,
   }),
@@ -179,11 +175,11 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("subagent.spawned"),
     ...common,
-    /** The call that spawned it; null if code did. */
+    /** The call that spawned the subagent; `null` if code did. */
     callId: textOrNullSchema,
     childId: textSchema,
     definition: textSchema,
-    /** `background`: it goes on after the turn. */
+    /** `background`: the subagent continues after the turn. */
     mode: z.enum(["await", "background"]),
   }),
   z.object({
@@ -201,7 +197,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     limit: limitNameSchema,
     used: z.number(),
     max: z.number(),
-    /** The same in words, with the holder of the account. */
+    /** The warning as text, with the holder of the account. */
     message: textSchema,
   }),
   z.object({
@@ -209,7 +205,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     ...common,
     accountId: textSchema,
     limit: limitNameSchema,
-    /** In the limit's own unit, where known: steps, tokens, micro-dollars, milliseconds, calls. */
+    /** In the limit's unit, if known: steps, tokens, micro-dollars, milliseconds, calls. */
     used: z.number().optional(),
     max: z.number().optional(),
     message: textSchema,
@@ -219,9 +215,9 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     ...common,
     accountId: textSchema,
     by: textSchema,
-    /** All limits that hold from now on, in their own units. */
+    /** All limits from now on, in their units. */
     limits: limitsSchema,
-    /** The same in words: what has changed. */
+    /** The change as text. */
     message: textSchema,
   }),
   z.object({ type: z.literal("warning"), ...common, code: textSchema, message: textSchema }),

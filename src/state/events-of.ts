@@ -10,8 +10,8 @@ import type { AgentIdentity } from "./record.ts";
 export type EventSource = Pick<AgentIdentity, "agentId" | "parentAgentId" | "rootAgentId" | "sessionId" | "definition">;
 
 /**
- * The durable public events of one committed entry, in order: a pure function, so that a stream can continue from any
- * cursor without gaps or duplicates. Needs neither Node nor zod, because pages fold stored entries too.
+ * The durable public events of one committed entry, in order. A pure function, so that a stream can continue from any cursor without gaps
+ * or duplicates. Needs neither Node nor zod, because web pages fold stored entries too.
  */
 export function eventsOf(entry: Entry, source: EventSource, rowCursor: number, textOf: TextLookup): TroupeEvent[] {
   return bodiesOf(entry, textOf).map((body, index) => ({
@@ -39,7 +39,7 @@ export function cursorText({ row, seq, index }: EventCursor): string {
   return `${row}.${seq}.${index}`;
 }
 
-/** Parses a cursor; undefined if the text is not one. */
+/** Parses a cursor; `undefined` if the text is invalid. */
 export function parseCursor(text: string): EventCursor | undefined {
   const match = /^(\d{1,15})\.(\d{1,15})\.(\d{1,4})$/.exec(text);
   return match ? { row: Number(match[1]), seq: Number(match[2]), index: Number(match[3]) } : undefined;

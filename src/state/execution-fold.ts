@@ -22,8 +22,8 @@ export function freshExecution(executionId: string, startedAt: number): Executio
 }
 
 /**
- * The execution after one more entry. Entries that do not concern it return the same object.
- * `arrived`: messages of users and hooks that came since the last call; the execution knows results itself.
+ * The execution after one more entry; the same object if the entry does not affect it. `arrived`: messages of users and hooks since the
+ * last call; results are known to the execution already.
  */
 export function foldExecution(
   execution: ExecutionState,
@@ -78,7 +78,7 @@ export function foldExecution(
   }
 }
 
-/** A step's answer has the step's own id; its other output is the results of its calls. */
+/** A step's answer has the step's id; its other outputs are the results of its calls. */
 function resultIdsOf(step: AgentStep | null): string[] {
   return step?.outputMessageIds.filter((id) => id !== step.id) ?? [];
 }
@@ -97,7 +97,7 @@ function openStep(
     toolExecutions: [],
     errors: [],
   };
-  // A request to continue applies to one decision: the requested step has now begun.
+  // A request to continue applies to one decision: the requested step has now started.
   const continuation = execution.continuation.isContinuationRequested
     ? { ...execution.continuation, isContinuationRequested: false }
     : execution.continuation;
@@ -151,7 +151,7 @@ function hooked(execution: ExecutionState, entry: EntryOf<"hook.applied">): Exec
   return next;
 }
 
-/** The turn fails with an answer that does not fit and is not asked for again. */
+/** The turn fails if an answer does not fit and is not requested again. */
 function misfit(execution: ExecutionState, entry: EntryOf<"output.checked">): ExecutionState {
   if (entry.valid || entry.repairMessageId !== undefined) return execution;
   const message = `the answer does not fit the output schema: ${entry.issues ?? "no reason was given"}`;
@@ -174,15 +174,15 @@ function withError(execution: ExecutionState, error: StoredError): ExecutionStat
   return signalled({ ...execution, errors }, { reason: "error", message: error.message, source: "runtime" });
 }
 
-/** The settled cost; null if something was used and its price is unknown. */
+/** The settled cost; `null` if tokens were used and their price is unknown. */
 function settledCost(settlement: Settlement | null): number | null {
   if (!settlement) return 0;
   return settlement.reservation.isUnpriced === true && settlement.tokens > 0 ? null : settlement.costMicros;
 }
 
 /**
- * The tokens that go with the settled cost. Of a call with an unknown outcome all that was reserved counts as used, in tokens as in
- * money, split as the accounts do it.
+ * The tokens of the settled cost. If a call's outcome is unknown, its complete reservation counts as used, in tokens and in money, split
+ * like in the accounts.
  */
 function settledUsage({
   usage,
@@ -209,7 +209,7 @@ function withUsage(execution: ExecutionState, usage: Usage | null, costMicros: n
   };
 }
 
-/** Adds a stop signal to the others. */
+/** Adds a stop signal. */
 export function signalled(execution: ExecutionState, signal: StopSignal): ExecutionState {
   const { continuation } = execution;
   return { ...execution, continuation: { ...continuation, stopSignals: [...continuation.stopSignals, signal] } };
@@ -222,7 +222,7 @@ function onStep(execution: ExecutionState, change: (step: AgentStep) => AgentSte
   return currentStep === step ? execution : { ...execution, currentStep };
 }
 
-/** The calls of a step with a change of one of them; the same list if it is not among them. */
+/** The calls of a step with one of them changed; the same list if the call is not in it. */
 function onCall(
   calls: readonly ToolExecution[],
   callId: string | undefined,
@@ -237,14 +237,14 @@ function onCall(
   return next;
 }
 
-/** Steps in order, the open one last. */
+/** The steps in order; an open one is the last. */
 export function stepsOf(execution: ExecutionState): AgentStep[] {
   const steps = execution.stepExecutions.map((one) => one.step);
   if (execution.currentStep) steps.push(execution.currentStep);
   return steps;
 }
 
-/** The last step of an execution, the open one included; `undefined` if it has none. */
+/** The last step of an execution, including an open one; `undefined` if there is none. */
 export function lastStepOf(execution: ExecutionState): AgentStep | undefined {
   return execution.currentStep ?? execution.stepExecutions.at(-1)?.step;
 }
@@ -257,14 +257,14 @@ const noUsage: Usage = Object.freeze({
   estimated: false,
 });
 
-/** Tokens of the whole turn, failed attempts included. */
+/** Tokens of the turn, including failed attempts. */
 export function usageOf(execution: ExecutionState): Usage {
   let total: Usage = noUsage;
   for (const step of stepsOf(execution)) if (step.inference) total = addUsage(total, step.inference.usage);
   return execution.failedUsage ? addUsage(total, execution.failedUsage) : total;
 }
 
-/** Micro-dollars of the turn; null when the price of any call is unknown. */
+/** Micro-dollars of the turn; `null` if the price of any call is unknown. */
 export function costOfExecution(execution: ExecutionState): number | null {
   let total = execution.failedCostMicros;
   if (total === null) return null;
@@ -276,7 +276,7 @@ export function costOfExecution(execution: ExecutionState): number | null {
   return total;
 }
 
-/** All errors of the turn, those of tools included, in order. */
+/** All errors of the turn, including those of tools, in order. */
 export function errorsOf(execution: ExecutionState): StoredError[] {
   const ofSteps = stepsOf(execution).flatMap((step) => [
     ...step.errors,
@@ -285,20 +285,20 @@ export function errorsOf(execution: ExecutionState): StoredError[] {
   return [...ofSteps, ...execution.errors];
 }
 
-/** Why the turn stopped, or is about to: the strongest signal, else the reason of its last answer. */
+/** Why the turn stopped, or is about to: the strongest signal, else the finish reason of its last answer. */
 export function stopReasonOf(execution: ExecutionState): StopReason | undefined {
   const signal = strongestSignal(execution.continuation.stopSignals);
   if (signal || execution.status !== "completed") return signal?.reason;
   return naturalStopReason(execution);
 }
 
-/** The stop reason of a turn without signals: its last answer was complete, or the model cut it short. */
+/** The stop reason of a turn without signals: its last answer was complete, or the model cut it off. */
 export function naturalStopReason(execution: ExecutionState): StopReason {
   const finish = lastStepOf(execution)?.inference?.finishReason;
   return finish === "length" || finish === "content_filter" ? "finish_reason" : "completed";
 }
 
-/** The decisive signal: the one with the highest reason; of equal ones the first. */
+/** The decisive signal: the one with the highest priority; the first one if several are equal. */
 export function strongestSignal(signals: readonly StopSignal[]): StopSignal | undefined {
   let strongest: StopSignal | undefined;
   for (const signal of signals) {
@@ -325,7 +325,7 @@ export function addUsage(one: Usage | null, other: Usage): Usage {
   };
 }
 
-/** Few providers report it: it is absent if neither of the two does. */
+/** Few providers report cache writes: absent if neither usage has them. */
 function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens"> {
   if (one.cacheWriteTokens === undefined && other.cacheWriteTokens === undefined) return {};
   return { cacheWriteTokens: (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0) };

@@ -16,14 +16,14 @@ import { continuationSchema } from "./stop.ts";
 export const executionStatusSchema = z.enum(["pending", "in_progress", "waiting", "completed", "stopped", "failed"]);
 export type ExecutionStatus = DeepReadonly<z.infer<typeof executionStatusSchema>>;
 
-/** An error as it is stored: no stack, no cause, no secrets. */
+/** A stored error: no stack, no cause, no secrets. */
 export const storedErrorSchema = z.object({
   code: textSchema,
   message: textSchema,
   retryable: flagSchema,
   callId: optionalTextSchema,
 });
-/** An error as it is stored: a code, a message, and whether another try may succeed. */
+/** A stored error: a code, a message, and whether another attempt may succeed. */
 export type StoredError = DeepReadonly<z.infer<typeof storedErrorSchema>>;
 
 export const callOutcomeSchema = z.enum([
@@ -57,13 +57,11 @@ export const inferenceSchema = z.object({
 });
 export type Inference = DeepReadonly<z.infer<typeof inferenceSchema>>;
 
-/**
- * One model call and the tool round that it asked for. It names messages by id; the store has their content.
- */
+/** One model call and its tool round. It refers to messages by id; the store has their content. */
 export const agentStepSchema = z.object({
   id: textSchema,
   number: positiveSchema,
-  /** The messages that were new in this call; before them comes the conversation of earlier steps. */
+  /** The messages that were new in this call; the conversation of earlier steps precedes them. */
   inputMessageIds: z.array(textSchema),
   outputMessageIds: z.array(textSchema),
   inference: inferenceSchema.nullable(),
@@ -83,7 +81,7 @@ export function stepTypeOf(step: AgentStep): StepType {
   return step.toolExecutions.length > 0 ? "tool_execution" : "final_response";
 }
 
-/** A finished step with its times and the state of the continuation decision. */
+/** A finished step with its times and the state of the decision to continue. */
 export const stepExecutionSchema = z.object({
   step: agentStepSchema,
   continuation: continuationSchema,

@@ -19,17 +19,17 @@ import { queuedCallKey } from "./record.ts";
 import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
-/** `key` is a natural key: posting the same thing twice makes one item. */
+/** `key` is a natural key: posting twice with the same key makes one item. */
 const item = { key: textSchema, at: integerSchema };
 
-/** An accepted turn. `input` null continues the conversation without a message. */
+/** An accepted turn. If `input` is `null`, it continues the conversation without a message. */
 export const turnItemSchema = z.object({
   kind: z.literal("turn"),
   ...item,
   turnId: textSchema,
   number: positiveSchema,
   input: contentSchema.nullable(),
-  /** Messages already in the conversation that are its input, if `input` has none. `undefined` if there are none. */
+  /** Messages in the conversation that are the turn's input, if `input` is empty. `undefined` if there are none. */
   inputMessageIds: z.array(textSchema).optional(),
   actorId: textOrNullSchema,
   limits: limitsSchema.nullable(),
@@ -37,11 +37,11 @@ export const turnItemSchema = z.object({
   clientTools: z.array(modelToolSchema).optional(),
   /** The child whose end started the turn; `undefined` if a caller requested the turn. */
   wokenBy: optionalTextSchema,
-  /** The span in which it was requested. */
+  /** The span that requested the turn. */
   trace: traceHeadersSchema.optional(),
-  /** The account above the turn's own, if it is not the agent's. */
+  /** The parent of the turn's account, if it is not the agent's account. */
   parentAccountId: optionalTextSchema,
-  /** The key that its caller chose, and the hash of everything that was asked for. */
+  /** The key that the turn's caller chose, and the hash of all parameters. */
   turnKey: z.object({ text: textSchema, hash: textSchema }).optional(),
 });
 export type TurnItem = DeepReadonly<z.infer<typeof turnItemSchema>>;
@@ -58,18 +58,18 @@ export const childEndedItemSchema = z.object({
   stopReason: stopReasonSchema,
   text: textSchema,
   error: storedErrorSchema.nullable(),
-  /** It has children in the background that go on. */
+  /** Whether it has background children that continue. */
   leavesWork: optionalFlagSchema,
 });
 export type ChildEndedItem = DeepReadonly<z.infer<typeof childEndedItemSchema>>;
 
-/** The end of a child in the background. */
+/** The end of a background child. */
 export const childReportedItemSchema = z.object({
   kind: z.literal("child.reported"),
   ...item,
   childId: textSchema,
   childTurnId: textSchema,
-  /** Name of its definition. */
+  /** Name of the child's definition. */
   name: textSchema,
   onEnd: backgroundSchema.shape.onEnd,
   actorId: textOrNullSchema,
@@ -81,7 +81,7 @@ export const childReportedItemSchema = z.object({
 });
 export type ChildReportedItem = DeepReadonly<z.infer<typeof childReportedItemSchema>>;
 
-/** The end of a queued call; its key is that of `callEndedKey`. */
+/** The end of a queued call; its key is `callEndedKey`. */
 export const callEndedItemSchema = z.object({
   kind: z.literal("call.ended"),
   ...item,
@@ -107,19 +107,19 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("abort"),
     ...item,
-    /** The turn to end; `null` for the open one, if any. */
+    /** The turn to end; `null` for the open turn, if there is one. */
     turnId: textOrNullSchema,
     by: textSchema,
     reason: textSchema,
-    /** The resulting stop reason: a person's abort is `user_requested`, a parent's limit is that limit. */
+    /** The resulting stop reason: `user_requested` for an abort by a person, the limit's reason for a parent's limit. */
     stopReason: stopReasonSchema,
-    /** A new message replaces the turn. */
+    /** Whether a new message replaces the turn. */
     isSuperseded: optionalFlagSchema,
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
   /**
-   * Limits on an account of the agent's chain have changed, and with them what binds its turns. `change` has the limits if it is
-   * the account of the agent's own lifetime, and is `undefined` if the account belongs to an agent above it.
+   * Limits on an account of the agent's chain have changed, and thereby the binding limits of its turns. `change` contains the limits if
+   * it is the agent's own lifetime account, and is `undefined` if the account belongs to an agent above.
    */
   z.object({
     kind: z.literal("budget.changed"),
@@ -127,9 +127,9 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     binding: bindingSchema.optional(),
     change: z.object({ by: textSchema, accountId: textSchema, limits: limitsSchema, before: limitsSchema }).optional(),
   }),
-  /** Another process wants to change the agent between two turns, so its owner need not keep it. */
+  /** Another process needs to change the agent between two turns, so its owner may release it. */
   z.object({ kind: z.literal("lease.wanted"), ...item }),
-  /** 80 % of a limit on time have passed without a commit. */
+  /** 80 % of a time limit have passed without a commit. */
   z.object({
     kind: z.literal("budget.warning"),
     ...item,
@@ -145,7 +145,7 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     turnId: textSchema,
     callId: textSchema,
     decision: decisionSchema,
-    /** The key that the decision was made with; `undefined` if it had none. */
+    /** The key of the decision; `undefined` if there is none. */
     decisionKey: optionalTextSchema,
   }),
 ]);
@@ -153,23 +153,23 @@ export type InboxItem = DeepReadonly<z.infer<typeof inboxItemSchema>>;
 
 const timeLimitSchema = z.enum(["maxActiveMs", "deadlineAt"]);
 
-/** A stored alarm: any living process fires it when it is due. */
+/** A stored alarm; any living process fires it when it is due. */
 const alarm = { tenant: textSchema, agentId: textSchema, id: textSchema, dueAt: integerSchema };
 export const timerSchema = z.discriminatedUnion("kind", [
-  /** A limit on time is reached, or its warning is due. */
+  /** A time limit is reached, or its warning is due. */
   z.object({
     kind: z.literal("limit"),
     ...alarm,
     accountId: textSchema,
     limit: timeLimitSchema,
-    /** When the limit is reached, if this is the alarm of its warning; `undefined` if this is the alarm of the limit itself. */
+    /** When the limit is reached, if this alarm is its warning; `undefined` if this is the alarm of the limit itself. */
     limitAt: optionalIntegerSchema,
   }),
-  /** Woken waiters that did not ask lose the room kept for them. */
+  /** Woken waiters that did not ask lose the amount that was kept free for them. */
   z.object({ kind: z.literal("claim"), ...alarm, accountId: textSchema }),
   /** A request to a person expires. */
   z.object({ kind: z.literal("request"), ...alarm, requestId: textSchema }),
-  /** The wait of a call for children in the background ends. */
+  /** The wait of a call for background children ends. */
   z.object({ kind: z.literal("wait"), ...alarm, turnId: textSchema, callId: textSchema }),
   /** A queued call has not ended yet: its job may be lost, and is added again. */
   z.object({

@@ -3,16 +3,16 @@ import { agentOfTurn } from "./agent-ids.ts";
 import type { AccountHolder, LimitFigures } from "./entry-parts.ts";
 
 /**
- * Describes a limit to people: holder, account, used of max: `lead, this turn: 50,000 of 50,000 tokens`. An ancestor's
- * account is named as such: `its parent lead, this turn: …`.
+ * Describes a reached limit to people: holder, account, used of max: `lead, this turn: 50,000 of 50,000 tokens`. An ancestor's account is
+ * described as such: `its parent lead, this turn: …`.
  */
 export function limitText(limit: LimitName, accountId: string, figures: LimitFigures = {}): string {
   return `${accountText(accountId, figures.holder)}: ${figuresText(limit, figures)}`;
 }
 
 /**
- * Describes a limit before it is reached: `lead, this turn: 40,000 of 50,000 tokens (80 %)`, or `lead, this turn: its
- * deadline 2026-11-21 14:03:00 UTC is 12 seconds away`.
+ * Describes a limit before it is reached: `lead, this turn: 40,000 of 50,000 tokens (80 %)`, or `lead, this turn: its deadline 2026-11-21
+ * 14:03:00 UTC is 12 seconds away`.
  */
 export function warningText({
   limit,
@@ -40,7 +40,7 @@ function maxText(name: LimitName, { [name]: max }: Limits): string {
   return name === "deadlineAt" ? "no deadline" : `no limit of ${plainNames[name]}`;
 }
 
-/** Describes what has changed of an account's limits: `desk, its whole life: 50,000 tokens → 90,000 tokens, no limit of cost → $5.00`. */
+/** Describes a change of an account's limits: `desk, its whole life: 50,000 tokens → 90,000 tokens, no limit of cost → $5.00`. */
 export function limitsChangeText({
   accountId,
   limits,
@@ -56,20 +56,20 @@ export function limitsChangeText({
   return `${accountText(accountId)}: ${[...amounts, ...flags.map((flag) => `${flag}: ${limits[flag] ?? false}`)].join(", ")}`;
 }
 
-/** `lead, this turn`; if the holder is unknown, the agent's id takes the place of the name. */
+/** `lead, this turn`; the agent's id replaces the name if the holder is unknown. */
 export function accountText(accountId: string, holder?: AccountHolder): string {
   const name = holder?.name ?? agentOfAccount(accountId);
   const who = holder === undefined || holder.kinship === "own" ? name : `its ${holder.kinship} ${name}`;
   return `${who}, ${spanOfAccount(accountId)}`;
 }
 
-/** The part of the agent's work that an account covers. */
+/** The period or work that an account covers, as text. */
 export function spanOfAccount(accountId: string): string {
   if (accountId.startsWith("turn:")) return "this turn";
   return accountId.startsWith("background:") ? "its background children" : "its whole life";
 }
 
-/** The agent that an account's id names: `turn:desk#1`, `agent:desk`, `background:desk#1`. */
+/** The agent in an account's id: `turn:desk#1`, `agent:desk`, `background:desk#1`. */
 export function agentOfAccount(accountId: string): string {
   return agentOfTurn(accountId.slice(accountId.indexOf(":") + 1));
 }
@@ -92,7 +92,7 @@ function figuresText(limit: LimitName, { used, max }: LimitFigures): string {
   if (max === undefined) return limit === "deadlineAt" ? "its deadline" : `its limit of ${plainNames[limit]}`;
   if (limit === "deadlineAt") return `its deadline ${momentText(max)}`;
   if (used === undefined) return `its limit of ${amountText(limit, max)}`;
-  // A call is refused before it is made, because the rest may be too little for it.
+  // A call may be refused before the limit is reached, because the rest may be too little for it.
   const left = limit === "maxTokens" || limit === "maxCostMicros" ? tooLittle(limit, used, max) : "";
   return `${usedText(limit, used, max)} of ${amountText(limit, max)}${left}`;
 }
@@ -109,26 +109,26 @@ export function amountText(limit: LimitName, amount: number): string {
   return limit === "deadlineAt" ? momentText(amount) : `${countText(amount)} ${units[limit]}`;
 }
 
-/** The used amount without its unit, which follows with the limit. */
+/** The used amount without its unit; the text continues with the limit, which has it. */
 export function usedText(limit: LimitName, used: number, max: number): string {
   if (limit === "maxCostMicros") return dollarsText(used);
   if (limit === "maxActiveMs") return secondsText(used, max);
   return limit === "deadlineAt" ? momentText(used) : countText(used);
 }
 
-/** `50,000`, the same on every machine. */
+/** `50,000`, independent of the machine's locale. */
 function countText(count: number): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/gu, ",");
 }
 
-/** Micro-dollars with as many digits as they need: `$0.50`, `$0.0045`, `$12.00`. */
+/** Micro-dollars with as many digits as necessary: `$0.50`, `$0.0045`, `$12.00`. */
 export function dollarsText(micros: number): string {
   const digits = (micros / 1_000_000).toFixed(6).replace(/0{1,4}$/u, "");
   const [whole = "0", cents = ""] = digits.split(".");
   return `$${countText(Number(whole))}.${cents}`;
 }
 
-/** Whole seconds, or as many digits as the limit needs. */
+/** Seconds with as many digits as the limit has. */
 function secondsText(milliseconds: number, max: number): string {
   const digits = max % 1_000 === 0 ? 0 : max % 100 === 0 ? 1 : 3;
   const unit = 1_000 / 10 ** digits;

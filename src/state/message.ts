@@ -14,11 +14,11 @@ export const contentSchema = z.union([textSchema, z.array(contentPartSchema)]);
 /** The content of a message: a text, or parts of text and images. */
 export type Content = DeepReadonly<z.infer<typeof contentSchema>>;
 
-/** One tool call as the model asked for it. `arguments` is the model's own text: it may be invalid JSON. */
+/** One tool call of the model. `arguments` is the model's own text and may be invalid JSON. */
 export const toolCallRequestSchema = z.object({
   /** Our id: `turn:step:index`. */
   callId: textSchema,
-  /** The provider's own id, for the wire only. */
+  /** The provider's id, used only in requests to providers. */
   providerId: textSchema,
   name: textSchema,
   arguments: textSchema,
@@ -26,8 +26,8 @@ export const toolCallRequestSchema = z.object({
 export type ToolCallRequest = DeepReadonly<z.infer<typeof toolCallRequestSchema>>;
 
 /**
- * The adapter that answered, which the agent's model may have passed the call on to: reasoning and ids of calls go back unchanged to it
- * alone.
+ * The adapter that answered, to which the agent's model may have delegated the call: only this adapter gets the reasoning and call ids
+ * back unchanged.
  */
 export const answeringAdapterSchema = z.object({
   provider: textSchema,
@@ -37,7 +37,7 @@ export const answeringAdapterSchema = z.object({
 });
 export type AnsweringAdapter = DeepReadonly<z.infer<typeof answeringAdapterSchema>>;
 
-/** Metadata of a message that a step added. The names are those of the source document. */
+/** Metadata of a message that a step added. The names come from the source document. */
 export const messageMetadataSchema = z.object({
   step_id: optionalTextSchema,
   execution_id: optionalTextSchema,
@@ -46,7 +46,7 @@ export const messageMetadataSchema = z.object({
 });
 export type MessageMetadata = DeepReadonly<z.infer<typeof messageMetadataSchema>>;
 
-/** Metadata of a message that a step of a turn adds; `isTrace`: it is not part of the dialogue of user and agent. */
+/** Metadata of a message that a step of a turn adds; `isTrace`: the message is not part of the dialogue of user and agent. */
 export function stepMetadata(
   agentId: string,
   place: { turnId: string; step: number; isTrace: boolean },
@@ -62,7 +62,7 @@ export function stepMetadata(
 
 const common = {
   id: textSchema,
-  /** Milliseconds since the epoch, for people; the order is that of the store. */
+  /** Milliseconds since the epoch, for people; the order is defined by the store. */
   createdAt: integerSchema,
   content: contentSchema,
   /** The source: `user`, `model`, `tool`, `hook:<plugin>`, `runtime`. */
@@ -76,9 +76,9 @@ export const assistantMessageSchema = z.object({
   role: z.literal("assistant"),
   ...common,
   toolCalls: z.array(toolCallRequestSchema).optional(),
-  /** Provider fields that must be sent back unchanged (reasoning text, signatures), to `reasoningBy` alone. */
+  /** Provider fields that must be sent back unchanged (reasoning text, signatures), only to `reasoningBy`. */
   reasoning: jsonObjectSchema.optional(),
-  /** The agent's model that wrote `reasoning` and the calls; with `adapter`, the one that wrote them for it. */
+  /** The agent's model that produced `reasoning` and the calls; `adapter` is the one that produced them for it. */
   reasoningBy: z
     .object({ provider: textSchema, model: textSchema, adapter: answeringAdapterSchema.optional() })
     .optional(),
@@ -89,7 +89,7 @@ export const toolMessageSchema = z.object({
   callId: textSchema,
   providerId: textSchema,
   isError: optionalFlagSchema,
-  /** The artifact with the whole content, if `content` is an excerpt. */
+  /** The artifact with the complete content, if `content` is an excerpt. */
   artifactId: optionalTextSchema,
 });
 export const messageSchema = z.discriminatedUnion("role", [
@@ -105,26 +105,26 @@ export type ToolMessage = DeepReadonly<z.infer<typeof toolMessageSchema>>;
 /** A message of a conversation, of any role. */
 export type Message = DeepReadonly<z.infer<typeof messageSchema>>;
 
-/** The text of a message's content; images are left out. */
+/** The text of a message's content, without images. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
-/** What was worked out of a message or a tool that cannot change any more. */
+/** Cached values of a message or a tool, which do not change any more. */
 export interface MessageNotes {
   digest: string | undefined;
-  /** An upper bound of its tokens, by its bytes. */
+  /** An upper bound of its tokens, from its bytes. */
   bound: number | undefined;
-  /** Its tokens, as they were counted. */
+  /** The counted number of its tokens. */
   tokens: number | undefined;
-  /** The arguments of its calls, as they are sent. */
+  /** The arguments of its calls as sent to providers. */
   sentArguments: readonly string[] | undefined;
 }
 
 const notes = new WeakMap<object, MessageNotes>();
 
-/** The notes on a message or a tool. They are one object, since an entry of a weak map costs more than what it saves. */
+/** The cached values of a message or a tool. One object per owner, because an entry of a weak map costs more than it saves. */
 export function notesOn(owner: object): MessageNotes {
   let known = notes.get(owner);
   if (known === undefined) {
@@ -134,29 +134,29 @@ export function notesOn(owner: object): MessageNotes {
   return known;
 }
 
-/** How many messages a prompt may have more than the one before it, to be found as its continuation. */
+/** A prompt is found as a continuation if it has at most this many more messages than the previous one. */
 const MOST_NEW = 64;
 
-/** The beginning of a prompt, and what was worked out of it. */
+/** The beginning of a prompt, and its cached value. */
 export interface KnownBeginning<Value> {
   readonly messages: readonly Message[];
   readonly value: Value;
 }
 
 /**
- * What was worked out of prompts. Conversations grow at their end, so most prompts begin with the one before, and only
- * their new messages cost anything. Of each conversation the newest prompt is known, as long as its last message is.
+ * Cached values of prompts. Conversations grow at their end, so most prompts extend the previous one, and only their new messages have to
+ * be processed. The newest prompt of each conversation is cached while its last message exists.
  */
 export class KnownBeginnings<Value> {
   readonly #known = new WeakMap<Message, KnownBeginning<Value>>();
   readonly #fewest: number;
 
-  /** Of prompts with fewer messages nothing is kept: finding them costs more than working it out anew. */
+  /** Shorter prompts are not cached: looking them up costs more than computing the value again. */
   constructor(fewest: number) {
     this.#fewest = fewest;
   }
 
-  /** The longest known beginning of the prompt, which may be all of it. */
+  /** The longest cached beginning of the prompt, possibly all of it. */
   find(prompt: readonly Message[]): KnownBeginning<Value> | undefined {
     if (prompt.length < this.#fewest) return undefined;
     const shortest = Math.max(1, prompt.length - MOST_NEW);
@@ -173,11 +173,11 @@ export class KnownBeginnings<Value> {
     if (last) this.#known.delete(last);
   }
 
-  /** Keeps the value of a prompt, in the place of the beginning that it continues. */
+  /** Caches the value of a prompt, replacing the beginning that it extends. */
   keep(prompt: readonly Message[], value: Value, beginning?: KnownBeginning<Value>): void {
     if (beginning) this.forget(beginning);
     const last = prompt.at(-1);
-    // A copy, since the list is the caller's.
+    // A copy, because the array belongs to the caller.
     if (last && prompt.length >= this.#fewest) this.#known.set(last, { messages: prompt.slice(), value });
   }
 }

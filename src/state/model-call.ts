@@ -11,19 +11,17 @@ import type { DeepReadonly } from "../base/index.ts";
 import { jsonObjectSchema } from "./json.ts";
 import { answeringAdapterSchema, messageSchema } from "./message.ts";
 
-/** Tokens of one model call. `inputTokens` includes the cached ones, `outputTokens` the reasoning ones. */
+/** Tokens of one model call. `inputTokens` includes cached tokens, `outputTokens` includes reasoning. */
 export const usageSchema = z.object({
   inputTokens: countSchema,
   outputTokens: countSchema,
   cachedInputTokens: optionalCountSchema,
-  /**
-   * Input that the provider wrote to its cache, which some providers charge separately; not part of the cached tokens.
-   */
+  /** Input that the provider wrote to its cache, which some providers bill separately; not included in the cached tokens. */
   cacheWriteTokens: optionalCountSchema,
   reasoningTokens: optionalCountSchema,
-  /** True if the provider sent no usage, or an implausible one, and it was counted here. */
+  /** True if the provider sent no usage or an implausible one, so that it was counted locally. */
   estimated: optionalFlagSchema,
-  /** The mistake in the usage that the provider sent. */
+  /** The mistake in the usage that the provider reported. */
   note: optionalTextSchema,
 });
 /** Tokens of a model call. */
@@ -32,7 +30,7 @@ export type Usage = DeepReadonly<z.infer<typeof usageSchema>>;
 export const finishReasonSchema = z.enum(["stop", "length", "tool_calls", "content_filter", "unknown"]);
 export type FinishReason = DeepReadonly<z.infer<typeof finishReasonSchema>>;
 
-/** A tool as the model sees it: `parameters` is a JSON Schema object. */
+/** A tool as shown to the model: `parameters` is a JSON Schema object. */
 export const modelToolSchema = z.object({
   name: textSchema,
   description: textSchema,
@@ -51,12 +49,12 @@ export const modelRequestSchema = z.object({
   messages: z.array(messageSchema),
   tools: z.array(modelToolSchema).optional(),
   toolChoice: z.enum(["auto", "none", "required"]).optional(),
-  /** Upper bound of tokens to generate, reasoning included. */
+  /** Maximum number of tokens to generate, including reasoning. */
   maxOutputTokens: optionalPositiveSchema,
   temperature: z.number().optional(),
   responseFormat: responseFormatSchema.optional(),
 });
-/** One call of a language model: the prompt, the tools, and how to answer. */
+/** One call of a language model: the prompt, the tools, and the required form of the answer. */
 export type ModelRequest = DeepReadonly<z.infer<typeof modelRequestSchema>>;
 
 /** A complete answer. Tools are wanted exactly if `toolCalls` is not empty; `finishReason` does not matter. */
@@ -68,7 +66,7 @@ export const modelResponseSchema = z.object({
   finishReason: finishReasonSchema,
   /** The model that answered, under the provider's name. */
   model: textSchema,
-  /** The adapter that answered. A model that passes calls on to others hands it through. Default: the model that was asked. */
+  /** The adapter that answered. A model that delegates calls passes it on. Default: the called model. */
   adapter: answeringAdapterSchema.optional(),
 });
 /** The answer of a language model to one call. */

@@ -20,7 +20,7 @@ import { ofStep, accountHolderSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";
 
-/** The limit that leaves one last call; `used` does not include that call's tokens and cost. */
+/** The limit that allows only one more call; `used` does not include that call's tokens and cost. */
 const lastCallSchema = z.object({
   accountId: textSchema,
   limit: limitNameSchema,
@@ -37,13 +37,13 @@ export const modelEntrySchemas = [
     attempt: positiveSchema,
     model: textSchema,
     promptHash: textSchema,
-    /** Id of the message that the answer will become. */
+    /** Id of the message that the answer will get. */
     messageId: textSchema,
     ask: reservationAskSchema,
     price: priceSchema.nullable(),
-    /** Set by the commit that grants it. */
+    /** Set by the commit that grants the call. */
     reservation: reservationSchema.nullable(),
-    /** The limit that allows no further call, so this one may call no tool. Set by the commit. */
+    /** The limit that allows no further call, so that this one may not call tools. Set by the commit. */
     last: lastCallSchema.optional(),
   }),
   z.object({
@@ -75,18 +75,18 @@ export const modelEntrySchemas = [
     error: storedErrorSchema,
     /** When the next attempt may start; `null` if there is none. */
     retryAt: integerOrNullSchema,
-    /** The message by which the model is told what was wrong with its answer, for the next attempt. */
+    /** The message that describes the mistake in the answer to the model, for the next attempt. */
     repairMessageId: optionalTextSchema,
-    /** It was the last attempt that the definition allows; absent for failures that are not repeated anyway. */
+    /** Set if it was the last attempt that the definition allows; absent for failures that are never repeated. */
     isExhausted: z.literal(true).optional(),
-    /** The billed usage, as far as it is known. */
+    /** The billed usage, if known. */
     usage: usageSchema.nullable(),
     settlement: settlementSchema.nullable(),
   }),
   z.object({
     type: z.literal("generate.requested"),
     ...ofStep,
-    /** The run that makes the call: a hook or a tool call, with the call's number within that run, from 0. */
+    /** Identifies the run that makes the call: a hook or a tool call. `index` is the call's number within that run, from 0. */
     run: textSchema,
     index: countSchema,
     model: textSchema,

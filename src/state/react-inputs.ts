@@ -3,15 +3,14 @@ import type { HookName } from "./entry-parts.ts";
 import type { ReactStep } from "./react/index.ts";
 import type { TurnState } from "./turn-state.ts";
 
-/** Returns a message's text by its id; the live fold omits texts. */
+/** Returns a message's text by its id. The live fold omits texts. */
 export type TextLookup = (messageId: string) => string;
 
 const noText: TextLookup = () => "";
 
 /**
- * The ReAct inputs of one entry: none for most entries, otherwise at most two, and one for each message that
- * came in. The R state of a turn is the replay of these inputs alone; in this way the runtime's own turns run on that
- * core (R8).
+ * The ReAct inputs of one entry: none for most entries, otherwise at most two, plus one for each new message. The R state of a turn is
+ * the replay of these inputs alone, so the runtime's own turns run on that core (R8).
  */
 export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup = noText): ReactStep[] {
   switch (entry.type) {
@@ -64,7 +63,7 @@ function received(messageId: string, timestamp: number, textOf: TextLookup): Rea
   return { type: "user-message-received", messageId, content: textOf(messageId), timestamp };
 }
 
-/** A message that a hook adds after an answer does not start another model call: a hook that wants another step asks for it. */
+/** A message that a hook adds after an answer does not start another model call: a hook has to request another step explicitly. */
 function added(hook: HookName, messageId: string, timestamp: number, textOf: TextLookup): ReactStep[] {
   if (hook !== "afterLlm" && hook !== "onComplete") return [received(messageId, timestamp, textOf)];
   return [
@@ -73,7 +72,7 @@ function added(hook: HookName, messageId: string, timestamp: number, textOf: Tex
   ];
 }
 
-/** The ReAct core took a final answer for the end of the loop; a hook that asks for another step reverts that. */
+/** The ReAct core treats a final answer as the end of the loop; a hook that requests another step reverts that. */
 function continued({ react, openCallIds }: TurnState, entry: EntryOf<"hook.applied">): ReactStep[] {
   if (entry.hook !== "afterLlm" || !entry.patch.continueRequested || openCallIds.length > 0) return [];
   return [{ type: "re-act-observed", timestamp: entry.at, calledLlmAt: react.calledLlmAt, calls: [] }];

@@ -28,18 +28,18 @@ export const queuedCallSchema = z.object({
   turnId: textSchema,
   step: positiveSchema,
   callId: textSchema,
-  /** From 1. */
+  /** Counts from 1. */
   attempt: positiveSchema,
   queue: textSchema,
   /** Default 0. */
   priority: optionalCountSchema,
-  /** Whether it may be run again after its worker has died. */
+  /** Whether it may run again after its worker died. */
   isRepeatable: flagSchema,
   /** Milliseconds since the epoch. */
   addedAt: integerSchema,
-  /** The process that runs it, or ran it last; null before the first run. */
+  /** The process that runs it, or ran it last; `null` before the first run. */
   claimedBy: textOrNullSchema,
-  /** Its outcome is in the agent's inbox. */
+  /** Whether its outcome is in the agent's inbox. */
   isEnded: flagSchema,
 });
 export type QueuedCall = DeepReadonly<z.infer<typeof queuedCallSchema>>;
@@ -57,21 +57,21 @@ export function queuedCallKey({ callId, attempt }: { readonly callId: string; re
 export const markSchema = z.object({ by: textSchema, at: integerSchema });
 export type Mark = DeepReadonly<z.infer<typeof markSchema>>;
 
-/** It stays until its turn has ended. */
+/** Kept until the aborted turn has ended. */
 export const abortMarkSchema = markSchema.extend({ turnId: textSchema, reason: textSchema });
 export type AbortMark = DeepReadonly<z.infer<typeof abortMarkSchema>>;
 
-/** Activation starts from it instead of reading the whole history (docs/architecture.md). */
+/** The state from which an activation continues instead of reading the complete history (docs/architecture.md). */
 export const checkpointSchema = z.object({
   version: z.literal(1),
-  /** The last folded entry. */
+  /** Seq of the last folded entry. */
   seq: countSchema,
   /** Persisted snapshot of the agent machine. */
   agent: jsonSchema,
 });
 export type Checkpoint = DeepReadonly<z.infer<typeof checkpointSchema>>;
 
-/** The part of a record that only the owner's commits write. */
+/** The fields of a record that only the owner's commits write. */
 export const ownedFieldsSchema = z.object({
   status: lifecycleSchema,
   turnCount: countSchema,
@@ -81,14 +81,14 @@ export const ownedFieldsSchema = z.object({
 });
 export type OwnedFields = DeepReadonly<z.infer<typeof ownedFieldsSchema>>;
 
-/** The part that commands change by compare-and-set, with or without a living owner. */
+/** The fields that commands change by compare-and-set, with or without a living owner. */
 export const commandFieldsSchema = z.object({
   openTurnId: textOrNullSchema,
   queuedTurnIds: z.array(textSchema),
   nextTurnNumber: positiveSchema,
   pause: markSchema.nullable(),
   abort: abortMarkSchema.nullable(),
-  /** Calls of the open turn that wait in a queue or run from one; `undefined` if there are none. */
+  /** Calls of the open turn that wait in a queue or were taken from one; `undefined` if there are none. */
   queued: queuedCallsSchema.optional(),
 });
 export type CommandFields = DeepReadonly<z.infer<typeof commandFieldsSchema>>;
@@ -99,13 +99,14 @@ export const agentIdentitySchema = z.object({
   agentId: textSchema,
   rootAgentId: textSchema,
   parentAgentId: textOrNullSchema,
-  /** The parent's turn under which it was spawned. */
+  /** The parent's turn that spawned it. */
   parentTurnId: textOrNullSchema,
-  /** The parent's step and call that wait for it; null when code spawned it. */
+  /** The parent's step and call that wait for it; `null` if code spawned it. */
   parentStep: integerOrNullSchema,
   parentCallId: textOrNullSchema,
   /**
-   * Set if it goes on after the turn that spawned it; its end is then reported to the parent. `undefined` if it ends with that turn.
+   * Set if the agent continues after the turn that spawned it; its end is then reported to the parent. `undefined` if it ends with that
+   * turn.
    */
   background: backgroundSchema.optional(),
   depth: countSchema,
@@ -113,9 +114,9 @@ export const agentIdentitySchema = z.object({
   ownerId: textOrNullSchema,
   sessionId: textOrNullSchema,
   createdAt: integerSchema,
-  /** The account of its lifetime, if it has one. */
+  /** Its lifetime account, if there is one. */
   accountId: textOrNullSchema,
-  /** The account above its own: that of the parent's turn. */
+  /** The parent of its account: the account of the parent's turn. */
   parentAccountId: textOrNullSchema,
   /** The binding of the accounts above those of its turns; `undefined` if no limit binds. */
   binding: bindingSchema.optional(),
@@ -123,7 +124,7 @@ export const agentIdentitySchema = z.object({
   grantedTools: z.array(textSchema).nullable(),
   /** Names of tools that it and all its descendants may not use; `undefined` if there are none. */
   deniedTools: z.array(textSchema).optional(),
-  /** The deepest level at which it may still spawn. */
+  /** The deepest level at which agents may still spawn. */
   maxDepth: countSchema,
   /** Limits of each of its turns, if the spawner set them. */
   turnLimits: limitsSchema.nullable(),
@@ -156,9 +157,8 @@ export function newRecord(identity: AgentIdentity): AgentRecord {
 }
 
 /**
- * The status of an agent, derived from its record, for processes that do not run it. Its owner writes only the status
- * at rest; whether it works, is paused or has resumed follows from the fields that commands write, without another
- * write per turn.
+ * The status of an agent, derived from its record, for processes that do not run it. Its owner writes only the status at rest; whether it
+ * is working, paused or resumed follows from the fields that commands write, which saves a write per turn.
  */
 export function statusOf({
   status,
@@ -168,17 +168,17 @@ export function statusOf({
 }: Pick<AgentRecord, "status" | "openTurnId" | "pause" | "parentAgentId">): Lifecycle {
   if (status === "starting" || status === "shutdown") return status;
   if (status === "created" && openTurnId === null) return status;
-  // A mark above a child may hold it, and the child's own record does not show that.
+  // A mark above a child may hold it, which the child's own record does not show.
   if (status === "paused" && (pause !== null || parentAgentId !== null)) return status;
   if (openTurnId !== null) return "busy";
   if (pause !== null) return "paused";
   return status === "failed" ? "failed" : "ready";
 }
 
-/** `queued`: behind another turn of its agent. `open`: begun, or about to begin. The others have ended. */
+/** `queued`: behind another turn of its agent. `open`: started, or about to start. The others have ended. */
 export const turnStatusSchema = z.enum(["queued", "open", "completed", "stopped", "failed"]);
 
-/** One turn of a root agent, as the stores list it. Times are in milliseconds since the epoch. */
+/** One turn of a root agent as listed by the stores. Times are in milliseconds since the epoch. */
 export const turnRecordSchema = z.object({
   tenant: textSchema,
   agentId: textSchema,
@@ -186,7 +186,7 @@ export const turnRecordSchema = z.object({
   number: positiveSchema,
   sessionId: textOrNullSchema,
   ownerId: textOrNullSchema,
-  /** The key with which the turn was requested; `null` if it had none. */
+  /** The key of the turn; `null` if there is none. */
   key: textOrNullSchema,
   status: turnStatusSchema,
   /** `null` until the turn has ended. */

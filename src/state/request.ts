@@ -13,8 +13,8 @@ import type { DeepReadonly } from "../base/index.ts";
 import { jsonSchema } from "./json.ts";
 
 /**
- * The cause of a turn's wait: a person has to approve a call, the caller has to execute its own tool, a person has to
- * answer a question, or credentials are missing.
+ * Why a turn waits: a person has to approve a call, the caller has to execute its own tool, a person has to answer a question, or
+ * credentials are missing.
  */
 export const requestKindSchema = z.enum(["approval", "client", "question", "auth"]);
 export type RequestKind = DeepReadonly<z.infer<typeof requestKindSchema>>;
@@ -26,7 +26,7 @@ export type RequestKind = DeepReadonly<z.infer<typeof requestKindSchema>>;
 export const requestVerdictSchema = z.enum(["approved", "edited", "rejected", "answered", "provided", "expired"]);
 export type RequestVerdict = DeepReadonly<z.infer<typeof requestVerdictSchema>>;
 
-/** A decision as it is stored. Credentials are never part of it. */
+/** A stored decision. It never contains credentials. */
 export const decisionSchema = z.object({
   verdict: requestVerdictSchema,
   /** The person who decided; `null` if the request expired. */
@@ -45,10 +45,10 @@ export const verdictsOf: Readonly<Record<RequestKind, readonly RequestVerdict[]>
   auth: ["provided", "rejected", "expired"],
 };
 
-/** A request as it is stored and listed. It is decided once, by a compare-and-set, with or without a living owner. */
+/** A request as stored and listed. It is decided once, by compare-and-set, with or without a living owner. */
 export const agentRequestSchema = z.object({
   tenant: textSchema,
-  /** `<callId>:<n>`: it contains the id of its agent, and so of the root. */
+  /** `<callId>:<n>`: it contains the id of its agent, and thereby of the root. */
   requestId: textSchema,
   agentId: textSchema,
   /** Name of the agent's definition. */
@@ -65,27 +65,27 @@ export const agentRequestSchema = z.object({
   /** The validated arguments in question. */
   arguments: jsonSchema,
   argumentsHash: textSchema,
-  /** The question, in words for a person. */
+  /** The question for a person. */
   prompt: textSchema,
   /** The actor who started the turn. */
   actorId: textOrNullSchema,
   openedAt: integerSchema,
   expiresAt: integerOrNullSchema,
-  /** `closed`: its turn went on without a decision. */
+  /** `closed`: its turn continued without a decision. */
   status: z.enum(["open", "decided", "closed"]),
   decision: decisionSchema.nullable(),
   decidedAt: integerOrNullSchema,
   /**
-   * The key that its decision was made with, and the turn of the root agent at that time: the open one, else the last.
-   * `undefined` if it was decided without a key, or is not decided.
+   * The key of its decision, and the turn of the root agent at that time: the open one, else the last. `undefined` if it was decided
+   * without a key, or is not decided.
    */
   decidedWith: z.object({ key: textSchema, turnId: textSchema }).optional(),
-  /** `true` if the tool's own code asked while the call ran: that code gets the decision. */
+  /** `true` if the tool's own code asked during the call: that code gets the decision. */
   isAsked: optionalFlagSchema,
-  /** `true` if the runtime that opened it has a rule on who may decide (`mayDecide`). */
+  /** `true` if the runtime that opened it has a rule about who may decide (`mayDecide`). */
   isGuarded: optionalFlagSchema,
 });
-/** Something that waits for a person, a client or credentials. */
+/** A request that waits for a person, a client or credentials. */
 export type AgentRequest = DeepReadonly<z.infer<typeof agentRequestSchema>>;
 
 /** The n-th request of a call, from 1. */

@@ -15,9 +15,7 @@ const reasonOfLimit: Record<LimitName, StopReason> = {
   deadlineAt: "time_limit",
 };
 
-/**
- * The signal of a limit: its message names the account's holder, the account, and the used amount of the allowed one.
- */
+/** The signal of a limit: its message contains the account's holder, the account, and the used and the allowed amount. */
 export function signalOfLimit(limit: LimitName, accountId: string, figures: LimitFigures = {}): StopSignal {
   const { used, max, holder } = figures;
   return {
@@ -31,7 +29,7 @@ export function signalOfLimit(limit: LimitName, accountId: string, figures: Limi
   };
 }
 
-/** The stop signal of a refused intent; none if it only has to wait. */
+/** The stop signal of a refused intent; `undefined` if the intent only has to wait. */
 export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | undefined {
   if (entry.reason === "budget" && entry.limit && entry.accountId) {
     return signalOfLimit(entry.limit, entry.accountId, entry);

@@ -28,14 +28,11 @@ export const stopSignalSchema = z.object({
   source: textSchema,
   accountId: optionalTextSchema,
   limit: limitNameSchema.optional(),
-  /**
-   * The used amount of that limit, in its own unit: steps, tokens, micro-dollars, milliseconds, calls; the moment for a
-   * deadline.
-   */
+  /** The used amount of that limit, in its unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline, the time. */
   used: z.number().optional(),
   max: z.number().optional(),
 });
-/** One reason to stop a turn, and who raised it. */
+/** One reason to stop a turn, and its source. */
 export type StopSignal = DeepReadonly<z.infer<typeof stopSignalSchema>>;
 
 /** Whether a turn that ends for this reason has failed: it has an error, and its agent needs a decision. */
@@ -43,7 +40,7 @@ export function isFailure(reason: StopReason): boolean {
   return reason === "error" || reason === "retry_limit";
 }
 
-/** Whether the turn was stopped: false only for `completed` and `finish_reason`. */
+/** Whether the turn was stopped; false only for `completed` and `finish_reason`. */
 export function wasForceStopped(reason: StopReason): boolean {
   return reason !== "completed" && reason !== "finish_reason";
 }

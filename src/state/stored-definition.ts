@@ -24,14 +24,14 @@ const storedToolSchema = z.object({
   queue: optionalTextSchema,
 });
 
-/** The part of a definition that its hash covers: everything except code. */
+/** The content of a definition that its hash covers: everything except code. */
 export const definitionContentSchema = z.object({
   name: textSchema,
   model: z.object({ provider: textSchema, name: textSchema, contextWindow: z.number().positive().optional() }),
-  /** `null` if they are a file or a function; the journal then has the text of each turn (`instructions.resolved`). */
+  /** `null` if they come from a file or a function; the journal then has the text of each turn (`instructions.resolved`). */
   instructions: textOrNullSchema,
   tools: z.array(storedToolSchema),
-  /** Tools that the model sees from the first result on that was cut to an excerpt. */
+  /** Tools that are shown to the model after the first result that was cut to an excerpt. */
   onDemandTools: z.array(storedToolSchema),
   /** Name of the history compiler. */
   history: textSchema,
@@ -42,7 +42,7 @@ export const definitionContentSchema = z.object({
   responseFormat: responseFormatSchema.optional(),
   /** Schema of the final answer. */
   output: jsonObjectSchema.nullable(),
-  /** Limits of each turn, without a deadline, which is a moment. */
+  /** Limits of each turn, without a deadline, because a deadline is a fixed time. */
   limits: limitsSchema,
   maxModelAttempts: integerSchema,
   maxConsecutiveToolFailures: integerSchema,
@@ -51,11 +51,11 @@ export const definitionContentSchema = z.object({
 });
 export type DefinitionContent = DeepReadonly<z.infer<typeof definitionContentSchema>>;
 
-/** A definition as the stores keep it, once a tree, under its hash. */
+/** A definition as stored, once per tree, under its hash. */
 export const storedDefinitionSchema = definitionContentSchema.extend({ hash: textSchema });
 export type StoredDefinition = DeepReadonly<z.infer<typeof storedDefinitionSchema>>;
 
-/** Equal contents give the same hash in every process. */
+/** Equal contents have the same hash in every process. */
 export function hashOfDefinition(content: object): string {
   return shortHash(stableStringify(content));
 }

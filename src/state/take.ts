@@ -11,15 +11,14 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "./json.ts";
 
-/** A foreign value as our own copy, or the first mistake in it and its place, as one sentence. */
+/** A copy of a foreign value, or its first mistake with the path, as one sentence. */
 export type Taken<T> =
   | { readonly ok: true; readonly value: DeepReadonly<T> }
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Parses a foreign value (of a caller, a hook, a tool, a model adapter) by its schema before it is journalled. The
- * result is a frozen copy of plain JSON, bounded in depth and size, to which the caller has the only reference. Never
- * throws.
+ * Parses a foreign value (of a caller, a hook, a tool, a model adapter) by its schema before it is journalled. The result is a frozen
+ * copy of plain JSON, bounded in depth and size; the caller has the only reference to it. Never throws.
  */
 export function taken<Schema extends z.ZodType>(
   schema: Schema,
@@ -34,9 +33,7 @@ export function taken<Schema extends z.ZodType>(
   return { ok: false, problem: `${renderPath(path)}: ${message}` };
 }
 
-/**
- * A union only reports that none of its members fits, so the member that fits furthest is taken for the intended one.
- */
+/** A union only reports that no member fits, so the member that fits deepest is assumed to be the intended one. */
 function deepest(issues: readonly z.core.$ZodIssue[], above: Path): { readonly path: Path; readonly message: string } {
   const [issue] = issues;
   if (!issue) return { path: above, message: "does not fit its schema" };
@@ -48,8 +45,8 @@ function deepest(issues: readonly z.core.$ZodIssue[], above: Path): { readonly p
 }
 
 /**
- * Like `taken`, for a caller's value.
- * @param what Names the value for the message: "executeTurn({ trace })".
+ * Like `taken`, but throws for an invalid value.
+ * @param what Describes the value in the message: "executeTurn({ trace })".
  * @throws InvalidInputError
  */
 export function take<Schema extends z.ZodType>(
@@ -63,16 +60,16 @@ export function take<Schema extends z.ZodType>(
   throw new InvalidInputError(`${what} cannot be taken: ${result.problem}`);
 }
 
-/** Longest content of a message in all, in characters: images by `data:` URL count. */
+/** Longest content of a message in total, in characters; images as `data:` URLs count. */
 export const LONGEST_CONTENT = 2 ** 26;
 
-/** Longest text that foreign code may give, in UTF-16 units. */
+/** Longest text from foreign code, in UTF-16 units. */
 export const LONGEST_TEXT = 2 ** 24;
 
 /**
  * A text from foreign code.
- * @param what Names the source for the message: "instructions() of agent \"clerk\"".
- * @throws InvalidInputError for anything else, and for a text of more than 16 Mi characters.
+ * @param what Describes the source in the message: "instructions() of agent \"clerk\"".
+ * @throws InvalidInputError for other values, and for a text of more than 16 Mi characters.
  */
 export function takeText(value: unknown, what: string): string {
   if (typeof value === "string" && value.length <= LONGEST_TEXT) return value;

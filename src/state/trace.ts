@@ -16,7 +16,7 @@ import { usageSchema } from "./model-call.ts";
 
 const common = {
   turnId: textSchema,
-  /** The step it belongs to, from 1; 0 for anything before the first model call. */
+  /** The step of the entry, from 1; 0 for anything before the first model call. */
   step: countSchema,
   /** Its start, in milliseconds since the epoch, for people; the order is that of the trace. */
   at: integerSchema,
@@ -37,33 +37,33 @@ export const llmCallTraceSchema = z.object({
   ...common,
   model: textSchema,
   durationMs: z.number().nonnegative(),
-  /** How many tool calls the answer asked for. */
+  /** Number of tool calls in the answer. */
   toolCallsCount: countSchema,
   usage: usageSchema.extend({
-    /** Millionths of a US dollar; null when the model's price is not known. */
+    /** Millionths of a US dollar; `null` if the model's price is unknown. */
     costMicros: countOrNullSchema,
   }),
 });
 
-/** One finished tool call. `not_found`: the model named a tool that it does not have. */
+/** One finished tool call. `not_found`: the model called a tool that does not exist. */
 export const toolExecutionTraceSchema = z.object({
   type: z.literal("tool_execution"),
   ...common,
   callId: textSchema,
   name: textSchema,
-  /** The checked arguments, or the model's own text when it could not be read. */
+  /** The checked arguments, or the model's own text if it could not be parsed. */
   arguments: jsonSchema,
   status: z.enum(["success", "error", "not_found"]),
-  /** The result as the model saw it, if it succeeded. */
+  /** The result as shown to the model, if the call succeeded. */
   result: optionalTextSchema,
-  /** The error as the model saw it, if it failed. */
+  /** The error as shown to the model, if the call failed. */
   error: optionalTextSchema,
   /** Name or code of the error, for instance `TypeError` or `outcome_unknown`. */
   errorType: optionalTextSchema,
   durationMs: z.number().nonnegative(),
 });
 
-/** One line of a turn's trace: always recorded, shown or not. */
+/** One entry of a turn's trace: always recorded, whether shown or not. */
 export const traceEntrySchema = z.discriminatedUnion("type", [
   userInputTraceSchema,
   llmCallTraceSchema,
@@ -72,10 +72,10 @@ export const traceEntrySchema = z.discriminatedUnion("type", [
 export type UserInputTrace = DeepReadonly<z.infer<typeof userInputTraceSchema>>;
 export type LlmCallTrace = DeepReadonly<z.infer<typeof llmCallTraceSchema>>;
 export type ToolExecutionTrace = DeepReadonly<z.infer<typeof toolExecutionTraceSchema>>;
-/** One line of a turn's trace. */
+/** One entry of a turn's trace. */
 export type TraceEntry = DeepReadonly<z.infer<typeof traceEntrySchema>>;
 
-/** The trace of one turn from its entries. `prompt` is the turn's input, `message` looks up a stored message. */
+/** The trace of one turn from its entries. `prompt` is the turn's input, `message` returns a stored message by id. */
 export function traceEntriesOf(
   entries: readonly Entry[],
   prompt: string,

@@ -3,16 +3,16 @@ import type { TurnState } from "./turn-state.ts";
 
 type WithoutEpoch<One> = One extends Entry ? Omit<One, "epoch"> : never;
 
-/** An entry, or one of the inspector's feed, which comes without its epoch. */
+/** An entry, or one of the inspector's feed, which has no epoch. */
 export type TurnEntry = WithoutEpoch<Entry>;
 
-/** The part of an open turn that says what it waits for, and which children go on when it ends. */
+/** The fields of an open turn that describe what it waits for, and which children continue after it. */
 export type TurnActivity = Pick<
   TurnState,
   "openCallIds" | "unreviewedCallIds" | "waitingCallIds" | "heldMessageIds" | "backgroundIds" | "leavingIds" | "waking"
 >;
 
-/** Of an entry that changes nothing of it. */
+/** The result for an entry that changes nothing. */
 export const sameActivity: Partial<TurnActivity> = Object.freeze({});
 
 export function startActivity({ waking = [] }: Extract<TurnEntry, { type: "turn.started" }>): TurnActivity {
@@ -27,7 +27,7 @@ export function startActivity({ waking = [] }: Extract<TurnEntry, { type: "turn.
   };
 }
 
-/** The fields that one more entry of the turn changes. Needs neither Node nor zod, so that pages fold entries too. */
+/** The fields that one more entry of the turn changes. Needs neither Node nor zod, because web pages fold entries too. */
 export function activityAfter(turn: TurnActivity, entry: TurnEntry): Partial<TurnActivity> {
   switch (entry.type) {
     case "hook.applied": {
@@ -81,9 +81,7 @@ function settledCall(
   };
 }
 
-/**
- * Like messages of hooks, it waits until it may be added to history: before the next model call, or at the turn's end.
- */
+/** Like messages of hooks, a report is held until it may be added to history: before the next model call, or at the turn's end. */
 function reported(turn: TurnActivity, entry: Extract<TurnEntry, { type: "child.reported" }>): Partial<TurnActivity> {
   const { childId, messageId, actorId } = entry;
   const isOwn = turn.backgroundIds.includes(childId);
@@ -95,10 +93,7 @@ function reported(turn: TurnActivity, entry: Extract<TurnEntry, { type: "child.r
   };
 }
 
-/**
- * Whether calls are open and each of them waits: for a child, for a decision, or for room to spawn a child behind calls that
- * wait too.
- */
+/** Whether calls are open and each of them waits: for a child, for a decision, or to spawn a child behind other waiting calls. */
 export function areCallsWaiting(
   { openCallIds, unreviewedCallIds, waitingCallIds }: TurnActivity,
   isQueuedToSpawn?: (callId: string) => boolean,
@@ -109,7 +104,7 @@ export function areCallsWaiting(
   return openCallIds.every((callId) => waiting.has(callId) || isQueuedToSpawn?.(callId) === true);
 }
 
-/** The list without the id; the same list if it does not contain it. */
+/** The list without the id; the same list if it does not contain the id. */
 export function withoutId(ids: readonly string[], id: string): readonly string[] {
   return ids.includes(id) ? ids.filter((one) => one !== id) : ids;
 }

@@ -7,7 +7,7 @@ import type { Continuation } from "./stop.ts";
 import { activityAfter, areCallsWaiting, startActivity, withoutId } from "./turn-activity.ts";
 import { hookKeyOf, type TurnState } from "./turn-state.ts";
 
-/** The turn as its first entry makes it. */
+/** The turn after its first entry. */
 export function startTurn(entry: EntryOf<"turn.started">): TurnState {
   return {
     turnId: entry.turnId,
@@ -46,12 +46,12 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
   };
 }
 
-/** A turn that only its fold knows so far. */
+/** A turn to which only the fold has a reference. */
 type FreshTurn = { -readonly [Field in keyof TurnState]: TurnState[Field] };
 
 /**
- * The turn after one more entry: one fold for both views, `react` and `execution`, and for the
- * counters by which the turn machine decides. Pure; the caller must not pass entries of other turns.
+ * The turn after one more entry: one fold for both views, `react` and `execution`, and for the counters on which the turn machine
+ * decides. Pure; the caller must not pass entries of other turns.
  */
 export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): TurnState {
   let react = turn.react;
@@ -60,7 +60,7 @@ export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): Tu
   const execution = foldExecution(turn.execution, entry, arrived);
   const counted = count(turn, entry);
   if (counted === turn && react === turn.react && execution === turn.execution) return turn;
-  // Only this function has a reference to the copy that `count` makes, so it may be changed in place.
+  // Only this function has a reference to the copy that `count` creates, so it may be changed in place.
   const next: FreshTurn = counted === turn ? { ...turn } : counted;
   next.react = react;
   next.execution = execution;
@@ -70,10 +70,10 @@ export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): Tu
 
 const none: readonly never[] = [];
 
-/** Messages that came since the last model call began. */
+/** Messages that arrived since the last model call started. */
 function unseenMessageIds({ messages, calledLlmOrdinal }: FoldedReact): readonly string[] {
   const unseen: string[] = [];
-  // They are in the order of their ordinals.
+  // Messages are in the order of their ordinals.
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index];
     if (message === undefined || message.ordinal <= calledLlmOrdinal) break;
@@ -93,7 +93,7 @@ function count(turn: TurnState, entry: Entry): TurnState {
     case "instructions.resolved":
       return { ...turn, hasInstructions: true };
     case "hook.applied": {
-      // The call itself counts the hooks that review it.
+      // Hooks that review a call are counted by the call itself.
       if (entry.callId !== undefined) return activity.heldMessageIds ? { ...turn, ...activity } : turn;
       return { ...turn, ...activity, appliedHooks: [...turn.appliedHooks, hookKeyOf(entry.hook, entry.index)] };
     }
@@ -196,26 +196,26 @@ function closeRound(turn: FreshTurn): void {
   turn.execution = signalled(turn.execution, { reason: "error", message, source: "tools" });
 }
 
-/** The next step of the turn when nothing is under way. */
+/** The next action of the turn when no work is in progress. */
 export type NextMove = "think" | "runTools" | "finish";
 
-/** Stop signals come first, then the needs of the ReAct state. */
+/** Stop signals take precedence over the needs of the ReAct state. */
 export function nextMove(turn: TurnState): NextMove {
   const needs = needsOf(turn.react);
   const { continuation } = turn.execution;
-  // The ReAct core does not see internal calls: it knows only that the model is to be called again (row R6).
+  // The ReAct core does not record internal calls: it only requires another model call.
   const hasCalls = needs.runsTools || turn.openCallIds.length > 0;
-  // A turn without input (row L5) continues the conversation: its first call is due even without a new message.
+  // A turn without input continues the conversation: its first call is due even without a new message.
   if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
-  // Even if a hook asks to go on, the calls do not run: the model was told that there are no tools.
+  // Even if a hook requests another step, the calls do not run: the model was told that there are no tools.
   if (hasCalls && turn.isLastCall) return "finish";
-  // A call without an answer is still due, even if the ReAct core does not ask for one.
+  // A call without an answer is still due, even if the ReAct core does not require one.
   if (shouldStop(continuation, hasCalls || needs.callLlm || turn.attempt > 0)) return "finish";
   if (hasCalls) return "runTools";
   return "think";
 }
 
-/** Whether the turn stops; the signals are looked at in their order. */
+/** Whether the turn stops; signals are checked in order. */
 export function shouldStop(continuation: Continuation, hasToolCalls: boolean): boolean {
   if (continuation.stopSignals.length > 0 && !continuation.isContinuationRequested) return true;
   if (continuation.isContinuationRequested) return false;
@@ -228,7 +228,7 @@ export function hasOpenWork(turn: TurnState): boolean {
   return openRequest !== null || openCallIds.length + unreviewedCallIds.length + openGenerates.length > 0;
 }
 
-/** Whether hooks or a schema must check the new answer before the turn goes on. */
+/** Whether hooks or a schema must check the new answer before the turn continues. */
 export function isAnswerChecked({
   hooks,
   openCallIds,
@@ -238,14 +238,14 @@ export function isAnswerChecked({
   return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
 }
 
-/** Whether the turn itself does nothing: each open call waits for something else. */
+/** Whether the turn itself does nothing, because each open call waits. */
 export function isResting(turn: TurnState, isQueuedToSpawn?: (callId: string) => boolean): boolean {
   if (turn.execution.status !== "in_progress" || turn.openRequest !== null || turn.openGenerates.length > 0)
     return false;
   return areCallsWaiting(turn, isQueuedToSpawn);
 }
 
-/** The calls of the new answer that are still to be made. */
+/** The calls of the new answer that have no result yet. */
 export function openCallsOf({ openCallIds, execution }: TurnState): { callId: string; name: string }[] {
   const calls = execution.currentStep?.toolExecutions ?? [];
   return calls.flatMap(({ callId, name }) => (openCallIds.includes(callId) ? [{ callId, name }] : []));

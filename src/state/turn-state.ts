@@ -22,7 +22,7 @@ export const openRequestSchema = z.object({
   at: integerSchema,
   model: textSchema,
   messageId: textSchema,
-  /** `react.ordinal` at the start of the call: it has not seen anything newer. */
+  /** `react.ordinal` at the start of the call; the call has not seen newer messages. */
   ordinal: integerSchema,
   reservation: reservationSchema,
 });
@@ -37,8 +37,8 @@ export const openGenerateSchema = z.object({
 export type OpenGenerate = DeepReadonly<z.infer<typeof openGenerateSchema>>;
 
 /**
- * Everything that pure code knows about one turn: the fold of its entries, and the context of the turn machine. Only
- * ids and counters; the contents are in the store.
+ * All data that pure code has about one turn: the fold of its entries, and the context of the turn machine. Contains only ids and
+ * counters; the contents are in the store.
  */
 export const turnStateSchema = z.object({
   turnId: textSchema,
@@ -52,19 +52,19 @@ export const turnStateSchema = z.object({
   checksOutput: flagSchema,
   /** Whether the last answer of this step fits the schema; `null` if it was not checked. */
   outputFits: flagSchema.nullable(),
-  /** How many answers did not fit and were asked for again. */
+  /** Number of answers that did not fit and were requested again. */
   outputRepairs: countSchema,
   maxConsecutiveToolFailures: integerSchema,
-  /** Rows R: decides what the turn does next. */
+  /** Rows R: decides the next action of the turn. */
   react: foldedReactSchema,
-  /** Rows S: records what the turn has done. */
+  /** Rows S: records the actions of the turn. */
   execution: executionStateSchema,
   /** The current step; 0 before the first. */
   step: countSchema,
-  /** How many attempts of this step's model call were made. */
+  /** Number of attempts of this step's model call. */
   attempt: countSchema,
   retryAt: integerOrNullSchema,
-  /** Whether its budget allows no further call: tool calls in its answer are not run. */
+  /** Whether its budget allows no further call; tool calls in its answer are then not run. */
   isLastCall: flagSchema,
   openRequest: openRequestSchema.nullable(),
   openGenerates: z.array(openGenerateSchema),
@@ -73,32 +73,32 @@ export const turnStateSchema = z.object({
   roundCalls: countSchema,
   roundFailures: countSchema,
   consecutiveToolFailures: countSchema,
-  /** Hooks committed since the last answer, or since the start before the first: `hook:index`. */
+  /** Hooks committed since the last answer, or, before the first one, since the start: `hook:index`. */
   appliedHooks: z.array(textSchema),
-  /** Calls that have their result but have not been reviewed by all hooks. */
+  /** Calls that have their result but were not reviewed by all hooks. */
   unreviewedCallIds: z.array(textSchema),
   /** Calls that wait for a child, or for a decision on a request. */
   waitingCallIds: z.array(textSchema),
-  /** Calls that are in a queue: the owner runs nothing of them. */
+  /** Calls in a queue: the owner runs none of their code. */
   queuedCallIds: z.array(textSchema),
   /** Undecided requests. */
   openRequestIds: z.array(textSchema),
-  /** Messages that enter history once every call of the round has its result. */
+  /** Messages that are added to history once every call of the round has its result. */
   heldMessageIds: z.array(textSchema),
-  /** How many messages of the conversation the model sees; `null` if its history compiler has no window. */
+  /** Number of messages of the conversation that the model sees; `null` if its history compiler has no window. */
   contextWindowSize: integerOrNullSchema,
-  /** Earlier calls whose results the model asked to see again. */
+  /** Earlier calls whose results the model requested again. */
   loadedCallIds: z.array(textSchema),
-  /** How many compactions there were since the last answer. */
+  /** Number of compactions since the last answer. */
   compactions: countSchema,
   hasInstructions: flagSchema,
   /** Spawned children that have not ended. */
   openChildIds: z.array(textSchema),
-  /** Children in the background whose end has not been reported. */
+  /** Background children whose end was not reported. */
   backgroundIds: z.array(textSchema),
-  /** Children that have ended and left their own children in the background. */
+  /** Children that have ended and left background children. */
   leavingIds: z.array(textSchema),
-  /** Reports that call for a turn and that no model call has seen. */
+  /** Reports that require a turn and that no model call has seen. */
   waking: z.array(wakingReportSchema),
   toolCalls: countSchema,
   outputMessageId: textOrNullSchema,

@@ -9,12 +9,12 @@ import type { Stores } from "./rules/ports.ts";
 export type { RedisStoresOptions } from "./redis/redis-connection.ts";
 
 /**
- * Stores in Redis 6.2 or later, single or cluster, for any number of processes on any number of machines. Connects with
- * the first use; close the stores when you no longer need them.
+ * Stores in Redis 6.2 or later, single or cluster, for any number of processes on any number of machines. Connects on first use; close
+ * the stores when you no longer need them.
  *
- * Throws `InvalidInputError` for options that do not go together. The first use throws `InvalidInputError` for a Redis
- * that evicts data when its memory is full, and `UnsupportedError` for one that is too old or if the package `ioredis`
- * is missing; any use throws `StoreUnavailableError` if Redis does not answer within `timeoutMs`.
+ * Throws `InvalidInputError` for contradicting options. The first use throws `InvalidInputError` for a Redis that evicts data when its
+ * memory is full, and `UnsupportedError` if Redis is too old or the package `ioredis` is missing. Any use throws `StoreUnavailableError`
+ * if Redis does not answer within `timeoutMs`.
  */
 export function redisStores(options: RedisStoresOptions): Stores {
   const checked = checkedOptions(options);
@@ -22,7 +22,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
   const stores = databaseStores("redis", database);
   const whole: Stores = {
     ...stores,
-    /** A Redis that has forgotten a living process has lost more: it was emptied or rolled back. */
+    /** If Redis does not know a living process, it may have lost more: it was emptied or rolled back. */
     heartbeat: async (processId, steady) => {
       const isKnown = await stores.heartbeat(processId, steady);
       if (!isKnown) database.checkForRollbacks();
@@ -33,7 +33,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
     lookAtTurn: (key, turnId, after) => database.lookAtTurn(key, turnId, after),
     treeActivity: (tenant, rootAgentId) => database.treeActivity(tenant, rootAgentId),
     treeHead: (tenant, rootAgentId) => database.treeHead(tenant, rootAgentId),
-    /** Each batch is judged on its own; those of one tree share a transaction. */
+    /** Each batch succeeds or fails alone; batches of one tree share a transaction. */
     commit: async (batches, now, steady = now) => {
       return await allApplied(
         batches.map((batch) =>
@@ -45,7 +45,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
   return withSharedLink(whole, { link: database.connection, prefix: checked.prefix });
 }
 
-/** The cursor of a new row is known once it is written. */
+/** The cursor of a new row is known only after the write. */
 function placed(outcome: CommitOutcome, { cursor: cursorBefore }: { readonly cursor: number }): CommitOutcome {
   if (outcome.type !== "committed" || outcome.cursor >= 0) return outcome;
   const cursor = cursorBefore - outcome.cursor;

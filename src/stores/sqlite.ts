@@ -18,12 +18,12 @@ const sqliteOptionsSchema: OptionsSchema<SqliteOptions> = {
 };
 
 /**
- * Stores in one SQLite file, which several processes of one machine may share. `:memory:` gives a database that ends
- * with the process. Creates the file (readable by its owner only), but not its folder.
+ * Stores in one SQLite file, which several processes of one machine may share. `:memory:` is a database that is lost when the process
+ * ends. Creates the file (readable only by its owner), but not its folder.
  *
- * Throws `InvalidInputError` if the path cannot hold a file or holds something else, `UnsupportedError` for a file of a
- * newer version of this package, `CorruptRecordError` for a file that is damaged or no database, and
- * `StoreUnavailableError` if the file stays locked while it is opened.
+ * Throws `InvalidInputError` if the path cannot be a file or is another file, `UnsupportedError` for a file of a newer version of this
+ * package, `CorruptRecordError` for a file that is damaged or not a database, and `StoreUnavailableError` if the file stays locked while
+ * it is opened.
  */
 export function sqliteStores(path: string, given?: SqliteOptions): Stores {
   const options = optionsOf<SqliteOptions>(given, "sqliteStores()", sqliteOptionsSchema);

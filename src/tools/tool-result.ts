@@ -73,7 +73,7 @@ export function readResult(value: unknown): ReadResult | undefined {
   const read = parts.map((part) => {
     const known = partOf(part);
     if (known !== undefined) return known;
-    throw new InvalidInputError(`it holds a part of type "${part.type}", which cannot be shown to a model`);
+    throw new InvalidInputError(`it contains a part of type "${part.type}", which cannot be shown to a model`);
   });
   const images = read.filter((part) => part.type === "image");
   // Texts alone may be ordinary data.

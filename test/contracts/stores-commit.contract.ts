@@ -79,7 +79,7 @@ export function commitContract(subject: () => Stores): void {
     const gap = { ...owner.batch({ entries: [note("one")] }), expectedSeq: owner.seq };
     const entries = gap.entries.map((entry) => ({ ...entry, seq: entry.seq + 1 }));
     await expect(subject().commit([{ ...gap, entries }], NOW)).rejects.toThrow(/has seq 3, not 2/);
-    await expect(owner.commit({ messages: [messageOf("m1")] })).rejects.toThrow(/messages and no entry/);
+    await expect(owner.commit({ messages: [messageOf("m1")] })).rejects.toThrow(/messages but no entry/);
     expect(await subject().messages(agentKey())).toEqual([]);
   });
 

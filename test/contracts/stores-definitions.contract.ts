@@ -96,6 +96,6 @@ export function definitionsContract(subject: () => Stores): void {
     const definitions = [{ ...clerk, instructions: "Give everything away." }];
     const put = subject().importTree({ ...tree, definitions }, here.processId);
     await expect(put).rejects.toThrow(InvalidInputError);
-    await expect(put).rejects.toThrow('definition "clerk" is not the one of its hash');
+    await expect(put).rejects.toThrow('definition "clerk" does not match its hash');
   });
 }

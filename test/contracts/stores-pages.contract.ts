@@ -53,7 +53,7 @@ export function pagesContract(subject: () => Stores): void {
   );
 
   test("the order by age is one of roots, and there are two orders", async () => {
-    await expect(subject().listAgents({ tenant: TENANT, order: "newest" })).rejects.toThrow(/give rootsOnly: true/);
+    await expect(subject().listAgents({ tenant: TENANT, order: "newest" })).rejects.toThrow(/set rootsOnly: true/);
     await expect(list({ order: "oldest" as "newest" })).rejects.toThrow(/order is "oldest"; it takes "id" or "newest"/);
   });
 

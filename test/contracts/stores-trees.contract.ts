@@ -105,11 +105,11 @@ export function treesContract(subject: () => Stores): void {
     const wrong: [string, Partial<StoredTree>][] = [
       ["its root agent is missing", { agents: [], rows: [] }],
       ["comes before its parent", { agents: [second, first] }],
-      ["comes twice", { agents: [first, first] }],
+      ["occurs twice", { agents: [first, first] }],
       ["belongs to tree desk of tenant other", { agents: [stranger] }],
-      ["which is not in it", { agents: [first] }],
+      ["which is missing", { agents: [first] }],
       ["comes after row", { rows: tree.rows.toReversed() }],
-      ["has a timer or request of agent desk", { agents: [first, { ...second, timers: first.timers }] }],
+      ["contains a timer or request of agent desk", { agents: [first, { ...second, timers: first.timers }] }],
     ];
     for (const [words, changes] of wrong) {
       const put = subject().importTree({ ...tree, ...changes }, here.processId);

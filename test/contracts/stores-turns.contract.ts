@@ -203,7 +203,7 @@ export function turnsContract(subject: () => Stores): void {
     });
     const tree = await exported(subject());
     const foreign = tree.turns.map((turn) => ({ ...turn, agentId: "other" }));
-    await expect(subject().importTree({ ...tree, turns: foreign }, here.processId)).rejects.toThrow("is one of agent");
+    await expect(subject().importTree({ ...tree, turns: foreign }, here.processId)).rejects.toThrow("belongs to agent");
   });
 }
 

@@ -127,7 +127,7 @@ inFull(() => {
         const one = await cli(urls[0] ?? "", "list");
         expect(one.code).toBe(2);
         expect(one.stderr).toMatch(
-          /^troupe: invalid_input: this Redis is one node of a cluster; .*two or more of its nodes, with commas between them\)\n$/,
+          /^troupe: invalid_input: this Redis is a node of a cluster; .*several nodes separated by commas\)\n$/,
         );
       } finally {
         await cluster.stop();

@@ -27,7 +27,7 @@ describe("the user's table", () => {
     [{ inputPerMillion: 1 }, 'prices["m"].outputPerMillion is not valid'],
     [{ inputPerMillion: 0.000_002, outputPerMillion: 1 }, "a price per token? Multiply it by a million"],
     [{ input: 1, output: 2 }, 'prices["m"]'],
-    [3, "in dollars per million tokens, 0 or at least 0.0001, for instance"],
+    [3, "expected dollars per million tokens, 0 or at least 0.0001, for instance"],
   ])("refuses %o as a price, when it is given", (price, words) => {
     const given = () => new PriceBook({ m: price as typeof own });
     expect(given).toThrow(InvalidInputError);

@@ -114,12 +114,12 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
   test("one node of a cluster, or a database that is not there, is told of at once", async () => {
     const server = await RedisServer.start({ isLogged: false, settings: ["--cluster-enabled", "yes"] });
     const ofCluster = queuesOn(server);
-    await expect(ofCluster.wake(agent)).rejects.toThrow("one node of a cluster; give cluster: { nodes }");
+    await expect(ofCluster.wake(agent)).rejects.toThrow("a node of a cluster; pass cluster: { nodes }");
     await ofCluster.close();
     await server.stop();
     const alone = await RedisServer.start({ isLogged: false });
     const queues = queuesOn(alone, { url: `${alone.url}/99` });
-    await expect(queues.wake(agent)).rejects.toThrow("no database of the number");
+    await expect(queues.wake(agent)).rejects.toThrow("no database with the configured number");
     await queues.close();
     await alone.stop();
   });

@@ -29,13 +29,13 @@ describe("a sealed job", () => {
   });
 
   test.each([
-    ["in another queue", "browser", id, {}, "its signature does not fit"],
+    ["in another queue", "browser", id, {}, "its signature does not match"],
     ["under another id", "web", `${id}0`, {}, "under the id of another job"],
-    ["with other ids", "web", id, { job: { ...job, agentId: "desk-8" } }, "its signature does not fit"],
-    ["made repeatable", "web", id, { job: { ...job, isRepeatable: false } }, "its signature does not fit"],
+    ["with other ids", "web", id, { job: { ...job, agentId: "desk-8" } }, "its signature does not match"],
+    ["made repeatable", "web", id, { job: { ...job, isRepeatable: false } }, "its signature does not match"],
     ["unsigned", "web", id, { signature: undefined }, "it is not signed"],
-    ["signed with an unknown key", "web", id, { signature: { keyId: "x", mac: "00" } }, "key that is not known"],
-    ["cut short", "web", id, { signature: { keyId: first.id, mac: "00" } }, "its signature does not fit"],
+    ["signed with an unknown key", "web", id, { signature: { keyId: "x", mac: "00" } }, "an unknown key"],
+    ["cut short", "web", id, { signature: { keyId: first.id, mac: "00" } }, "its signature does not match"],
     ["of no version", "web", id, { version: 0 }, "not a job of this version (version:"],
     ["with something beside it", "web", id, { more: 1 }, "not a job of this version"],
     ["longer than any job", "web", id, { job: "x".repeat(10_000) }, "longer than 8192 characters"],

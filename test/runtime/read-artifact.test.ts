@@ -140,7 +140,9 @@ describeRuntimes("read_artifact", (stage) => {
         : calling({ name: "read_artifact", arguments: { id: id ?? "" } });
     });
     await agent.executeTurn("go").result;
-    expect((await toolTextsOf(agent)).at(-1)).toMatch(/\(p\.png, image\/png\) holds 12 bytes that are not text/);
+    expect((await toolTextsOf(agent)).at(-1)).toMatch(
+      /\(p\.png, image\/png\) is binary \(12 bytes\) and cannot be read as text/,
+    );
   });
 
   it("gives a parent nothing of a subagent's, and a subagent its own", async () => {

@@ -77,7 +77,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     await gate.reached();
     await empty();
     for (const error of await Promise.all(ends)) expect(error).toMatchObject({ code: "store_rolled_back" });
-    expect(warned).toHaveBeenCalledWith(expect.stringMatching(/Redis has lost writes/), {
+    expect(warned).toHaveBeenCalledWith(expect.stringMatching(/Redis has lost acknowledged writes/), {
       code: "TROUPE_REDIS_ROLLED_BACK",
     });
     gate.open("too late");

@@ -38,7 +38,7 @@ it("so does a message without a content, and a refund", () => {
   const reservation = { accountId: "a", tokens: 5, costMicros: 0, outputTokens: 5, model: "m" };
   const settlement = { reservation, tokens: -2_000, costMicros: 0, usage: null, unconfirmed: false };
   expect(() => assertWritable(warning, { moves: [{ type: "settle", settlement }] })).toThrow(
-    "a call was to be settled at -2000 tokens; nothing was settled",
+    "cannot settle a call at -2000 tokens; nothing was settled",
   );
   expect(() => assertWritable(warning, { messages: [message] })).not.toThrow();
 });

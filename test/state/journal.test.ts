@@ -63,7 +63,7 @@ describe("an older version", () => {
 
   test("without a way to the current one is refused", () => {
     expect(() => readEntries(1, ofVersion("when"), "here", new Map([[2, rename("time", "at")]]), 3)).toThrow(
-      /no way from journal version 1 to 2/,
+      /journal version 1 cannot be converted to 2/,
     );
   });
 

@@ -68,7 +68,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
 
   test.each([
     [["--appendfsync", "everysec"], [/appendfsync is everysec.*about the last second.*Set appendfsync always/]],
-    [["--appendfsync", "no"], [/appendfsync is no\).*what the system has not written yet/]],
+    [["--appendfsync", "no"], [/appendfsync is no\).*all data that the system has not written yet/]],
     [["--no-appendfsync-on-rewrite", "yes"], [/while it rewrites its log.*Set no-appendfsync-on-rewrite no/]],
     [["--appendfsync", "always"], []],
   ] as const)("%j: says what a sudden end may lose", async (settings, words) => {
@@ -85,7 +85,7 @@ describe.skipIf(!redisProgram)("the first use", () => {
     const stores = storesOn(managed);
     await openAgent(stores);
     expect(emitWarning.mock.calls.map(([message]) => message)).toEqual([
-      expect.stringMatching(/could not be looked at \(CONFIG is refused\)/),
+      expect.stringMatching(/cannot check whether Redis syncs every write \(CONFIG is refused\)/),
     ]);
     await stores.close();
   });

@@ -65,9 +65,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     ]);
     expect(all[0]?.hadAt).toBeGreaterThanOrEqual(all[0]?.foundAt ?? Infinity);
     expect(warned).toHaveBeenCalledExactlyOnceWith(
-      expect.stringMatching(
-        new RegExp(`^Redis has lost writes that it had acknowledged, of the trees of ${ROOT} \\(what`),
-      ),
+      expect.stringMatching(new RegExp(`^Redis has lost acknowledged writes of the trees of ${ROOT} \\(changes`)),
       { code: "TROUPE_REDIS_ROLLED_BACK" },
     );
     const entries = (await stores.readJournal(agentKey(), 1)).flatMap((row) => row.entries);

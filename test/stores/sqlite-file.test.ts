@@ -68,7 +68,7 @@ test("used after it was closed, it says so", async () => {
   const stores = sqliteStores(":memory:");
   await stores.close();
   await expect(stores.readAgent(agentKey())).rejects.toThrow(InvariantError);
-  await expect(stores.pause(agentKey(), "ann", 1)).rejects.toThrow(/was closed/);
+  await expect(stores.pause(agentKey(), "ann", 1)).rejects.toThrow(/is closed/);
 });
 
 test.each([
@@ -134,7 +134,7 @@ test("a database of something else is refused and left as it is", () => {
   database.exec("CREATE TABLE customers (name TEXT)");
   database.close();
   const before = readFileSync(path);
-  expect(() => sqliteStores(path)).toThrow(/database of something else/);
+  expect(() => sqliteStores(path)).toThrow(/database of another program/);
   expect(readFileSync(path)).toEqual(before);
 });
 

@@ -44,7 +44,7 @@ describe("a database path", () => {
   });
 
   test.each([[""], ["  "], ["a\0b.db"], [undefined], [new URL("file:///tmp/x.db")], [7]])("%j is refused", (path) => {
-    expect(() => sqliteStores(path as string)).toThrow(/is not a path; give that of a file, or :memory:/);
+    expect(() => sqliteStores(path as string)).toThrow(/is not a path; give the path of a file, or :memory:/);
     expect(readdirSync(folder)).toEqual([]);
   });
 
@@ -73,7 +73,7 @@ describe("a database path", () => {
     await sqliteStores("team.db").close();
     const open = () => sqliteStores(path);
     expect(open).toThrow(InvalidInputError);
-    expect(open).toThrow(/ends like that of a folder/);
+    expect(open).toThrow(/ends like the path of a folder/);
   });
 
   test("keeps its meaning when the process changes its directory", async () => {
@@ -108,7 +108,7 @@ describe("a database path", () => {
     for (const name of ["team.db", "hard.db"]) {
       const open = () => sqliteStores(name);
       expect(open).toThrow(InvalidInputError);
-      expect(open).toThrow(/is one of 2 hard links to a file; keep one of them/);
+      expect(open).toThrow(/is one of 2 hard links to a file; keep only one of them/);
     }
     rmSync("hard.db");
     await sqliteStores("team.db").close();

@@ -104,7 +104,7 @@ describe("what is refused", () => {
     [
       "a concurrency beside a queue",
       { queue: "q", concurrency: 2 },
-      /said where the queue is worked on.*concurrency: 2/,
+      /set the concurrency of the queue on its workers.*concurrency: 2/,
     ],
     ["a zod schema that is not an object", { parameters: z.string() }, /must describe an object.*"string"/],
     [

@@ -33,7 +33,7 @@ describe("rendering a result", () => {
     ["a function inside", [{ call: () => 1 }], /"call" is a function/],
     ["a symbol", Symbol("x"), /it is a symbol/],
     ["a RegExp", { found: /x/ }, /"found" is an object of class RegExp, which is empty as JSON/],
-    ["an iterator", [1].values(), /JSON shows nothing/],
+    ["an iterator", [1].values(), /is empty as JSON/],
     ["a Map", { map: new Map() }, /"map" is a Map/],
     ["an error", new Error("no"), /should have been thrown/],
     ["a promise", [Promise.resolve(1)], /not awaited/],

@@ -156,8 +156,8 @@ describe("results in parts", () => {
     ],
     ["an address that is not encrypted", [{ type: "image", url: "http://example.com/a.png" }], /cannot be sent/],
     ["no base64", [{ type: "image", data: "<svg>", mimeType: "image/png" }], /cannot be sent/],
-    ["too many", Array.from({ length: 21 }, () => image), /21 images, and 20/],
-    ["too large", [{ type: "image", url: `${url}${"A".repeat(10_000_000)}` }], /10000000 can be sent/],
+    ["too many", Array.from({ length: 21 }, () => image), /21 images; at most 20/],
+    ["too large", [{ type: "image", url: `${url}${"A".repeat(10_000_000)}` }], /at most 10000000 can be sent/],
     ["sounds", { content: [{ type: "audio", data, mimeType: "audio/wav" }] }, /part of type "audio"/],
   ])("%s is an error result", (_what, value, message) => {
     const { text, error } = renderOutput(value);

@@ -9,7 +9,7 @@ import {
   reactToolCallResultSchema,
 } from "./state.ts";
 
-/** Each input has the time at which it happened, in milliseconds since the epoch. The order does not depend on it. */
+/** The time of each input, in milliseconds since the epoch. The order does not depend on it. */
 const timed = { timestamp: reactTimeSchema };
 
 export const reactUserMessageReceivedSchema = z.object({
@@ -20,7 +20,7 @@ export const reactUserMessageReceivedSchema = z.object({
 });
 export type ReactUserMessageReceived = DeepReadonly<z.infer<typeof reactUserMessageReceivedSchema>>;
 
-/** The model began a visible message. A call that asks only for tools has none. */
+/** The model started a visible message. A call with only tool calls has none. */
 export const reactLlmMessageStartedSchema = z.object({
   type: z.literal("llm-message-started"),
   ...timed,
@@ -37,9 +37,9 @@ export const reactLlmMessageCompletedSchema = z.object({
 export type ReactLlmMessageCompleted = DeepReadonly<z.infer<typeof reactLlmMessageCompletedSchema>>;
 
 export const reactObservationSchema = z.discriminatedUnion("type", [
-  /** Goes on. Without any new call there is no result to wait for, and the next model call is due at once. */
+  /** The loop continues. Without a new call there is no result to wait for, so the next model call is due at once. */
   z.object({ type: z.literal("continue-re-act"), toolCalls: reactRecord(reactToolCallRequestSchema) }),
-  /** The loop is done: its tool calls leave the context and the window goes back to its first size. */
+  /** The loop is done: its tool calls are removed from the context and the window is reset to its initial size. */
   z.object({ type: z.literal("complete-re-act") }),
 ]);
 export type ReactObservation = DeepReadonly<z.infer<typeof reactObservationSchema>>;
@@ -48,9 +48,9 @@ export type ReactObservation = DeepReadonly<z.infer<typeof reactObservationSchem
 export const reactObservedSchema = z.object({
   type: z.literal("re-act-observed"),
   ...timed,
-  /** When that call started. */
+  /** When that call started, in milliseconds since the epoch. */
   calledLlmAt: reactTimeSchema,
-  /** `state.ordinal` at the start of that call. For an input without it, see the head of state.ts. */
+  /** `state.ordinal` at the start of that call. If it is missing, see the beginning of state.ts. */
   calledLlmOrdinal: reactOrdinalSchema.optional(),
   observation: reactObservationSchema,
 });
@@ -74,7 +74,7 @@ export const reactHistoryToolCallsAddedSchema = z.object({
 });
 export type ReactHistoryToolCallsAdded = DeepReadonly<z.infer<typeof reactHistoryToolCallsAddedSchema>>;
 
-/** All inputs of the ReAct core. Parse input from outside with this. */
+/** All inputs of the ReAct core. Use it to parse input from outside. */
 export const reactInputSchema = z.discriminatedUnion("type", [
   reactUserMessageReceivedSchema,
   reactLlmMessageStartedSchema,

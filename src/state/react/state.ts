@@ -5,17 +5,17 @@ import type { DeepReadonly } from "../../base/index.ts";
 /*
  * State of the ReAct core. Plain JSON values, never mutated.
  *
- * Ordinals define the order and "newer", never times. `ordinal` counts the inputs that changed the state; a message or
- * result carries the count that its input reached. Times are kept unchanged, for people: two inputs of the same
- * millisecond are distinct, and a clock that jumps changes nothing.
+ * Ordinals, not times, define the order and which message is newer. `ordinal` counts the inputs that changed the state; a message or
+ * result has the count of its input. Times are stored unchanged, for people: two inputs in the same millisecond are distinct, and a clock
+ * that jumps changes nothing.
  *
- * A model call has seen the state at its START. `calledLlmOrdinal` is therefore the `ordinal` of the state at the start
- * of the last observed call, not at its end: a user message that arrives during the call stays newer than it. The start
- * is known in one of two ways:
- *  1. The caller read `state.ordinal` when it started the call and hands it back in `re-act-observed`. Exact.
- *  2. It hands back none. Effects follow from the state, so the call is assumed to have started when the state first
- *     needed it: `callDueOrdinal`. If the caller really started it later, messages in between count as unseen, which
- *     costs at most one extra call and never loses a message.
+ * A model call has seen the state at its START. `calledLlmOrdinal` is therefore the `ordinal` of the state at the start of the last
+ * observed call, not at its end: a user message that arrives during the call stays newer than it. The start is determined in one of two
+ * ways:
+ *  1. The caller read `state.ordinal` when it started the call and passes it in `re-act-observed`. This is exact.
+ *  2. The caller passes no ordinal. Effects follow from the state, so the call is assumed to have started when the state first needed
+ *     it: `callDueOrdinal`. If the caller started it later, messages in between count as unseen, which costs at most one extra call
+ *     and never loses a message.
  */
 
 const unsafeKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
@@ -30,8 +30,8 @@ type SafeRecord<Value extends z.ZodType> = z.ZodRecord<z.ZodString, Value>;
 type RecordInput<Value extends z.ZodType> = z.input<SafeRecord<Value>>;
 
 /**
- * A record with safe keys. zod's own record silently skips `__proto__`, so the keys are checked first. Its type is
- * written out, because the inferred one names helpers that older versions of zod 4 do not export.
+ * A record with safe keys. zod's own record silently skips `__proto__`, so the keys are checked first. Its type is explicit, because the
+ * inferred one refers to helpers that older versions of zod 4 do not export.
  */
 export function reactRecord<Value extends z.ZodType>(
   value: Value,
@@ -55,9 +55,9 @@ export const reactOrdinalSchema = countSchema;
 export const reactMessageSchema = z.object({
   id: reactKeySchema,
   role: z.enum(["user", "assistant"]),
-  /** Empty while it streams, and always empty if the caller keeps contents elsewhere. */
+  /** Empty while it streams, and always empty if the caller stores contents elsewhere. */
   content: textSchema,
-  /** When it was received or, for an assistant's message, started. */
+  /** When the message was received or, for an assistant's message, started. */
   timestamp: reactTimeSchema,
   ordinal: reactOrdinalSchema,
   /** True from `llm-message-started` to `llm-message-completed`. */
@@ -67,7 +67,7 @@ export type ReactMessage = DeepReadonly<z.infer<typeof reactMessageSchema>>;
 
 export const reactToolDefinitionSchema = z.object({
   description: textSchema,
-  /** JSON Schema of the parameters, serialised. */
+  /** JSON Schema of the parameters, serialized. */
   schema: textSchema,
 });
 export type ReactToolDefinition = DeepReadonly<z.infer<typeof reactToolDefinitionSchema>>;
@@ -75,14 +75,14 @@ export type ReactToolDefinition = DeepReadonly<z.infer<typeof reactToolDefinitio
 const successShape = { isSuccess: z.literal(true), content: textSchema, receivedAt: reactTimeSchema };
 const failureShape = { isSuccess: z.literal(false), error: textSchema, receivedAt: reactTimeSchema };
 
-/** A result as it is in an input. */
+/** A result in an input. */
 export const reactToolCallResultSchema = z.discriminatedUnion("isSuccess", [
   z.object(successShape),
   z.object(failureShape),
 ]);
 export type ReactToolCallResult = DeepReadonly<z.infer<typeof reactToolCallResultSchema>>;
 
-/** A result as it is in the state. */
+/** A result in the state. */
 export const reactRecordedResultSchema = z.discriminatedUnion("isSuccess", [
   z.object({ ...successShape, ordinal: reactOrdinalSchema }),
   z.object({ ...failureShape, ordinal: reactOrdinalSchema }),
@@ -91,7 +91,7 @@ export type ReactRecordedResult = DeepReadonly<z.infer<typeof reactRecordedResul
 
 export const reactToolCallRequestSchema = z.object({
   name: reactKeySchema,
-  /** The arguments, serialised. */
+  /** The arguments, serialized. */
   parameters: textSchema,
   calledAt: reactTimeSchema,
 });
@@ -104,9 +104,9 @@ export const reactToolCallRecordSchema = reactToolCallRequestSchema.extend({
 export type ReactToolCallRecord = DeepReadonly<z.infer<typeof reactToolCallRecordSchema>>;
 
 export const reactContextSchema = z.object({
-  /** How many of the latest messages the model sees. Never more than there are. */
+  /** The number of latest messages that the model sees; at most the number of messages. */
   contextWindowSize: countSchema,
-  /** External calls of the current loop, and older ones that were loaded back into it. */
+  /** External calls of the current loop, and older ones that were loaded into it again. */
   toolCallIds: z.array(reactKeySchema),
   /** Ordinal of the last `continue-re-act` without a new call: there is no result to wait for. */
   continuedOrdinal: reactOrdinalSchema.nullable(),
@@ -119,14 +119,14 @@ export const reactStateSchema = z
     messages: z.array(reactMessageSchema),
     /** External tools by name. */
     tools: reactRecord(reactToolDefinitionSchema),
-    /** Every external tool call by id, of earlier loops too. Internal tools are never in it. */
+    /** Every external tool call by id, including earlier loops. Never contains internal tools. */
     toolCalls: reactRecord(reactToolCallRecordSchema),
     reActContext: reactContextSchema,
-    /** Start of the last observed model call, 0 before the first. */
+    /** Start of the last observed model call; 0 before the first. */
     calledLlmAt: reactTimeSchema,
-    /** `ordinal` at that start, -1 before the first. */
+    /** `ordinal` at that start; -1 before the first. */
     calledLlmOrdinal: z.number().int().min(-1),
-    /** The ordinal since which the state needs a model call; null when it needs none. */
+    /** The ordinal since which the state needs a model call; `null` if it needs none. */
     callDueOrdinal: reactOrdinalSchema.nullable(),
     /** Number of inputs that changed the state. */
     ordinal: reactOrdinalSchema,
@@ -150,10 +150,10 @@ export const reactStateSchema = z
   });
 export type ReactState = DeepReadonly<z.infer<typeof reactStateSchema>>;
 
-/** A call in a turn's fold. */
+/** A call in the fold of a turn. */
 export const foldedCallSchema = reactToolCallRecordSchema.extend({ id: reactKeySchema });
 export type FoldedCall = DeepReadonly<z.infer<typeof foldedCallSchema>>;
 
-/** The state in a turn's fold: its calls are a list in their order, because each result copies what holds them. */
+/** The state in the fold of a turn: its calls are a list, because each result copies the collection of calls. */
 export const foldedReactSchema = z.object({ ...reactStateSchema.shape, toolCalls: z.array(foldedCallSchema) });
 export type FoldedReact = DeepReadonly<z.infer<typeof foldedReactSchema>>;

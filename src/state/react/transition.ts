@@ -16,7 +16,7 @@ import type {
   ReactToolCallCompleted,
 } from "./input.ts";
 
-/** How many of the latest messages a loop starts with, if there are as many. */
+/** The number of latest messages with which a loop starts, if there are as many. */
 export const reactInitialWindowSize = 10;
 
 /** What `initialAgentState()` takes. */
@@ -39,41 +39,40 @@ export function initialAgentState(options: InitialAgentStateOptions = {}): React
   };
 }
 
-/** What `agentTransition()` takes beside the input. */
+/** Options of `agentTransition()`. */
 export interface AgentTransitionOptions {
-  /** By how many messages `context-window-expanded` widens the window. Positive integer, default 10. */
+  /** The number of messages by which `context-window-expanded` widens the window. Positive integer, default 10. */
   readonly expandContextWindowSize?: number;
 }
 
-/** A state, however it keeps its calls. */
+/** A state, independent of how its calls are stored. */
 type StateOf<Kept> = Omit<ReactState, "toolCalls"> & { readonly toolCalls: Kept };
 
-/** A new state before it is handed out: `advance` gives it its ordinals. */
+/** A new state before it is returned: `advance` sets its ordinals. */
 type Changed<Kept> = StateOf<Kept> & { ordinal: number; callDueOrdinal: number | null };
 
 type NewCall = readonly [id: string, request: ReactToolCallRequest];
 
-/** How a state keeps its calls. */
+/** The operations on a collection of calls. */
 interface Keeping<Kept> {
   has(kept: Kept, id: string): boolean;
   add(kept: Kept, calls: readonly NewCall[]): Kept;
-  /** `undefined` for a call that is not known or has its result. */
+  /** `undefined` for a call that is unknown or already has its result. */
   complete(kept: Kept, id: string, result: ReactRecordedResult): Kept | undefined;
-  /** The highest ordinal of these calls' results, -1 without calls; null while one of them has no result. */
+  /** The highest ordinal of these calls' results, -1 without calls; `null` if one of them has no result. */
   newestResult(kept: Kept, ids: readonly string[]): number | null;
 }
 
-/** An input as the core takes it: of an observation the calls, null when the loop is done. */
+/** An input in the core's form: an observation has its calls, or `null` if the loop is done. */
 export type ReactStep =
   | Exclude<ReactInput, ReactObserved>
   | (Omit<ReactObserved, "observation"> & { readonly calls: readonly NewCall[] | null });
 
 /**
- * The transition of the ReAct core: pure, the given state is never changed. An input that changes
- * nothing (a known message id or result, an unknown id) returns the same object.
- * Inputs are not parsed here: parse input from outside with `reactInputSchema`.
+ * The transition of the ReAct core: pure, the given state is never changed. An input that changes nothing (a known message id or result,
+ * an unknown id) returns the same object. Inputs are not parsed: parse input from outside with `reactInputSchema`.
  *
- * @throws InvalidInputError when `expandContextWindowSize` is not a positive integer.
+ * @throws InvalidInputError if `expandContextWindowSize` is not a positive integer.
  */
 export function agentTransition(
   input: ReactInput,
@@ -87,14 +86,14 @@ export function agentTransition(
   return (state) => advance(state, step, byId, expandBy);
 }
 
-/** The runtime's own turns: the same transition, over calls that are kept in a list. */
+/** The same transition for the runtime's own turns, whose calls are a list. */
 export function foldReact(react: FoldedReact, step: ReactStep): FoldedReact {
   return advance(react, step, inOrder, DEFAULT_EXPANSION);
 }
 
 const DEFAULT_EXPANSION = 10;
 
-/** The input as the core takes it. */
+/** Converts an input to the core's form. */
 export function stepOf(input: ReactInput): ReactStep {
   if (input.type !== "re-act-observed") return input;
   const { observation, ...observed } = input;
@@ -106,13 +105,13 @@ function advance<Kept>(state: StateOf<Kept>, step: ReactStep, calls: Keeping<Kep
   const next = changed(state, step, calls, { ordinal, expandBy });
   if (next === null) return state;
   next.ordinal = ordinal;
-  // Once observed, the due call is over: a call that is due afterwards is a new one.
+  // The observation ends the due call: a call that is due afterwards is a new one.
   const dueBefore = step.type === "re-act-observed" ? null : state.callDueOrdinal;
   next.callDueOrdinal = isDue(next, calls) ? (dueBefore ?? ordinal) : null;
   return next;
 }
 
-/** The state with the changes by an input; null if there are none. */
+/** The state with the changes of an input; `null` if nothing changed. */
 function changed<Kept>(
   state: StateOf<Kept>,
   step: ReactStep,
@@ -155,7 +154,7 @@ function addMessage<Kept>(state: StateOf<Kept>, message: ReactMessage): Changed<
   const messages = [...state.messages, message];
   const { reActContext } = state;
   if (reActContext.contextWindowSize >= reactInitialWindowSize) return { ...state, messages };
-  // The window was smaller than its first size only because there were too few messages.
+  // The window was smaller than its initial size only because there were too few messages.
   const contextWindowSize = Math.min(reactInitialWindowSize, messages.length);
   return { ...state, messages, reActContext: { ...reActContext, contextWindowSize } };
 }
@@ -188,7 +187,7 @@ function observe<Kept>(
   const { reActContext } = state;
   const added = requested.filter(([id]) => !calls.has(state.toolCalls, id));
   if (added.length === 0) {
-    // Only known calls and no ordinal to distinguish it: the same observation was delivered twice.
+    // The observation has only known calls and no ordinal, so it is a repeated delivery of the last one.
     if (given === undefined && requested.length > 0) return null;
     return { ...state, calledLlmAt, calledLlmOrdinal, reActContext: { ...reActContext, continuedOrdinal: ordinal } };
   }
@@ -231,7 +230,7 @@ function addToolCalls<Kept>(
   return { ...state, reActContext: { ...reActContext, toolCallIds: [...ids] } };
 }
 
-/** A plain object, which a user's state has. */
+/** The calls in a plain object, as in a user's state. */
 const byId: Keeping<ReactState["toolCalls"]> = {
   has: (kept, id) => Object.hasOwn(kept, id),
   // Spread and fromEntries define keys; an assignment would go through `__proto__`.
@@ -256,7 +255,7 @@ const byId: Keeping<ReactState["toolCalls"]> = {
   },
 };
 
-/** A list in the order of the calls: copying it costs a hundredth of copying an object with as many keys. */
+/** The calls in a list, in order: copying it costs a hundredth of copying an object with as many keys. */
 const inOrder: Keeping<readonly FoldedCall[]> = {
   has: (kept, id) => lastOf(kept, id) >= 0,
   add: (kept, calls) => [
@@ -273,7 +272,7 @@ const inOrder: Keeping<readonly FoldedCall[]> = {
   },
   newestResult(kept, ids) {
     let newest = -1;
-    // Calls come into context in their order, but for those that were loaded back into it.
+    // Calls enter the context in order, except those that were loaded into it again.
     let at = kept.length - 1;
     for (let index = ids.length - 1; index >= 0; index -= 1) {
       if (kept[at]?.id !== ids[index]) at = lastOf(kept, ids[index]);
@@ -292,32 +291,32 @@ function lastOf(calls: readonly FoldedCall[], id: string | undefined): number {
   return index;
 }
 
-/** The effects that a state needs. */
+/** The effects that a state requires. */
 export interface ReactEffects {
-  /** Whether the model is to be called. */
+  /** Whether the model must be called. */
   readonly callLlm: boolean;
-  /** Ids of the calls in context without a result, in the order they came into it. */
+  /** Ids of the calls in context without a result, in the order in which they entered it. */
   readonly runTools: readonly string[];
 }
 
 /**
- * The effects that a state needs: a tool run for each call in context without a result; the model only if
- * every call in context has its result and there is something that the last call has not seen.
+ * The effects that a state requires: a tool run for each call in context without a result; the model only if every call in context has
+ * its result and the last call has not seen the newest input.
  */
 export function effectsAt(state: ReactState): ReactEffects {
   const runTools = state.reActContext.toolCallIds.filter((id) => state.toolCalls[id]?.result == null);
   return { callLlm: isLlmCallDue(state), runTools };
 }
 
-/** The same of a turn's fold: whether the model is to be called, and whether any tool is to be run. */
+/** The same for the fold of a turn: whether the model must be called, and whether any tool must be run. */
 export function needsOf(react: FoldedReact): { readonly callLlm: boolean; readonly runsTools: boolean } {
   const runsTools = inOrder.newestResult(react.toolCalls, react.reActContext.toolCallIds) === null;
   return { callLlm: !runsTools && isDue(react, inOrder), runsTools };
 }
 
 /**
- * Whether the model is to be called. New to it can be a user's message, the result of a call in context, or its own
- * request to go on without any call. Its own messages and a wider window are not new: they come from a running call.
+ * Whether the model must be called. It must see a user's message, the result of a call in context, or its own request to continue without
+ * a call. Its own messages and a wider window are not new input: they come from a running call.
  */
 export function isLlmCallDue(state: ReactState): boolean {
   return isDue(state, byId);

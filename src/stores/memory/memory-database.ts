@@ -4,7 +4,7 @@ import type { Database } from "../rules/tables.ts";
 import { UndoLog } from "../rules/undo-log.ts";
 import { MemoryReads } from "./memory-reads.ts";
 
-/** Everything is lost with the process and invisible to others. */
+/** Data is lost when the process ends and invisible to other processes. */
 export class MemoryDatabase implements Database {
   readonly #undo = new UndoLog();
   readonly tables = new MemoryReads(this.#undo);
@@ -29,6 +29,6 @@ export class MemoryDatabase implements Database {
     return () => {};
   }
 
-  /** Frees nothing: the stores may still be used. */
+  /** Does nothing: the stores may still be used. */
   async close(): Promise<void> {}
 }

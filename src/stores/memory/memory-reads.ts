@@ -28,7 +28,7 @@ import type { ArtifactMeta, CandidateTables, RestoredRow } from "../rules/tables
 import { emptyTree } from "./memory-rows.ts";
 import { MemoryTables } from "./memory-tables.ts";
 
-/** The reads outside of commits, and whole trees for export and import. */
+/** Reads outside of commits, and export and import of trees. */
 export class MemoryReads extends MemoryTables implements CandidateTables {
   listAgents(filter: AgentFilter, limit: number, place?: AgentListCursor): AgentRecord[] {
     const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
@@ -47,7 +47,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     return found.sort(isNewest ? byAge : (a, b) => (a.agentId < b.agentId ? -1 : 1)).slice(0, limit);
   }
 
-  /** Whether its inbox has an item. */
+  /** Whether the agent's inbox has an item. */
   isPosted(key: AgentKey): boolean {
     return this.inboxSize(key) > 0;
   }
@@ -122,7 +122,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     return [...(this.find(key)?.turns?.values() ?? [])].sort((a, b) => a.number - b.number);
   }
 
-  /** By agent id. */
+  /** In the order of agent ids. */
   unattendedCandidates(
     tenant: string,
     isLiving: (processId: string) => boolean,

@@ -16,39 +16,39 @@ import { isDue } from "../rules/queries.ts";
 import { freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
 
-/** An item and its place in the order of arrival. */
+/** An item and its position in the order of arrival. */
 interface InboxRow {
   readonly ordinal: number;
   readonly item: InboxItem;
 }
 
-/** A message and the cursor of the row it came with. */
+/** A message and the cursor of its journal row. */
 interface PlacedMessage {
   readonly cursor: number;
   readonly message: Message;
 }
 
 /**
- * All rows of one agent. Lists only grow; maps keep the order of insertion. Most agents have nothing in most of the maps,
- * each of which takes 180 bytes, so they are made when they are first written to (`mapOf`).
+ * All rows of one agent. Lists only grow; maps keep the order of insertion. Most maps of most agents stay empty, and each takes 180
+ * bytes, so they are created on the first write (`mapOf`).
  */
 export interface AgentRows {
   record: AgentRecord;
   head: Head;
-  /** Of the last applied batch. */
+  /** The outcome of the last applied batch. */
   outcome: Committed | undefined;
   readonly tree: TreeRows;
   inbox: Map<string, InboxRow> | undefined;
   nextOrdinal: number;
   readonly journal: JournalRow[];
-  /** In order; both are replaced as a whole when the conversation is cleared. */
+  /** In order; clearing the conversation replaces both. */
   messages: Message[];
   messagesById: Map<string, PlacedMessage> | undefined;
   artifacts: Map<string, Artifact> | undefined;
   requests: Map<string, AgentRequest> | undefined;
   /** By id. */
   turns: Map<string, StoredTurn> | undefined;
-  /** Of a root agent: the meanings of the keys that callers chose. */
+  /** The meanings of callers' keys; only for a root agent. */
   keys: Map<string, KeyMeaning> | undefined;
   timers: Map<string, Timer> | undefined;
   readonly children: AgentRows[];
@@ -56,7 +56,7 @@ export interface AgentRows {
 
 type MapName = "inbox" | "messagesById" | "artifacts" | "requests" | "turns" | "keys" | "timers";
 
-/** A map to write to. An empty one is as good as none, so its making is not undone. */
+/** Returns a map to write to. Creating it is not undone, because an empty map changes nothing. */
 export function mapOf<Name extends MapName>(rows: AgentRows, name: Name): NonNullable<AgentRows[Name]> {
   return (rows[name] ??= new Map() as AgentRows[Name]) as NonNullable<AgentRows[Name]>;
 }
@@ -67,11 +67,11 @@ export interface TreeRows {
   readonly agents: AgentRows[];
   /** In the order of their cursors. */
   readonly journal: JournalRow[];
-  /** The highest cursor that was ever given. */
+  /** The highest cursor that was ever assigned. */
   lastCursor: number;
-  /** Made with the first account, as `queues` with the first that waits. */
+  /** Created with the first account; `queues` is created with the first waiter. */
   accounts: Map<string, Account> | undefined;
-  /** The waiters of each account at the top. */
+  /** The waiters of each top account. */
   queues: Map<string, readonly Waiter[]> | undefined;
   /** By hash. */
   readonly definitions: Map<string, StoredDefinition>;
@@ -83,9 +83,9 @@ export interface TenantRows {
   /** Agents that have an inbox item or open work. */
   readonly candidates: Map<string, AgentRows>;
   readonly trees: Map<string, TreeRows>;
-  /** The tree that holds each account. */
+  /** The tree that contains each account. */
   readonly treesOfAccounts: Map<string, TreeRows>;
-  /** By root agent and name: how far each projection has come. */
+  /** Cursors of projections, by root agent and name. */
   readonly projections: Map<string, Map<string, number>>;
   /** By root agent. */
   readonly webhooks: Map<string, TreeWebhooks>;
@@ -135,7 +135,7 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
   };
 }
 
-/** False if the inbox holds an item of that key already. */
+/** `false` if the inbox already contains an item with that key. */
 export function addItem(undo: UndoLog, rows: AgentRows, item: InboxItem): boolean {
   const inbox = mapOf(rows, "inbox");
   if (inbox.has(item.key)) return false;
@@ -161,7 +161,7 @@ export function removeItems(undo: UndoLog, rows: AgentRows, itemKeys: readonly s
   rows.inbox = undefined;
 }
 
-/** Updates the candidates after the agent's inbox or head has changed. */
+/** Updates the candidates after a change of the agent's inbox or head. */
 export function noteCandidate(undo: UndoLog, { candidates }: TenantRows, rows: AgentRows): void {
   const { agentId } = rows.record;
   const isCandidate = (rows.inbox?.size ?? 0) > 0 || rows.head.work === "open";
@@ -178,7 +178,7 @@ export function noteCandidate(undo: UndoLog, { candidates }: TenantRows, rows: A
 export class MemoryTimers {
   readonly #all = new Set<Timer>();
   readonly #undo: UndoLog;
-  /** Time of the earliest timer, Infinity if there is none; undefined if it must be searched for. */
+  /** Time of the earliest timer, Infinity if there is none; `undefined` if it has to be searched for. */
   #earliest: number | undefined = Number.POSITIVE_INFINITY;
 
   constructor(undo: UndoLog) {

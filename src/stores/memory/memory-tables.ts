@@ -42,7 +42,7 @@ import {
   type TreeRows,
 } from "./memory-rows.ts";
 
-/** Rows in maps; every change is recorded in the undo log. Values are immutable, so they are kept as they are. */
+/** Rows in maps; every change is recorded in the undo log. Values are immutable, so they are stored without copying. */
 export class MemoryTables implements Tables {
   readonly rows: MemoryRows = emptyRows();
   readonly timers: MemoryTimers;
@@ -158,7 +158,7 @@ export class MemoryTables implements Tables {
     return { cursor, follows };
   }
 
-  /** Appends a row under a cursor that is higher than those of the rows before. */
+  /** Appends a row; its cursor must be higher than those of earlier rows. */
   protected addRowAt(key: AgentKey, cursor: number, entries: readonly Entry[], messages: readonly Message[]): void {
     const rows = this.#require(key);
     const { tree } = rows;
@@ -274,7 +274,7 @@ export class MemoryTables implements Tables {
   #require(key: AgentKey): AgentRows {
     const rows = this.find(key);
     if (rows) return rows;
-    throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
+    throw new InvariantError(`cannot write to agent ${key.agentId}: it has no record`);
   }
 
   protected tenantRows(tenant: string): TenantRows {

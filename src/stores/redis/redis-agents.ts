@@ -10,7 +10,7 @@ import { freshHeadRow, type HeadRow, headText, type RowKind, rowKinds, valueOf, 
 import { Answers, type Collection, TreeSession } from "./redis-session.ts";
 import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
 
-/** Thrown by the first look at a tree while it is being found out which tree a piece of work is about. */
+/** Thrown by the first access to a tree while the tree of a piece of work is being determined. */
 export class AboutTree {
   readonly tree: TreeKeys;
 
@@ -20,12 +20,12 @@ export class AboutTree {
 }
 
 /**
- * The session of a tree for work that writes, a session for work that only reads, or none yet while the work's tree is
+ * The session of a tree for work that writes, a session for work that only reads, or none yet while the work's tree is being determined.
  * being found.
  */
 type Session = TreeSession | ReadSession | "finding its tree";
 
-/** The rows of agents, heads, accounts and processes, as a piece of work sees them. */
+/** The rows of agents, heads, accounts and processes in the current session. */
 export class RedisAgents {
   protected readonly keys: RedisKeys;
   protected readonly reader: RedisReader;
@@ -36,7 +36,7 @@ export class RedisAgents {
     this.reader = reader;
   }
 
-  /** Runs synchronous work over a session. */
+  /** Runs synchronous work in a session. */
   over<T>(session: Session, work: () => T): T {
     this.#session = session;
     try {
@@ -170,7 +170,7 @@ export class RedisAgents {
   protected writing(tree: TreeKeys): TreeSession {
     const session = this.#sessionOf(tree);
     if (session instanceof TreeSession && session.tree.tag === tree.tag) return session;
-    throw new InvariantError(`something was to be written to tree ${tree.tag}, where the work does not belong`);
+    throw new InvariantError(`tree ${tree.tag} cannot be written in the transaction of another tree`);
   }
 
   protected reading(tree: TreeKeys): ReadSession | undefined {
@@ -178,26 +178,26 @@ export class RedisAgents {
     return session instanceof ReadSession ? session : undefined;
   }
 
-  /** Where the work reads rows of a tree; the rows of processes can be read from every session. */
+  /** The session from which rows of a tree are read; rows of processes can be read in every session. */
   protected at(tree: TreeKeys): RowsOfTree {
     const session = this.#sessionOf(tree);
     if (session instanceof ReadSession) return session.of(tree, this.reader);
     if (session.tree.tag === tree.tag) return session;
     if (tree.tag !== this.keys.processes().tag) {
-      throw new InvariantError(`tree ${tree.tag} was looked at in a transaction of tree ${session.tree.tag}`);
+      throw new InvariantError(`tree ${tree.tag} was read in a transaction of tree ${session.tree.tag}`);
     }
     return new ReadSession(session.answers).of(tree, this.reader);
   }
 
-  /** Asks a question whose answer is loaded once for this piece of work, and not validated. */
+  /** Returns a value that is loaded once for this piece of work and not validated. */
   protected ask<T>(key: string, load: () => Promise<T>): T {
     if (this.#session instanceof ReadSession || this.#session instanceof TreeSession) {
       return this.#session.answers.ask(key, load);
     }
-    throw new InvariantError(`the tables were asked for ${key} outside of any work`);
+    throw new InvariantError(`${key} was read outside of a session`);
   }
 
-  /** The whole tree, if this piece of work has read it. */
+  /** The complete tree, if this piece of work has read it. */
   protected wholeOf(tree: TreeKeys): WholeTree | undefined {
     const session = this.#sessionOf(tree);
     return session instanceof ReadSession ? session.whole(tree) : session.whole;
@@ -212,7 +212,7 @@ export class RedisAgents {
   /** The session of an agent that must have a record. */
   protected ofAgent(key: AgentKey): TreeSession {
     if (this.agent(key)) return this.writing(this.keys.treeOf(key.tenant, key.agentId));
-    throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
+    throw new InvariantError(`cannot write to agent ${key.agentId}: it has no record`);
   }
 
   protected headRow({ tenant, agentId }: AgentKey): HeadRow {
@@ -236,7 +236,7 @@ export class RedisAgents {
     return { field, key, empty: [], load: () => this.reader.listMembers(tree, key, field) };
   }
 
-  /** Loads the children of all agents of the tree at once, because callers go on to the children's children. */
+  /** Loads the children of all agents of the tree at once, because callers continue with the children's children. */
   #children(tree: TreeKeys, agentId: string): Collection<readonly string[]> {
     const load = () => this.reader.families(tree, agentId);
     return { field: fields.children(agentId), key: tree.agents, empty: [], load };
@@ -249,7 +249,7 @@ export class RedisAgents {
   #sessionOf(tree: TreeKeys): TreeSession | ReadSession {
     if (this.#session === "finding its tree") throw new AboutTree(tree);
     if (this.#session) return this.#session;
-    throw new InvariantError("the tables were used outside of any work");
+    throw new InvariantError("the tables were used outside of a session");
   }
 }
 
@@ -257,15 +257,15 @@ function processKinds(ids: readonly string[]): RowKind<ProcessRow>[] {
   return ids.map((id) => rowKinds.process(id));
 }
 
-/** The reads of a tree that work can do, whether or not it also writes. */
+/** The reads that work can do on a tree, whether or not it also writes. */
 interface RowsOfTree {
   get<T>(kind: RowKind<T>): T | undefined;
-  /** In the order of `kinds`, without those that do not exist. */
+  /** In the order of `kinds`; missing rows are left out. */
   all<T>(kinds: readonly RowKind<T>[]): T[];
   newestRow(agentId: string, reader: RedisReader): JournalRow | undefined;
 }
 
-/** The session of work that only reads: reads everything anew and keeps nothing. */
+/** The session of work that only reads: every read goes to Redis, and nothing is cached. */
 export class ReadSession {
   readonly answers: Answers;
 
@@ -291,7 +291,7 @@ export class ReadSession {
     };
   }
 
-  /** The tree, if all of it was read. */
+  /** The tree, if it was read completely. */
   whole(tree: TreeKeys): WholeTree | undefined {
     return this.answers.get(`whole|${tree.tag}`) as WholeTree | undefined;
   }

@@ -1,63 +1,57 @@
 import { fields, isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 
-/** The members of a collection, and their version. */
+/** The members of a collection, and its version. */
 interface SeenMembers {
   readonly version: string;
   readonly value: unknown;
 }
 
-/** The result of loading a collection; may include other collections and rows of the tree. */
+/** The result of loading a collection; may also contain other collections and rows of the tree. */
 export interface LoadedMembers {
   readonly members: ReadonlyMap<string, SeenMembers>;
   readonly rows?: ReadonlyMap<string, string>;
 }
 
-/** The part of the caches that readers share with the transactions of their process. */
+/** The functions of the caches that readers share with transactions in this process. */
 export interface KnownTrees {
   /**
-   * Records a row that was just read, undefined if it does not exist: its reader may be about to change it. Gives the row,
-   * whose text is already parsed if this version of it was seen before.
+   * Records a row that was just read (`undefined` if it does not exist), because its reader may be about to change it. The returned row
+   * is parsed already if this version was seen before.
    */
   note(tree: TreeKeys, field: string, stored: string | undefined): SeenRow;
-  /** Whether the tree has transactions here that will want a row which is not known. */
+  /** Whether this process has transactions on the tree that will need this row, and the row is not cached. */
   lacks(tree: TreeKeys, field: string): boolean;
 }
 
 /**
- * A cache of one tree as this process has last seen it.
- * Owns: rows and collections with their versions. Does not own: whether they are current, which each transaction
- * validates.
+ * A cache of one tree as this process last saw it.
+ * Owns: rows and collections with their versions. Does not own: whether they are current; each transaction validates that.
  *
  * Invariant: versions of a tree only grow. An older version than one seen here means that Redis was rolled back.
  */
 export class TreeCache {
   readonly #rows = new Map<string, SeenRow>();
   readonly #collections = new Map<string, SeenMembers>();
-  /** Whether all rows were loaded at one moment, so that a row that is not here does not exist. */
+  /** Whether all rows were loaded at one moment, so that a row that is missing here does not exist. */
   #isComplete = false;
   /** Rows that another process has written since they were last seen. */
   readonly #forgotten = new Set<string>();
-  /**
-   * The newest version seen of each agent's head, which every commit writes. Kept when the rest of the cache is
-   * cleared.
-   */
+  /** The newest version seen of each agent's head, which every commit writes. Kept when the rest of the cache is cleared. */
   readonly #heads = new Map<string, number>();
-  /** Hashes of definitions that the tree has. */
+  /** Hashes of the definitions that the tree is known to contain. */
   readonly definitions = new Set<string>();
   #newest = 0;
   #timesRolledBack = 0;
-  /**
-   * Called when the tree is found at an older version than the newest one seen; `found` is 0 if nothing of it is left.
-   */
+  /** Called when the tree has an older version than the newest one seen; `found` is 0 if the tree is gone. */
   onRolledBack: ((had: number, found: number) => void) | undefined;
 
-  /** The newest version seen of anything in the tree; 0 for none. */
+  /** The newest version seen of any row in the tree; 0 if none was seen. */
   get newest(): number {
     return this.#newest;
   }
 
-  /** How often the tree was found at an older version. */
+  /** How often the tree had an older version than the newest one seen. */
   get timesRolledBack(): number {
     return this.#timesRolledBack;
   }
@@ -79,7 +73,7 @@ export class TreeCache {
     return this.#collections.get(field);
   }
 
-  /** Records a row as it is stored, undefined if it does not exist; or the version of a collection. */
+  /** Records a row as stored (`undefined` if it does not exist), or the version of a collection. */
   note(field: string, stored: string | undefined): SeenRow {
     const row = stored === undefined ? absentRow : seenRow(stored);
     this.saw(row.version);
@@ -93,24 +87,24 @@ export class TreeCache {
     return row;
   }
 
-  /** Another process has written this row. */
+  /** Called when another process has written this row. */
   forgetRow(field: string): void {
     if (this.#rows.delete(field)) this.#forgotten.add(field);
   }
 
   noteAll(rows: ReadonlyMap<string, string>): void {
     for (const [field, stored] of rows) this.note(field, stored);
-    // What another process had written and is not among them does not exist.
+    // Rows that other processes wrote and that were not loaded do not exist.
     this.#forgotten.clear();
     this.#isComplete = true;
   }
 
-  /** Records that the tree, or something in it, has this version. */
+  /** Records that the tree, or a row in it, has this version. */
   saw(version: string): void {
     this.#newest = Math.max(this.#newest, Number(version));
   }
 
-  /** The tree was found at this version: if newer ones were seen, everything cached is dropped. */
+  /** Called with the version of the tree in Redis: if a newer one was seen, the cache is cleared. */
   rollBack(found: number): void {
     const had = this.#newest;
     if (found >= had) return;

@@ -15,11 +15,11 @@ import {
 import { keepLayout, migrate } from "./redis-layout.ts";
 import type { Script } from "./redis-scripts.ts";
 
-/** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
+/** The address of Redis (one of `url`, `client` and `cluster`) and how data is stored in it. */
 export interface RedisStoresOptions extends RedisLocationOptions {
-  /** Prefix of all keys; any text without braces, `"troupe:"` by default. */
+  /** Prefix of all keys: any text without braces. Default `"troupe:"`. */
   readonly prefix?: string | undefined;
-  /** How long a command may take, including retries, in milliseconds, from 1 to 2,000,000,000; 5,000 by default. */
+  /** Time limit of a command, including retries, in milliseconds, from 1 to 2,000,000,000. Default 5,000. */
   readonly timeoutMs?: number | undefined;
   /**
    * Seconds after which a tree expires, counted from its last change, while none of its agents has an owner and no turn
@@ -37,7 +37,7 @@ export interface CheckedOptions {
 
 const DEFAULT_PREFIX = "troupe:";
 const DEFAULT_TIMEOUT_MS = 5000;
-/** A timer of Node holds no more than 2³¹ - 1. */
+/** Node's timers are limited to 2³¹ - 1 ms. */
 const LONGEST_TIMEOUT_MS = 2_000_000_000;
 
 const redisOptionsSchema: OptionsSchema<RedisStoresOptions> = {
@@ -50,7 +50,7 @@ const redisOptionsSchema: OptionsSchema<RedisStoresOptions> = {
   instead: { redis: "client", connection: "client", nodes: "cluster: { nodes }", ttlMs: "ttl" },
 };
 
-/** Throws `InvalidInputError` for invalid options; messages never show what a URL holds. */
+/** Throws `InvalidInputError` for invalid options; messages never contain the URL. */
 export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
   const options = optionsOf<RedisStoresOptions>(given, "redisStores()", redisOptionsSchema);
   const { prefix = DEFAULT_PREFIX, timeoutMs = DEFAULT_TIMEOUT_MS, ttl } = options;
@@ -58,13 +58,13 @@ export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
   return { place, prefix, timeoutMs, ttl };
 }
 
-/** Connections to one server that holds all keys, so that a script may name any of them. */
+/** Connections to a single server that has all keys, so that a script may use any of them. */
 const oneServers = new WeakSet<RedisClient>();
 
 /** An argument of a script. */
 type Argument = string | number;
 
-/** The stores' connection to Redis. Owns: how scripts are sent. Does not own: what they mean. */
+/** The stores' connection to Redis. Owns: how scripts are sent. Does not own: the meaning of scripts. */
 export class RedisConnection extends RedisLink {
   readonly #prefix: string;
   #isOneServer: boolean | undefined;
@@ -78,12 +78,12 @@ export class RedisConnection extends RedisLink {
     this.#prefix = prefix;
   }
 
-  /** Writes the number of the layout again, should it be lost. */
+  /** Writes the number of the layout again if it was lost. */
   async keepLayout(): Promise<void> {
     await this.run((client) => keepLayout(client, this.#prefix));
   }
 
-  /** Whether one script may name keys of different trees and indexes. Not in a cluster, nor where that is not known. */
+  /** Whether one script may use keys of different trees and indexes. `false` in a cluster, and if unknown. */
   async mayMixKeys(): Promise<boolean> {
     this.#isOneServer ??= await this.run(async (client) => oneServers.has(client));
     return this.#isOneServer;
@@ -94,7 +94,7 @@ export class RedisConnection extends RedisLink {
   }
 }
 
-/** Runs a script by its hash, or sends its text if the server does not know it. */
+/** Runs a script by its hash, or sends its text if the server does not have it. */
 export async function evaluate(
   client: RedisClient,
   { sha, text }: Script,
@@ -111,16 +111,16 @@ export async function evaluate(
 
 /** A reply of Redis as a list of texts. Throws `CorruptRecordError` for any other reply. */
 export function textsOf(answer: unknown): string[] {
-  if (!Array.isArray(answer)) throw new CorruptRecordError("Redis gave no list where there should be one");
+  if (!Array.isArray(answer)) throw new CorruptRecordError("Redis returned a value that is not a list");
   return answer.map((one: unknown) => (typeof one === "string" || typeof one === "number" ? String(one) : ""));
 }
 
-/** The warnings that this process has given already, however many stores are opened. */
+/** Warnings that this process has already emitted, for all stores. */
 const warned = new Set<string>();
 
 /**
- * Checks once whether the servers are fit to be the source of truth. Throws as `checkServers` does; warns if
- * acknowledged writes may be lost, or if that cannot be checked.
+ * Checks once whether the servers are suitable as the source of truth. Throws like `checkServers`; warns if acknowledged writes may be
+ * lost, or if this cannot be checked.
  */
 async function checkDurability(client: RedisClient): Promise<void> {
   const servers = await checkServers(client, { user: "the stores", atStake: "journals and budgets" });
@@ -133,26 +133,26 @@ async function checkDurability(client: RedisClient): Promise<void> {
 
 async function doubtOf({ server, facts }: ServerFacts): Promise<string | undefined> {
   if (!facts) {
-    return "what Redis is set to could not be looked at (INFO is refused). Make sure yourself that maxmemory-policy is noeviction, and appendonly yes with appendfsync always where no acknowledged write may be lost.";
+    return "the settings of Redis cannot be checked (INFO is refused). Make sure that maxmemory-policy is noeviction, and appendonly yes with appendfsync always where no acknowledged write may be lost.";
   }
   if (facts.get("aof_enabled") === "0") {
-    return "Redis keeps no log of its writes (appendonly no): when it ends suddenly, everything since its last snapshot is lost, also what was acknowledged. Set appendonly yes and appendfsync always.";
+    return "Redis keeps no log of its writes (appendonly no): a crash loses all writes since its last snapshot, even acknowledged ones. Set appendonly yes and appendfsync always.";
   }
   const settings = await settingsOf(server, "*appendfsync*");
   const sync = settings?.get("appendfsync");
   if (sync === undefined) {
-    return "whether Redis syncs every write could not be looked at (CONFIG is refused). Without appendfsync always a sudden end can lose about the last second of acknowledged writes.";
+    return "cannot check whether Redis syncs every write (CONFIG is refused). Without appendfsync always, a crash can lose about the last second of acknowledged writes.";
   }
   if (sync === "always") {
     return settings?.get("no-appendfsync-on-rewrite") === "yes"
-      ? "Redis syncs no write while it rewrites its log (no-appendfsync-on-rewrite yes): a sudden end can lose all writes that it acknowledged meanwhile. Set no-appendfsync-on-rewrite no."
+      ? "Redis syncs no write while it rewrites its log (no-appendfsync-on-rewrite yes): a crash can lose all writes that it acknowledged meanwhile. Set no-appendfsync-on-rewrite no."
       : undefined;
   }
-  const lost = sync === "everysec" ? "about the last second" : "what the system has not written yet";
-  return `Redis does not sync every write (appendfsync is ${sync}): a sudden end can lose ${lost} of acknowledged writes. Set appendfsync always where none may be lost.`;
+  const lost = sync === "everysec" ? "about the last second" : "all data that the system has not written yet";
+  return `Redis does not sync every write (appendfsync is ${sync}): a crash can lose ${lost} of acknowledged writes. Set appendfsync always where none may be lost.`;
 }
 
-/** By their names; undefined if the server refuses to tell them. */
+/** By name; `undefined` if the server refuses to return them. */
 async function settingsOf(
   server: ServerFacts["server"],
   names: string,

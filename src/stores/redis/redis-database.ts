@@ -30,18 +30,17 @@ import { readTreeActivity, readTreeHead } from "./redis-whole-tree.ts";
 
 /** Later than any time. */
 const NEVER = Number.MAX_SAFE_INTEGER;
-/** How long a process that is registered counts as registered without another look, in milliseconds. */
+/** How long the registration of a process is assumed without another check, in milliseconds. */
 const PROCESS_KNOWN_MS = 1_000;
 const PROCESSES_KEPT = 1_000;
 
 /**
- * Trees in Redis that several processes share.
- * Owns: which tree's queue a piece of work goes to, and the size of the caches. Does not own: rows, transactions.
+ * Trees in Redis that are shared by several processes.
+ * Owns: the assignment of work to the queues of trees, and the size of the caches. Does not own: rows, transactions.
  *
  * Invariants
- * 1. A piece of work that writes is about one tree, and works on one tree in this process take effect in the order of
- *    the calls.
- * 2. Work that only reads reads everything anew.
+ * 1. Work that writes belongs to one tree. Works on one tree in this process take effect in the order of the calls.
+ * 2. Work that only reads always reads from Redis.
  */
 export class RedisDatabase implements Database {
   readonly #connection: RedisConnection;
@@ -58,7 +57,7 @@ export class RedisDatabase implements Database {
   readonly #unattended: RedisUnattended;
   readonly #queues = new TreeQueues((queue) => this.#rollbacks.watch(queue));
   readonly #reading = new Set<Promise<unknown>>();
-  /** Processes that were found to be registered, and until when that is believed. */
+  /** Processes that were found to be registered, and how long that is assumed. */
   readonly #processes = new Map<string, { readonly process: ProcessIdentity; readonly until: number }>();
   #isClosed = false;
 
@@ -101,7 +100,7 @@ export class RedisDatabase implements Database {
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }
 
-  /** The connection for commands, which others in this process may use. */
+  /** The connection for commands, which other components of this process may use. */
   get connection(): RedisConnection {
     return this.#connection;
   }
@@ -115,8 +114,8 @@ export class RedisDatabase implements Database {
   }
 
   /**
-   * `key`: an agent of the tree that the work is about, which is found out where it is not known. `finish` gets the tree's
-   * cursor before the work: new rows have the cursors after it.
+   * `key`: an agent of the work's tree; if it is `undefined`, the tree is determined first. `finish` gets the tree's cursor before the
+   * work: cursors of new rows follow it.
    */
   writeTo<T>(key: AgentKey | undefined, work: () => T, finish: (result: T, done: Done) => T): Promise<T> {
     const done = Promise.withResolvers<T>();
@@ -165,7 +164,7 @@ export class RedisDatabase implements Database {
     }
   }
 
-  /** Read by one script, because the answers to several questions may be of different moments. */
+  /** Read by one script, because separate reads may see different moments. */
   treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined> {
     return this.#noted(() => readTreeActivity(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
   }
@@ -174,7 +173,7 @@ export class RedisDatabase implements Database {
     return this.#noted(() => readTreeHead(this.#connection, this.#keys.treeOf(tenant, rootAgentId), rootAgentId));
   }
 
-  /** With the holder of the agent at the moment of the post, if its process was seen a short time ago. */
+  /** The outcome includes the holder of the agent at the moment of the post, if the holder's process was seen recently. */
   async openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome> {
     const inbox = this.#keys.treeOf(key.tenant, key.agentId).ofAgent("inbox", key.agentId);
     const open = (): OpenTurnOutcome => openTurn(this.#tables, key, command, now);
@@ -196,7 +195,7 @@ export class RedisDatabase implements Database {
     return holder;
   }
 
-  /** By one script where it is known from where to read. */
+  /** Uses one script if the position to read from is known. */
   async lookAtTurn(key: AgentKey, turnId: string, after?: number): Promise<StoredLook | undefined> {
     const { tenant, agentId } = key;
     if (after !== undefined) {
@@ -223,13 +222,13 @@ export class RedisDatabase implements Database {
     return this.#rollbacks.listen(listener);
   }
 
-  /** Called after a time in which Redis was not heard, and when something is missing. */
+  /** Call it after a period without contact to Redis, and when data is missing. */
   checkForRollbacks(): void {
     const check = this.#noted(async () => {
       await this.#connection.keepLayout();
       await this.#rollbacks.check(this.#queues.all());
     });
-    // If Redis does not answer now, the next write finds out.
+    // If Redis does not answer now, the next write detects a rollback.
     check.catch(() => undefined);
   }
 
@@ -239,7 +238,7 @@ export class RedisDatabase implements Database {
     this.#foreignWrites.close();
     this.live.close();
     await this.#subscriber.close();
-    // Reads and writes that have begun are finished.
+    // Wait for reads and writes in progress.
     await Promise.allSettled(this.#reading);
     await this.#queues.idle();
     await this.#expiry?.close((tag) => this.#keys.ofTag(tag));
@@ -247,7 +246,7 @@ export class RedisDatabase implements Database {
     await this.#connection.close();
   }
 
-  /** Finds the tree that a piece of work is about: the first one that it asks for. */
+  /** Determines the tree of a piece of work: the first one that it accesses. */
   #treeOf(work: () => unknown): TreeKeys {
     try {
       this.#tables.over("finding its tree", work);
@@ -255,7 +254,7 @@ export class RedisDatabase implements Database {
       if (error instanceof AboutTree) return error.tree;
       throw error;
     }
-    throw new InvariantError("a piece of work that is about no tree was to be written");
+    throw new InvariantError("work that accesses no tree cannot be written");
   }
 
   /** Corrects the time of the tree's first timer in the index of timers. */
@@ -266,9 +265,9 @@ export class RedisDatabase implements Database {
     const score = await this.#write(tree, (session) => {
       session.alone();
       const first = session.firstDue(() => this.#reader.lowestScore(tree.due));
-      // Does not create the tree.
+      // Must not create the tree.
       if (first === "" && session.get(rowKinds.timersFrom) === undefined) return undefined;
-      // Written even if unchanged: the version makes a transaction that sets an earlier timer write the index again.
+      // Written even if unchanged: the new version makes a concurrent transaction that sets an earlier timer write the index again.
       session.put(rowKinds.timersFrom, first === "" ? NEVER : Number(first));
       return first;
     });
@@ -276,14 +275,14 @@ export class RedisDatabase implements Database {
     else await indexes.correct(keys, tree.tag, lastWritten, score === "" ? undefined : Number(score));
   }
 
-  /** Corrects the time at which the tree's webhooks are due in the index of them. */
+  /** Corrects the time at which the tree's webhooks are due in the index of webhooks. */
   async #correctWebhooks(tree: TreeKeys): Promise<void> {
     const { indexes } = this.#context;
     const keys = this.#keys.index("webhooks", tree.partition, tree.tenant);
     const lastWritten = await indexes.lastWritten(keys, tree.tag);
     const dueAt = await this.#write(tree, (session) => {
       const stored = session.get(rowKinds.webhooks);
-      // Written unchanged, for the same reason as the time of the first timer.
+      // Written even if unchanged, for the same reason as the time of the first timer.
       if (stored) session.put(rowKinds.webhooks, stored);
       return stored?.dueAt;
     });

@@ -11,12 +11,12 @@ import {
 
 /** How often to look for trees that have expired, in milliseconds. */
 const LOOK_MS = 15_000;
-/** How many trees one look forgets. */
+/** How many trees one round forgets. */
 const TREES_AT_ONCE = 100;
-/** By then no transaction can be about to store what an index lists. */
+/** After this time no transaction can be about to store a tree that an index lists. */
 const GRACE_MS = 2 * INDEX_WRITE_LASTS_MS;
 
-/** What the indexes over trees list of one tree. */
+/** The entries of one tree in the indexes over trees. */
 export interface ListedOfTree {
   readonly records: readonly AgentRecord[];
   /** Members of the lists of requests. */
@@ -25,17 +25,19 @@ export interface ListedOfTree {
   readonly turns: readonly (readonly [turnId: string, score: string])[];
 }
 
-/** Members of one index; with a score only the entry that has it. */
+/** Members of one index. If a score is given, only an entry with that score is removed. */
 type Entries = readonly [list: string, stamps: string, members: readonly (readonly [member: string, score: string])[]];
 
 /**
- * Forgets what the indexes over trees list of trees that have expired.
- * Owns: the list of trees that are going to expire, each with its entries, and the looks at it. Does not own: when a tree expires.
+ * Removes expired trees from the indexes over trees.
+ * Owns: the list of trees that are about to expire, each with its index entries, and the rounds. Does not own: when a tree expires.
  *
  * Invariants
- * 1. A tree is noted before its keys get an expiry, so that its entries can be found once nothing else is left of it.
- * 2. Entries go only if the tree does not exist and they were written long ago: no transaction can be about to store the tree.
- * 3. Any process with the same prefix does it, also if the one that noted the tree is gone. A look that finds nothing writes nothing.
+ * 1. A tree is listed before its keys get an expiry, so that its index entries are known after its keys are gone.
+ * 2. Entries are removed only if the tree does not exist and they were written long ago, so that no transaction can be about to store the
+ *    tree.
+ * 3. Any process with the same prefix does this, even if the process that listed the tree is gone. A round that finds nothing writes
+ *    nothing.
  */
 export class RedisExpired {
   readonly #connection: RedisConnection;
@@ -44,26 +46,26 @@ export class RedisExpired {
   readonly #timer: NodeJS.Timeout;
   #look: Promise<unknown> = Promise.resolve();
 
-  /** `graceMs`: how old an entry must be, in milliseconds; 120,000 by default. */
+  /** `graceMs`: the minimum age of an entry, in milliseconds. Default 120,000. */
   constructor(connection: RedisConnection, keys: RedisKeys, graceMs = GRACE_MS) {
     this.#connection = connection;
     this.#keys = keys;
     this.#graceMs = graceMs;
     this.#timer = setInterval(() => {
-      // If Redis is away, a later look finds the same trees.
+      // If Redis is unreachable, a later round finds the same trees.
       this.#look = this.#look.then(() => this.forget()).catch(() => undefined);
     }, LOOK_MS);
     this.#timer.unref();
   }
 
-  /** Notes a tree that is about to get an expiry in so many milliseconds. */
+  /** Lists a tree whose keys are about to get an expiry of so many milliseconds. */
   async note(tree: TreeKeys, listed: ListedOfTree, milliseconds: number): Promise<void> {
     const entries = JSON.stringify(entriesOf(this.#keys, tree, listed));
     const { due, entries: stored } = this.#keys.expired();
     await this.#connection.script(noteExpiredScript, [due, stored], [tree.tag, entries, milliseconds + this.#graceMs]);
   }
 
-  /** Forgets trees that expired long enough ago, a hundred at most; returns how many there were. */
+  /** Forgets trees that expired long enough ago, at most a hundred; returns their number. */
   async forget(): Promise<number> {
     const { due, entries } = this.#keys.expired();
     const found = textsOf(await this.#connection.script(dueExpiredScript, [due, entries], [TREES_AT_ONCE]));
@@ -71,14 +73,14 @@ export class RedisExpired {
       const [tag = "", score = "", text = ""] = found.slice(at, at + 3);
       const { meta } = this.#keys.ofTag(tag);
       const isThere = await this.#connection.run((client) => client.exists(meta));
-      // A tree that was changed meanwhile is noted again when it is at rest.
+      // A tree that was changed in between is listed again when it is at rest.
       if (isThere === 0 && text !== "") await this.#forgetEntries(JSON.parse(text) as readonly Entries[]);
       await this.#connection.script(dropExpiredScript, [due, entries], [tag, score]);
     }
     return found.length / 3;
   }
 
-  /** Ends the looks; resolves when one that is under way is over. */
+  /** Stops the rounds; resolves when the current one is over. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#look;

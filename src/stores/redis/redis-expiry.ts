@@ -12,18 +12,18 @@ const CHECK_AFTER_MS = 250;
 interface ExpiryParts {
   readonly connection: RedisConnection;
   readonly reader: RedisReader;
-  /** The key that tells other processes that trees expire. */
+  /** The key whose existence tells other processes that trees expire. */
   readonly expires: string;
   readonly expired: RedisExpired;
   readonly seconds: number;
 }
 
 /**
- * Lets trees expire some time after they came to rest.
- * Owns: when to check for rest. Does not own: what keeps a tree; every transaction that writes cancels its expiry.
+ * Lets a tree expire some time after it came to rest.
+ * Owns: when to check for rest. Does not own: keeping a tree; every transaction that writes cancels the expiry.
  *
- * Invariant: all keys of a tree expire at one moment, and only if the tree was not changed since it was found at rest:
- * no agent has an owner, no turn is open.
+ * Invariant: all keys of a tree expire at one moment, and only if the tree did not change since it was found at rest (no agent has an
+ * owner, no turn is open).
  */
 export class RedisExpiry {
   readonly #connection: RedisConnection;
@@ -43,8 +43,7 @@ export class RedisExpiry {
   }
 
   /**
-   * Schedules one check, however often the tree is changed until then. A write of an owner needs none, because the tree
-   * is not at rest.
+   * Schedules one check, however often the tree changes until then. A write by an owner needs no check, because the tree is not at rest.
    */
   changed({ tree, written }: TreeSession): void {
     if (this.#waiting.has(tree.tag) || !tree.tag.includes("/")) return;
@@ -54,7 +53,7 @@ export class RedisExpiry {
     this.#waiting.set(tree.tag, timer);
   }
 
-  /** Looks at once at the trees that are scheduled. */
+  /** Checks the scheduled trees at once. */
   async close(trees: (tag: string) => TreeKeys): Promise<void> {
     for (const tag of this.#waiting.keys()) this.#check(trees(tag));
     await Promise.all(this.#checking);
@@ -63,7 +62,7 @@ export class RedisExpiry {
   #check(tree: TreeKeys): void {
     clearTimeout(this.#waiting.get(tree.tag));
     this.#waiting.delete(tree.tag);
-    // The next change schedules another check; a tree that stays longer does no harm.
+    // The next change schedules another check; keeping a tree longer does no harm.
     const check: Promise<void> = this.#expireAtRest(tree)
       .catch(() => undefined)
       .finally(() => this.#checking.delete(check));

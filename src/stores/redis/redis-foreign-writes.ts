@@ -4,8 +4,8 @@ import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
 /**
- * The parts of a message. Parts that do not fit count as unknown: another version of troupe may have written them, or another
- * client that may publish. `undefined` if the text is not such a message.
+ * Parses a message. Invalid fields count as unknown: another version of troupe, or another client that may publish, may have written
+ * them. `undefined` if the text is not such a message.
  */
 function partsOf(text: string): ({ tag: string } & Omit<ForeignWrite, "tenant" | "rootAgentId">) | undefined {
   const parts: unknown = JSON.parse(text);
@@ -24,23 +24,21 @@ function areTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((one) => typeof one === "string");
 }
 
-/** Listeners are called at most once in this many milliseconds, however much is written. */
+/** Shortest interval between two calls of listeners, in milliseconds, however much is written. */
 const QUIET_MS = 5;
-/** Slow listeners are called less often, so that they take at most one part in this many of the time. */
+/** Slow listeners are called less often, so that they use at most 1/20 of the time. */
 const REST_PARTS = 20;
-/** The longest pause between two calls, in milliseconds. */
+/** Longest pause between two calls, in milliseconds. */
 const LONGEST_QUIET_MS = 50;
-/**
- * A message names at most this many agents; without names its receivers check all agents that they have of the tree.
- */
+/** A message names at most this many agents; without names its receivers check all of their agents in the tree. */
 const MOST_NAMED = 16;
 
 /**
- * The message that tells other processes of a transaction: the tree, the time of its first timer, the agents whose
- * inbox got an item, and the agents whose records were changed. Empty if no other process needs to know.
+ * The message that informs other processes of a transaction: the tree, the time of its first timer, the agents whose inbox got an item,
+ * and the agents whose records changed. Empty if other processes do not need it.
  */
 export function noticeOf({ tree, operations, written, whole }: TreeSession): string {
-  // Heartbeats are read by those who need them.
+  // Heartbeats need no message: processes read them on demand.
   if (!tree.tag.includes("/")) return "";
   const prefix = tree.ofAgent("inbox", "").length;
   const posted: string[] = [];
@@ -66,7 +64,7 @@ export function noticeOf({ tree, operations, written, whole }: TreeSession): str
   return JSON.stringify([tree.tag, timerAt, named(posted), whole ? null : named(records)]);
 }
 
-/** One more than may be named is enough to see that they are too many. */
+/** Stops at one id above the limit, which is enough to see that there are too many. */
 function note(agentIds: string[], agentId: string): void {
   if (agentIds.length <= MOST_NAMED && !agentIds.includes(agentId)) agentIds.push(agentId);
 }
@@ -77,25 +75,25 @@ function named(agentIds: readonly string[]): readonly string[] | null {
 
 const nobody: readonly string[] = [];
 
-/** Callbacks that run at once, before listeners are called. */
+/** Callbacks that run at once, before the listeners. */
 interface ForeignWriteHooks {
-  /** The channel is subscribed, for the first time or again. */
+  /** Called when the channel is subscribed, for the first time or again. */
   readonly onSubscribed: () => void;
-  /** Another process has written to the tree: to the inboxes and records of these agents, as far as the message names them. */
+  /** Called when another process has written to the tree: to the inboxes and records of these agents, if the message names them. */
   readonly onTree: (tag: string, posted: readonly string[], records: readonly string[]) => void;
 }
 
-/** Calls listeners when another process has written, which every transaction publishes on one channel. */
+/** Calls listeners when another process has written. Every transaction publishes its writes on one channel. */
 export class RedisForeignWrites {
   readonly #subscriber: RedisSubscriber;
   readonly #keys: RedisKeys;
   readonly #owner: string;
   readonly #hooks: ForeignWriteHooks;
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
-  /** The writes since listeners were last called. */
+  /** The writes since the last call of the listeners. */
   #writes: ForeignWrite[] | "any" = [];
   #isSubscribed = false;
-  /** Listeners are not called before this time of `performance.now()`. */
+  /** Listeners are not called before this time (of `performance.now()`). */
   #quietUntil = Number.NEGATIVE_INFINITY;
   #pending: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -129,11 +127,11 @@ export class RedisForeignWrites {
     this.#isSubscribed = true;
     this.#subscriber.subscribe(this.#keys.channel(), {
       onMessage: (message) => {
-        // The sender, a space, and what it has written.
+        // The message is the sender, a space, and its writes.
         if (message.startsWith(`${this.#owner} `)) return;
         this.#notify(this.#writeOf(message.slice(message.indexOf(" ") + 1)));
       },
-      // Writes before the subscription, or during an interruption, are not known.
+      // Writes before the subscription, or during an interruption, are unknown.
       onSubscribed: () => {
         this.#notify("any");
         if (!this.#isClosed) this.#hooks.onSubscribed();

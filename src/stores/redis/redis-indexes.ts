@@ -8,21 +8,20 @@ import { correctIndexScript, forgetIndexScript, INDEX_WRITE_LASTS_MS, writeIndex
 import type { IndexWrite, TreeSession } from "./redis-session.ts";
 
 export interface WrittenAt {
-  /** By the clock of Redis, in milliseconds; empty if nothing was written. */
+  /** When the entries were written by the clock of Redis, in milliseconds; empty if nothing was written. */
   readonly at: string;
-  /** For each "leaving", in order: when its member was last written. */
+  /** The last write of each "leaving" member, in order. */
   readonly stamps: readonly string[];
 }
 
 /**
  * The indexes over trees: sorted sets that answer questions about many trees.
- * Owns: how they are written. Does not own: the truth, which is in the trees.
+ * Owns: how they are written. Does not own: the truth, which is stored in the trees.
  *
  * Invariants
- * 1. An index may list what does not exist (any more), but never lacks what does: it is written before the tree is
- *    changed, or, where one server holds all keys, by the same script.
- * 2. A member is corrected only after its tree was changed, so that a transaction that relied on the member must write
- *    it again.
+ * 1. An index may list missing objects, but never lacks existing ones: it is written before the tree changes, or by the same script if
+ *    one server has all keys.
+ * 2. A member is corrected only after its tree changed, so that a transaction that relied on the member has to write it again.
  */
 export class RedisIndexes {
   readonly #connection: RedisConnection;
@@ -50,23 +49,23 @@ export class RedisIndexes {
     return { at, stamps };
   }
 
-  /** When a member was last written; empty if it was not. Ask before its tree is changed. */
+  /** When a member was last written; empty if it was not. Call it before the tree is changed. */
   async lastWritten({ stamps }: IndexKeys, member: string): Promise<string> {
     return (await this.#connection.run((client) => client.hget(stamps, member))) ?? "";
   }
 
-  /** Removes a member of which nothing is stored, once no transaction can be about to store it. */
+  /** Removes a member whose object does not exist, once no transaction can be about to store it. */
   async forget({ list, stamps }: IndexKeys, member: string): Promise<void> {
     await this.#connection.script(forgetIndexScript, [list, stamps], [member, 2 * INDEX_WRITE_LASTS_MS]);
   }
 
-  /** Without a score the member is removed. */
+  /** Sets the score of a member, or removes the member if no score is given. */
   async correct({ list, stamps }: IndexKeys, member: string, seen: string, score?: number): Promise<void> {
     await this.#connection.script(correctIndexScript, [list, stamps], [member, seen, score ?? ""]);
   }
 }
 
-/** How many agents of a tree a process holds, and whether the index of holders lists it. */
+/** How many agents of a tree a process holds, and whether the index of holders lists the tree. */
 interface HolderRow {
   readonly agents: number;
   readonly isTold: boolean;
@@ -75,14 +74,13 @@ interface HolderRow {
 const holderRowSchema = z.object({ agents: z.int().nonnegative(), isTold: z.boolean() });
 
 /**
- * The rows of a tree that say whether the indexes of posts and holders list it, so that its unattended agents are found.
- * Readers look up in the tree itself which agents are unattended.
+ * The rows of a tree that record whether the indexes of posts and holders list it, so that its unattended agents can be found. Readers
+ * look up in the tree itself which agents are unattended.
  *
  * Invariants
  * 1. Before an item is posted in a tree, or an agent is left with open work, the index of posts lists the tree.
- * 2. Before a process holds an agent, and before one of its agents has open work, the index of holders lists the tree
- *    for it.
- * 3. Each index is written once, until a reader has removed the entry.
+ * 2. Before a process holds an agent, and before one of its agents has open work, the index of holders lists the tree for this process.
+ * 3. Each index entry is written once, until a reader has removed it.
  */
 export const watchKinds = {
   /** Exists while the index of posts lists the tree. */
@@ -98,7 +96,7 @@ export const watchKinds = {
   }),
 } as const;
 
-/** The properties of a tree that determine which indexes list it. */
+/** The properties that determine the index keys of a tree. */
 type IndexedTree = Pick<TreeKeys, "tenant" | "partition">;
 
 export function postsIndex(keys: RedisKeys, tree: IndexedTree): IndexKeys {
@@ -129,7 +127,7 @@ export function watchHead(session: TreeSession, keys: RedisKeys, before: Head, a
     if (after.holder !== null) enter(session, keys, after.holder, 1);
     else if (after.work === "open") watchPosts(session, keys);
   } else if (isBegun) {
-    // The entry may have been removed while the process seemed to be dead.
+    // The entry may have been removed while the process was considered dead.
     if (after.holder !== null) enter(session, keys, after.holder, 0);
     else watchPosts(session, keys);
   }

@@ -2,11 +2,11 @@ import { InvalidInputError } from "../../errors/index.ts";
 import { rootOf } from "../../state/index.ts";
 import { wellFormed } from "../rules/stored-values.ts";
 
-/** The parts of an agent that have a key of their own. */
+/** The data of an agent with separate keys. */
 export const agentParts = ["inbox", "artifacts", "contents", "messages", "order", "index"] as const;
 type AgentPart = (typeof agentParts)[number];
 
-/** The keys that are deleted with a tree; versions, cursors and the cursors of projections stay. */
+/** The keys that are deleted with a tree; versions, cursors and cursors of projections are kept. */
 export const treeParts = [
   "rows",
   "journal",
@@ -26,10 +26,9 @@ export const treeParts = [
 export const PARTITIONS = 16;
 
 /**
- * The indexes over trees. Agents by id: all, the roots, those of a session, those of an owner; roots by age; requests
- * by opening: all, and the open ones, each of them again by owner; turns by their last change: all, those of an owner, those of a session, and the
- * unfinished ones; trees by their first timer; trees with webhooks by when those are due; trees in which something was posted; trees by the
- * processes that hold their agents.
+ * The indexes over trees. Agents by id: all, the roots, by session, by owner. Roots by age. Requests by opening: all, and the open ones;
+ * each also by owner. Turns by their last change: all, by owner, by session, and the unfinished ones. Trees by their first timer. Trees
+ * by when their webhooks are due. Trees in which an item was posted. Trees by the processes that hold their agents.
  */
 export type IndexName =
   | "agents"
@@ -53,10 +52,7 @@ export interface IndexKeys {
 
 const GROUPS_KEPT = 10_000;
 
-/**
- * All keys of one tree lie in one slot of a cluster, because they share the hash tag in braces with nothing else (row
- * S7).
- */
+/** All keys of one tree are in one slot of a cluster, because only they share the hash tag in braces. */
 export interface TreeKeys {
   readonly tag: string;
   readonly names: TreeNames;
@@ -65,21 +61,21 @@ export interface TreeKeys {
   readonly partition: number;
   /** Records, heads, accounts, requests and the versions of collections, each as `version|json`. */
   readonly rows: string;
-  /** The last version and the last cursor, and what became of the last transaction of each process. */
+  /** The last version and the last cursor, and the outcome of each process's last transaction. */
   readonly meta: string;
   readonly journal: string;
   readonly lock: string;
   /** Ids of the agents, and of the accounts, in the order in which they were created. */
   readonly agents: string;
   readonly accounts: string;
-  /** Waiters on accounts at the top, by account and key of their ask. */
+  /** Waiters on top accounts, by account and key of their ask. */
   readonly waiters: string;
-  /** By the time of opening: all requests, and the open ones. */
+  /** All requests and the open ones, by opening time. */
   readonly requests: string;
   readonly open: string;
-  /** The turns of the root: what is fixed when they are opened, and what changes. */
+  /** The turns of the root: the fixed fields of each, and those that change. */
   readonly turns: string;
-  /** Their ids, the newest change first. */
+  /** Ids of the turns, newest change first. */
   readonly changes: string;
   /** The definitions of the tree's agents, by hash. */
   readonly definitions: string;
@@ -87,12 +83,12 @@ export interface TreeKeys {
   /** Timers by due time. */
   readonly due: string;
   readonly projections: string;
-  /** The keys that have an expiry while the tree is at rest. */
+  /** The keys that expire while the tree is at rest. */
   readonly expiring: string;
   ofAgent(part: AgentPart, agentId: string): string;
 }
 
-/** The ids that a tree's tag is made of. */
+/** The ids in a tree's tag. */
 interface TreeNames {
   readonly tenant: string;
   readonly rootAgentId: string;
@@ -104,7 +100,7 @@ function namesOf(tag: string): TreeNames {
   return { tenant, rootAgentId };
 }
 
-/** The names of all keys. Ids may hold any characters; different ids never give the same key. */
+/** The names of all keys. Ids may contain any characters; different ids never result in the same key. */
 export class RedisKeys {
   readonly #prefix: string;
   readonly #groups = new Map<string, TreeKeys>();
@@ -117,26 +113,26 @@ export class RedisKeys {
     this.#prefix = wellFormed(prefix, "prefix");
   }
 
-  /** An agent's id contains the id of its root, and so names its tree. */
+  /** An agent's id contains the id of its root, which determines its tree. */
   treeOf(tenant: string, agentId: string): TreeKeys {
     const root = rootOf(wellFormed(agentId, "agent id"));
     // The encoded parts contain neither braces nor slashes.
     return this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${encodeURIComponent(root)}`);
   }
 
-  /** A tree by its name in the indexes. */
+  /** A tree by its tag. */
   ofTag(tag: string): TreeKeys {
     return this.#group(tag);
   }
 
-  /** The registered processes, which are stored like a tree. */
+  /** The registered processes, stored like a tree. */
   processes(): TreeKeys {
     return this.#group("processes");
   }
 
   /**
-   * An index over trees, ordered by member or by score, with a hash of when each member was last written. `of`: the
-   * tenant, and what else the index is about.
+   * An index over trees, ordered by member or by score, with a hash of each member's last write. `of`: the tenant, and the other ids that
+   * select the index.
    */
   index(list: IndexName, partition: number, ...of: readonly string[]): IndexKeys {
     const about = of.map((one) => encodeURIComponent(wellFormed(one, list))).join("/");
@@ -144,12 +140,12 @@ export class RedisKeys {
     return { list: `${base}:${about}`, stamps: `${base}-told:${about}` };
   }
 
-  /** Exists once some process lets trees expire. */
+  /** This key exists once any process lets trees expire. */
   expires(): string {
     return `${this.#prefix}{processes}:expires`;
   }
 
-  /** The trees that are going to expire, by when their entries in the indexes are to be forgotten; and these entries. */
+  /** The trees that are about to expire, by the time at which their index entries may be removed; and these entries. */
   expired(): { readonly due: string; readonly entries: string } {
     const due = `${this.#prefix}{processes}:expired`;
     return { due, entries: `${due}-entries` };
@@ -159,12 +155,12 @@ export class RedisKeys {
     return `${this.#prefix}writes`;
   }
 
-  /** The channel for live messages about a tree; without a tree, the one on which followers announce themselves. */
+  /** The channel for live messages about a tree; without a tree, the channel on which followers announce themselves. */
   liveChannel(tree?: TreeKeys): string {
     return tree === undefined ? `${this.#prefix}live` : `${this.#prefix}{${tree.tag}}:live`;
   }
 
-  /** Whether this is the tag of a tree. What was published may be anything. */
+  /** Whether this is the tag of a tree. Published texts may be arbitrary. */
   isTag(text: string): boolean {
     if (this.#groups.has(text)) return true;
     try {
@@ -175,12 +171,12 @@ export class RedisKeys {
     }
   }
 
-  /** The ids that a tree's tag was made of. */
+  /** The ids in a tree's tag. */
   namesIn(tag: string): TreeNames {
     return this.#groups.get(tag)?.names ?? namesOf(tag);
   }
 
-  /** Cached, because each piece of work asks for it several times. */
+  /** Cached, because each piece of work calls it several times. */
   #group(tag: string): TreeKeys {
     const known = this.#groups.get(tag);
     if (known) return known;
@@ -235,10 +231,10 @@ export const fields = {
   queue: (accountId: string): string => `waiters:${wellFormed(accountId, "account id")}`,
   accounts: "accounts",
   processes: "processes",
-  /** No timer of the tree is due before this time, which the index of timers has. */
+  /** A lower bound of the due times of the tree's timers; the index of timers has the same value. */
   timersFrom: "first-timer",
   webhooks: "webhooks",
-  /** Which of the indexes of unattended agents list the tree. */
+  /** Whether the indexes of unattended agents list the tree. */
   posts: "posts",
   holder: (processId: string): string => `holder:${wellFormed(processId, "process id")}`,
 } as const;
@@ -247,17 +243,17 @@ export function isHead(field: string): boolean {
   return field.startsWith(headPrefix);
 }
 
-/** The agent whose record a row is; undefined for other rows. */
+/** The agent whose record this row is; `undefined` for other rows. */
 export function agentOfRecord(field: string): string | undefined {
   return field.startsWith(recordPrefix) ? field.slice(recordPrefix.length) : undefined;
 }
 
-/** The id of something that belongs to an agent, as one unambiguous text: the length says where the first part ends. */
+/** The id of an object of an agent as one unambiguous text: it begins with the length of the agent id. */
 export function pairOf(agentId: string, id: string): string {
   return `${agentId.length}:${wellFormed(agentId, "agent id")}${wellFormed(id, "id")}`;
 }
 
-/** A request as a member of sorted sets by time; members of one time are in the order of their ids. */
+/** A request as a member of sorted sets by time; members with the same time are ordered by id. */
 export function requestMember({
   requestId,
   agentId,
@@ -268,16 +264,16 @@ export function requestMember({
   return JSON.stringify([wellFormed(requestId, "request id"), wellFormed(agentId, "agent id")]);
 }
 
-/** Before the ids of turns in the names of what is fixed when they are opened. */
+/** Field prefix of the fixed fields of a turn. */
 export const openedTurnPrefix = "opened:";
 
-/** Fields of a turn: what is fixed when it is opened, and what changes. */
+/** The fields of a turn: its fixed values, and those that change. */
 export function turnFields(turnId: string): readonly [string, string] {
   const id = wellFormed(turnId, "turn id");
   return [`${openedTurnPrefix}${id}`, `changed:${id}`];
 }
 
-/** The part of an index that lists what belongs to an owner. */
+/** The ids that select the index of an owner. */
 export function ofOwner(ownerId: string): readonly [string, string] {
   return ["owner", ownerId];
 }

@@ -39,14 +39,14 @@ import { rowKinds } from "./redis-rows.ts";
 const RECORDS = 200;
 
 /**
- * How often to list turns in which one was found in an outdated place. The second attempt sees it corrected. Turns that have
- * changed in three attempts change all the time, and any list of them is outdated when it arrives.
+ * How often to list turns if one of them had an outdated position, which is then corrected. Turns that moved in three attempts change all
+ * the time, and any list of them is outdated on arrival.
  */
 const LIST_ATTEMPTS = 3;
 
-/** Transactions that correct the entry of a tree in an index by time. */
+/** Transactions that correct a tree's entry in an index by time. */
 interface Corrections {
-  /** The time of its first timer. */
+  /** Corrects the time of the tree's first timer. */
   timers(tree: TreeKeys): Promise<void>;
   webhooks(tree: TreeKeys): Promise<void>;
 }
@@ -54,8 +54,8 @@ interface Corrections {
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
 /**
- * Answers questions over all trees from the indexes, and looks each result up in its tree, because indexes may be out
- * of date. Lists with the newest first have negated times as scores, because Redis lists the lowest score first.
+ * Answers queries over all trees from the indexes, and checks each result in its tree, because indexes may be outdated. Lists in the
+ * order newest first have negated times as scores, because Redis lists the lowest score first.
  */
 export class RedisLists {
   readonly #connection: RedisConnection;
@@ -99,7 +99,7 @@ export class RedisLists {
     });
   }
 
-  /** From the index alone, without looking at the trees. */
+  /** Only reads the index, not the trees. */
   async rootIds(tenant: string, after: string | undefined, limit: number): Promise<string[]> {
     const keys = partitions.map((partition) => this.#keys.index("roots", partition, tenant).list);
     const start = after === undefined ? undefined : { member: after, score: 0 };
@@ -139,7 +139,7 @@ export class RedisLists {
     }
   }
 
-  /** `hasMoved`: a turn was found in an outdated place, which is corrected. */
+  /** `hasMoved`: a turn had an outdated position, which is being corrected. */
   async #turnsListed(
     filter: TurnFilter,
     limit: number,
@@ -173,7 +173,7 @@ export class RedisLists {
     return { turns, hasMoved };
   }
 
-  /** Corrects an entry of an index: a crash may have kept its writer from writing it. */
+  /** Corrects an index entry that its writer could not correct because of a crash. */
   async #correctTurn(
     tree: TreeKeys,
     keys: IndexKeys,
@@ -190,7 +190,7 @@ export class RedisLists {
   }
 
   async dueTimers(moment: Moment, limit: number): Promise<Timer[]> {
-    // Wall-clock and steady time differ, so a timer up to the later of the two may not be due.
+    // Wall-clock and steady time differ: a timer before the later of the two may not be due.
     const until = Math.max(moment.now, moment.steady);
     const due = await collected(this.#treesByTimers(limit, until), limit, async (members) => {
       const found = await Promise.all(members.map((member) => this.#dueOfTree(member, until)));
@@ -201,7 +201,7 @@ export class RedisLists {
 
   async nextTimerAt(): Promise<number | undefined> {
     let next: number | undefined;
-    // The second tree shows whether the first one's timer is the earliest.
+    // The second tree is needed to see whether the first one's timer is the earliest.
     for await (const member of this.#treesByTimers(2)) {
       if (next !== undefined && member.score >= next) break;
       const tree = this.#keys.ofTag(member.member);
@@ -234,7 +234,7 @@ export class RedisLists {
     return merged(pagesOf(this.#connection, keys, order), undefined);
   }
 
-  /** Removes a member that does not exist (any more) from its index. */
+  /** Removes a member that does not exist from its index. */
   #forget(agentId: string, member: string, list: IndexName, tenant: string, ...of: readonly string[]): void {
     const { partition } = this.#keys.treeOf(tenant, agentId);
     this.#indexes.forget(this.#keys.index(list, partition, tenant, ...of), member).catch(() => undefined);
@@ -254,7 +254,7 @@ export class RedisLists {
     place: AgentListCursor | undefined,
   ): Promise<AgentRecord[]> {
     const { tenant } = filter;
-    // A tree has one root, which only has to come after the place.
+    // A tree has only one root, which is compared with the position.
     const after = filter.order === "newest" ? undefined : filter.after;
     const tree = this.#keys.treeOf(tenant, rootAgentId);
     const ids = (await this.#reader.list(tree.agents)).filter((id) => after === undefined || id > after).sort();
@@ -268,7 +268,7 @@ export class RedisLists {
   }
 }
 
-/** The shortest index that lists everything asked for. */
+/** The shortest index that contains all results. */
 function listFor({ tenant, sessionId, ownerId, rootsOnly, order }: AgentFilter): [IndexName, string, ...string[]] {
   if (order === "newest") return ["newest", tenant];
   if (sessionId !== undefined) return ["session", tenant, sessionId];

@@ -4,15 +4,15 @@ import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
-/** How often followers announce themselves; one that was silent for three times as long no longer counts. */
+/** Interval at which followers announce themselves, in milliseconds; a follower that is silent for three intervals no longer counts. */
 const STAY_MS = 5_000;
-/** How many messages may be on their way at a time; further ones are dropped. */
+/** Maximum number of messages in flight; further ones are dropped. */
 const MOST_UNDERWAY = 16;
-/** How many trees are remembered before silent followers are forgotten. */
+/** Number of trees at which silent followers are forgotten. */
 const TREES_KEPT = 1_000;
 
 interface RemoteFollower {
-  /** Counts as a follower until this time of `performance.now()`. */
+  /** Counts as a follower until this time (of `performance.now()`). */
   readonly until: number;
   readonly round: number;
 }
@@ -26,11 +26,11 @@ interface Followed {
 
 /**
  * Live messages by publish and subscribe: each tree has a channel, and followers announce themselves on a common one.
- * Owns: who follows which tree, here and, as long as they announce it, elsewhere. Does not own: connections.
+ * Owns: who follows which tree, in this process and, while they announce themselves, in others. Does not own: connections.
  *
- * On the common channel: `<process> ask <tree>` begins to follow and asks what is open; `<process> stay <tree> …` still
- * follows; `<process> who` asks followers to announce themselves. Followers do not announce that they leave, because they
- * may come back at once.
+ * On the common channel: `<process> ask <tree>` starts to follow a tree and asks for its open answers; `<process> stay <tree> …`
+ * continues to follow; `<process> who` asks followers to announce themselves. Followers do not announce that they leave, because they may
+ * soon return.
  */
 export class RedisLive implements LiveChannel {
   readonly #connection: RedisConnection;
@@ -39,7 +39,7 @@ export class RedisLive implements LiveChannel {
   readonly #followed = new Map<string, Followed>();
   /** Followers by tree and process. */
   readonly #elsewhere = new Map<string, Map<string, RemoteFollower>>();
-  /** How often the common channel was subscribed: earlier questions may have been missed. */
+  /** How often the common channel was subscribed; questions before the last subscription may have been missed. */
   #round = 0;
   readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
   #unsubscribe: (() => void) | undefined;
@@ -85,7 +85,7 @@ export class RedisLive implements LiveChannel {
     this.#owners.add(owner);
     this.#unsubscribe ??= this.#subscriber.subscribe(this.#keys.liveChannel(), {
       onMessage: (text) => this.#noteFollower(text),
-      // Earlier followers are known from their next announcement, which this asks for.
+      // Followers that subscribed earlier become known with their next announcement, which this requests.
       onSubscribed: () => {
         this.#round += 1;
         this.#announce(`${processId} who`);
@@ -141,7 +141,7 @@ export class RedisLive implements LiveChannel {
     const [processId = "", word, ...tags] = text.split(" ");
     if (word === "who") this.#stay();
     for (const tag of tags) {
-      // Any client that may publish can have written the tag.
+      // Any client that may publish can have sent the tag.
       if (!this.#keys.isTag(tag)) continue;
       const processes = this.#elsewhere.get(tag) ?? new Map<string, RemoteFollower>();
       const isNew = processes.get(processId)?.round !== this.#round;
@@ -175,13 +175,13 @@ export class RedisLive implements LiveChannel {
     const send = async (): Promise<void> => {
       try {
         await this.#connection.run(async (client, repeat) => {
-          // It may have arrived, and later messages may have overtaken it.
+          // The first attempt may have arrived, and later messages may have overtaken it.
           if (repeat > 0) throw new StoreUnavailableError("a live message is not sent again");
-          // A script with the channel as its key: in a cluster one node sends all messages of a tree, and so in order.
+          // A script with the channel as its key: in a cluster, one node sends all messages of a tree, so they stay in order.
           await client.eval("return redis.call('PUBLISH', KEYS[1], ARGV[1])", 1, channel, text);
         });
       } catch {
-        // Receivers notice with the next message that one is missing.
+        // The next message shows the receivers that one is missing.
       } finally {
         this.#underway -= 1;
       }

@@ -10,7 +10,7 @@ interface Order {
   readonly by: "name" | "score";
   /** Only scores up to this one. */
   readonly until?: number;
-  /** About how many members are wanted from all lists together. */
+  /** Approximate number of members wanted from all lists together. */
   readonly wanted: number;
 }
 
@@ -20,17 +20,14 @@ export interface Member {
   readonly score: number;
 }
 
-/** Sorted lists that are read page by page; an empty page is the end of a list. */
+/** Sorted lists that are read page by page; an empty page means the end of a list. */
 interface MemberLists {
   /** The first page of each list after a member. */
   first(after: Member | undefined): Promise<readonly (readonly Member[])[]>;
   next(index: number, after: Member): Promise<readonly Member[]>;
 }
 
-/**
- * Reads several sorted lists page by page. The first page of all of them is one command, on a cluster one for each
- * list.
- */
+/** Reads several sorted lists page by page. The first pages are read with one command, in a cluster with one command per list. */
 export function pagesOf(connection: RedisConnection, keys: readonly string[], order: Order): MemberLists {
   const size = Math.max(1, Math.min(PAGE, order.wanted));
   const read = (
@@ -40,7 +37,7 @@ export function pagesOf(connection: RedisConnection, keys: readonly string[], or
     count: number,
   ): Promise<Member[][]> => readPages(connection, some, order, { from, offset, count });
   const following = async (key: string, after: Member | undefined, skipped: number): Promise<Member[]> => {
-    // Members of the same score may come before it.
+    // Members with the same score may precede it.
     for (let offset = skipped; ; offset += PAGE) {
       const [page = []] = await read([key], after, offset, PAGE);
       const later = laterThan(page, after);
@@ -104,7 +101,7 @@ interface Head {
   next: number;
 }
 
-/** Merges several sorted lists into one; reads each list no further than needed. */
+/** Merges several sorted lists into one; reads no list further than needed. */
 export async function* merged(lists: MemberLists, after: Member | undefined): AsyncGenerator<Member> {
   const heads = (await lists.first(after)).map((page, index): Head => ({ index, page, next: 0 }));
   for (;;) {
@@ -123,7 +120,7 @@ export async function* merged(lists: MemberLists, after: Member | undefined): As
   }
 }
 
-/** In the order of Redis: by score, then by the bytes of the member. */
+/** Compares like Redis: by score, then by the bytes of the member. */
 function compareMembers(one: Member, other: Member): number {
   return one.score - other.score || Buffer.compare(Buffer.from(one.member), Buffer.from(other.member));
 }

@@ -1,9 +1,9 @@
 import { script } from "./redis-scripts.ts";
 
 /**
- * Reads rows of a tree: all of them if they are few.
- * KEYS rows. ARGV 1 how many are few, then names.
- * Gives {"all", name, row, ...} or {"some", row or nil for each name}.
+ * Reads rows of a tree, or all rows if there are few.
+ * KEYS rows. ARGV 1 how many count as few, then names.
+ * Returns {"all", name, row, ...} or {"some", row or nil for each name}.
  */
 export const rowsScript = script(
   "rows",
@@ -20,9 +20,9 @@ return some
 );
 
 /**
- * Finds rows that are older than the version in which they were seen.
+ * Finds rows that are older than the version in which this process saw them.
  * KEYS rows. ARGV for each row its name and the newest version seen.
- * Gives the oldest version of such a row, 0 for a row that is gone, "" for none.
+ * Returns the oldest version of such a row, 0 for a missing row, "" if there is none.
  */
 export const olderRowsScript = script(
   "older-rows",
@@ -40,7 +40,7 @@ return oldest
 /**
  * Reads a collection and its version.
  * KEYS rows, the collection. ARGV 1 name of the version's row, 2 HGETALL or LRANGE.
- * Gives {version row or nil, members}.
+ * Returns {version row or nil, members}.
  */
 export const collectionScript = script(
   "collection",
@@ -54,8 +54,7 @@ return {redis.call('HGET', KEYS[1], ARGV[1]), members}
 
 /**
  * Reads the agents of a tree.
- * KEYS rows, ids of the agents. Gives {ids, their records, the versions of their sets of children}, "" for what is
- * absent.
+ * KEYS rows, ids of the agents. Returns {ids, their records, the versions of their sets of children}, "" for missing values.
  */
 export const familiesScript = script(
   "families",
@@ -73,7 +72,7 @@ return {ids, records, versions}
 /**
  * Reads a page of one agent's journal rows.
  * KEYS journal, index of the agent. ARGV 1 lowest seq that a row must reach, 2 how many rows at most.
- * Gives {{seq of its last entry, stream entry or nil}, ...}.
+ * Returns {{seq of its last entry, stream entry or nil}, ...}.
  */
 export const agentRowsScript = script(
   "agent-rows",
@@ -89,11 +88,11 @@ return page
 );
 
 /**
- * Looks whether a turn has ended, and at what its result is made of.
+ * Reads whether a turn has ended, and the data of its result.
  * KEYS rows, journal, index of the agent, messages of the agent. ARGV 1 name of the agent's record, 2 of the turn's
  * account, 3 lowest seq that a journal row must reach, 4 how many rows at most, 5 the turn's id, 6 the same as JSON text.
- * Gives {record or ""}; if the turn is not open, and not more rows were found, also account or "", the message that its end
- * names or "", and id, version and text of each row, all in one list. The record is searched, not parsed: the reader checks what was meant.
+ * Returns {record or ""}. If the turn is not open and no more rows were found, also account or "", the message that the turn's end names
+ * or "", and id, version and text of each row, all in one list. The record is searched as text, not parsed: the reader checks the result.
  */
 export const turnLookScript = script(
   "turn-look",
@@ -130,7 +129,7 @@ return answer
 
 /**
  * Reads the items in an agent's inbox, and its record.
- * KEYS inbox, rows. ARGV 1 name of the record. Gives the items and then the record or "", in one list.
+ * KEYS inbox, rows. ARGV 1 name of the record. Returns the items and then the record or "", in one list.
  */
 export const inboxScript = script(
   "inbox",
@@ -144,7 +143,7 @@ return answer
 /**
  * Reads a page of each of several sorted sets.
  * KEYS sorted sets. ARGV 1 "name" or "score", 2 from, 3 to, 4 how many of these to skip, 5 how many at most.
- * Gives the members of each set, by score each with its score.
+ * Returns the members of each set, by score each with its score.
  */
 export const pagesScript = script(
   "pages",
@@ -160,7 +159,7 @@ return pages
 
 /**
  * Reads timers of a tree.
- * KEYS their times, timers. ARGV 1 the latest time. Gives {earliest time or "", timers up to the latest time, in order}.
+ * KEYS their times, timers. ARGV 1 the latest time. Returns {earliest time or "", timers up to the latest time, in order}.
  */
 export const timersScript = script(
   "timers",
@@ -184,10 +183,10 @@ local accounts = redis.call('LRANGE', KEYS[4], 0, -1)
 `;
 
 /**
- * Reads who works in a tree and what it waits for.
+ * Reads which agents work in a tree and which requests are open.
  * KEYS rows, open requests, ids of the agents, ids of the accounts, inboxes.
- * Gives {} if no request is open, else {requests, their rows, agents, their records, accounts, their rows, and the
- * items of each inbox}, "" for what is absent.
+ * Returns {} if no request is open, else {requests, their rows, agents, their records, accounts, their rows, and the items of each
+ * inbox}, "" for missing values.
  */
 export const treeActivityScript = script(
   "tree-activity",
@@ -204,7 +203,7 @@ return activity
 /**
  * Reads a tree without its journal.
  * KEYS rows, open requests, ids of the agents, ids of the accounts, meta.
- * Gives {last cursor, requests, their rows, agents, their records, accounts, their rows}, "" for what is absent.
+ * Returns {last cursor, requests, their rows, agents, their records, accounts, their rows}, "" for missing values.
  */
 export const treeHeadScript = script(
   "tree-head",
@@ -220,7 +219,7 @@ return {
 
 /**
  * Reads the heads of a tree's agents.
- * KEYS rows, ids of the agents. Gives {ids, their heads}, "" for what is absent.
+ * KEYS rows, ids of the agents. Returns {ids, their heads}, "" for missing values.
  */
 export const headsScript = script(
   "heads",
@@ -232,7 +231,7 @@ return {ids, heads}
 `,
 );
 
-/** Reads inboxes. KEYS inboxes. Gives the items of each. */
+/** Reads inboxes. KEYS inboxes. Returns the items of each. */
 export const inboxesScript = script(
   "inboxes",
   `
@@ -242,7 +241,7 @@ return found
 `,
 );
 
-/** Reads which of these keys there are. KEYS any. Gives 1 or 0 for each. */
+/** Checks which keys exist. KEYS any. Returns 1 or 0 for each. */
 export const existsScript = script(
   "exists",
   `
@@ -254,7 +253,7 @@ return found
 
 /**
  * Reads members of the index of holders that belong to dead processes, skipping those of living ones.
- * KEYS index. ARGV 1 where to begin, 2 how many members at most, then the names of living processes.
+ * KEYS index. ARGV 1 the member to begin with, 2 how many members at most, then the names of living processes.
  */
 export const deadHoldersScript = script(
   "lost-holders",

@@ -45,12 +45,12 @@ import {
   waitersIn,
 } from "./redis-rows.ts";
 
-/** How much is read at once, so that other clients do not wait for long. */
+/** How many rows are read at once, so that other clients do not wait for long. */
 const PAGE = 500;
 
 const contentSchema = z.string();
 
-/** Reads one tree outside of its transactions; every call reads anew. */
+/** Reads one tree outside of its transactions; every call reads from Redis. */
 export class RedisReader {
   readonly #connection: RedisConnection;
   readonly #known: KnownTrees;
@@ -65,7 +65,7 @@ export class RedisReader {
     return valueOf(this.#known.note(tree, kind.field, stored), kind, tree.rows);
   }
 
-  /** In the order of `kinds`, without those that do not exist. */
+  /** In the order of `kinds`; missing rows are left out. */
   async rows<T>({ rows }: TreeKeys, kinds: readonly RowKind<T>[]): Promise<T[]> {
     const found: T[] = [];
     for (let at = 0; at < kinds.length; at += PAGE) {
@@ -111,7 +111,7 @@ export class RedisReader {
     return this.#collection(rows, key, field, "LRANGE", (texts) => texts);
   }
 
-  /** The children of every agent of the tree, with all records; of one that is not stored yet: none. */
+  /** The children of every agent of the tree, with all records; no children for an agent that is not stored yet. */
   async families({ rows, agents, tenant }: TreeKeys, agentId: string): Promise<LoadedMembers> {
     const answer = await this.#connection.script(familiesScript, [rows, agents], []);
     const [ids = [], records, versions] = Array.isArray(answer) ? answer.map((part: unknown) => textsOf(part)) : [];
@@ -169,9 +169,7 @@ export class RedisReader {
     return placed && { ...placed.meta, content: await this.artifactContent(keys.contents, artifactId) };
   }
 
-  /**
-   * Also reads the record if it is not known any more: a post changes it, and the reader's next transaction writes it.
-   */
+  /** Also reads the record if it is not cached: a post changes it, and the reader's next transaction writes it. */
   async inbox(tree: TreeKeys, agentId: string): Promise<InboxItem[]> {
     const key = tree.ofAgent("inbox", agentId);
     const field = fields.record(agentId);
@@ -182,7 +180,7 @@ export class RedisReader {
     return itemsIn(texts, key);
   }
 
-  /** `undefined` if there is more to read than one look shows. */
+  /** `undefined` if the turn has more rows than the script returns. */
   async turnLook(tree: TreeKeys, { tenant, agentId }: AgentKey, turnId: string, after: number) {
     const { rows, journal } = tree;
     const [kind, ofAccount] = [rowKinds.record(tenant, agentId), rowKinds.account(turnAccountId(turnId))];
@@ -209,7 +207,7 @@ export class RedisReader {
     return { record, past: { entries: own, answer, account: seen } } satisfies StoredLook;
   }
 
-  /** Rows of one agent from the one that holds `fromSeq` on. */
+  /** Rows of one agent, from the row that contains `fromSeq`. */
   async agentRows({ journal }: TreeKeys, index: string, agentId: string, fromSeq: number): Promise<JournalRow[]> {
     const found: JournalRow[] = [];
     for (let from = fromSeq; ; ) {
@@ -251,7 +249,7 @@ export class RedisReader {
     return found;
   }
 
-  /** Oldest first; `newest` limits the result to the newest so many. */
+  /** Oldest first; `newest` limits the result to the newest messages. */
   async messages(
     keys: { readonly messages: string; readonly order: string },
     newest?: number,
@@ -280,7 +278,7 @@ export class RedisReader {
     return turn;
   }
 
-  /** The tree's timers up to this time, earliest first, and the time of its first timer, "" for none. */
+  /** The tree's timers up to this time, earliest first, and the time of its first timer ("" if there is none). */
   async timersUntil({ due, timers }: TreeKeys, time: number): Promise<{ first: string; timers: Timer[] }> {
     const answer: unknown = await this.#connection.script(timersScript, [due, timers], [time]);
     const [first, texts]: unknown[] = Array.isArray(answer) ? answer : [];

@@ -25,7 +25,7 @@ import type { TreeSession } from "./redis-session.ts";
 import { RedisTables } from "./redis-tables.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
-/** The reads outside of commits, and whole trees for export and import. */
+/** Reads outside of commits, and export and import of trees. */
 export class RedisReads extends RedisTables implements StoreTables {
   readonly #lists: RedisLists;
 
@@ -155,7 +155,7 @@ export class RedisReads extends RedisTables implements StoreTables {
     const tree = this.keys.treeOf(tenant, rootAgentId);
     const whole = this.readWhole(tree);
     const records = this.at(tree).all(whole.agentIds.map((agentId) => rowKinds.record(tenant, agentId)));
-    // The id of a subagent leads to the tree of another root.
+    // The id of a subagent belongs to the tree of another root.
     return records.filter((record) => record.rootAgentId === rootAgentId);
   }
 
@@ -217,7 +217,7 @@ export class RedisReads extends RedisTables implements StoreTables {
 
   webhooks(tenant: string, rootAgentId: string): TreeWebhooks | undefined {
     const found = this.at(this.keys.treeOf(tenant, rootAgentId)).get(rowKinds.webhooks);
-    // The id of a subagent leads to the tree of another root.
+    // The id of a subagent belongs to the tree of another root.
     return found?.rootAgentId === rootAgentId ? found : undefined;
   }
 

@@ -4,23 +4,23 @@ import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
 import { olderRowsScript } from "./redis-read-scripts.ts";
 
-/** A tree of which this process has seen something. */
+/** A tree that this process has read or written. */
 interface KnownTree {
   readonly tree: TreeKeys;
   readonly cache: TreeCache;
 }
 
-/** How many trees are asked for at once. */
+/** How many trees are checked at once. */
 const PAGE = 200;
-/** How many trees one warning names. */
+/** How many trees one warning lists. */
 const NAMED = 20;
 
 /**
- * Notices that Redis was rolled back, by comparing it with what this process has seen of its trees.
- * Owns: when to check, and who is notified. Does not own: what was seen.
+ * Detects that Redis was rolled back, by comparing it with the versions that this process has seen of its trees.
+ * Owns: when to check, and which listeners to call. Does not own: the seen versions.
  *
  * Invariants
- * 1. Nothing is written to a rolled back tree before a process that has seen newer versions has noticed it: the script
+ * 1. A process that has seen newer versions of a rolled back tree writes nothing to it before it has detected the rollback: the script
  *    compares versions.
  * 2. Each rollback of a tree is reported once, as a process warning and to listeners.
  */
@@ -44,7 +44,7 @@ export class RedisRollbacks {
   }
 
   watch({ tree, cache }: KnownTree): void {
-    // Processes register again by themselves.
+    // Processes register again by themselves, so their tree is not checked.
     if (!tree.tag.includes("/")) return;
     cache.onRolledBack = (had, found) => {
       if (found > 0) this.#report(tree, had, found);
@@ -52,10 +52,7 @@ export class RedisRollbacks {
     };
   }
 
-  /**
-   * Call when Redis may have been replaced for a while. A tree that cannot be asked for now is checked by its next
-   * write.
-   */
+  /** Call it when Redis may have been replaced. A tree that cannot be checked now is checked by its next write. */
   async check(known: readonly KnownTree[]): Promise<void> {
     for (let at = 0; at < known.length; at += PAGE) {
       await Promise.all(known.slice(at, at + PAGE).map((one) => this.#check(one)));
@@ -67,16 +64,16 @@ export class RedisRollbacks {
     const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "version"))) ?? 0);
     let found = version;
     if (version >= newest && cache.heads.size > 0) {
-      // A process that has not noticed the rollback may have written since, and this process may have read that.
+      // A process that has not detected the rollback may have written since, and this process may have read the result.
       const seen = [...cache.heads].flatMap(([field, head]) => [field, String(head)]);
       const older = String(await this.#connection.script(olderRowsScript, [tree.rows], seen));
       if (older !== "") found = Number(older);
     }
-    // A transaction may have noticed it meanwhile.
+    // A transaction may have detected it in between.
     if (found < newest && timesRolledBack === cache.timesRolledBack) cache.rollBack(found);
   }
 
-  /** If some process lets trees expire, a tree that is gone may have expired. */
+  /** If any process lets trees expire, a missing tree may have expired. */
   async #reportGone(tree: TreeKeys, had: number): Promise<void> {
     const asked = this.#connection.run((client) => client.exists(this.#keys.expires()));
     if ((await asked.catch(() => 0)) === 0) this.#report(tree, had, 0);
@@ -92,14 +89,14 @@ export class RedisRollbacks {
     for (const listener of this.#listeners) listener(rolledBack);
   }
 
-  /** One warning for everything that is found at a time. */
+  /** Emits one warning for all trees that are found together. */
   #warn(): void {
     const trees = this.#unreported;
     this.#unreported = [];
     const names = trees.slice(0, NAMED).map(rollbackWarning);
     const others = trees.length > NAMED ? `, and ${trees.length - NAMED} more` : "";
     process.emitWarning(
-      `Redis has lost writes that it had acknowledged, of the trees of ${names.join(", ")}${others}. Turns go on from what is left; effects of later ones may come again. Set appendfsync always where none may be lost.`,
+      `Redis has lost acknowledged writes of the trees of ${names.join(", ")}${others}. Turns continue from the remaining data; later effects may be repeated. Set appendfsync always where none may be lost.`,
       { code: "TROUPE_REDIS_ROLLED_BACK" },
     );
   }
@@ -108,10 +105,10 @@ export class RedisRollbacks {
 function rollbackWarning({ rootAgentId, hadAt, foundAt }: RolledBackTree): string {
   const until = new Date(hadAt).toISOString();
   if (foundAt === null) return `${rootAgentId} (gone, last changed at ${until})`;
-  return `${rootAgentId} (what was changed after ${new Date(foundAt).toISOString()}, until ${until})`;
+  return `${rootAgentId} (changes after ${new Date(foundAt).toISOString()}, until ${until})`;
 }
 
-/** Versions are times of Redis' clock, in microseconds. */
+/** Versions are times of Redis's clock, in microseconds. */
 function timeOf(version: number): number {
   return Math.floor(version / 1_000);
 }

@@ -25,12 +25,12 @@ import { type ArtifactMeta, freshHead, type Head, type KeyMeaning, type ProcessR
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
-/** A row of a tree as it was last seen. */
+/** A row of a tree as last seen. */
 export interface SeenRow {
   /** Empty if the row does not exist. */
   readonly version: string;
   readonly text: string | undefined;
-  /** The parsed text, once it was asked for. */
+  /** The parsed text, after the first access. */
   value?: unknown;
 }
 
@@ -43,7 +43,7 @@ export interface RowKind<T> {
   parse(text: string, where: string): T;
 }
 
-/** Splits a stored row as the scripts do. Does not check the text: a corrupt row is found when it is parsed. */
+/** Splits a stored row like the scripts. Does not check the text: a corrupt row is detected when it is parsed. */
 export function seenRow(stored: string): SeenRow {
   let end = 0;
   while (isDigit(stored.charCodeAt(end))) end += 1;
@@ -107,7 +107,7 @@ const meaningSchema = z.union([
 const storedTurnSchema = turnRecordSchema.extend({ hash: z.string().nullable() });
 const turnChangeSchema = turnRecordSchema.pick({ status: true, stopReason: true, changedAt: true });
 
-/** A turn from its two fields, the second of which is absent until it has changed. */
+/** A turn from its two fields; the second one is absent until the turn has changed. */
 export function turnIn(begun: string, changed: string | null | undefined, key: string): StoredTurn {
   const turn = parsed(storedTurnSchema, begun, `a turn (${key})`);
   if (changed === null || changed === undefined) return turn;
@@ -121,7 +121,7 @@ export const rowKinds = {
     parse: (text, where) => {
       const record = parsed(agentRecordSchema, text, where);
       if (record.agentId === agentId && record.tenant === tenant) return record;
-      throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
+      throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is not changed`);
     },
   }),
   head: (agentId: string): RowKind<HeadRow> => ({
@@ -138,7 +138,7 @@ export const rowKinds = {
     parse: (text, where) => {
       const account = parsed(accountSchema, text, where);
       if (account.id === accountId) return account;
-      throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
+      throw new CorruptRecordError(`${where} holds account ${account.id}; it is not changed`);
     },
   }),
   request: (agentId: string, requestId: string): RowKind<AgentRequest> => ({
@@ -147,7 +147,7 @@ export const rowKinds = {
     parse: (text, where) => {
       const request = parsed(agentRequestSchema, text, where);
       if (request.requestId === requestId && request.agentId === agentId) return request;
-      throw new CorruptRecordError(`${where} holds request ${request.requestId}; it is left as it is`);
+      throw new CorruptRecordError(`${where} holds request ${request.requestId}; it is not changed`);
     },
   }),
   meaning: (rootAgentId: string, text: string): RowKind<KeyMeaning> => ({
@@ -175,8 +175,8 @@ export const rowKinds = {
 const unreadable = new Set<string>();
 
 /**
- * A process whose row cannot be read counts as one that has given no sign for long: it is registered anew at its next heartbeat,
- * and epochs keep it from writing meanwhile. It must not keep every other process from beginning.
+ * A process whose row is corrupt counts as one that was silent for long: it is registered again at its next heartbeat, and epochs prevent
+ * that it writes until then. It must not prevent other processes from starting.
  */
 function processIn(text: string, where: string, processId: string): ProcessRow {
   try {
@@ -223,7 +223,7 @@ export function dueTimersIn(texts: readonly string[], key: string): Timer[] {
   return texts.flatMap((text) => (text === "" ? [] : (damaged.skipCorrupt(() => timerIn(text, key)) ?? [])));
 }
 
-/** In the order in which they were first saved. */
+/** In the order of their first save. */
 export function placedArtifacts(texts: readonly string[], key: string): PlacedArtifact[] {
   const where = `an artifact (${key})`;
   return texts
@@ -232,7 +232,7 @@ export function placedArtifacts(texts: readonly string[], key: string): PlacedAr
     .sort((a, b) => a.ordinal - b.ordinal);
 }
 
-/** The waiters of one account, in the order of their places, from a hash given as names and values. */
+/** The waiters of one account in queue order, from a hash given as names and values. */
 export function waitersIn(texts: readonly string[], accountId: string, key: string): Waiter[] {
   const start = pairOf(accountId, "");
   const found: Waiter[] = [];
@@ -244,7 +244,7 @@ export function waitersIn(texts: readonly string[], accountId: string, key: stri
 
 export function ordered(stored: string, where: string): { readonly ordinal: number; readonly text: string } {
   const [start, ordinal] = /^(\d+)\|/.exec(stored) ?? [];
-  if (start === undefined) throw new CorruptRecordError(`${where} has no place in its order; it is left as it is`);
+  if (start === undefined) throw new CorruptRecordError(`${where} has no position in its list; it is not changed`);
   return { ordinal: Number(ordinal), text: stored.slice(start.length) };
 }
 

@@ -1,26 +1,26 @@
 import { createHash } from "node:crypto";
 
-/** A Lua script, which Redis runs atomically. Its text is sent to a server once, and afterwards called by its hash. */
+/** A Lua script, which Redis runs atomically. Its text is sent to a server once; later calls use its hash. */
 export interface Script {
   readonly text: string;
   readonly sha: string;
 }
 
-/** The name is for people who read the scripts of a server or its slow log. */
+/** The name is for people who read a server's scripts or slow log. */
 export function script(name: string, body: string): Script {
   const text = `-- troupe ${name}\n${body}`;
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
-/** How long a transaction may rely on the index entries that it has written, in milliseconds. */
+/** How long a transaction may rely on its index entries, in milliseconds. */
 export const INDEX_WRITE_LASTS_MS = 60_000;
 
-/** How many rows one command reads or writes, because the stack of a script is limited. */
+/** How many rows one command reads or writes; the stack of a script is limited. */
 const ROWS_AT_ONCE = 1_000;
-/** How long the outcome of a transaction is kept at least in case it is sent again, in microseconds. */
+/** Minimum time for which the outcome of a transaction is kept in case it is sent again, in microseconds. */
 const RECEIPT_MICROS = 600_000_000;
 
-/** A function that enters a member into an index, and when that was. */
+/** A Lua function that writes a member of an index and the time of the write. */
 const writeIndex = `
 local function writeIndex(list, stamps, kind, member, score, stamp)
   if kind == 'name' then redis.call('ZADD', list, 0, member)
@@ -30,7 +30,7 @@ local function writeIndex(list, stamps, kind, member, score, stamp)
 end
 `;
 
-/** How a transaction checks what it has read, and changes its tree. The script that it is part of declares the variables. */
+/** Lua functions with which a transaction checks its reads and changes its tree. The enclosing script declares the variables. */
 const transactionSteps = `
 local found = {
   ['in'] = function(key, name) return tostring(redis.call('HEXISTS', key, name)) end,
@@ -123,23 +123,22 @@ local operations = {
 `;
 
 /**
- * Validates what a transaction has read of one tree, then writes what it changes.
- * KEYS rows, meta, journal, lock, expiring keys, and the keys that are named by their number below
+ * Validates the reads of a transaction on one tree, then applies its changes.
+ * KEYS rows, meta, journal, lock, expiring keys, and the keys that are referred to by number below
  * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its indexes were written
  *      (ms, "" for none), 5 channel, 6 message for it ("" for none), 7 newest version of the tree that the sender has seen,
  *      8 count of rows, rows: name, expected version, "" for none, "*" for any: an operation reads the row
  *      count of checks, checks: kind, number of key, name, expected
  *        in: whether a hash has a field; size: of a hash; first: lowest score of a sorted set, "" for none;
  *        tree: version of the whole tree
- *      operations: name, arguments; see above. On one server "index" writes the lists over trees, those
- *        that list more first, so that nothing is changed where one cannot be written
- * Gives as one text, because each part of an answer is work on both sides: a line each for version, cursor before, and for
- *      each "item" who holds the agent whose inbox it is or "" (without holders, if it had been applied before); or, with
- *      nothing written: {"changed", kind, key, name, value, ...} for each
- *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
- *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
- * Publishes the sender and the message. Beside version, cursor and counter, meta has a receipt for each sender: id, version
- *      and cursor before its last transaction. A sender that has none yet removes those that are too old to be asked for.
+ *      operations: name, arguments; see above. On one server, "index" writes the indexes over trees; entries that add members
+ *        come first, so that nothing is changed if one cannot be written
+ * Returns one text, because each element of a reply costs time on both sides: one line each for version, cursor before, and for each
+ * "item" the holder of the inbox's agent or "" (no holders if it had been applied before); or, if nothing was written: {"changed", kind,
+ * key, name, value, ...} for each check that failed, {"changed", "older", key of meta, "", version} if the tree has an older version than
+ * the sender has seen, {"locked"} while another process has locked the tree, {"late"} if the indexes are too old.
+ * Publishes the sender and the message. Beside version, cursor and counter, meta has a receipt for each sender: id, version and cursor
+ * before its last transaction. A sender without a receipt removes receipts that are too old to be needed.
  */
 export const applyScript = script(
   "apply",
@@ -211,11 +210,11 @@ return table.concat(answer, '\\n')
 
 /**
  * Writes the index entries of a transaction that is about to write.
- * KEYS the indexes and the hashes of when each member was last written, all of one partition.
+ * KEYS the indexes and the hashes of each member's last write, all of one partition.
  * ARGV operations: kind, number of index, number of hash, member, score
  *   name: a member of an index by name; at: a member at a score; from: a member at the lowest score written since it was
  *   corrected; leaving: changes nothing
- * Gives {the time in ms, for each "leaving" when the member was last written or ""}.
+ * Returns {the time in ms, for each "leaving" when the member was last written or ""}.
  */
 export const writeIndexesScript = script(
   "write-indexes",
@@ -235,7 +234,7 @@ return answer
 );
 
 /**
- * Corrects an index after its tree was changed, unless the member was written again meanwhile.
+ * Corrects an index after its tree was changed, unless the member was written again in between.
  * KEYS index, stamps. ARGV 1 member, 2 when it was last written, read before the tree was changed, 3 score to set, ""
  * to remove the member.
  */
@@ -250,8 +249,8 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 );
 
 /**
- * Removes a member from an index if nothing of its tree was found, unless it was written recently.
- * KEYS index, stamps. ARGV 1 member, 2 age that it must have, in ms.
+ * Removes a member from an index if its tree does not exist, unless it was written recently.
+ * KEYS index, stamps. ARGV 1 member, 2 its minimum age in ms.
  */
 export const forgetIndexScript = script(
   "forget-index",
@@ -265,7 +264,7 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 );
 
 /**
- * Lets all keys of a tree expire at one moment, unless it was changed meanwhile.
+ * Lets all keys of a tree expire at one moment, unless the tree was changed in between.
  * KEYS expiring keys, meta, all others of the tree. ARGV 1 version of the tree, 2 in how many ms.
  */
 export const expireScript = script(
@@ -281,7 +280,7 @@ return 1
 );
 
 /**
- * Notes a tree that is about to expire, with its entries in the indexes; a later note replaces an earlier one.
+ * Lists a tree that is about to expire, with its entries in the indexes; a later call replaces an earlier one.
  * KEYS trees by when they are due, their entries. ARGV 1 tag, 2 entries, 3 in how many ms they are due.
  */
 export const noteExpiredScript = script(
@@ -294,7 +293,7 @@ return redis.call('ZADD', KEYS[1], math.floor(time[1] * 1000 + time[2] / 1000) +
 );
 
 /**
- * The trees that are due, the earliest first: of each its tag, when it was due, and its entries.
+ * Reads the trees that are due, earliest first: for each its tag, when it was due, and its entries.
  * KEYS trees by when they are due, their entries. ARGV 1 how many at most.
  */
 export const dueExpiredScript = script(
@@ -313,7 +312,7 @@ return answer
 `,
 );
 
-/** Removes a tree from the trees that are due, unless it was noted again. KEYS as above. ARGV 1 tag, 2 when it was due. */
+/** Removes a tree from the trees that are due, unless it was listed again. KEYS as above. ARGV 1 tag, 2 when it was due. */
 export const dropExpiredScript = script(
   "drop-expired",
   `
@@ -325,8 +324,8 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 
 /**
  * Removes members of several indexes that were not written recently.
- * KEYS index, stamps; and so on. ARGV 1 age that a member must have, in ms; then for each member the number of its index' key, the
- * member, and the score that it must have, "" for any.
+ * KEYS index, stamps; and so on. ARGV 1 minimum age of a member in ms; then for each member the number of its index's key, the member,
+ * and the score that it must have, "" for any.
  */
 export const forgetIndexesScript = script(
   "forget-indexes",

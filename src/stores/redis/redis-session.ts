@@ -14,10 +14,10 @@ interface Check {
   readonly expected: string;
 }
 
-/** An operation of the script `apply`; keys are marked to tell them from texts. */
+/** An operation of the script `apply`; keys are wrapped to distinguish them from texts. */
 type Operation = readonly [name: string, ...args: readonly (string | { readonly key: string })[]];
 
-/** A set of members in a key of its own, with a version of its own. */
+/** A set of members in a separate key, with a separate version. */
 export interface Collection<T> {
   readonly field: string;
   readonly key: string;
@@ -37,20 +37,20 @@ export interface IndexWrite {
   readonly kind: "name" | "at" | "from" | "leaving";
   readonly keys: IndexKeys;
   readonly member: string;
-  /** The score to write. `undefined` for "leaving": its member is removed once the tree was changed. */
+  /** The score to write. `undefined` for "leaving", whose member is removed after the tree was changed. */
   readonly score: number | undefined;
-  /** Readers correct every entry of this kind, so one server notes no time for it. */
+  /** Readers correct every entry of this kind, so on a single server no write time is stored for it. */
   readonly isUnstamped?: boolean;
 }
 
 /**
- * The reads and changes of a group of works, one after the other, on one tree.
- * Owns: what is to be validated and written. Does not own: the cache, which it only reads.
+ * The reads and changes of a group of works that run one after the other on one tree.
+ * Owns: the reads to validate and the changes to write. Does not own: the cache, which it only reads.
  *
  * Invariants
- * 1. Everything that a work has read of the tree is validated before anything is written, even if the work failed.
- * 2. Work that throws leaves no change behind.
- * 3. Each work sees the changes of those before it.
+ * 1. Everything that a work read of the tree is validated before anything is written, even if the work failed.
+ * 2. Work that throws changes nothing.
+ * 3. Each work sees the changes of the previous ones.
  */
 export class TreeSession {
   readonly tree: TreeKeys;
@@ -59,7 +59,7 @@ export class TreeSession {
   readonly written = new Map<string, Written>();
   readonly operations: Operation[] = [];
   readonly indexWrites: IndexWrite[] = [];
-  /** Hashes of the definitions that are written. */
+  /** Hashes of the definitions to write. */
   readonly definitions = new Map<string, true>();
   readonly undo = new UndoLog();
   readonly #cache: TreeCache;
@@ -75,7 +75,7 @@ export class TreeSession {
     this.answers = answers;
   }
 
-  /** Whether further works can join the group. */
+  /** Whether further works may join the group. */
   get isOpen(): boolean {
     return this.#whole === undefined;
   }
@@ -101,9 +101,9 @@ export class TreeSession {
     }
   }
 
-  /** Must be the first of its group, because the result depends on what is stored. */
+  /** Call it for work that must be the first of its group, because its result depends on the stored data. */
   alone(): void {
-    if (this.#workCount > 0) throw new NotTogether("it asks for what is stored");
+    if (this.#workCount > 0) throw new NotTogether("it reads stored data");
   }
 
   get<T>(kind: RowKind<T>): T | undefined {
@@ -112,7 +112,7 @@ export class TreeSession {
     return valueOf(this.#seen(kind.field), kind, this.tree.rows);
   }
 
-  /** In the order of `kinds`, without those that do not exist. */
+  /** In the order of `kinds`; missing rows are left out. */
   all<T>(kinds: readonly RowKind<T>[]): T[] {
     const missing = kinds.filter(({ field }) => !this.#isKnown(field)).map(({ field }) => field);
     if (missing.length > 0) throw missingRows(missing);
@@ -148,7 +148,7 @@ export class TreeSession {
     throw new Missing(collection.key, async () => this.#cache.take(await collection.load()));
   }
 
-  /** Changes a collection. One that is not loaded need not be: its new version makes others load it again. */
+  /** Changes a collection. It need not be loaded: its new version makes other processes load it again. */
   change<T>(collection: Collection<T>, change: (members: T) => T): void {
     const known = this.#membersKnown(collection);
     const written: Written = known
@@ -166,7 +166,7 @@ export class TreeSession {
     const changed = this.#inbox?.get(key)?.get(itemKey);
     if (changed !== undefined) return changed;
     if (this.#isRemoved) return false;
-    // Nearly every item is new, so this assumes it; if the item is stored already, the validation finds it.
+    // Nearly every item is new, so this assumes it; if the item exists already, the validation detects it.
     const expected = this.answers.get(`in|${key}|${itemKey}`) === "1" ? "1" : "0";
     this.#check({ kind: "in", key, name: itemKey, expected });
     return expected === "1";
@@ -179,7 +179,7 @@ export class TreeSession {
     this.undo.set(this.#inbox, key, changed);
   }
 
-  /** Stores a definition, unless the tree has it. It is assumed to have those that were seen there. */
+  /** Stores a definition, unless the tree contains it. Definitions that were seen there are assumed to be stored. */
   keepDefinition(hash: string, text: () => string): void {
     if (this.definitions.has(hash)) return;
     const { definitions: key } = this.tree;
@@ -191,8 +191,8 @@ export class TreeSession {
   }
 
   inboxSize(key: string): number {
-    if (this.#inbox?.has(key)) throw new NotTogether("it counts what was just changed");
-    // The caller is about to leave a tree at rest, so this assumes that no item came; the validation finds one that did.
+    if (this.#inbox?.has(key)) throw new NotTogether("it counts items that were just changed");
+    // The caller is about to leave a tree at rest, so this assumes an empty inbox; the validation detects an item.
     const known = this.answers.get(`size|${key}|`);
     const size = typeof known === "string" ? known : "0";
     this.#check({ kind: "size", key, name: "", expected: size });
@@ -206,13 +206,13 @@ export class TreeSession {
     return score;
   }
 
-  /** A negative number for a row whose cursor the script assigns. */
+  /** A negative number that stands for a row whose cursor the script assigns. */
   nextRow(): number {
     this.#rowCount += 1;
     return -this.#rowCount;
   }
 
-  /** The whole tree; the transaction fails if it has changed meanwhile. */
+  /** Loads the complete tree; the transaction fails if the tree changes in between. */
   loadWhole(load: () => Promise<WholeTree>): WholeTree {
     this.alone();
     const whole = this.answers.ask("whole", load);
@@ -221,9 +221,9 @@ export class TreeSession {
     return whole;
   }
 
-  /** The tree is empty from here on. */
+  /** Removes the tree; later reads in this session see an empty tree. */
   removeAll(): void {
-    if (!this.#whole) throw new InvariantError("a tree was to be removed that was not looked at");
+    if (!this.#whole) throw new InvariantError("a tree cannot be removed before it was loaded");
     this.#isRemoved = true;
   }
 
@@ -233,7 +233,7 @@ export class TreeSession {
 
   #seen(field: string): SeenRow {
     if (this.#isRemoved) return absentRow;
-    // The whole tree is validated by its version.
+    // The version of the complete tree is validated instead.
     if (this.#whole) return this.#whole.rows.get(field) ?? absentRow;
     const row = this.#cache.row(field);
     if (!row) throw missingRows([field]);
@@ -257,7 +257,7 @@ export class TreeSession {
   }
 }
 
-/** The name of a row's check among the checks: the rows of a tree have one key. */
+/** The key of a row's check; all rows of a tree have the same Redis key. */
 export function checkOfRow(field: string): string {
   return field;
 }
@@ -266,11 +266,11 @@ function missingRows(names: readonly string[]): Missing {
   return new Missing("rows", async () => undefined, names);
 }
 
-/** Thrown by a piece of work that needs something that is not loaded; after loading, the work runs again. */
+/** Thrown by work that needs data which is not loaded; after loading, the work runs again. */
 export class Missing {
   readonly key: string;
   readonly load: () => Promise<unknown>;
-  /** Names of rows to load instead, so that several works share one command. */
+  /** Rows to load instead of calling `load`, so that several works share one command. */
   readonly rows: readonly string[];
 
   constructor(key: string, load: () => Promise<unknown>, rows: readonly string[] = []) {
@@ -280,7 +280,7 @@ export class Missing {
   }
 }
 
-/** Thrown by a piece of work that cannot run in a group after others; it comes first in the next group. */
+/** Thrown by work that cannot run after others in a group; it becomes the first one of the next group. */
 export class NotTogether {
   readonly why: string;
 
@@ -289,9 +289,9 @@ export class NotTogether {
   }
 }
 
-/** Answers to the questions of one piece of work, each loaded once. */
+/** Values that were loaded for one piece of work, each loaded once. */
 export class Answers {
-  /** Most works ask nothing. */
+  /** Created on demand: most works load nothing. */
   #known: Map<string, unknown> | undefined;
 
   ask<T>(key: string, load: () => Promise<T>): T {

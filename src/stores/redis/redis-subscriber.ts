@@ -3,19 +3,18 @@ import type { RedisClient } from "../../redis/index.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 
 const RETRY_MS = 500;
-/** How often to subscribe again to all channels, because a cluster client does not report lost subscriptions. */
+/** How often to resubscribe all channels, in milliseconds: a cluster client does not report lost subscriptions. */
 const RENEW_MS = 5_000;
 
 interface ChannelListener {
   onMessage(text: string): void;
-  /** The channel is subscribed, for the first time or after an interruption. */
+  /** Called when the channel is subscribed, for the first time or after an interruption. */
   onSubscribed(): void;
 }
 
 /**
  * All subscriptions of this process, on one connection, with one listener for each channel.
- * Owns: the connection, which is opened for the first channel and closed after the last. Does not own: what messages
- * mean.
+ * Owns: the connection, which is opened for the first channel and closed after the last one. Does not own: the meaning of messages.
  */
 export class RedisSubscriber {
   readonly #connection: RedisConnection;
@@ -43,7 +42,7 @@ export class RedisSubscriber {
     await this.#disconnect();
   }
 
-  /** Retries until it succeeds or no channel is wanted any more. */
+  /** Retries until it succeeds or none of the channels is needed any more. */
   async #subscribe(wanted: readonly string[]): Promise<void> {
     for (;;) {
       const channels = wanted.filter((channel) => this.#channels.has(channel));
@@ -76,7 +75,7 @@ export class RedisSubscriber {
     });
     let isNew = true;
     client.on("ready", () => {
-      // On the first connection each channel is subscribed by its own call.
+      // On the first connection, each channel is subscribed by its own call.
       if (!isNew) void this.#subscribe([...this.#channels.keys()]);
       isNew = false;
     });
@@ -99,7 +98,7 @@ export class RedisSubscriber {
   }
 }
 
-/** Resolves when the client is ready, or after a pause at the latest; then subscribing fails and is tried again. */
+/** Resolves when the client is ready, at the latest after a pause; subscribing then fails and is retried. */
 async function readiness(client: RedisClient): Promise<void> {
   if (client.status === "ready") return;
   const { promise, resolve } = Promise.withResolvers<void>();

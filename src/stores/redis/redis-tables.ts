@@ -20,12 +20,12 @@ import { fields, ofOwner, pairOf, requestMember, type TreeKeys, turnFields, turn
 import { type PlacedArtifact, rowKinds } from "./redis-rows.ts";
 import type { Collection, TreeSession } from "./redis-session.ts";
 
-/** The rows of commits, commands and leases, as a piece of work sees them. */
+/** The rows of commits, commands and leases in the current session. */
 export class RedisTables extends RedisAgents implements Tables {
   override putAgent(record: AgentRecord): void {
     const isNewTree = record.parentAgentId === null && this.agent(record) === undefined;
     super.putAgent(record);
-    // An item is posted to a new agent soon, and the index is written anyway.
+    // A new agent soon gets an item, and its index entries are written anyway.
     if (isNewTree) watchPosts(this.ofAgent(record), this.keys);
   }
 
@@ -65,7 +65,7 @@ export class RedisTables extends RedisAgents implements Tables {
     return { cursor: this.addRowAt(key, undefined, entries, messages) };
   }
 
-  /** Under the given cursor, or the next one, which is known after writing: until then the result is negative. */
+  /** Adds a row under the given cursor or the next one. The next one is known only after the write; until then the result is negative. */
   protected addRowAt(
     key: AgentKey,
     cursor: number | undefined,
@@ -250,7 +250,7 @@ export class RedisTables extends RedisAgents implements Tables {
   }
 }
 
-/** The turn that ends in a row and the message that answers it, for those who look for the answer; empty for none. */
+/** The turn that ends in a row and the id of its answer, for processes that wait for the answer; empty if there is none. */
 function endIn(entries: readonly Entry[]): readonly [turnId: string, messageId: string] {
   const end = entries.findLast(({ type }) => type === "turn.ended");
   if (end?.type !== "turn.ended" || end.outputMessageId === null) return ["", ""];

@@ -16,16 +16,16 @@ interface Envelope {
 /** The keys and arguments of the script. */
 interface EncodedTransaction {
   readonly keys: readonly string[];
-  /** `repeat`: how often it was sent before. Always the same list, which is read at once. */
+  /** `repeat`: the number of earlier attempts. Always returns the same array, so read it at once. */
   readonly args: (repeat: number) => readonly string[];
 }
 
-/** Where the script has the flag of a transaction that may have been applied before. */
+/** Position of the script's flag for a transaction that may have been applied before. */
 const FLAG = 2;
-/** Where it has the count of rows. */
+/** Position of the row count. */
 const ROWS = 7;
 
-/** `undefined` if nothing was read and nothing is to be written. `indexWrites`: those that become true with the rest. */
+/** `undefined` if nothing was read and nothing is to be written. `indexWrites`: index entries to write in the same step. */
 export function encoded(
   session: TreeSession,
   envelope: Envelope,
@@ -43,7 +43,7 @@ export function encoded(
     if (kind !== "row") args.push(kind, keys.numberOf(key), name, expected);
   });
   args[place] = String((args.length - place - 1) / 4);
-  // First, so that nothing is changed where an index cannot be written.
+  // Index writes come first, so that nothing is changed if one of them fails.
   for (let at = 0; at < indexWrites.length; at += 1) {
     const write = indexWrites[at];
     if (write && write.kind !== "leaving") pushIndex(args, write, keys);
@@ -63,7 +63,7 @@ export function encoded(
   };
 }
 
-/** The keys of a transaction, which its operations name by number. */
+/** The keys of a transaction; its operations refer to them by number. */
 class KeyNumbers {
   readonly all: string[] = [];
   readonly #numbers = new Map<string, string>();
@@ -81,7 +81,7 @@ class KeyNumbers {
   }
 }
 
-/** The rows that are validated, and those that operations read. */
+/** The rows to validate, and those that operations read. */
 function pushRows(args: string[], { checks, operations }: TreeSession): void {
   checks.forEach(({ kind, name, expected }) => {
     if (kind === "row") args.push(name, expected);
@@ -104,7 +104,7 @@ function pushOperations(args: string[], operations: TreeSession["operations"], k
   }
 }
 
-/** Without those that are written again in the same step: an agent that was released and acquired. */
+/** Without members that are written again in the same step, because an agent was released and acquired. */
 export function leavingForGood(writes: readonly IndexWrite[]): IndexWrite[] {
   return writes.filter(({ kind, member, keys: { list } }, at) => {
     const isAgain = (one: IndexWrite): boolean =>
@@ -127,13 +127,13 @@ export type Applied =
       readonly type: "done";
       readonly version: string;
       readonly cursor: number;
-      /** The process that held the agent of each inbox that got an item, "" if none did; an empty map if that is not known. */
+      /** The process that held the agent of each inbox that got an item, "" if there was none; empty if unknown. */
       readonly holders: ReadonlyMap<string, string>;
     }
   | { readonly type: "changed"; readonly facts: readonly ChangedFact[] }
   | { readonly type: "locked" | "late" };
 
-/** A transaction that was written: the tree's cursor before it, and who held those to whom it posted. */
+/** A written transaction: the tree's cursor before it, and the holders of the agents to which it posted. */
 export type Done = Pick<Extract<Applied, { type: "done" }>, "cursor" | "holders">;
 
 interface ChangedFact {
@@ -147,7 +147,7 @@ export function appliedOf(answer: unknown, keys: readonly string[], { operations
   if (typeof answer === "string") return doneOf(answer, operations);
   const [type = "", ...others] = textsOf(answer);
   if (type === "locked" || type === "late") return { type };
-  if (type !== "changed") throw new InvariantError(`the script apply answered ${type}`);
+  if (type !== "changed") throw new InvariantError(`the script apply returned ${type}`);
   const facts: ChangedFact[] = [];
   for (let at = 0; at < others.length; at += 4) {
     const [kind = "", number = "", name = "", value = ""] = others.slice(at, at + 4);
@@ -170,7 +170,7 @@ function doneOf(answer: string, operations: TreeSession["operations"]): Applied 
   return { type: "done", version: lines[0] ?? "", cursor: Number(lines[1]), holders };
 }
 
-/** Puts what a session has written into the cache, under the new version. */
+/** Puts the changes of a session into the cache, under the new version. */
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
   if (session.whole) cache.clear();
   cache.saw(version);
@@ -185,7 +185,7 @@ export function keep(session: TreeSession, cache: TreeCache, version: string): v
   });
 }
 
-/** Updates cache and answers with what the script found changed. */
+/** Updates cache and answers with the values that the script found changed. */
 export function learn(session: TreeSession, cache: TreeCache, facts: readonly ChangedFact[]): void {
   for (const { kind, key, name, value } of facts) {
     if (kind === "older") {
@@ -193,8 +193,7 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
       cache.rollBack(Number(value));
     } else if (kind === "row") {
       const { version } = seenRow(value);
-      // Another process has written to the tree since it was rolled back. Heads exist as long as their tree; other rows
-      // may be removed.
+      // Another process has written to the tree since it was rolled back. Heads exist as long as their tree; other rows may be removed.
       const mayBeGone = version === "" && !isHead(name);
       const isOlder = !mayBeGone && Number(session.checks.get(checkOfRow(name))?.expected) > Number(version);
       if (isOlder) cache.rollBack(Number(version));
@@ -204,11 +203,11 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
   }
 }
 
-/** A piece of work that waits for its tree. */
+/** Work that waits in the queue of its tree. */
 export interface QueuedWork {
-  /** Runs the work over a session; what it throws is its result, unless it is a signal of the session. */
+  /** Runs the work in a session. A thrown value is the work's result, unless it is a signal of the session. */
   readonly run: (session: TreeSession) => unknown;
-  /** With its result, and what became of the transaction. */
+  /** Called with the result of the work and the outcome of the transaction. */
   readonly resolve: (result: unknown, done: Done) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -219,7 +218,7 @@ interface Outcome {
   readonly error?: unknown;
 }
 
-/** Runs the works of a group one after the other, until one cannot join the group. */
+/** Runs the works of a group one after the other, until one of them cannot join the group. */
 export function runTogether(
   group: readonly QueuedWork[],
   session: TreeSession,
@@ -234,7 +233,7 @@ export function runTogether(
       if (error instanceof Missing) missing.push(error);
       else if (error instanceof NotTogether) {
         if (outcomes.length + missing.length === 0)
-          throw new InvariantError(`a piece of work does not go with itself: ${error.why}`);
+          throw new InvariantError(`the first work of a group cannot run alone: ${error.why}`);
         break;
       } else outcomes.push({ work, error });
     }

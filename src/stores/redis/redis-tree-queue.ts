@@ -25,18 +25,18 @@ import {
 export interface QueueContext {
   readonly connection: RedisConnection;
   readonly indexes: RedisIndexes;
-  /** Distinguishes this process' transactions from others'. */
+  /** Distinguishes this process's transactions from others'. */
   readonly owner: string;
   readonly channel: string;
-  /** For a transaction: tells it from the others of this process, which share the receipts of trees. */
+  /** Returns a transaction id that is unique in this process; its transactions share the receipts of trees. */
   readonly nextId: () => string;
   /** Called after this process has changed the tree. */
   readonly onChanged: (session: TreeSession) => void;
 }
 
-/** How many works share one script, to keep it short. */
+/** How many works share one script, which keeps the script short. */
 const GROUP = 64;
-/** A tree with at most this many rows is read as a whole. */
+/** A tree with at most this many rows is read completely. */
 const FEW_ROWS = 256;
 /** After this many conflicts with other processes a group locks the tree. */
 const FAIR_ATTEMPTS = 4;
@@ -48,10 +48,9 @@ const pauses = { baseMs: 2, capMs: 40 };
  * Owns: their order in this process, the cache, retries. Does not own: what the works do.
  *
  * Invariants
- * 1. A group is answered only after everything it has read was validated and everything it changes was written, in one
- *    step.
+ * 1. A group is answered only after all its reads were validated and all its changes were written, in one step.
  * 2. A group that conflicts with another process runs again with the new rows; after some attempts it locks the tree.
- * 3. After a failure that leaves open whether the step was taken, the cache is cleared.
+ * 3. After a failure that leaves the outcome of the step unknown, the cache is cleared.
  */
 class TreeQueue {
   readonly tree: TreeKeys;
@@ -126,7 +125,7 @@ class TreeQueue {
     }
   }
 
-  /** Where all keys are on one server, the indexes are written by the transaction itself. */
+  /** On a single server, the transaction writes the indexes itself. */
   async #applyTogether(session: TreeSession): Promise<Applied> {
     const { connection, owner, channel } = this.#context;
     const message = noticeOf(session);
@@ -148,7 +147,7 @@ class TreeQueue {
     return isOneServer ? await this.#applyTogether(session) : await this.#applyApart(session);
   }
 
-  /** In a cluster the indexes are written on their own. */
+  /** In a cluster, the indexes are written separately. */
   async #applyApart(session: TreeSession): Promise<Applied> {
     const { connection, indexes, owner, channel } = this.#context;
     const written = await indexes.write(session.indexWrites);
@@ -161,7 +160,7 @@ class TreeQueue {
     if (!transaction) return nothingToDo;
     const { keys, args } = transaction;
     const answer = await connection.run(async (client, repeat) => {
-      // A Redis that was away may have lost the index entries, which must not be missing.
+      // Redis may have lost the index entries in between, and they must not be missing.
       if (repeat > 0) await indexes.write(session.indexWrites);
       return await evaluate(client, applyScript, keys, args(repeat));
     });
@@ -174,7 +173,7 @@ class TreeQueue {
     return applied;
   }
 
-  /** An entry that stays because this fails is skipped by readers. */
+  /** If this fails, the entry stays; readers skip it. */
   #correct(writes: readonly IndexWrite[], { stamps }: WrittenAt): void {
     const leaving = writes.filter(({ kind }) => kind === "leaving");
     for (const write of leavingForGood(writes)) {
@@ -196,10 +195,10 @@ class TreeQueue {
     await Promise.all(loads);
   }
 
-  /** Loads rows into the cache; the whole tree if it has few. */
+  /** Loads rows into the cache; the complete tree if it has few rows. */
   async loadRows(names: readonly string[]): Promise<void> {
     const { rows } = this.tree;
-    // Every post reads this row too.
+    // Every post also reads this row.
     const wanted = [...new Set([...names, fields.posts])];
     const answer = await this.#context.connection.script(rowsScript, [rows], [FEW_ROWS, ...wanted]);
     if (!Array.isArray(answer)) return;
@@ -217,7 +216,7 @@ class TreeQueue {
     }
   }
 
-  /** Until when this process has the lock; 0 while another one has it. */
+  /** The time until which this process has the lock; 0 if another process has it. */
   async #lock(): Promise<number> {
     const { connection, owner } = this.#context;
     const asked = performance.now();
@@ -227,7 +226,7 @@ class TreeQueue {
 
   #gaveUp(failures: number): StoreUnavailableError {
     const { timeoutMs } = this.#context.connection;
-    const why = failures === 0 ? "took too long to read" : "was changed by others again and again";
+    const why = failures === 0 ? "took too long to read" : "was changed by other processes in every attempt";
     return new StoreUnavailableError(`the tree ${this.tree.tag} ${why}, for ${timeoutMs} ms; nothing was written`, {
       details: { code: failures === 0 ? "ETIMEDOUT" : "CONTENDED" },
     });
@@ -235,9 +234,9 @@ class TreeQueue {
 }
 
 const nothingToDo: Applied = { type: "done", version: "", cursor: 0, holders: new Map() };
-/** About how many rows of all trees are cached in this process; least recently used trees are dropped beyond it. */
+/** Approximate number of rows of all trees cached in this process; beyond it, least recently used trees are dropped. */
 const CACHED_ROWS = 50_000;
-/** After how many works to check the size of the caches. */
+/** Number of works between two checks of the cache size. */
 const WORKS_BETWEEN_LOOKS = 256;
 
 /** The queues of a process, by tree. Owns: which trees are cached. Does not own: the transactions. */
@@ -250,20 +249,20 @@ export class TreeQueues implements KnownTrees {
     this.#onNew = onNew;
   }
 
-  /** The queue of a tree that gets one more piece of work. */
+  /** The queue of a tree that gets another piece of work. */
   of(tree: TreeKeys, context: QueueContext): TreeQueue {
     this.#works += 1;
     if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
     const known = this.#queues.get(tree.tag);
     const queue = known ?? new TreeQueue(tree, context);
     if (!known) this.#onNew(queue);
-    // Keeps the map in the order of last use.
+    // Keeps the map ordered by last use.
     this.#queues.delete(tree.tag);
     this.#queues.set(tree.tag, queue);
     return queue;
   }
 
-  /** If the row is older than the cached one, the next transaction needs one more attempt. */
+  /** If the row is older than the cached one, the next transaction needs another attempt. */
   note({ tag }: TreeKeys, field: string, stored: string | undefined): SeenRow {
     const queue = this.#queues.get(tag);
     if (queue) return queue.cache.note(field, stored);
@@ -275,7 +274,7 @@ export class TreeQueues implements KnownTrees {
     return queue !== undefined && queue.cache.row(field) === undefined;
   }
 
-  /** Another process has written to the tree. A process that posts to an agent mostly writes its record, too. */
+  /** Called when another process has written to the tree. A process that posts to an agent usually also writes its record. */
   forgetRecords(tag: string, posted: readonly string[], records: readonly string[]): void {
     const queue = this.#queues.get(tag);
     if (!queue) return;

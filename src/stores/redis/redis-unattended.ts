@@ -12,9 +12,9 @@ import type { RedisReader } from "./redis-reader.ts";
 import { itemsIn, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
 
-/** How many trees are checked together. */
+/** How many trees are checked at the same time. */
 const AT_ONCE = 16;
-/** How many trees each call checks whether or not an index lists them. */
+/** How many trees each call checks even if no index lists them. */
 const SWEPT = 16;
 /** How many members are read at once. */
 const PAGE = 1000;
@@ -38,10 +38,10 @@ type IsLiving = (processId: string) => boolean;
  * Owns: removing outdated entries and restoring lost ones. Does not own: writing entries before posts and leases.
  *
  * Invariants
- * 1. A tree leaves the indexes only if none of its agents is unattended, checked after making sure that the next post
- *    writes the index again. A tree at work is left in them: it would come back with its next post.
- * 2. A tree that the indexes have lost is found by going through all trees, a few with each call.
- * 3. A tree with a corrupt row hides no other one.
+ * 1. A tree is removed from the indexes only if none of its agents is unattended; before the check it is ensured that the next post
+ *    writes the index again. A tree with running work stays, because its next post would add it again.
+ * 2. A tree that is missing in the indexes is found by checking all trees, a few with each call.
+ * 3. A tree with a corrupt row does not hide other trees.
  */
 export class RedisUnattended {
   readonly #connection: RedisConnection;
@@ -53,7 +53,7 @@ export class RedisUnattended {
   readonly #write: Write;
   /** The last root that was checked, by tenant. */
   readonly #swept = new Map<string, string>();
-  /** The newest version of an agent's head that the last look found in each tree. */
+  /** The newest version of an agent's head that the last check found in each tree. */
   #looked = new Map<string, number>();
 
   constructor(
@@ -106,7 +106,7 @@ export class RedisUnattended {
     return found.slice(0, limit);
   }
 
-  /** The unattended agents of a tree; removes it from the indexes if there are none. */
+  /** The unattended agents of a tree; removes the tree from the indexes if there are none. */
   async #unattendedOf(candidate: CandidateTree, isLiving: IsLiving): Promise<readonly AgentRecord[]> {
     return await this.#skipCorrupt(async () => {
       const { tree, deadHolders } = candidate;
@@ -142,7 +142,7 @@ export class RedisUnattended {
     return [];
   }
 
-  /** Looks at a few trees that the indexes may have lost, and writes the entries of those with unattended agents. */
+  /** Checks a few trees that may be missing in the indexes, and writes the entries of those with unattended agents. */
   async #sweep(tenant: string, isLiving: IsLiving): Promise<void> {
     const ids = await this.#lists.rootIds(tenant, this.#swept.get(tenant), SWEPT);
     const last = ids.length < SWEPT ? undefined : ids.at(-1);
@@ -182,11 +182,11 @@ export class RedisUnattended {
 interface CandidateTree {
   readonly tree: TreeKeys;
   readonly isPosted: boolean;
-  /** Dead processes that may hold agents of it. */
+  /** Dead processes that may hold agents of the tree. */
   readonly deadHolders: readonly string[];
 }
 
-/** The trees that may have unattended agents, as the indexes list them. */
+/** The trees in the indexes that may have unattended agents. */
 class CandidateTrees {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
@@ -196,7 +196,7 @@ class CandidateTrees {
     this.#keys = keys;
   }
 
-  /** In the order of partition and tag, starting with a tree; the trees of `livingIds` do not matter. */
+  /** In the order of partition and tag, from a given tree on; trees that only processes of `livingIds` hold are left out. */
   async list(tenant: string, livingIds: readonly string[], from: TreeKeys | undefined): Promise<CandidateTree[]> {
     const found = await Promise.all(
       partitions.map(async (partition) => {
@@ -252,7 +252,7 @@ class CandidateTrees {
   }
 }
 
-/** What a look at a tree finds. */
+/** The result of checking a tree. */
 interface Look {
   /** The unattended agents, in the order in which they were created. */
   readonly found: readonly AgentRecord[];
@@ -288,7 +288,7 @@ async function unattendedOfTree(
   return { found, newest: stored.reduce((newest, text) => Math.max(newest, Number(seenRow(text).version)), 0) };
 }
 
-/** Those of the agents whose inbox is not empty: a hash without fields does not exist. */
+/** Returns the agents with a non-empty inbox: an empty hash does not exist in Redis. */
 export async function postedTo(
   connection: RedisConnection,
   keys: RedisKeys,
@@ -311,7 +311,7 @@ function slicesOf<T>(all: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size));
 }
 
-/** Only the inboxes that are not empty. */
+/** Only non-empty inboxes. */
 async function inboxesOf(
   connection: RedisConnection,
   tree: TreeKeys,
@@ -330,7 +330,7 @@ async function inboxesOf(
   return found;
 }
 
-/** The records of these agents and of all agents above them, which may carry a mark. */
+/** The records of these agents and of all agents above them, which may have a mark. */
 async function withAncestors(
   reader: RedisReader,
   tree: TreeKeys,

@@ -16,25 +16,25 @@ import {
   valueOf,
 } from "./redis-rows.ts";
 
-/** The part of an agent that is not in the rows. */
+/** The data of an agent that is not in the rows. */
 interface WholeAgent {
   readonly inbox: readonly InboxItem[];
   readonly artifacts: readonly Artifact[];
   readonly messages: readonly StoredMessage[];
 }
 
-/** Everything of a tree at one moment. */
+/** All data of a tree at one moment. */
 export interface WholeTree {
-  /** Of the tree; empty if nothing was ever written. */
+  /** The version of the tree; empty if it was never written. */
   readonly version: string;
   readonly lastCursor: number;
   readonly rows: ReadonlyMap<string, SeenRow>;
   readonly agentIds: readonly string[];
   readonly accountIds: readonly string[];
-  /** Of all reservation queues, as names and values. */
+  /** Of all reservation queues; names and values alternate. */
   readonly waiters: readonly string[];
   readonly agents: ReadonlyMap<string, WholeAgent>;
-  /** As names and values. */
+  /** Field names and values. */
   readonly turns: ReadonlyMap<string, string>;
   /** By hash. */
   readonly definitions: ReadonlyMap<string, string>;
@@ -43,7 +43,7 @@ export interface WholeTree {
   readonly projections: ReadonlyMap<string, number>;
 }
 
-/** How often to read a tree again that others change meanwhile. */
+/** How many times to read a tree that other processes keep changing. */
 const ATTEMPTS = 20;
 /** How many agents are read at once. */
 const AT_ONCE = 50;
@@ -55,9 +55,12 @@ export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promis
     const after = await reader.hash(tree.meta);
     if (before.get("version") === after.get("version")) return whole;
   }
-  throw new StoreUnavailableError(`the tree ${tree.tag} was changed by others while it was read, ${ATTEMPTS} times`, {
-    details: { code: "CONTENDED" },
-  });
+  throw new StoreUnavailableError(
+    `the tree ${tree.tag} was changed by other processes during each of ${ATTEMPTS} reads`,
+    {
+      details: { code: "CONTENDED" },
+    },
+  );
 }
 
 async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<string, string>): Promise<WholeTree> {
@@ -109,13 +112,10 @@ async function readAgent(reader: RedisReader, tree: TreeKeys, agentId: string): 
   return { inbox, messages, artifacts: placed.map(({ meta }, index) => ({ ...meta, content: contents[index] ?? "" })) };
 }
 
-/** How often to read again because more agents have an open turn than those whose inboxes were read. */
+/** How many times to read if more agents have an open turn than those whose inboxes were read. */
 const ACTIVITY_ATTEMPTS = 20;
 
-/**
- * One script reads everything, so that it belongs to one moment. Which inboxes it must read is known from the attempt
- * before.
- */
+/** One script reads everything, so that it sees one moment. The previous attempt determines which inboxes it must read. */
 export async function readTreeActivity(connection: RedisConnection, tree: TreeKeys): Promise<TreeActivity | undefined> {
   let asked: readonly string[] = [];
   for (let attempt = 1; attempt <= ACTIVITY_ATTEMPTS; attempt += 1) {
@@ -130,14 +130,14 @@ export async function readTreeActivity(connection: RedisConnection, tree: TreeKe
     asked = atWork;
   }
   throw new StoreUnavailableError(
-    `turns of the tree ${tree.tag} were opened while it was read, ${ACTIVITY_ATTEMPTS} times`,
+    `turns of the tree ${tree.tag} were opened during each of ${ACTIVITY_ATTEMPTS} reads`,
     {
       details: { code: "CONTENDED" },
     },
   );
 }
 
-/** One script reads everything, so that it belongs to one moment. */
+/** One script reads everything, so that it sees one moment. */
 export async function readTreeHead(
   connection: RedisConnection,
   tree: TreeKeys,
@@ -150,7 +150,7 @@ export async function readTreeHead(
   );
   const [cursor, ...parts]: readonly unknown[] = Array.isArray(answer) ? answer : [];
   const { inboxes: _none, ...head } = activityIn(tree, parts, []);
-  // The id of a subagent leads to the tree of another root.
+  // The id of a subagent belongs to the tree of another root.
   const isTree = head.agents.some((agent) => agent.agentId === rootAgentId && agent.rootAgentId === rootAgentId);
   return isTree ? { cursor: Number(cursor), ...head } : undefined;
 }

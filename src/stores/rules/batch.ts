@@ -13,35 +13,32 @@ import type {
   TurnItem,
 } from "../../state/index.ts";
 
-/**
- * A change of the accounts that goes with a batch; changes are applied in order, each to the account and all accounts
- * above it.
- */
+/** A change of accounts in a batch; changes are applied in order, each to the account and all accounts above it. */
 export type BudgetMove =
   | { readonly type: "open"; readonly account: NewAccount }
   | { readonly type: "settle"; readonly settlement: Settlement }
-  /** Whether the account's own holder is working now; repeating the same value changes nothing. */
+  /** Whether the account's own agent is working now; repeating the same value changes nothing. */
   | { readonly type: "activity"; readonly accountId: string; readonly isActive: boolean }
-  /** The turn of the account ends while these accounts under it go on: they share what it has left. */
+  /** The turn of the account ends while these accounts under it continue: they share its remaining budget. */
   | { readonly type: "background"; readonly accountId: string; readonly childAccountIds: readonly string[] };
 
 /** An artifact without its version, which the commit assigns. */
 export type NewArtifact = Omit<Artifact, "version">;
 
-/** Everything that a granted `child.spawned` creates, all of it or nothing. */
+/** Everything that a granted `child.spawned` creates, all or nothing. */
 export interface SpawnOrder {
-  /** Seq of the intent that it belongs to. */
+  /** Seq of the `child.spawned` intent. */
   readonly seq: number;
   readonly identity: AgentIdentity;
   readonly account: NewAccount;
   readonly turn: TurnItem;
-  /** Kept with the tree. */
+  /** Stored with the tree. */
   readonly definition?: StoredDefinition | undefined;
 }
 
-/** Starts a turn without a request of a caller, if none is open once the batch has been applied. */
+/** Opens a turn without a caller's request, if no turn is open after the batch was applied. */
 export interface WakeOrder {
-  /** The child whose end is the reason. The turn spends from what is left of the turn that started the child. */
+  /** The child whose end is the reason. The turn spends the remaining budget of the turn that started the child. */
   readonly childId: string;
   readonly actorId: string | null;
 }
@@ -53,46 +50,40 @@ export interface Post {
 }
 
 /**
- * One agent's next entries and everything that must become true together with them, atomically, under `(epoch,
- * expectedSeq)` (docs/architecture.md).
+ * One agent's next entries, and all changes that must be applied together with them, atomically, under `(epoch, expectedSeq)`
+ * (docs/architecture.md).
  */
 export interface Batch {
-  /**
-   * A batch that is sent again after a transport failure keeps its id; if it was applied before, the answer is the
-   * first outcome.
-   */
+  /** A batch that is sent again after a transport failure keeps its id; if it was applied before, the first outcome is returned. */
   readonly id: string;
   readonly key: AgentKey;
   readonly epoch: number;
   /**
-   * The process that holds the lease. If given, a lease of the same epoch held by another process counts as stale:
-   * stores that were rolled back give out an epoch twice.
+   * The process that holds the lease. If given, a lease of the same epoch held by another process counts as stale: rolled back stores
+   * assign an epoch twice.
    */
   readonly processId?: string | undefined;
   /** Seq of the last entry before this batch. */
   readonly expectedSeq: number;
-  /** Consecutive, starting at `expectedSeq + 1`; empty when the batch only acknowledges. */
+  /** Consecutive, starting at `expectedSeq + 1`; empty if the batch only acknowledges. */
   readonly entries: readonly Entry[];
-  /** Needs at least one entry. A message whose id is stored already is left out. */
+  /** Needs at least one entry. Messages with a stored id are left out. */
   readonly messages: readonly Message[];
-  /**
-   * Each gets the next version of its name. An artifact whose id is stored already replaces that one and keeps its
-   * version.
-   */
+  /** Each gets the next version of its name. An artifact with a stored id replaces the stored one and keeps its version. */
   readonly artifacts: readonly NewArtifact[];
   /**
-   * Deletes the messages that were stored before this batch, and for `all` the artifacts too, whose versions start
-   * again at 1. The journal stays. `null` deletes nothing.
+   * Deletes the messages that were stored before this batch, and for `all` the artifacts too; their versions start again at 1. The
+   * journal is kept. `null` deletes nothing.
    */
   readonly cleared: "conversation" | "all" | null;
   readonly owned: OwnedFields | null;
-  /** A definition that these entries name first, to be kept with the tree. Default: the one that the agent's record names. */
+  /** A definition that these entries are the first to refer to; stored with the tree. Default: the definition in the agent's record. */
   readonly definition?: StoredDefinition | undefined;
-  /** Requests to open; one whose id is stored already is left unchanged. An expiry sets a timer. */
+  /** Requests to open; a request with a stored id is left unchanged. An expiry sets a timer. */
   readonly requests: readonly AgentRequest[];
-  /** Requests to close because the turn went on without them; requests that are decided already stay decided. */
+  /** Requests to close because the turn continued without them; decided requests stay decided. */
   readonly closedRequests: readonly string[];
-  /** Ends the open turn and closes its open requests; the next queued turn takes its place. */
+  /** Ends the open turn and closes its open requests; the next queued turn becomes the open one. */
   readonly closedTurnId: string | null;
   readonly moves: readonly BudgetMove[];
   readonly spawns: readonly SpawnOrder[];
@@ -103,9 +94,6 @@ export interface Batch {
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers: readonly string[];
   readonly wake?: WakeOrder | undefined;
-  /**
-   * Gives the lease back too, even with work left to do: items in the inbox wait for the next owner. By default the owner
-   * keeps it.
-   */
+  /** Also releases the lease, even if work remains: inbox items wait for the next owner. Default: the owner keeps it. */
   readonly leaves?: boolean | undefined;
 }

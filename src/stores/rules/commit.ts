@@ -23,9 +23,8 @@ import type { AddedRow, Tables, Work } from "./tables.ts";
 import { addTurn, moveTurns } from "./turns.ts";
 
 /**
- * Applies one batch inside a transaction that the adapter has opened. An exception undoes the transaction; everything
- * else is an outcome. Refusals are decided before anything is written for them, so that a refused intent never loses a
- * fact.
+ * Applies one batch inside a transaction of the adapter. An exception undoes the transaction; everything else is an outcome. Refusals are
+ * decided before their writes, so that a refused intent never loses a fact.
  */
 export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
   const head = tables.head(batch.key);
@@ -38,7 +37,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     return { type: "stale", epoch: head.epoch, seq: head.seq };
   }
   const record = tables.agent(batch.key);
-  if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
+  if (!record) throw new InvariantError(`cannot commit a batch of agent ${batch.key.agentId}: it has no record`);
   checkOrder(batch);
 
   const ledger = new Ledger(tables, { id: batch.id, key: batch.key, rootAgentId: record.rootAgentId }, moment);
@@ -97,10 +96,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   return { type: "committed", entries, cursor, warnings, posted: told, timers, follows, accounts };
 }
 
-/**
- * Posts an item and returns the agents to notify. An abort also reaches all agents below, whether or not they have an
- * owner.
- */
+/** Posts an item and returns the agents to notify. An abort also reaches all agents below, with or without an owner. */
 function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonly string[] {
   const to = { tenant: batch.key.tenant, agentId };
   const at = tables.agent(to);
@@ -109,14 +105,14 @@ function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonl
   const { turnId, by, reason, stopReason } = item;
   const outcome = abort(tables, to, { turnId, by, reason, stopReason }, item.at);
   if (outcome.type === "notFound") return [];
-  // An agent that got this abort before may have lost its owner since, so it is notified again.
+  // Notified even if it got this abort before, because it may have lost its owner since.
   const isToNotify = at?.openTurnId !== null && !isAsleep;
   return isToNotify ? [...new Set([agentId, ...outcome.posted])] : outcome.posted;
 }
 
 /**
- * Opens a turn without a request of a caller, unless a turn is open or queued, which will see the child's end anyway.
- * Returns `true` if the agent's inbox got an item.
+ * Opens a turn without a caller's request, unless a turn is open or queued, which will see the child's end anyway. Returns `true` if the
+ * agent's inbox got an item.
  */
 function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boolean {
   const record = tables.agent(key);
@@ -124,7 +120,7 @@ function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boo
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
   const { childId, actorId } = order;
-  // The turn spends from what is left of the turn that started the child: it brings no budget of its own.
+  // The turn has no budget of its own: it spends the remaining budget of the turn that started the child.
   const parentAccountId = tables.account(key.tenant, agentAccountId(childId))?.parentId;
   const item: InboxItem = {
     kind: "turn",
@@ -144,7 +140,7 @@ function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boo
   return tables.addToInbox(key, item);
 }
 
-/** Most batches concern no queued call. */
+/** Skips the work for most batches, which do not affect queued calls. */
 function concernsQueued(record: AgentRecord, entries: readonly Entry[]): boolean {
   return record.queued !== undefined || entries.some((entry) => entry.type === "tool.started" && entry.queue);
 }
@@ -162,15 +158,15 @@ function nextRecord(record: AgentRecord, batch: Batch, queue: QueueChange | unde
   return { ...owned, openTurnId: next, queuedTurnIds, abort };
 }
 
-/** The work that is left after a commit of this record. */
+/** The work that remains after a commit of this record. */
 export function workOf({ openTurnId, status }: AgentRecord): Work {
   return openTurnId !== null && status !== "shutdown" ? "open" : "none";
 }
 
-/** A journal has neither gaps nor forks, and messages come with the entry that brought them. */
+/** A journal has neither gaps nor forks, and messages are stored with the entry that added them. */
 function checkOrder({ id, key, entries, messages, expectedSeq }: Batch): void {
   if (messages.length > 0 && entries.length === 0) {
-    throw new InvariantError(`batch ${id} of agent ${key.agentId} brings messages and no entry`);
+    throw new InvariantError(`batch ${id} of agent ${key.agentId} has messages but no entry`);
   }
   for (const [index, { seq }] of entries.entries()) {
     const right = expectedSeq + 1 + index;
@@ -179,7 +175,7 @@ function checkOrder({ id, key, entries, messages, expectedSeq }: Batch): void {
   }
 }
 
-/** Stores a batch's artifacts; versions count from 1 for each name. Returns the versions by artifact id. */
+/** Stores a batch's artifacts; versions count from 1 per name. Returns the versions by artifact id. */
 function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> | undefined {
   if (batch.artifacts.length === 0) return undefined;
   const versions = new Map<string, number>();
@@ -191,13 +187,13 @@ function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number
   return versions;
 }
 
-/** Saving an artifact again does not make a new version. */
+/** Saving an artifact again does not create a new version. */
 function versionOf(tables: Tables, key: AgentKey, artifactId: string, name: string): number {
   const saved = tables.artifactMeta(key, artifactId);
   return saved?.name === name ? saved.version : tables.newestVersion(key, name) + 1;
 }
 
-/** Fills the versions into the entries about saved artifacts. */
+/** Sets the versions in the entries about saved artifacts. */
 function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number> | undefined): readonly Entry[] {
   if (!versions) return entries;
   return entries.map((entry) => {
@@ -207,8 +203,8 @@ function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, n
 }
 
 /**
- * Removes asks that will not be repeated from the reservation queues, so that no call waits behind them and no room is
- * kept for them: their turn has ended, their agent is shut down or held, or the code that asked is gone.
+ * Removes asks that will not be repeated from the reservation queues, so that no call waits behind them and nothing is kept free for
+ * them: their turn has ended, their agent is shut down or held, or the code that asked is gone.
  */
 function leaveQueues({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
   const { agentId } = key;
@@ -265,13 +261,13 @@ function judge(intent: Intent, ledger: Ledger, agentId: string): Judgement {
   return ledger.countToolCall(intent.accountId, agentId);
 }
 
-/** When a turn asks for its next model call, none of its hooks and tools is still waiting for a `generate()` call. */
+/** When a turn asks for its next model call, none of its hooks and tools is waiting for a `generate()` call any more. */
 function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, ledger: Ledger): void {
   ledger.leave(accountId, ({ ask }) => ask.agentId === agentId && ask.key !== key);
 }
 
 function unpriced(model: string, accountId: string): string {
-  return `the price of model "${model}" is not known, and account ${accountId} limits the cost: give every agent that spends on it a price, for instance price: { inputPerMillion: 0.25, outputPerMillion: 2 }`;
+  return `the price of model "${model}" is unknown, but account ${accountId} limits the cost: set a price for every agent that spends on it, for instance price: { inputPerMillion: 0.25, outputPerMillion: 2 }`;
 }
 
 function refusal(
@@ -280,7 +276,7 @@ function refusal(
 ): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;
-  // The call has no other entry that tells them.
+  // No other entry of the call contains them.
   const told =
     intent.type === "tool.started" && intent.arguments !== undefined
       ? { arguments: intent.arguments, effect: intent.effect }
@@ -288,7 +284,7 @@ function refusal(
   return { type: "intent.refused", seq, at, epoch, turnId, step, ...callId, intent: intent.type, ...why, ...told };
 }
 
-/** Whose account it is as seen by the spending agent, so that a limit can be named for people. */
+/** The owner of an account as seen by the spending agent, to describe a limit to people. */
 function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder {
   const agentId = agentOfAccount(accountId);
   if (agentId === spender.agentId) return { name: spender.definition.name, kinship: "own" };
@@ -298,11 +294,11 @@ function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string
 
 function orderOf(batch: Batch, seq: number): SpawnOrder {
   const order = batch.spawns.find((one) => one.seq === seq);
-  if (!order) throw new InvariantError(`child.spawned ${seq} came without its spawn order`);
+  if (!order) throw new InvariantError(`child.spawned ${seq} has no spawn order`);
   return order;
 }
 
-/** Spawning twice is one spawn: if the child exists, its tool call has been counted. */
+/** Spawning twice is one spawn: if the child exists, its tool call was already counted. */
 function isSpawned(tables: Tables, batch: Batch, seq: number): boolean {
   const { tenant, agentId } = orderOf(batch, seq).identity;
   return tables.agent({ tenant, agentId }) !== undefined;

@@ -33,7 +33,7 @@ import { putWebhooks } from "./webhooks.ts";
 const DEFAULT_LIST_LIMIT = 100;
 const ALL = Number.MAX_SAFE_INTEGER;
 
-/** Implements the whole port on top of a database: all stores share these rules. */
+/** Implements `Stores` on top of a database: all stores share these rules. */
 export function databaseStores(kind: string, database: Database): Stores {
   const { tables } = database;
   const write = async <T>(work: () => T): Promise<T> => frozen(await database.write(work));
@@ -114,22 +114,19 @@ export function databaseStores(kind: string, database: Database): Stores {
   };
 }
 
-/**
- * Results may be the very objects that a store keeps, so they are frozen. A list belongs to the caller, its elements do
- * not.
- */
+/** Results may be the stored objects themselves, so they are frozen. A returned list belongs to the caller, its elements do not. */
 function frozen<T>(value: T): T {
   if (Array.isArray(value)) value.forEach(deepFreeze);
   else deepFreeze(value);
   return value;
 }
 
-/** Each batch is a write of its own; the database decides which writes share a transaction. */
+/** Each batch is a separate write; the database decides which writes share a transaction. */
 async function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
   return await allApplied(batches.map((batch) => database.write(() => commitBatch(database.tables, batch, moment))));
 }
 
-/** Rejects with the first error when all have been answered. */
+/** Rejects with the first error after all commits have settled. */
 export async function allApplied(commits: readonly Promise<CommitOutcome>[]): Promise<CommitOutcome[]> {
   const answers = await Promise.allSettled(commits);
   return answers.map((answer) => {
@@ -143,18 +140,18 @@ function listAgents(tables: StoreTables, filter: AgentFilter): AgentRecord[] {
   const count = countOf("limit", limit);
   if (order === "id") return tables.listAgents(filter, count);
   if (order !== "newest") throw new InvalidInputError(`order is ${JSON.stringify(order)}; it takes "id" or "newest"`);
-  if (rootsOnly !== true) throw new InvalidInputError('the order "newest" is one of root agents; give rootsOnly: true');
+  if (rootsOnly !== true) throw new InvalidInputError('the order "newest" only lists root agents; set rootsOnly: true');
   return tables.listAgents(filter, count, after === undefined ? undefined : parseAgentCursor(after));
 }
 
 function listRequests(tables: StoreTables, filter: RequestFilter): AgentRequest[] {
   const { tenant, after, limit = DEFAULT_LIST_LIMIT } = filter;
   if (after === undefined) return tables.requests(filter, undefined, countOf("limit", limit));
-  // A request's id names its agent.
+  // A request's id contains the id of its agent.
   const last = tables.request({ tenant, agentId: agentOfTurn(after) }, after);
   if (last) return tables.requests(filter, last, countOf("limit", limit));
   throw new InvalidInputError(
-    `after is ${JSON.stringify(after)}, and no request of that id is stored; give one of a list`,
+    `after is ${JSON.stringify(after)}, and no request of that id is stored; use the id of a listed request`,
   );
 }
 
@@ -163,7 +160,7 @@ function listTurns(tables: StoreTables, filter: TurnFilter): TurnRecord[] {
   return tables.turns(filter, countOf("limit", limit), after === undefined ? undefined : parseTurnCursor(after));
 }
 
-/** Must run within one read. Slow reads come last, so that a tree without open requests costs little. */
+/** Must run within one read. Slow reads come last, so that a tree without open requests is cheap. */
 function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeActivity | undefined {
   const openRequests = tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL);
   if (openRequests.length === 0) return undefined;
@@ -230,7 +227,7 @@ interface Follower {
   readonly listener: LiveListener;
 }
 
-/** A live channel among the users of one stores object in this process; it reaches no other process. */
+/** A live channel between the users of one stores object in this process; it does not reach other processes. */
 class InProcessLiveChannel implements LiveChannel {
   readonly #followers = new Map<string, Set<Follower>>();
   readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
@@ -269,7 +266,7 @@ class InProcessLiveChannel implements LiveChannel {
   }
 
   #others(place: LiveAddress): Follower[] {
-    // Asked for each piece of each answer.
+    // Called for each piece of each answer.
     if (this.#followers.size === 0) return [];
     return [...(this.#followers.get(treeText(place)) ?? [])].filter(({ processId }) => processId !== place.processId);
   }

@@ -4,23 +4,20 @@ import { type AgentKey, rootOf } from "../../state/index.ts";
 export interface ForeignWrite {
   readonly tenant: string;
   readonly rootAgentId: string;
-  /** Agents whose inbox got an item; `null` if it may be any agent of the tree. */
+  /** Agents whose inbox got an item; `null` if unknown. */
   readonly posted: readonly string[] | null;
-  /** Agents whose records were changed (the end of a turn changes its agent's record); `null` if it may be any of the tree. */
+  /** Agents whose records changed (the end of a turn changes its agent's record); `null` if unknown. */
   readonly records: readonly string[] | null;
-  /** When the first of the timers that were set is due, in wall-clock or steady time as the timer is; `null` if none was set. */
+  /** Due time of the first timer that was set, in the timer's own time (wall-clock or steady); `null` if none was set. */
   readonly timerAt: number | null;
 }
 
-/** "any": the writes of other processes are not known. */
+/** "any": the writes of other processes are unknown. */
 export type ForeignWrites = ForeignWriteList | "any";
 
-/**
- * What other processes have written. A listener asks about one agent after the other, so the writes are sorted by tree
- * once, with the first question.
- */
+/** Writes of other processes. A listener checks one agent after the other, so the writes are grouped by tree once, at the first check. */
 export class ForeignWriteList {
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly all: readonly ForeignWrite[];
   #byRoot: Map<string, ForeignWrite[]> | undefined;
 
@@ -28,7 +25,7 @@ export class ForeignWriteList {
     this.all = all;
   }
 
-  /** Those to one tree. */
+  /** The writes to one tree. */
   to(rootAgentId: string): readonly ForeignWrite[] {
     this.#byRoot ??= Map.groupBy(this.all, (write) => write.rootAgentId);
     return this.#byRoot.get(rootAgentId) ?? none;
@@ -37,18 +34,18 @@ export class ForeignWriteList {
 
 const none: readonly ForeignWrite[] = [];
 
-/** Whether the tree of an agent may have been changed. */
+/** Whether the tree of an agent may have changed. */
 export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
   if (writes === "any") return true;
   return writes.to(rootOf(agentId)).some((write) => write.tenant === tenant);
 }
 
-/** Whether the agent's inbox may have got something. */
+/** Whether the agent's inbox may have got an item. */
 export function isPostedTo(writes: ForeignWrites, key: AgentKey): boolean {
   return isNamed(writes, key, "posted");
 }
 
-/** Whether an agent's record may have been changed. */
+/** Whether an agent's record may have changed. */
 export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
   return isNamed(writes, key, "records");
 }

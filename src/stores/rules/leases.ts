@@ -12,17 +12,17 @@ import type { CandidateTables, Head, ProcessRow, StoreTables, Tables } from "./t
 
 export interface LeaseRules {
   readonly processId: string;
-  /** For how long a process without a heartbeat is considered alive, in milliseconds. */
+  /** How long a process without a heartbeat is considered alive, in milliseconds. */
   readonly leaseMs: number;
   /** Whether a process is still running; called only for processes of the same boot. */
   readonly isRunning: (process: ProcessRow) => boolean;
-  /** Whether the caller has the definition of that name; default: it has all. */
+  /** Whether the caller has the definition of that name. Default: it has all. */
   readonly isKnown?: ((definitionName: string) => boolean) | undefined;
 }
 
 /**
- * Takes the agent's lease under a new epoch, or says who holds it. Every activation gets a new epoch. `steady` is the
- * store's monotonic time, so that setting a clock never moves a lease.
+ * Acquires the agent's lease under a new epoch, or returns its holder. `steady` is the store's monotonic time, so that setting a clock
+ * never affects a lease.
  */
 export function acquire(tables: StoreTables, key: AgentKey, rules: LeaseRules, steady: number): AcquireOutcome {
   const record = tables.agent(key);
@@ -37,15 +37,12 @@ export function acquire(tables: StoreTables, key: AgentKey, rules: LeaseRules, s
   if (rules.isKnown?.(record.definition.name) === false) return { type: "unknown", definition: record.definition.name };
   if (head.holder !== rules.processId) passOver(tables, record, rules, steady);
   const epoch = head.epoch + 1;
-  // A parked agent is at work again only with its new owner's first commit; until then its time counts as before.
+  // Working time of a parked agent continues to count; it becomes unparked with its new owner's first commit.
   tables.putHead(key, { ...head, epoch, holder: rules.processId, sign: steady });
   return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
 }
 
-/**
- * Gives the lease back. Refused while the inbox is not empty, so that no item is left unseen, unless the owner is
- * leaving.
- */
+/** Releases the lease. Refused while the inbox is not empty, so that no item stays unseen, unless the owner is leaving. */
 export function release(
   tables: StoreTables,
   key: AgentKey,
@@ -60,7 +57,7 @@ export function release(
   return true;
 }
 
-/** Tells the owner of an agent without an open turn that another process wants its lease for a moment. */
+/** Posts an item to the owner of an agent without an open turn: another process needs the lease for a moment. */
 export function wantLease(tables: StoreTables, key: AgentKey, now: number): void {
   const record = tables.agent(key);
   const isAtRest = record?.openTurnId === null && record.status !== "created" && record.status !== "shutdown";
@@ -86,9 +83,8 @@ export function isAlive(
 }
 
 /**
- * Time during which no agent that works for an account had an owner does not count as working time (docs/budgets.md).
- * For every account above the open turn, counting stops at the last sign of life of the agents below it, and starts
- * again now.
+ * Time during which no agent that works for an account had an owner does not count as working time (docs/budgets.md). For every account
+ * above the open turn, counting stops at the last sign of life of the agents below it, and starts again now.
  */
 function passOver(tables: StoreTables, record: AgentRecord, rules: LeaseRules, steady: number): void {
   const { tenant, rootAgentId, openTurnId } = record;
@@ -124,10 +120,7 @@ function signsOfWork(
   return signs;
 }
 
-/**
- * Now if the agent has a living owner, or is parked (then others work for it). Otherwise when its owner was last known
- * to be alive.
- */
+/** Now, if the agent has a living owner or is parked (then others work for it). Otherwise the last sign of life of its owner. */
 function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: number): number {
   const { holder, sign, work } = tables.head(key);
   if (work === "parked") return steady;
@@ -136,15 +129,15 @@ function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: nu
   return isAlive(tables, row, rules, steady) ? steady : Math.min(Math.max(sign, row.heartbeatAt), steady);
 }
 
-/** Whether the inbox holds an item that an owner could take in now. */
+/** Whether the inbox has an item that an owner could process now. */
 function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
   const record = tables.agent(key);
   return record !== undefined && isAnyActionable(tables, record, tables.inbox(key));
 }
 
 /**
- * The same for an inbox that was read already. Not actionable are: queued turns behind the open one and their aborts, a
- * turn that may not begin because of a pause and its abort, and everything that came before a root agent was started.
+ * The same for an inbox that was read already. Not actionable are: queued turns behind the open one and their aborts, a turn that a pause
+ * prevents from starting and its abort, and all items that arrived before a root agent was started.
  */
 function isAnyActionable(tables: Pick<Tables, "agent">, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
   const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
@@ -165,18 +158,18 @@ interface CandidateAgent {
   readonly inbox: readonly InboxItem[];
 }
 
-/** Whether an agent without a living owner has something to do. */
+/** Whether an agent without a living owner has work to do. */
 export function isUnattended(tables: Pick<Tables, "agent">, { record, head, inbox }: CandidateAgent): boolean {
   if (record.status === "shutdown") return false;
   return head.work === "open" || isAnyActionable(tables, record, inbox);
 }
 
-/** Whether the caller of the query can carry the agent on. */
+/** Whether the caller of the query has the agent's definition. */
 export function isKnownTo({ isKnown }: UnattendedQuery, { tenant, agentId, definition }: AgentRecord): boolean {
   return isKnown === undefined || isKnown(definition.name, { tenant, agentId });
 }
 
-/** The unattended agents of tables that can list candidates themselves. */
+/** The unattended agents, for tables that can list candidates. */
 export function unattendedIn(
   tables: CandidateTables,
   tenant: string,
@@ -194,7 +187,7 @@ export function unattendedIn(
   return found;
 }
 
-/** False if something of the agent is corrupt, so that it hides no other agent. */
+/** `false` if data of the agent is corrupt, so that it does not hide other agents. */
 function isCandidateUnattended(
   tables: StoreTables,
   key: AgentKey,
@@ -212,7 +205,7 @@ function isCandidateUnattended(
   }
 }
 
-/** Tells which processes are alive as the asking process sees it; looks at each process once. */
+/** Returns a function that decides which processes are alive from the caller's point of view; it checks each process once. */
 export function livingFor(
   tables: Pick<Tables, "process">,
   { processId, leaseMs }: Pick<UnattendedQuery, "processId" | "leaseMs">,

@@ -31,7 +31,7 @@ import type { AccountTimer, FiredTimer } from "./outcomes.ts";
 import { noWaiters, ReservationQueues } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
 
-/** The batch or command that changes the accounts, of an agent of their tree. */
+/** The batch or command that changes the accounts; it belongs to an agent of their tree. */
 interface LedgerCause {
   /** One cause wakes an agent at most once. */
   readonly id: string;
@@ -41,13 +41,13 @@ interface LedgerCause {
 
 /** The result of a flush. */
 interface Flushed {
-  /** Agents that were woken because there is room. */
+  /** Agents that were woken because their reservation may succeed now. */
   readonly posted: readonly string[];
   readonly timers: readonly Timer[];
   readonly accounts: readonly Account[];
 }
 
-/** An account as it is stored and as it is now; `stored`: undefined for one that was opened meanwhile. */
+/** An account as stored and as changed; `stored` is `undefined` if it was opened in between. */
 interface ReadAccount {
   readonly stored: Account | undefined;
   account: Account;
@@ -56,35 +56,35 @@ interface ReadAccount {
 
 const noWarnings: readonly BudgetWarning[] = Object.freeze([]);
 
-/** Whether the accounts allow an intent; the reservation is null if the intent reserves nothing. */
+/** Whether the accounts allow an intent; the reservation is `null` if the intent reserves nothing. */
 export type Judgement =
   | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
   | ({
       readonly granted: false;
       readonly reason: "budget" | "mustWait" | "unpriced";
-      /** The least that the intent would have taken of the limit. */
+      /** The minimum that the intent would have used of the limit. */
       readonly needed?: number;
     } & MetLimit);
 
 /**
- * The accounts as one batch or command sees them.
- * Owns: the accounts read and changed meanwhile. Does not own: the rows, which it writes back once, in `flush`.
+ * The accounts as seen by one batch or command.
+ * Owns: the accounts that were read and changed. Does not own: the rows, which it writes once, in `flush`.
  *
  * Invariants
  * 1. Every account is read at most once and written at most once.
- * 2. A change reaches the account and all accounts above it, or none.
+ * 2. A change is applied to the account and all accounts above it, or to none.
  * 3. A waiting agent whose reservation may succeed after the change is woken (`wakeNext`).
  */
 export class Ledger {
   readonly #tables: Tables;
   readonly #cause: LedgerCause;
   readonly #moment: Moment;
-  /** Created for the first account at which a call waits or has to wait. */
+  /** Created with the first account for which a call waits or has to wait. */
   #queues: ReservationQueues | undefined;
   readonly #read = new Map<string, ReadAccount>();
-  /** Accounts at the top of trees in which a waiting reservation may succeed now. */
+  /** Top accounts of trees in which a waiting reservation may succeed now. */
   #freed: Set<string> | undefined;
-  /** The same, but all waiting agents must ask again because accounts were moved. */
+  /** Top accounts whose waiters must all ask again, because accounts were moved. */
   #disbanded: Set<string> | undefined;
 
   constructor(tables: Tables, cause: LedgerCause, moment: Moment) {
@@ -121,7 +121,7 @@ export class Ledger {
     if (top) (this.#disbanded ??= new Set()).add(top.id);
   }
 
-  /** Sets the limits of one account. Waiters in its tree may fit now, or be refused. */
+  /** Sets the limits of one account. Waiters in its tree may then succeed, or be refused. */
   setLimits(accountId: string, limits: Limits): void {
     const chain = this.#chain(accountId);
     this.#put(withLimits(this.#mustFind(accountId), limits));
@@ -133,7 +133,7 @@ export class Ledger {
     const top = topOf(chain);
     const before = this.#queueOf(top);
     const find = (id: string): Account | undefined => this.#find(id);
-    // Without waiters there is no order to keep.
+    // Without waiters there is no order to respect.
     const alone = before.length === 0 ? reserve(chain, ask, this.#moment) : undefined;
     if (alone?.granted) return this.#granted(alone);
     const { outcome, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, this.#moment);
@@ -147,7 +147,7 @@ export class Ledger {
     return { granted: true, reservation, ...(last ? { last } : {}) };
   }
 
-  /** Removes matching waiters from the queue of the account's tree, without waking them. */
+  /** Removes matching waiters from the queue of the account's tree, without waking other ones. */
   leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
     let top = this.#find(accountId);
     if (!top) return;
@@ -158,7 +158,7 @@ export class Ledger {
     this.#free(top.id);
   }
 
-  /** The claims of waiters who were woken and did not ask have expired: others may have the room. */
+  /** The claims of woken waiters that did not ask have expired: other waiters may use the amount. */
   endClaims(accountId: string): void {
     const top = this.#find(accountId);
     if (!top) return;
@@ -173,7 +173,7 @@ export class Ledger {
     return { granted: true, reservation: null };
   }
 
-  /** Limits of the changed accounts that have passed 80 % and had no warning yet; marks them as warned. */
+  /** Limits of the changed accounts that have passed 80 % without a warning so far; marks them as warned. */
   warn(): readonly BudgetWarning[] {
     let found: readonly BudgetWarning[] = noWarnings;
     for (const [id, { isChanged }] of this.#read) {
@@ -183,7 +183,7 @@ export class Ledger {
     return found;
   }
 
-  /** The same for one account, whether or not it was changed. */
+  /** The same for one account, changed or not. */
   warnOf(accountId: string): readonly BudgetWarning[] {
     const current = this.#find(accountId);
     if (!current) return [];
@@ -192,7 +192,7 @@ export class Ledger {
     return warnings;
   }
 
-  /** Wakes waiters for which there is room now, writes the changes, and sets timers. */
+  /** Wakes waiters that may succeed now, writes the changes, and sets timers. */
   flush(): Flushed {
     const { key, rootAgentId } = this.#cause;
     const accounts: Account[] = [];
@@ -216,7 +216,7 @@ export class Ledger {
     return { posted, timers, accounts };
   }
 
-  /** Call after `flush`: the account's turn has ended, so its deadline must not fire. */
+  /** Call it after `flush`: the account's turn has ended, so its deadline must not fire. */
   close(accountId: string): void {
     const account = this.#find(accountId);
     if (account?.limits.deadlineAt === undefined) return;
@@ -308,8 +308,8 @@ function topOf(chain: readonly Account[]): Account {
 const nothing: FiredTimer = Object.freeze({ posted: [], timers: [] });
 
 /**
- * Handles a timer of an account. A claim: room that was kept in vain goes to the next waiter. A limit: the warning is
- * posted to the account's agent. Repeated or late, it changes nothing more.
+ * Handles a timer of an account. Claim: an amount that was kept free in vain is offered to the next waiter. Limit: the warning is posted
+ * to the account's agent. If it is repeated or late, it changes nothing more.
  */
 export function fireAccountTimer(tables: Tables, timer: AccountTimer, moment: Moment): FiredTimer {
   const { tenant, agentId, accountId } = timer;
@@ -326,11 +326,11 @@ export function fireAccountTimer(tables: Tables, timer: AccountTimer, moment: Mo
   const { limit } = timer;
   const alarm = alarmOf(account, limit);
   const time = limit === "maxActiveMs" ? moment.steady : moment.now;
-  // The timer was moved, or is the one of the limit itself.
+  // The timer was moved, or it is the timer of the limit itself.
   if (!alarm || alarm.dueAt > time || alarm.dueAt === alarm.limitAt) return nothing;
   const isAtWork = status !== "shutdown" && (openTurnId !== null || account.activeCount > 0);
   if (!isAtWork) {
-    // No agent is at work that could be warned; the next one that spends on the account is warned.
+    // No agent is working that could be warned; the next one that spends on the account is warned.
     const { limitAt } = alarm;
     return { posted: [], timers: [setLimitTimer(tables, tenant, account, limit, { dueAt: limitAt, limitAt })] };
   }
@@ -347,9 +347,8 @@ export function fireAccountTimer(tables: Tables, timer: AccountTimer, moment: Mo
 const timeLimits = ["deadlineAt", "maxActiveMs"] as const satisfies readonly TimeLimit[];
 
 /**
- * Sets the timers that a change of an account requires and returns them. Each limit on time has one timer: first for
- * its warning, then for the limit. A deadline's timer runs from the opening of the account on, that of active time while
- * an agent works.
+ * Sets the timers that a change of an account requires and returns them. Each time limit has one timer: first for its warning, then for
+ * the limit. A deadline's timer runs from the opening of the account on, that of active time while an agent works.
  */
 export function changeTimers(tables: Tables, tenant: string, before: Account | undefined, account: Account): Timer[] {
   if (before && hasSameAlarms(before, account)) return [];
@@ -365,7 +364,7 @@ export function changeTimers(tables: Tables, tenant: string, before: Account | u
   return timers;
 }
 
-/** Whether nothing has changed that determines when a timer is due, as with most changes of an account. */
+/** Whether the change does not affect the due times of timers, which is the case for most changes. */
 function hasSameAlarms(before: Account, account: Account): boolean {
   return (
     before.activeSince === account.activeSince &&

@@ -1,38 +1,37 @@
 export interface LiveAddress {
   readonly tenant: string;
   readonly rootAgentId: string;
-  /** The sender or follower; a process does not receive its own messages. Contains no white space. */
+  /** The process that sends or follows; it does not receive its own messages. Contains no white space. */
   readonly processId: string;
 }
 
-/** A subscription to what others send about a tree. */
+/** A subscription to the messages of other processes about a tree. */
 export interface LiveFollowing {
-  /** Asks the others again what is open now, because a message was lost. */
+  /** Asks the other processes again for the open answers, because a message was lost. */
   ask(): void;
   end(): void;
 }
 
 /**
- * Carries what is not stored, such as the text of an answer while it is being written, to other processes of these
- * stores.
+ * Transports data that is not stored, such as the text of an answer while it is being generated, to other processes with the same stores.
  *
  * Invariants
- * 1. Nothing here waits, throws or holds up work: what cannot be sent now is dropped.
- * 2. Messages of one process about a tree arrive in order, each once or not at all.
- * 3. Messages are not kept anywhere.
+ * 1. The channel never waits, throws or delays work: a message that cannot be sent now is dropped.
+ * 2. Messages of one process about a tree arrive in order, each at most once.
+ * 3. Messages are not stored.
  */
 export interface LiveChannel {
-  /** Whether another process follows the tree, as far as this process has heard. Sends nothing. */
+  /** Whether another process is known to follow the tree. Sends nothing. */
   isFollowed(place: LiveAddress): boolean;
-  /** Sends to all other followers of the tree. */
+  /** Sends a message to all other followers of the tree. */
   send(place: LiveAddress, message: string): void;
   /**
-   * Subscribes to what other processes send about a tree. Asks them what is open as soon as it is subscribed, and again
-   * after each interruption.
+   * Subscribes to the messages of other processes about a tree. Asks for the open answers once it is subscribed, and again after each
+   * interruption.
    */
   follow(place: LiveAddress, listener: (message: string) => void): LiveFollowing;
   /**
-   * Called when another process asks what is open in a tree; answer with `send`. Returns a function that ends the
+   * The listener is called when another process asks for the open answers of a tree; answer with `send`. Returns a function that ends the
    * subscription.
    */
   onAsked(processId: string, listener: AskListener): () => void;

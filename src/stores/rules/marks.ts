@@ -8,15 +8,15 @@ import type { Tables } from "./tables.ts";
 
 interface EffectiveMark {
   readonly reason: "paused" | "aborted";
-  /** The agent that carries the mark. */
+  /** The agent with the mark. */
   readonly agentId: string;
   /** The reason that the caller gave for the abort. */
   readonly message?: string;
 }
 
 /**
- * The mark on the agent or above it that forbids new intents of the turn. Aborts take precedence over pauses, and the
- * highest abort over those that were handed down from it.
+ * The mark on the agent or an agent above it that forbids new intents of the turn. Aborts take precedence over pauses, and the highest
+ * abort over those that were derived from it.
  */
 export function effectiveMark(
   tables: Pick<Tables, "agent">,
@@ -30,14 +30,14 @@ export function effectiveMark(
     const { abort, agentId } = at;
     if (abort && abort.turnId === turnId) aborted = { reason: "aborted", agentId, message: abort.reason };
     if (at.pause) paused ??= { reason: "paused", agentId };
-    // A background agent outlives the turn above: aborting that turn does not end it.
+    // A background agent outlives the turn above, so aborting that turn does not end it.
     turnId = at.background ? null : at.parentTurnId;
     at = at.parentAgentId === null ? undefined : tables.agent({ tenant: at.tenant, agentId: at.parentAgentId });
   }
   return aborted ?? paused;
 }
 
-/** Whether a pause mark on the agent or above it holds the agent, regardless of other marks. */
+/** Whether a pause mark on the agent or above it holds the agent, independent of other marks. */
 export function isHeld(tables: Pick<Tables, "agent">, record: AgentRecord | undefined): boolean {
   for (let at = record; at; ) {
     if (at.pause) return true;
@@ -48,39 +48,39 @@ export function isHeld(tables: Pick<Tables, "agent">, record: AgentRecord | unde
 
 /** The state of an agent when a mark is set or removed on it or above it. */
 export interface MarkSituation {
-  /** Shut down: it reads its marks at its next start. */
+  /** The agent is shut down; it reads its marks at its next start. */
   readonly isAsleep: boolean;
-  /** It has an open turn, begun or not. */
+  /** The agent has an open turn, started or not. */
   readonly hasOpenTurn: boolean;
-  /** The open turn has its abort mark already. */
+  /** The open turn already has an abort mark. */
   readonly isEnding: boolean;
-  /** The agent itself carries a pause mark. */
+  /** The agent itself has a pause mark. */
   readonly isPaused: boolean;
-  /** Whether a pause mark above holds it, before and after the command. */
+  /** Whether a pause mark above holds the agent, before and after the command. */
   readonly heldAbove: { readonly before: boolean; readonly after: boolean };
 }
 
 /**
- * The meaning of a command for one agent. `pause` and `resume`: for the agent it names. `hold`: for agents below a paused
- * one. `end`: for the agent whose turn it names. `endBelow`: for agents that work for that turn. `none`: for agents
- * below that only may be held no longer.
+ * The meaning of a command for one agent. `pause` and `resume`: for the agent in the command. `hold`: for agents below a paused one.
+ * `end`: for the agent whose turn is aborted. `endBelow`: for agents that work for that turn. `none`: for agents below that are only
+ * released, if at all.
  */
 export type MarkAsk = "pause" | "hold" | "resume" | "end" | "endBelow" | "none";
 
 interface MarkEffect {
   readonly isPaused: boolean;
-  /** Its open turn gets an abort mark. */
+  /** Whether its open turn gets an abort mark. */
   readonly isEnded: boolean;
-  /** The inbox items it gets, in this order. */
+  /** The inbox items for the agent, in this order. */
   readonly items: readonly ("pause" | "abort" | "resume")[];
 }
 
 /**
- * The whole rule of marks, for one agent:
- * 1. A pause mark on an agent or above it holds the agent. When no mark holds it any longer it gets a `resume`,
- *    whichever command removed the mark; without it, it would wait forever.
- * 2. Aborting a turn removes the agent's own pause, because a held agent begins nothing, not even the end of its turn.
- * 3. Without an open turn there is nothing to abort, and the agent gets no item.
+ * The complete rules of marks for one agent:
+ * 1. A pause mark on an agent or above it holds the agent. When no mark holds it any longer, it gets a `resume`, whichever command
+ *    removed the mark; otherwise it would wait forever.
+ * 2. Aborting a turn removes the agent's own pause, because a held agent starts nothing, not even the end of its turn.
+ * 3. Without an open turn nothing can be aborted, and the agent gets no item.
  */
 export function markEffect(at: MarkSituation, ask: MarkAsk): MarkEffect {
   const isEnded = at.hasOpenTurn && (ask === "endBelow" || (ask === "end" && !at.isEnding));
@@ -110,7 +110,7 @@ function situationOf(
 
 interface PauseCommand {
   readonly by: string;
-  /** Whether model calls in flight are to be dropped. */
+  /** Whether to drop model calls in flight. */
   readonly isHurried?: boolean | undefined;
   /** Default: `now`. */
   readonly steady?: number | undefined;
@@ -171,8 +171,8 @@ export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: 
 }
 
 /**
- * Aborts all turns below the agent that spend under one of its accounts, because its limit on time has run out. Agents
- * that work for the agent's own open turn are left to that turn, which ends them with itself.
+ * Aborts all turns below the agent that spend under one of its accounts, because its time limit is reached. Agents that work for the
+ * agent's own open turn are skipped, because that turn ends them.
  */
 function abortUnderAccount(
   tables: Tables,
@@ -194,7 +194,7 @@ function abortUnderAccount(
 
 function spendsUnder(tables: Tables, spender: AgentRecord, turnId: string, accountId: string): boolean {
   const { tenant } = spender;
-  // A turn that has not begun has no account yet.
+  // A turn that has not started has no account yet.
   const first = tables.account(tenant, turnAccountId(turnId))?.id ?? spender.accountId;
   for (let id = first; id !== null; id = tables.account(tenant, id)?.parentId ?? null)
     if (id === accountId) return true;
@@ -202,9 +202,8 @@ function spendsUnder(tables: Tables, spender: AgentRecord, turnId: string, accou
 }
 
 /**
- * Takes held agents of one tree out of the reservation queues; they ask again when they go on, behind those who came
- * meanwhile.
- * Returns the agents that may ask now.
+ * Removes held agents of one tree from the reservation queues; when they are resumed they ask again, behind later waiters. Returns the
+ * agents that may ask now.
  */
 function leaveQueues(
   tables: Tables,
@@ -223,12 +222,12 @@ function leaveQueues(
   return ledger.flush().posted;
 }
 
-/** Who gave the command, and why. */
+/** The author and the reason of the command. */
 interface MarkWords {
   readonly by: string;
   readonly now: number;
   readonly isHurried?: boolean;
-  /** `source`: the common part of the item keys of one command. */
+  /** `source`: the common prefix of the item keys of one command. */
   readonly abort?: Pick<AbortCommand, "reason" | "stopReason"> & {
     readonly isSuperseded?: boolean | undefined;
     readonly source: string;
@@ -236,10 +235,9 @@ interface MarkWords {
 }
 
 /**
- * Applies a command to an agent and everything below it. `askOf` says what the command means for each agent; null:
- * nothing for it and all below it, except that they may be held no longer. `isBound`: whether the agent works for the
- * open turn of the first one, which background agents do not. Returns the agents whose inbox got something, and whether
- * the record of the first one has changed.
+ * Applies a command to an agent and everything below it. `askOf` returns the meaning of the command for each agent; `null`: no effect on
+ * it and all agents below, except that they may be released. `isBound`: whether the agent works for the open turn of the first one, which
+ * background agents do not. Returns the agents whose inbox got an item, and whether the record of the first one has changed.
  */
 function markTree(
   tables: Tables,
@@ -277,7 +275,7 @@ function markTree(
 function markedRecord(at: AgentRecord, { isPaused, isEnded }: MarkEffect, { by, now, abort: words }: MarkWords) {
   const pause = isPaused ? (at.pause ?? { by, at: now }) : null;
   if (!isEnded || at.openTurnId === null || !words) return { ...at, pause };
-  // A mark of its own, because the mark above goes away with the turn above, which may end first.
+  // A separate mark, because the mark above is removed with the turn above, which may end first.
   return { ...at, pause, abort: { by, at: now, turnId: at.openTurnId, reason: words.reason } };
 }
 
@@ -301,8 +299,8 @@ function itemsOf(
 }
 
 /**
- * Every pause and resume gets a unique key: two of them within a millisecond must not become one item. The record tells
- * whether a pause is set already.
+ * Every pause and resume gets a unique key: two of them in the same millisecond must not become one item. The record shows whether a
+ * pause is set already.
  */
 function switchKey(kind: "pause" | "resume", agentId: string): string {
   return `${kind}:${agentId}:${randomUUID()}`;

@@ -13,8 +13,8 @@ export function currentProcess(processId: string): ProcessIdentity {
 }
 
 /**
- * How long a process is remembered after its last heartbeat. Of agents held by a forgotten process only the last commit
- * is known, and a process that was suspended for so long must register again.
+ * How long a process is remembered after its last heartbeat, in milliseconds. If a process was forgotten, only the last commits of its
+ * agents are known, and if it was only suspended it must register again.
  */
 const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
 
@@ -46,9 +46,9 @@ export function identityOf({ processId, pid, bootId, startTime }: ProcessIdentit
 }
 
 /**
- * The offset that turns a new process' `elapsed()` into steady time. Processes of one boot share their offset, so that
- * they always agree, even if the clock was set between their starts. The first process of a boot starts with the clock
- * as it is set, but never before a time that was stored already: steady time does not go back over a restart.
+ * The offset that converts a new process's `elapsed()` to steady time. Processes of one boot share their offset, so that they always
+ * agree, even if the clock was set between their starts. The first process of a boot starts with the clock's current time, but never
+ * before a stored time: steady time does not go back over a restart.
  */
 export function clockOffsetFor(
   known: readonly RegisteredProcess[],
@@ -62,22 +62,22 @@ export function clockOffsetFor(
   return shared ?? Math.max(now, latest) - elapsed;
 }
 
-/** If a process of this boot gave its heartbeat in the future, it uses another clock, such as an injected one. */
+/** A process of this boot with a heartbeat in the future uses another clock, such as an injected one. */
 function isSameClock(rows: readonly RegisteredProcess[], clockOffset: number, elapsed: number): boolean {
   return rows.every((row) => row.clockOffset !== clockOffset || row.heartbeatAt <= elapsed + clockOffset);
 }
 
-/** What a process that only reads the stores can tell of another one. */
+/** The state of a process as seen by one that only reads the stores. */
 export interface ProcessSigns {
-  /** Whether it runs; `null` if it is on another machine or in another container, where only its heartbeat tells. */
+  /** Whether it runs; `null` if it is on another machine or in another container, where only its heartbeat is visible. */
   readonly isRunning: boolean | null;
-  /** How long ago its last heartbeat was, in milliseconds. */
+  /** Time since its last heartbeat, in milliseconds. */
   readonly silentMs: number;
-  /** When it was started, in milliseconds since the epoch; `null` if that is not known. */
+  /** Its start time in milliseconds since the epoch; `null` if unknown. */
   readonly startedAt: number | null;
 }
 
-/** Looks at a registered process without being registered. `now` and `elapsed` are those of the caller's clock. */
+/** Checks a registered process without being registered. `now` and `elapsed` are those of the caller's clock. */
 export function signsOf(
   { processId, ...identity }: ProcessIdentity,
   known: readonly RegisteredProcess[],
@@ -94,18 +94,18 @@ export function signsOf(
   };
 }
 
-/** From the start time that `/proc` shows, which is in hundredths of a second since the machine was started. */
+/** Converts the start time from `/proc`, which is in hundredths of a second since the boot of the machine. */
 function startOf({ startTime = null }: Pick<ProcessIdentity, "startTime">, now: number): number | null {
   if (startTime === null || startTime.startsWith(MONOTONIC)) return null;
   return Math.round(now - uptime() * 1_000 + Number(startTime) * 10);
 }
 
-/** The boot id without the namespace: everything on one boot shares one monotonic clock. */
+/** The boot id without the namespace: all processes of one boot share one monotonic clock. */
 export function kernelOf(id: string): string {
   return id.split("/", 1)[0] ?? id;
 }
 
-/** What the system shows of the processes that this one can see; tests give their own. */
+/** The system's information about visible processes; tests provide their own. */
 export interface ProcessView {
   readonly platform: NodeJS.Platform;
   /** The pid of this process. */
@@ -113,7 +113,7 @@ export interface ProcessView {
   readonly hostname: string;
   /** How long the machine and this process have been running, in seconds, by one monotonic clock. */
   readonly uptime: { readonly machine: number; readonly process: number; readonly monotonic: number };
-  /** The text of a file, or the target of a link; undefined if it cannot be read. */
+  /** The text of a file, or the target of a link; `undefined` if reading fails. */
   readonly read: (path: string) => string | undefined;
   readonly link: (path: string) => string | undefined;
   readonly isPidInUse: (pid: number) => boolean;
@@ -133,22 +133,19 @@ const system: ProcessView = {
 };
 
 /**
- * How one process sees others: which of them share its process ids, and which of those are running.
+ * Determines from one process which others share its process ids, and which of those are running.
  *
  * Invariants
- * 1. A living process is never taken for dead: where two processes may have the same pid in different namespaces, or the
- *    namespace cannot be read, their boot ids differ and nothing is concluded from pids.
- * 2. Where the boot id is the same, a process with the pid of this one that started at another time is dead: a container
- *    that is started again gives its main process the same pid, often 1.
+ * 1. A living process is never considered dead: if two processes may have the same pid in different namespaces, or the namespace cannot
+ *    be read, their boot ids differ and pids prove nothing.
+ * 2. If the boot id is the same, a process with this process's pid that started at another time is dead: a restarted container gives its
+ *    main process the same pid, often 1.
  */
 export class ProcessProbe {
   readonly #view: ProcessView;
-  /**
-   * Identifies one boot of a machine and one namespace of process ids: whether a process is running can only be checked
-   * within the same boot id.
-   */
+  /** Identifies one boot of a machine and one pid namespace: whether a process is running can only be checked within the same boot id. */
   readonly bootId: string;
-  /** When this process was started. */
+  /** Start time of this process. */
   readonly #ownStart: string;
   /** Whether `/proc` shows the processes of this namespace. */
   readonly #hasProc: boolean;
@@ -161,12 +158,12 @@ export class ProcessProbe {
     this.bootId = bootIdOf(view, this.#hasProc);
   }
 
-  /** When a process was started, in a unit of the system; null if that cannot be read. */
+  /** Start time of a process, in a system-specific unit; `null` if reading fails. */
   startTimeOf(pid: number): string | null {
     return pid === this.#view.pid ? this.#ownStart : (this.#stat(pid)?.startTime ?? null);
   }
 
-  /** Whether a process of this boot id is still running: its pid is in use by the process that started then. */
+  /** Whether a process of this boot id is still running: its pid is in use by a process with the same start time. */
   isRunning({ pid, startTime = null }: Pick<ProcessIdentity, "pid" | "startTime">): boolean {
     if (pid === this.#view.pid) return startTime === null || isSameStart(startTime, this.#ownStart);
     if (!this.#view.isPidInUse(pid)) return false;
@@ -179,16 +176,16 @@ export class ProcessProbe {
 
   #stat(pid: number): { readonly state: string; readonly startTime: string } | undefined {
     const line = this.#hasProc ? this.#view.read(`/proc/${pid}/stat`) : undefined;
-    // The name in brackets may hold anything; the state follows it, and the start time is the 20th field from there.
+    // The name in brackets may contain anything; the state follows it, and the start time is the 20th field from there.
     const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
     const [state, startTime] = [fields?.[0], fields?.[19]];
     return state === undefined || startTime === undefined ? undefined : { state, startTime };
   }
 }
 
-/** Marks a start time in hundredths of a second by the monotonic clock, for systems whose `/proc` does not show it. */
+/** Prefix of a start time in hundredths of a second of the monotonic clock, for systems without it in `/proc`. */
 const MONOTONIC = "m";
-/** Two readings of the start of one process may differ by this, in hundredths of a second. */
+/** Maximum difference between two readings of the start time of one process, in hundredths of a second. */
 const START_TOLERANCE = 2;
 
 function isSameStart(one: string, other: string): boolean {
@@ -199,21 +196,20 @@ function isSameStart(one: string, other: string): boolean {
 function bootIdOf(view: ProcessView, hasProc: boolean): string {
   const boot = view.read("/proc/sys/kernel/random/boot_id")?.trim();
   if (view.platform !== "linux") {
-    // No namespaces of process ids. Two processes that round the boot time differently wait for each other's heartbeat to
-    // expire, which is slower but safe.
+    // There are no pid namespaces. Two processes that round the boot time differently wait for each other's heartbeat to expire, which is
+    // slower but safe.
     return `${view.hostname}:${Math.round((Date.now() / 1000 - view.uptime.machine) / 60)}`;
   }
   const namespace = (hasProc ? containerOf(view) : undefined) ?? view.link("/proc/self/ns/pid");
-  // Process ids that may be those of another namespace prove nothing, so such a process shares its boot id with none.
+  // Pids that may belong to another namespace prove nothing, so such a process shares its boot id with no other.
   if (boot === undefined || namespace === undefined) return `${boot ?? view.hostname}/unknown:${randomUUID()}`;
   return `${boot}/${namespace}`;
 }
 
 /**
- * Identifies the container that this process runs in, if it has one namespace of process ids, which each start of it
- * replaces: by the writable layer of its root, which a container keeps when it is started again and shares with no other; in
- * Kubernetes by the pod and the name of the container. `undefined` outside of containers, and where a namespace was made
- * within the container, which shows in a second mount of `/proc`.
+ * Identifies the container of this process, if it has one pid namespace, which each start replaces: by the writable layer of its root,
+ * which a container keeps across restarts and does not share; in Kubernetes by the pod and the name of the container. `undefined` outside
+ * of containers, and if a namespace was created within the container, which shows in a second mount of `/proc`.
  */
 function containerOf({ read }: ProcessView): string | undefined {
   const mounts = (read("/proc/self/mountinfo") ?? "").split("\n").map((line) => line.split(" "));
@@ -229,7 +225,7 @@ function containerOf({ read }: ProcessView): string | undefined {
 
 const sight = new ProcessProbe(system);
 
-/** When a process was started, in a unit of the system; null if that cannot be read. */
+/** Start time of a process, in a system-specific unit; `null` if reading fails. */
 export function startTimeOf(pid: number): string | null {
   return sight.startTimeOf(pid);
 }
@@ -243,7 +239,7 @@ function isPidInUse(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // Not being allowed to signal it means that it exists.
+    // EPERM means that the process exists but may not be signalled.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }

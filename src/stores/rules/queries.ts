@@ -5,21 +5,21 @@ import type { AgentKey, AgentRecord, AgentRequest, Timer, TurnRecord } from "../
 export interface AgentFilter {
   /** Only agents of this tenant. */
   readonly tenant: string;
-  /** Only agents of this tree. Default: of all. */
+  /** Only agents of this tree. Default: of all trees. */
   readonly rootAgentId?: string | undefined;
-  /** Only agents of this session. Default: of all. */
+  /** Only agents of this session. Default: of all sessions. */
   readonly sessionId?: string | undefined;
-  /** Only agents of this owner. Default: of all. */
+  /** Only agents of this owner. Default: of all owners. */
   readonly ownerId?: string | undefined;
-  /** Whether subagents are left out. Default false. */
+  /** Whether to leave out subagents. Default false. */
   readonly rootsOnly?: boolean | undefined;
-  /** `id`, the default: by agent id. `newest`: by creation, newest first, then by id; only with `rootsOnly`. */
+  /** `id`: by agent id. `newest`: by creation, newest first, then by id; only with `rootsOnly`. Default `id`. */
   readonly order?: "id" | "newest" | undefined;
-  /** At most this many; 100 by default. */
+  /** Maximum number of results. Default 100. */
   readonly limit?: number | undefined;
   /**
-   * Continue after this agent id; in the order `newest` after this place, as returned by `formatAgentCursor(record)`. The
-   * agent need not exist any more. Default: from the beginning.
+   * Continue after this agent id, or in the order `newest` after this position, as returned by `formatAgentCursor(record)`. The agent
+   * need not exist any more. Default: from the beginning.
    */
   readonly after?: string | undefined;
 }
@@ -27,41 +27,38 @@ export interface AgentFilter {
 export interface RequestFilter {
   /** Only requests of this tenant. */
   readonly tenant: string;
-  /** Only requests of this tree. Default: of all. */
+  /** Only requests of this tree. Default: of all trees. */
   readonly rootAgentId?: string | undefined;
-  /** Only requests of this agent. Default: of all. */
+  /** Only requests of this agent. Default: of all agents. */
   readonly agentId?: string | undefined;
-  /** Only requests of this turn. Default: of all. */
+  /** Only requests of this turn. Default: of all turns. */
   readonly turnId?: string | undefined;
-  /** The owner of the agents. Default: of all. */
+  /** Only requests of agents of this owner. Default: of all owners. */
   readonly ownerId?: string | undefined;
   /** Only requests with this status. Default `open`. */
   readonly status?: AgentRequest["status"] | undefined;
-  /** At most this many, 100 by default; in the order of opening, then by id. */
+  /** Maximum number of results, in the order of opening, then by id. Default 100. */
   readonly limit?: number | undefined;
-  /**
-   * Continue after this request id. Throws `InvalidInputError` where no such request is stored. Default: from the
-   * beginning.
-   */
+  /** Continue after this request id. Throws `InvalidInputError` if no such request is stored. Default: from the beginning. */
   readonly after?: string | undefined;
 }
 
 export interface TurnFilter {
   /** Only turns of this tenant. */
   readonly tenant: string;
-  /** Only turns of this owner's agents. Default: of all. */
+  /** Only turns of agents of this owner. Default: of all owners. */
   readonly ownerId?: string | undefined;
-  /** Only turns of agents of this session. Default: of all. */
+  /** Only turns of agents of this session. Default: of all sessions. */
   readonly sessionId?: string | undefined;
-  /** Only turns of this agent. Default: of all. */
+  /** Only turns of this agent. Default: of all agents. */
   readonly agentId?: string | undefined;
   /** Only turns with this status. Default: any. */
   readonly status?: TurnRecord["status"] | undefined;
-  /** At most this many, 100 by default; the newest change first, then by id. */
+  /** Maximum number of results, newest change first, then by id. Default 100. */
   readonly limit?: number | undefined;
   /**
-   * Continue after this place, as returned by `formatTurnCursor(record)`. The turn need not exist any more. Default: from
-   * the beginning.
+   * Continue after this position, as returned by `formatTurnCursor(record)`. The turn need not exist any more. Default: from the
+   * beginning.
    */
   readonly after?: string | undefined;
 }
@@ -72,32 +69,34 @@ export interface MessageQuery {
 }
 
 export interface UnattendedQuery {
-  /** The asking process; the agents that it holds are not unattended. */
+  /** The calling process; the agents that it holds are not unattended. */
   readonly processId: string;
-  /** For how long a process without a heartbeat is considered alive, in milliseconds. */
+  /** How long a process without a heartbeat is considered alive, in milliseconds. */
   readonly leaseMs: number;
-  /** At most this many; 100 by default. */
+  /** Maximum number of results. Default 100. */
   readonly limit?: number | undefined;
-  /** Continue after this agent id, the last one of the page before. Each store has its own order. */
+  /** Continue after this agent id, the last one of the previous page. Each store has its own order. */
   readonly after?: string | undefined;
-  /** Called with an unattended agent and the name of its definition; if false, it is left out. Default: all are listed. */
+  /**
+   * Called with an unattended agent and the name of its definition; if it returns false, the agent is left out. Default: all are listed.
+   */
   readonly isKnown?: ((definitionName: string, key: AgentKey) => boolean) | undefined;
 }
 
 /** The position of an agent in a list with the newest first. It never changes. */
 export type AgentListCursor = Pick<AgentRecord, "createdAt" | "agentId">;
 
-/** The place as text, to continue a list of root agents in the order `newest` after it. */
+/** The position as text, to continue a list of root agents in the order `newest`. */
 export function formatAgentCursor({ createdAt, agentId }: AgentListCursor): string {
   return `${createdAt}:${agentId}`;
 }
 
-/** Throws `InvalidInputError` for a text that does not come from `formatAgentCursor`. */
+/** Throws `InvalidInputError` for a text that was not returned by `formatAgentCursor`. */
 export function parseAgentCursor(text: string): AgentListCursor {
   const { at, id } = placeIn(text) ?? {};
   if (at !== undefined && id !== undefined) return { createdAt: at, agentId: id };
   throw new InvalidInputError(
-    `after is ${JSON.stringify(text)}; in the order "newest" it takes the place of a listed agent`,
+    `after is ${JSON.stringify(text)}; in the order "newest" it takes the position of a listed agent: formatAgentCursor(record)`,
   );
 }
 
@@ -111,17 +110,17 @@ export function byAge(one: AgentListCursor, other: AgentListCursor): number {
 /** The position of a turn in a list. It moves to the front when the turn's status changes. */
 export type TurnListCursor = Pick<TurnRecord, "changedAt" | "turnId">;
 
-/** The place as text, to continue a list of turns after it. */
+/** The position as text, to continue a list of turns. */
 export function formatTurnCursor({ changedAt, turnId }: TurnListCursor): string {
   return `${changedAt}:${turnId}`;
 }
 
-/** Throws `InvalidInputError` for a text that does not come from `formatTurnCursor`. */
+/** Throws `InvalidInputError` for a text that was not returned by `formatTurnCursor`. */
 export function parseTurnCursor(text: string): TurnListCursor {
   const { at, id } = placeIn(text) ?? {};
   if (at !== undefined && id !== undefined) return { changedAt: at, turnId: id };
   throw new InvalidInputError(
-    `after is ${JSON.stringify(text)}; it takes the place of a listed turn: formatTurnCursor(record)`,
+    `after is ${JSON.stringify(text)}; it takes the position of a listed turn: formatTurnCursor(record)`,
   );
 }
 
@@ -159,10 +158,7 @@ export function isDue(timer: Timer, { now, steady }: Moment): boolean {
   return timer.dueAt <= (isBySteadyTime(timer) ? steady : now);
 }
 
-/**
- * Steady time applies to working time, to claims and to the timers of queued calls; wall-clock time to the times that
- * people named.
- */
+/** Steady time applies to working time, to claims and to the timers of queued calls; wall-clock time to the times that users set. */
 export function isBySteadyTime(timer: Timer): boolean {
   return timer.kind === "claim" || timer.kind === "job" || isOfWork(timer);
 }

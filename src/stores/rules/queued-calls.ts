@@ -16,7 +16,7 @@ import type { CallClaim, CallClaimOutcome, FiredTimer, JobTimer } from "./outcom
 import { identityOf } from "./processes.ts";
 import type { Tables } from "./tables.ts";
 
-/** How long after a call was queued, and again and again until it has ended, its job is added anew; in milliseconds. */
+/** Interval after which the job of a queued call is added again until the call has ended, in milliseconds. */
 export const JOB_LOOK_MS = 30_000;
 
 /** The changes of a batch to its agent's queued calls, and the timers that it sets. */
@@ -26,9 +26,7 @@ export interface QueueChange {
   readonly timers: readonly Timer[];
 }
 
-/**
- * Puts granted calls that have a queue on the record, and removes calls that are settled, retried, or whose turn ends.
- */
+/** Adds granted calls that have a queue to the record, and removes calls that are settled, retried, or whose turn ends. */
 export function changeQueued(
   tables: Tables,
   key: AgentKey,
@@ -41,7 +39,7 @@ export function changeQueued(
   for (const entry of entries) {
     if (entry.type === "tool.started" && entry.queue !== undefined) {
       const name = queuedCallKey(entry);
-      // A call that begins again keeps its claim.
+      // A call that starts again keeps its claim.
       if (calls.has(name)) continue;
       const call = queuedCallOf(entry, entry.queue, moment);
       calls.set(name, call);
@@ -53,7 +51,7 @@ export function changeQueued(
   }
   if (closedTurnId !== null) drop(calls, ({ turnId }) => turnId === closedTurnId);
   for (const [name, call] of Object.entries(before ?? {})) {
-    // The timer of a call that has ended is cleared already.
+    // The timer of an ended call was cleared before.
     if (!calls.has(name) && !call.isEnded) tables.clearTimer(key, jobTimerId(call));
   }
   const set = [...timers].flatMap(([name, timer]) => (calls.has(name) ? [timer] : []));
@@ -80,7 +78,7 @@ export function claimCall(
   if (call.claimedBy !== null && !call.isRepeatable) {
     const holder = tables.process(call.claimedBy);
     const isAlive = holder !== undefined && isLiving(tables, holder, claim, steady);
-    // Its job was given to another worker, so its worker may be dead: look again when that one's lease would be over.
+    // Its job was given to this worker too, so the holder may be dead: check again when the holder's lease would be over.
     if (isAlive && holder.processId !== claim.processId) {
       tables.setTimer({
         ...jobTimer(key, call, { now: steady, steady }),
@@ -99,8 +97,7 @@ export function claimCall(
 }
 
 /**
- * Reports the end of a call to its agent, once; nothing happens if it was reported before, or the agent goes on without
- * the call.
+ * Reports the end of a call to its agent, once. Does nothing if it was reported before, or if the agent has continued without the call.
  */
 export function postCallEnd(
   tables: Tables,
@@ -113,11 +110,11 @@ export function postCallEnd(
   tables.putAgent(withCall(record, { ...call, isEnded: true }));
   tables.clearTimer(key, jobTimerId(call));
   const isAdded = tables.addToInbox(key, { ...item, key: callEndedKey(item) });
-  // An agent that is shut down finds it at its next start.
+  // An agent that is shut down finds the item at its next start.
   return { posted: isAdded && record.status !== "shutdown" ? [key.agentId] : [] };
 }
 
-/** A call has not ended after a while, and its job may be lost. Sets the timer again. */
+/** The call has not ended after a while, and its job may be lost. Sets the timer again. */
 export function fireJobTimer(tables: Tables, timer: JobTimer, moment: Moment): FiredTimer {
   const { tenant, agentId, id } = timer;
   const key = { tenant, agentId };
@@ -129,7 +126,7 @@ export function fireJobTimer(tables: Tables, timer: JobTimer, moment: Moment): F
   }
   const next = jobTimer(key, call, moment);
   tables.setTimer(next);
-  // Claiming it would be refused; the end of the pause adds the job again.
+  // A claim would be refused; the end of the pause adds the job again.
   const isHeld = refusalOf(tables, record, call) !== undefined;
   return { posted: [], timers: [next], jobs: isHeld ? [] : [call] };
 }
@@ -138,7 +135,7 @@ export function jobTimerId(call: { readonly callId: string; readonly attempt: nu
   return `job:${queuedCallKey(call)}`;
 }
 
-/** Why a call may not begin. An agent that is shut down keeps its open calls until it is started again. */
+/** Why a call may not start. An agent that is shut down keeps its open calls until it is started again. */
 function refusalOf(tables: Tables, record: AgentRecord, call: QueuedCall): "paused" | "aborted" | undefined {
   return effectiveMark(tables, record, call.turnId)?.reason ?? (record.status === "shutdown" ? "paused" : undefined);
 }

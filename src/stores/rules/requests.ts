@@ -59,7 +59,7 @@ function timerOf({ tenant, agentId, requestId, expiresAt }: AgentRequest): Timer
 function checkOpening({ id, key }: Batch, { tenant, agentId, requestId, status, decision }: AgentRequest): void {
   if (tenant === key.tenant && agentId === key.agentId && status === "open" && decision === null) return;
   throw new InvariantError(
-    `batch ${id} of agent ${key.agentId} brings request ${requestId} of agent ${agentId}, ${status}; it takes open ones of its own`,
+    `batch ${id} of agent ${key.agentId} contains request ${requestId} of agent ${agentId} (${status}); expected its own open requests`,
   );
 }
 
@@ -82,7 +82,7 @@ export function decide(tables: Tables, command: DecideCommand, now: number): Dec
   }
   if (request.status !== "open") return { type: "conflict", request, posted: [] };
   if (isOver(request, now) && decision.verdict !== "expired") {
-    // Its timer may be late; a decision that comes before it is refused as well.
+    // Its timer may be late; a decision that arrives before the timer is refused as well.
     return { ...settled(tables, request, { verdict: "expired", by: null, reason: null }, now), type: "conflict" };
   }
   if (!verdictsOf[request.kind].includes(decision.verdict)) return { type: "unfit", request };
@@ -128,7 +128,7 @@ function settled(
   return { request, posted: tables.addToInbox(key, item) ? [agentId] : [] };
 }
 
-/** The open turn of the root agent, else its last one. */
+/** The open turn of the root agent, else its last turn. */
 function turnOfTree(tables: Tables, request: AgentRequest): string {
   const { agentId } = rootOf(request);
   const root = tables.agent(rootOf(request));

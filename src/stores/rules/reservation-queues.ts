@@ -6,14 +6,13 @@ import type { Tables, WaiterChanges } from "./tables.ts";
 export const noWaiters: readonly Waiter[] = Object.freeze([]);
 
 /**
- * The queues of calls that wait for a reservation, one for each account at the top of a tree, as one batch or command
- * sees them.
- * Owns: which waiters have changed, and the timer for those who were woken. Does not own: the accounts.
+ * The queues of calls that wait for a reservation, one per top account, as seen by one batch or command.
+ * Owns: which waiters have changed, and the timer for woken waiters. Does not own: the accounts.
  *
  * Invariants
- * 1. A queue is read only if its account says that a call waits, and only changes of it are written.
- * 2. While a waiter has been woken and has not asked yet, a timer is set that fires no later than its claim expires:
- *    no call waits behind a waiter that never asks.
+ * 1. A queue is read only if its account shows that a call waits, and only its changes are written.
+ * 2. While a woken waiter has not asked yet, a timer is set that fires no later than its claim expires: no call waits behind a waiter
+ *    that never asks.
  */
 export class ReservationQueues {
   readonly #tables: Tables;
@@ -43,13 +42,13 @@ export class ReservationQueues {
     this.#now.set(top.id, queue);
   }
 
-  /** The timer has fired, and is set again if a woken waiter has not asked yet. */
+  /** Called when the timer has fired; the timer is set again if a woken waiter has not asked yet. */
   timerFired(top: Account): void {
     this.change(top, this.of(top));
     this.#fired.add(top.id);
   }
 
-  /** Ids of the accounts whose queue must be written. */
+  /** Ids of the accounts whose queue has to be written. */
   get changed(): string[] {
     return [...this.#now.keys()].filter((id) => this.#fired.has(id) || this.#now.get(id) !== this.#before.get(id));
   }
@@ -64,7 +63,7 @@ export class ReservationQueues {
     return { account, timers };
   }
 
-  /** A timer that is set stays until it fires or the queue is empty; when it fires, the next one is set. */
+  /** A timer stays set until it fires or the queue is empty; when it fires, the next one is set. */
   #setTimer(
     { id: accountId, agentId }: Account,
     queue: readonly Waiter[],
@@ -85,7 +84,7 @@ export class ReservationQueues {
   }
 }
 
-/** Both lists are in the order of their places; a waiter that has changed keeps its place. */
+/** Both lists are in queue order; a changed waiter keeps its position. */
 function differenceOf(before: readonly Waiter[], queue: readonly Waiter[]): Pick<WaiterChanges, "put" | "removed"> {
   const put: Waiter[] = [];
   const removed: string[] = [];
@@ -98,7 +97,7 @@ function differenceOf(before: readonly Waiter[], queue: readonly Waiter[]): Pick
     }
     if (known?.place === waiter.place) {
       at += 1;
-      // When the last waiter has left, its place is given out again.
+      // When the last waiter has left, its position is assigned again.
       if (known.ask.key !== waiter.ask.key) removed.push(known.ask.key);
     }
     if (known !== waiter) put.push(waiter);

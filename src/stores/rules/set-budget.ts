@@ -18,7 +18,7 @@ import type { Tables } from "./tables.ts";
 
 type BudgetItem = Extract<InboxItem, { kind: "budget.changed" }>;
 
-/** Throws what a refused change means to its caller: `NotFoundError`, `InvalidInputError`, `AgentNotStartedError`. */
+/** Throws the error for a refused change: `NotFoundError`, `InvalidInputError` or `AgentNotStartedError`. */
 export function assertBudgetSet(
   agentId: string,
   outcome: SetBudgetOutcome,
@@ -26,17 +26,17 @@ export function assertBudgetSet(
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${agentId}"`);
   if (outcome.type === "unlimited") {
     throw new InvalidInputError(
-      `agent "${agentId}" was created without a budget for its life, so there is none to change; give budget when the agent is created`,
+      `agent "${agentId}" was created without a budget for its life, which cannot be added later; set budget when you create the agent`,
     );
   }
   if (outcome.type === "asleep") {
-    throw new AgentNotStartedError(`agent "${agentId}" is shut down; call start() before its budget is changed`);
+    throw new AgentNotStartedError(`agent "${agentId}" is shut down; call start() before you change its budget`);
   }
 }
 
 /**
- * Changes the limits of an agent's life. The account has them with this transaction, so that the next reservation is judged by them; the
- * fact enters the journal when the agent's owner takes the item.
+ * Changes the limits of an agent's lifetime account. They apply from this transaction on; the change is journalled when the agent's owner
+ * processes the item.
  */
 export function setBudget(
   tables: Tables,
@@ -74,8 +74,8 @@ export function setBudget(
 }
 
 /**
- * Writes anew what binds the turns of an agent and of all below it, and posts it to the agent and to those that a process has in memory.
- * Returns the agents that were posted to.
+ * Updates the binding limits of an agent and of all agents below it, and posts the change to the agent and to those with an owner.
+ * Returns the agents to which it was posted.
  */
 function rebind(tables: Tables, record: AgentRecord, item: BudgetItem): string[] {
   const { binding: _, ...rest } = record;
@@ -89,7 +89,7 @@ function rebind(tables: Tables, record: AgentRecord, item: BudgetItem): string[]
   return isHere ? [agentId, ...below] : below;
 }
 
-/** The binding of the accounts above those of the agent's turns, from the top of its tree. */
+/** The binding of the accounts above those of the agent's turns, from the top of its tree down. */
 function bindingOfChain(tables: Tables, { tenant, accountId, parentAccountId }: AgentRecord): Binding {
   const bindingAt = (id: string | null): Binding => {
     const account = id === null ? undefined : tables.account(tenant, id);

@@ -12,21 +12,18 @@ import {
 } from "../../state/index.ts";
 import type { Committed } from "./outcomes.ts";
 
-/**
- * Parses stored JSON text. Throws `CorruptRecordError` if it is not valid JSON or does not fit the schema; the record
- * is left as it is.
- */
+/** Parses stored JSON text. Throws `CorruptRecordError` if it is not valid JSON or does not fit the schema; the record is not changed. */
 export function parsed<T>(schema: z.ZodType<T>, text: string, where: string): T {
   return fitting(schema, jsonOf(text, where), where);
 }
 
-/** A value that came out of stored JSON. Throws `CorruptRecordError` if it does not fit the schema. */
+/** Checks a value from stored JSON. Throws `CorruptRecordError` if it does not fit the schema. */
 export function fitting<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   throw new CorruptRecordError(
-    `${where} does not fit its schema: ${issue?.message} at ${issue?.path.join(".") || "the top"}; it is left as it is`,
+    `${where} does not fit its schema: ${issue?.message} at ${issue?.path.join(".") || "the top"}; it is not changed`,
   );
 }
 
@@ -34,15 +31,15 @@ export function jsonOf(text: string, where: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new CorruptRecordError(`${where} is not valid JSON; it is left as it is`, { cause: error });
+    throw new CorruptRecordError(`${where} is not valid JSON; it is not changed`, { cause: error });
   }
 }
 
-/** A stored definition. Throws `CorruptRecordError` also if it is not the one of its hash. */
+/** A stored definition. Also throws `CorruptRecordError` if it does not match its hash. */
 export function definitionIn(text: string, hash: string, where: string): StoredDefinition {
   const stored = jsonOf(text, where);
   if (isOfHash(stored, hash)) return parsed(storedDefinitionSchema, text, where);
-  throw new CorruptRecordError(`${where} is not the definition of that hash; it is left as it is`);
+  throw new CorruptRecordError(`${where} does not match its hash; it is not changed`);
 }
 
 /** Whether a definition is unchanged since it was hashed. */
@@ -52,7 +49,7 @@ export function isOfHash(stored: unknown, hash: string): boolean {
   return hashOfDefinition(content) === hash;
 }
 
-/** A row as it was read; its columns must be checked before use. */
+/** A row as read; its columns must be checked before use. */
 export type Row = Readonly<Record<string, unknown>>;
 
 export function integerOf(row: Row, column: string, where: string): number {
@@ -72,20 +69,18 @@ export function textOrNullOf(row: Row, column: string, where: string): string | 
 }
 
 function corruptColumn(column: string, right: string, where: string): CorruptRecordError {
-  return new CorruptRecordError(`${where}: the column ${column} does not hold ${right}; it is left as it is`);
+  return new CorruptRecordError(`${where}: the column ${column} is not ${right}; it is not changed`);
 }
 
-/**
- * Checks an id that becomes a key. UTF-8 cannot express half a surrogate pair, so that two such ids would become one.
- */
+/** Checks an id that becomes a key. UTF-8 cannot represent half a surrogate pair, so two such ids would become one. */
 export function wellFormed(id: string, what: string): string {
   if (id.isWellFormed()) return id;
-  throw new InvalidInputError(`${what} ${JSON.stringify(id)} holds half of a surrogate pair; use whole characters`);
+  throw new InvalidInputError(`${what} ${JSON.stringify(id)} contains half of a surrogate pair; use whole characters`);
 }
 
 /** An outcome without its entries, which are in the journal. */
 export const storedOutcomeSchema = z.object({
-  /** False for a batch without entries. */
+  /** `false` for a batch without entries. */
   hasRow: flagSchema,
   warnings: z.array(
     z.object({
@@ -101,17 +96,17 @@ export const storedOutcomeSchema = z.object({
 });
 export type StoredOutcome = DeepReadonly<z.infer<typeof storedOutcomeSchema>>;
 
-/** The outcome of most batches; it is not stored. */
+/** The outcome of most batches, which is not stored. */
 export const plainOutcome: StoredOutcome = { hasRow: true, warnings: [], posted: [], timers: [] };
 
-/** The stored form of an outcome; undefined for the outcome of most batches. */
+/** The stored form of an outcome; `undefined` for the outcome of most batches. */
 export function storedOutcome({ cursor, warnings, posted, timers }: Committed): StoredOutcome | undefined {
   const hasRow = cursor !== 0;
   const isPlain = hasRow && warnings.length === 0 && posted.length === 0 && timers.length === 0;
   return isPlain ? undefined : { hasRow, warnings: [...warnings], posted: [...posted], timers: [...timers] };
 }
 
-/** A corrupt timer never fires, and does not keep others from firing: it is reported once and left as it is. */
+/** A corrupt timer never fires, and does not prevent others from firing: it is reported once and not changed. */
 export class CorruptTimers {
   readonly #reported = new Set<string>();
 

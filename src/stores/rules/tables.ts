@@ -29,23 +29,23 @@ import type {
 export type ArtifactMeta = Omit<Artifact, "content">;
 
 /**
- * The work that the last commit left. `open`: a turn, which needs an owner. `parked`: a turn that was given back while it
- * waited for others. `none`: nothing.
+ * The remaining work after the last commit. `open`: a turn, which needs an owner. `parked`: a turn that was released while it waited for
+ * others. `none`: no work.
  */
 export type Work = "none" | "open" | "parked";
 
-/** The part of an agent that changes with every commit, separate from the record to keep commits small. */
+/** The fields of an agent that change with every commit, separate from the record to keep commits small. */
 export interface Head {
   readonly epoch: number;
   /** The process that holds the lease; `null` if none does. */
   readonly holder: string | null;
   readonly seq: number;
   readonly at: number;
-  /** The last sign of life of the owner: its last commit, or when it gave the lease back; in steady time. */
+  /** The last sign of life of the owner: its last commit or release, in steady time. */
   readonly sign: number;
   /** Id of the last applied batch, in case it is sent again. */
   readonly batchId: string | null;
-  /** How many requests of the agent are open, so that most commits need not look for any. */
+  /** Number of open requests of the agent, so that most commits need not read them. */
   readonly openRequests: number;
   readonly work: Work;
 }
@@ -61,9 +61,9 @@ export const freshHead: Head = Object.freeze({
   work: "none",
 });
 
-/** A change of a reservation queue: all waiters as they are now, and the difference that is to be written. */
+/** A change of a reservation queue: all waiters after the change, and the difference to write. */
 export interface WaiterChanges {
-  /** The account at the top of the tree, with the queue's new revision. */
+  /** The top account, with the queue's new revision. */
   readonly account: Account;
   readonly waiters: readonly Waiter[];
   readonly put: readonly Waiter[];
@@ -74,69 +74,63 @@ export interface WaiterChanges {
 export type TurnChange = Pick<TurnRecord, "status" | "stopReason" | "changedAt">;
 
 /**
- * The meaning of a key that a caller chose: a turn, with the hash of what was asked for, or the decision on a request,
- * with the turn of the root agent in which it was made.
+ * The meaning of a key that a caller chose: a turn, with the hash of its parameters, or the decision on a request, with the turn of the
+ * root agent in which it was made.
  */
 export type KeyMeaning =
   | { readonly turnId: string; readonly hash: string }
   | { readonly turnId: string; readonly requestId: string };
 
 export interface ProcessRow extends RegisteredProcess {
-  /** Distinguishes the process from a later one with the same pid; null if the system does not tell. */
+  /** Distinguishes the process from a later one with the same pid; `null` if unknown. */
   readonly startTime: string | null;
 }
 
 /** `follows` may be unknown until the transaction is written. */
 export type AddedRow = Pick<Committed, "cursor" | "follows">;
 
-/** The synchronous rows that commits, commands and leases work on, inside one transaction of an adapter. */
+/** The synchronous rows for commits, commands and leases, inside one transaction of an adapter. */
 export interface Tables {
   agent(key: AgentKey): AgentRecord | undefined;
   putAgent(record: AgentRecord): void;
   childrenOf(key: AgentKey): AgentRecord[];
   head(key: AgentKey): Head;
-  /** With the outcome of the batch that moved it; without one, the last outcome stays. */
+  /** `outcome` belongs to the batch that changed the head; without one, the last outcome is kept. */
   putHead(key: AgentKey, head: Head, outcome?: Committed): void;
   /** The outcome of the batch `head.batchId`. */
   lastOutcome(key: AgentKey): Committed | undefined;
   account(tenant: string, accountId: string): Account | undefined;
   putAccount(tenant: string, rootAgentId: string, account: Account): void;
-  /**
-   * The waiters of an account at the top of a tree, in the order of their places; called only if its `line` is not
-   * empty.
-   */
+  /** The waiters of a top account, in queue order; called only if its `line` is not empty. */
   waiters(tenant: string, account: Account): readonly Waiter[];
-  /** Writes the changes of a reservation queue; the account is put separately. */
+  /** Writes the changes of a reservation queue; the account is written separately. */
   putWaiters(tenant: string, rootAgentId: string, change: WaiterChanges): void;
-  /** False if the inbox holds an item of that key already. */
+  /** `false` if the inbox already contains an item with that key. */
   addToInbox(key: AgentKey, item: InboxItem): boolean;
   inboxSize(key: AgentKey): number;
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void;
-  /**
-   * Adds a row with its messages to the journal, leaving out messages whose id is stored already. Cursors grow over all
-   * rows of a tree.
-   */
+  /** Adds a row with its messages to the journal, without messages whose id is stored already. Cursors grow over all rows of a tree. */
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): AddedRow;
-  /** Deletes the messages of all rows so far; the rows stay. */
+  /** Deletes the messages of all previous rows; the rows are kept. */
   clearMessages(key: AgentKey): void;
-  /** Replaces an artifact of the same id, which keeps its place in the list. */
+  /** Replaces an artifact with the same id, which keeps its position in the list. */
   putArtifact(key: AgentKey, artifact: Artifact): void;
   artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined;
   /** The highest version of a name; 0 if there is none. */
   newestVersion(key: AgentKey, name: string): number;
   clearArtifacts(key: AgentKey): void;
   request(key: AgentKey, requestId: string): AgentRequest | undefined;
-  /** Adds a request, or replaces the one of its id. */
+  /** Adds a request, or replaces the one with the same id. */
   putRequest(request: AgentRequest): void;
   /** The open requests of one turn. */
   openRequestsOf(key: AgentKey, turnId: string): AgentRequest[];
-  /** Adds a turn, or replaces the one of its id. */
+  /** Adds a turn, or replaces the one with the same id. */
   putTurn(turn: StoredTurn): void;
   /** Changes a turn of a root agent. */
   moveTurn(key: AgentKey, turnId: string, change: TurnChange): void;
-  /** `root`: the agent at the root of the tree, which has the keys of all its turns and decisions. */
+  /** `root`: the agent at the root of the tree, which stores the keys of all its turns and decisions. */
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined;
-  /** Stores a definition under its hash, once a tree. */
+  /** Stores a definition under its hash, once per tree. */
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void;
   setTimer(timer: Timer): void;
   clearTimer(key: AgentKey, timerId: string): void;
@@ -146,7 +140,7 @@ export interface Tables {
   removeProcess(processId: string): void;
 }
 
-/** All tables of a store, including the reads outside of commits; all results are immutable values. */
+/** All tables of a store, including the reads outside of commits; all results are immutable. */
 export interface StoreTables extends Tables {
   /** In the order of the filter; `place` is its parsed `after` in the order `newest`. */
   listAgents(filter: AgentFilter, limit: number, place?: AgentListCursor): AgentRecord[];
@@ -161,9 +155,9 @@ export interface StoreTables extends Tables {
   artifact(key: AgentKey, artifactId: string): Artifact | undefined;
   /** Without a version: the newest artifact of that name. */
   artifactByName(key: AgentKey, name: string, version: number | undefined): Artifact | undefined;
-  /** In the order of opening, then by id; only those behind `after`, if given. */
+  /** In the order of opening, then by id; only those after `after`, if given. */
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[];
-  /** In the order of change, the newest first, then by id; only those behind `place`, if given. */
+  /** In the order of change, newest first, then by id; only those after `place`, if given. */
   turns(filter: TurnFilter, limit: number, place?: TurnListCursor): TurnRecord[];
   projectionCursor(tenant: string, name: string, rootAgentId: string): number;
   /** A lower cursor than the stored one changes nothing. */
@@ -171,7 +165,7 @@ export interface StoreTables extends Tables {
   webhooks(tenant: string, rootAgentId: string): TreeWebhooks | undefined;
   putWebhooks(webhooks: TreeWebhooks): void;
   removeWebhooks(tenant: string, rootAgentId: string): void;
-  /** The earliest first. */
+  /** Earliest first. */
   dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[];
   accounts(tenant: string, rootAgentId: string): Account[];
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined;
@@ -190,17 +184,17 @@ export interface StoreTables extends Tables {
   projections(tenant: string, rootAgentId: string): StoredTree["projections"];
   /** All definitions of a tree, by hash. */
   definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[];
-  /** Deletes everything of a tree except its projections; webhooks may be deleted too. Its cursors are never given to new rows. */
+  /** Deletes all data of a tree except its projections; webhooks may be deleted too. Its cursors are never assigned again. */
   removeTree(tenant: string, rootAgentId: string): void;
-  /** Adds rows of a tree that was just removed, each under its cursor or a new one; returns the cursors. */
+  /** Adds rows of a tree that was just removed, each under its own or a new cursor; returns the cursors. */
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[];
 }
 
-/** Tables that can list the agents that may be unattended. */
+/** Tables that can list agents that may be unattended. */
 export interface CandidateTables extends StoreTables {
   /**
-   * Agents that have an inbox item or `open` work, and no living owner. Each store has its own order; starts after the
-   * agent `after`. `limit` is about how many are wanted.
+   * Agents that have an inbox item or `open` work, and no living owner. Each store has its own order; starts after the agent `after`.
+   * `limit` is the approximate number of results.
    */
   unattendedCandidates(
     tenant: string,
@@ -216,27 +210,27 @@ export interface RestoredRow {
 }
 
 /**
- * The tables of a store and their transactions. Work on the tables is synchronous: a database that has to fetch a row
- * first runs the work again, so work must have no effect but on the tables.
+ * The tables of a store and their transactions. Work on the tables is synchronous: a database that has to load a row first runs the work
+ * again, so work must not have other effects.
  */
 export interface Database {
   readonly tables: StoreTables;
   /** `undefined` if live messages only reach users of one stores object in this process. */
   readonly live?: LiveChannel;
   /**
-   * Runs work in a transaction; an exception undoes all of it, and nothing of other works that share the transaction. Works take effect
-   * in the order of the calls.
+   * Runs work in a transaction; an exception undoes all of it, but no other work that shares the transaction. Works take effect in the
+   * order of the calls.
    */
   write<T>(work: () => T): Promise<T>;
   read<T>(work: () => T): Promise<T>;
-  /** Implements `Stores.rest`; `undefined` if the database holds nothing that it could free. */
+  /** Implements `Stores.rest`; `undefined` if the database has nothing to free. */
   rest?(keys: readonly AgentKey[]): void;
   /** At most `limit`. */
   unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
-  /** Those of the agents, at least one, whose inbox is not empty. */
+  /** Those of the given agents (at least one) whose inbox is not empty. */
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
-  /** `undefined` if no acknowledged write can be lost while a process lives that knows of it. */
+  /** `undefined` if an acknowledged write cannot be lost while a process that knows of it lives. */
   onRolledBack?(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
 }

@@ -32,7 +32,7 @@ function agentAsStored(tables: StoreTables, record: AgentRecord): StoredAgent {
   const { tenant, agentId } = record;
   const key = { tenant, agentId };
   const { epoch, holder, seq, at, sign, batchId, work } = tables.head(key);
-  // A child that was only spawned has applied no batch.
+  // A child that was spawned but not started has applied no batch.
   const outcome = batchId === null ? undefined : tables.lastOutcome(key);
   return {
     record,
@@ -67,7 +67,7 @@ export function importTree(
   const cursorsBefore = keepsCursors
     ? rows.map((row) => row.cursor)
     : keptCursors(tables.storedRows(tenant, rootAgentId), rows);
-  // An exported tree does not contain them: a copy in another store sends nothing to the receivers of this one.
+  // Exported trees contain no webhooks: a copy in another store sends nothing to this store's receivers.
   const webhooks = tables.webhooks(tenant, rootAgentId);
   tables.removeTree(tenant, rootAgentId);
   for (const agent of agents) putAgent(tables, agent);
@@ -124,7 +124,7 @@ function putAccount(tables: StoreTables, { tenant, rootAgentId, lines }: StoredT
   if (account.line) tables.putWaiters(tenant, rootAgentId, { account, waiters, put: waiters, removed: [] });
 }
 
-/** If another process owns the agent here, the epoch is raised so that it cannot go on. */
+/** If another process owns the stored agent, the epoch is raised so that this process cannot continue. */
 function headOf(
   { record, epoch, isHeld, seq, at, sign, isParked, lastBatch, requests }: StoredAgent,
   before: Head,
@@ -139,7 +139,7 @@ function headOf(
     sign,
     batchId: lastBatch?.id ?? null,
     openRequests: requests.filter((request) => request.status === "open").length,
-    // The turn has not begun: it is in the inbox.
+    // The turn has not started: it is in the inbox.
     work: isParked ? "parked" : seq === 0 ? "none" : workOf(record),
   };
 }
@@ -148,7 +148,7 @@ function moved(outcome: Committed, cursors: ReadonlyMap<number, number>): Commit
   return { ...outcome, cursor: cursors.get(outcome.cursor) ?? 0 };
 }
 
-/** The cursors of the stored rows if the new rows only add to them, because clients hold those cursors. */
+/** The cursors of the stored rows if the new tree only adds rows, because clients hold those cursors. */
 function keptCursors(stored: readonly StoredRow[], rows: readonly StoredRow[]): readonly number[] {
   const goesOn = stored.every((row, index) => {
     const other = rows[index];
@@ -168,33 +168,33 @@ function checkTree({ tenant, rootAgentId, agents, rows, turns, definitions }: St
     if (record.tenant !== tenant || record.rootAgentId !== rootAgentId) {
       throw refused(rootAgentId, `agent ${agentId} belongs to tree ${record.rootAgentId} of tenant ${record.tenant}`);
     }
-    if (known.has(agentId)) throw refused(rootAgentId, `agent ${agentId} comes twice`);
+    if (known.has(agentId)) throw refused(rootAgentId, `agent ${agentId} occurs twice`);
     if (parentAgentId !== null && !known.has(parentAgentId)) {
       throw refused(rootAgentId, `agent ${agentId} comes before its parent ${parentAgentId}`);
     }
     for (const one of [...timers, ...requests]) {
       if (one.tenant === tenant && one.agentId === agentId) continue;
-      throw refused(rootAgentId, `agent ${agentId} has a timer or request of agent ${one.agentId}`);
+      throw refused(rootAgentId, `agent ${agentId} contains a timer or request of agent ${one.agentId}`);
     }
     known.add(agentId);
   }
   if (!known.has(rootAgentId)) throw refused(rootAgentId, "its root agent is missing");
   for (const turn of turns) {
     if (turn.tenant === tenant && turn.agentId === rootAgentId) continue;
-    throw refused(rootAgentId, `turn ${turn.turnId} is one of agent ${turn.agentId} of tenant ${turn.tenant}`);
+    throw refused(rootAgentId, `turn ${turn.turnId} belongs to agent ${turn.agentId} of tenant ${turn.tenant}`);
   }
   for (const definition of definitions) {
     if (isOfHash(definition, definition.hash)) continue;
-    throw refused(rootAgentId, `definition "${definition.name}" is not the one of its hash ${definition.hash}`);
+    throw refused(rootAgentId, `definition "${definition.name}" does not match its hash ${definition.hash}`);
   }
   let last = 0;
   for (const { agentId, cursor } of rows) {
-    if (!known.has(agentId)) throw refused(rootAgentId, `row ${cursor} is of agent ${agentId}, which is not in it`);
+    if (!known.has(agentId)) throw refused(rootAgentId, `row ${cursor} belongs to agent ${agentId}, which is missing`);
     if (cursor <= last) throw refused(rootAgentId, `row ${cursor} comes after row ${last}`);
     last = cursor;
   }
 }
 
 function refused(rootAgentId: string, why: string): InvalidInputError {
-  return new InvalidInputError(`the tree of ${rootAgentId} is not whole: ${why}; give it as it was exported`);
+  return new InvalidInputError(`the tree of ${rootAgentId} is invalid: ${why}; import it exactly as it was exported`);
 }

@@ -15,10 +15,10 @@ import type { OpenTurnOutcome, StoredLook } from "./outcomes.ts";
 import type { TurnCommand, TurnKey } from "./ports.ts";
 import type { StoreTables, Tables } from "./tables.ts";
 
-/** Number of entries in the first read from the end; a turn of one call has fewer. */
+/** Number of entries in the first read from the end; a turn with one call has fewer. */
 const FIRST_REACH = 16;
 
-/** Commands change only the command fields of a record, post to inboxes, and are answered at once. */
+/** Commands only change their own fields of a record and post to inboxes, and return at once. */
 export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: number): OpenTurnOutcome {
   const found = tables.agent(key);
   if (!found) return { type: "notFound" };
@@ -66,9 +66,7 @@ function itemOf(command: TurnCommand, turn: Pick<TurnItem, "turnId" | "number" |
   };
 }
 
-/**
- * Aborts the open turn and the work below it in favour of a new message. Returns the agents whose inbox got something.
- */
+/** Aborts the open turn and the work below it for a new message. Returns the agents whose inbox got an item. */
 function supersede(
   tables: Tables,
   key: AgentKey,
@@ -82,11 +80,11 @@ function supersede(
   return outcome.type === "notFound" ? [] : outcome.posted;
 }
 
-/** The answer to a command with a key that has a meaning; undefined if the command is to open the turn. */
+/** The outcome for a command with a known key; `undefined` if the command is to open the turn. */
 function knownTurn(tables: Tables, record: AgentRecord, key: TurnKey): OpenTurnOutcome | undefined {
   if (record.parentAgentId !== null) {
     throw new UnsupportedError(
-      `agent ${record.agentId} is a subagent, and keys are for turns of root agents; ask without a key`,
+      `agent ${record.agentId} is a subagent, but keys are only for turns of root agents; leave out the key`,
     );
   }
   const known = tables.meaningOf(record, key.text);
@@ -103,8 +101,8 @@ interface ListedTurn {
 }
 
 /**
- * Lists a turn of a root agent; a turn of a subagent belongs to the turn that spawned it, and is in no list. Call with
- * the record that the command leaves.
+ * Adds a turn of a root agent to the list of turns; turns of subagents belong to the turn that spawned them, and are not listed. Call it
+ * with the record after the command.
  */
 export function addTurn(tables: Tables, record: AgentRecord, { turnId, number, key }: ListedTurn, now: number): void {
   const { tenant, agentId, parentAgentId, sessionId, ownerId, openTurnId } = record;
@@ -131,7 +129,7 @@ interface TurnEnd {
   readonly now: number;
 }
 
-/** Notes the end of a turn and the beginning of the queued one that takes its place. */
+/** Records the end of a turn and the start of the queued one that follows it. */
 export function moveTurns(tables: Tables, before: AgentRecord, after: AgentRecord, end: TurnEnd): void {
   const { entries, closedTurnId, now: changedAt } = end;
   if (closedTurnId === null || before.parentAgentId !== null) return;
@@ -143,7 +141,7 @@ export function moveTurns(tables: Tables, before: AgentRecord, after: AgentRecor
   tables.moveTurn(before, openTurnId, { status: "open", stopReason: null, changedAt });
 }
 
-/** Whether a turn has been opened, and is neither open nor queued any more. */
+/** Whether a turn was opened, and is neither open nor queued any more. */
 export function isPast({ nextTurnNumber, openTurnId, queuedTurnIds }: AgentRecord, turnId: string): boolean {
   return nextTurnNumber > numberOfTurn(turnId) && openTurnId !== turnId && !queuedTurnIds.includes(turnId);
 }
@@ -163,12 +161,12 @@ export function lookAtTurn(
   return { record, past: { entries, answer, account: tables.account(key.tenant, turnAccountId(turnId)) } };
 }
 
-/** The message that the end of a turn names, by the turn's entries. */
+/** The message that the end of a turn refers to, from the turn's entries. */
 export function answerIdOf(entries: readonly Entry[]): string | null {
   return endOfTurn(entries)?.outputMessageId ?? null;
 }
 
-/** The entries of a turn, read backwards from the end: most waiters ask for one of the last turns. */
+/** The entries of a turn, read backwards from the end: most waiters need one of the last turns. */
 function entriesOf(
   tables: Pick<StoreTables, "rowsFrom">,
   record: AgentRecord,

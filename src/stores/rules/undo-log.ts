@@ -1,19 +1,19 @@
-/** Takes back one change. */
+/** Undoes one change. */
 type Undo = () => void;
 
 /**
  * Makes changes of plain objects and maps atomic.
- * Owns: the list of changes to take back. Does not own: the objects.
+ * Owns: the list of changes to undo. Does not own: the objects.
  *
  * Invariants
- * 1. Work that throws leaves everything as it found it.
- * 2. Nested work is undone alone when it throws, and with the outer work when that throws later.
+ * 1. Work that throws changes nothing.
+ * 2. Nested work is undone alone if it throws, and together with the outer work if that throws later.
  */
 export class UndoLog {
   readonly #undos: Undo[] = [];
   #depth = 0;
 
-  /** Records how to take back a change that is about to be made; only inside `run`. */
+  /** Records how to undo a change that is about to be made; only inside `run`. */
   note(undo: Undo): void {
     this.#undos.push(undo);
   }
@@ -39,7 +39,7 @@ export class UndoLog {
     map.set(key, value);
   }
 
-  /** Deletes these keys; taking it back restores the order of the map too. */
+  /** Deletes these keys; undoing it also restores the order of the map. */
   removeAll<K, V>(map: Map<K, V>, keys: Iterable<K>): void {
     const before = [...map];
     this.note(() => {

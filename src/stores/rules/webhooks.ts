@@ -1,7 +1,7 @@
 import type { TreeWebhooks } from "../../state/index.ts";
 import type { StoreTables } from "./tables.ts";
 
-/** Inside a transaction of the adapter. */
+/** Runs inside a transaction of the adapter. */
 export function putWebhooks(tables: StoreTables, next: TreeWebhooks, before: string | null): boolean {
   const { tenant, rootAgentId } = next;
   if (tables.agent({ tenant, agentId: rootAgentId })?.rootAgentId !== rootAgentId) return false;

@@ -1,6 +1,6 @@
 import { type AgentKey, rootOf } from "../../state/index.ts";
 
-/** A cache by tenant and id, so that keys cannot collide. When it is full it is emptied. */
+/** A cache by tenant and id, so that keys cannot collide. It is cleared when it is full. */
 export class KeyedCache<T> {
   readonly #tenants = new Map<string, Map<string, T>>();
   readonly #capacity: number;
@@ -26,7 +26,7 @@ export class KeyedCache<T> {
     if (isNew) this.#size += 1;
   }
 
-  /** Forgets those of the trees of these agents. `agentOf`: the agent that an id names. */
+  /** Drops the entries of these agents' trees. `agentOf` returns the agent of an id. */
   dropTrees(keys: readonly AgentKey[], agentOf: (id: string) => string): void {
     for (const [tenant, ofTenant] of Map.groupBy(keys, (key) => key.tenant)) {
       const roots = new Set(ofTenant.map(({ agentId }) => rootOf(agentId)));

@@ -9,7 +9,7 @@ import type { Statement } from "./sqlite-statement.ts";
 
 interface AccountSlot {
   id: number;
-  /** The generation in which it matches the file. */
+  /** The generation in which the value matches the file. */
   generation: number;
   text: string;
   value: Account;
@@ -22,7 +22,7 @@ const CAPACITY = 8000;
 export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
-  /** The generation in which an account was looked for in vain: one that is opened was asked for right before. */
+  /** The generation in which an account was searched for without a result: accounts are searched for right before they are opened. */
   readonly #absent = new KeyedCache<number>(CAPACITY);
   readonly #statements: Readonly<
     Record<
@@ -133,9 +133,9 @@ export class SqliteAccounts {
   }
 }
 
-/** Throws `CorruptRecordError` if the text is not that of the account. */
+/** Throws `CorruptRecordError` if the text is another account. */
 function accountIn(id: string, text: string): Account {
   const account = parsed(accountSchema, text, `account ${id}`);
   if (account.id === id) return account;
-  throw new CorruptRecordError(`the row of account ${id} holds account ${account.id}; it is left as it is`);
+  throw new CorruptRecordError(`the row of account ${id} holds account ${account.id}; it is not changed`);
 }

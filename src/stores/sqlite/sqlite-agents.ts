@@ -21,7 +21,7 @@ export class SqliteAgents {
   readonly #statements: Readonly<
     Record<"read" | "nextId" | "insert" | "update" | "children" | "ofTree" | "root", Statement>
   >;
-  /** Agents come last, because the other rows are found by them. */
+  /** Agents are deleted last, because the other rows are found by them. */
   readonly #deletions: readonly Statement[];
 
   constructor(connection: SqliteConnection) {
@@ -43,7 +43,7 @@ export class SqliteAgents {
     this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
   }
 
-  /** With all rows that belong to it, but for its accounts and its journal. */
+  /** Also removes all rows that belong to it, except its accounts and its journal. */
   removeTree(root: number): void {
     for (const deletion of this.#deletions) deletion.run(root);
   }
@@ -63,7 +63,7 @@ export class SqliteAgents {
   required(key: AgentKey): AgentSlot {
     const slot = this.find(key);
     if (slot) return slot;
-    throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
+    throw new InvariantError(`cannot write to agent ${key.agentId}: it has no record`);
   }
 
   put(record: AgentRecord): void {
@@ -129,7 +129,7 @@ export class SqliteAgents {
   rootFor(tenant: string, rootAgentId: string): number {
     const known = this.rootOf(tenant, rootAgentId);
     if (known !== undefined) return known;
-    throw new InvariantError(`something was to be stored in the tree of ${rootAgentId}, which has no root`);
+    throw new InvariantError(`cannot write to the tree of ${rootAgentId}: it has no root`);
   }
 
   #slotOf(row: Row, tenant: string, agentId: string): AgentSlot {
@@ -158,7 +158,7 @@ function recordIn(text: string, tenant: string, agentId: string): AgentRecord {
   const where = `the record of agent ${agentId}`;
   const record = parsed(agentRecordSchema, text, where);
   if (record.agentId === agentId && record.tenant === tenant) return record;
-  throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
+  throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is not changed`);
 }
 
 function isRoot({ record }: AgentSlot): boolean {

@@ -7,10 +7,10 @@ import { Statement } from "./sqlite-statement.ts";
  * Owns: the handle, the transaction, the generation. Does not own: the queue of writes, the rows.
  *
  * Invariants
- * 1. Within a transaction or a snapshot, a value that was read or written in the current generation is what the file holds: it need
+ * 1. Within a transaction or a snapshot, a value that was read or written in the current generation equals the value in the file: it need
  *    not be read again.
- * 2. The generation grows when another connection has written, which is noticed at the start of each transaction and snapshot, and
- *    when something that this connection has written was undone.
+ * 2. The generation grows when another connection has written, which is detected at the start of each transaction and snapshot, and when
+ *    a write of this connection was undone.
  */
 export class SqliteConnection {
   readonly #database: DatabaseSync;
@@ -23,8 +23,8 @@ export class SqliteConnection {
   #version: unknown;
 
   /**
-   * `path`: absolute and without symbolic links, or `:memory:`. Blocks for up to some seconds while another process opens the file
-   * too, or SQLite recovers it after a crash.
+   * `path`: absolute and without symbolic links, or `:memory:`. Blocks for up to some seconds while another process also opens the file,
+   * or SQLite recovers it after a crash.
    */
   constructor(path: string, options: OpeningOptions) {
     this.#database = openDatabase(path, options);
@@ -34,17 +34,17 @@ export class SqliteConnection {
     this.#dataVersion = this.prepare("PRAGMA data_version");
   }
 
-  /** For values that are read or written now. Outside of transactions another process may write at any moment: 0. */
+  /** The generation for values that are read or written now. Outside of transactions another process may write at any moment: 0. */
   get generation(): number {
     return this.#isInTransaction ? this.#generation : 0;
   }
 
-  /** Whether a value of that generation is what the file holds. */
+  /** Whether a value of that generation equals the value in the file. */
   isCurrent(generation: number): boolean {
     return this.#isInTransaction && generation === this.#generation;
   }
 
-  /** Nothing that was read or written so far counts as current any more. */
+  /** All values that were read or written so far become outdated. */
   invalidate(): void {
     this.#generation += 1;
   }
@@ -70,7 +70,7 @@ export class SqliteConnection {
     }
   }
 
-  /** Runs reads that see the file at one moment, even if others write meanwhile. */
+  /** Runs reads that see the file at one moment, even if other processes write in between. */
   snapshot<T>(work: () => T): T {
     this.#beginReading.run();
     this.#isInTransaction = true;
@@ -83,7 +83,7 @@ export class SqliteConnection {
     }
   }
 
-  /** Changes when another connection has written. */
+  /** The value changes when another connection has written. */
   dataVersion(): unknown {
     return this.#dataVersion.get()?.["data_version"];
   }
@@ -92,7 +92,7 @@ export class SqliteConnection {
     try {
       this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // On a disk without room the write-ahead log stays beside the file, and the next connection reads it.
+      // If the disk is full, the write-ahead log stays beside the file, and the next connection reads it.
     }
     this.#database.close();
   }
@@ -109,7 +109,7 @@ export class SqliteConnection {
       if (how === "COMMIT") this.#commit.run();
       else this.#database.exec(how);
     } catch {
-      // After some failures SQLite has ended the transaction by itself.
+      // After some failures SQLite has already ended the transaction.
     }
   }
 }

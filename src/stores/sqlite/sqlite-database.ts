@@ -11,19 +11,19 @@ import { prepareFile } from "./sqlite-path.ts";
 import { SqlitePosts } from "./sqlite-pending.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
-/** What `sqliteStores()` takes beside the path. */
+/** Options of `sqliteStores()`. */
 export interface SqliteOptions {
   /**
-   * How safe an acknowledged write is. `process` (the default, `synchronous = NORMAL`): it survives any end of the process, however
-   * sudden; a crash of the machine may lose the last ones. `full` (`synchronous = FULL`): it survives that too, and each commit waits
-   * for the disk.
+   * How safe an acknowledged write is. `process` (`synchronous = NORMAL`): it survives any end of the process, however sudden; a crash of
+   * the machine may lose the last writes. `full` (`synchronous = FULL`): it also survives that, and each commit waits for the disk.
+   * Default `process`.
    */
   readonly durability?: "process" | "full" | undefined;
-  /** How long to wait for another process' lock before giving up, in milliseconds; 5,000 by default. */
+  /** How long to wait for another process's lock, in milliseconds. Default 5,000. */
   readonly busyLimitMs?: number | undefined;
   /**
-   * Largest size of the file in bytes; unlimited by default. A write beyond it fails as on a full disk:
-   * `StoreUnavailableError`, code `SQLITE_FULL`, nothing written.
+   * Largest size of the file in bytes. A write beyond it fails as on a full disk: `StoreUnavailableError`, code `SQLITE_FULL`, nothing
+   * written. Default: no limit.
    */
   readonly maxBytes?: number | undefined;
 }
@@ -33,31 +33,31 @@ const DEFAULT_BUSY_LIMIT_MS = 5000;
 const SHORTEST_PAUSE_MS = 2;
 const pauses = { baseMs: 4, capMs: 100 };
 
-/** A write that has not been made yet, and its caller. */
+/** A write that is not done yet, and its caller. */
 interface PendingWrite {
-  /** When it was asked for, as `performance.now()` has it. */
+  /** When it was requested, by `performance.now()`. */
   readonly since: number;
-  /** Does the work inside a transaction; returns what tells the caller the result, to be called after the commit. */
+  /** Does the work inside a transaction; returns the function that resolves the caller's promise, to be called after the commit. */
   readonly run: () => () => void;
   readonly fail: (error: unknown) => void;
 }
 
 interface Blocked {
   readonly writes: readonly PendingWrite[];
-  /** What SQLite has said. */
+  /** The error of SQLite. */
   readonly error: unknown;
 }
 
 /**
  * One database file that several processes share.
- * Owns: the order of this process' writes and the waiting for others' locks. Does not own: the rows.
+ * Owns: the order of this process's writes and waiting for others' locks. Does not own: the rows.
  *
  * Invariants
  * 1. Writes of this process take effect in the order of the calls: while one waits for a lock, later ones wait.
  * 2. Waiting for a lock never blocks the process for more than one short attempt at a time.
- * 3. An error of SQLite is always translated; what its transaction had written is undone.
- * 4. Writes that are asked for at the same moment, or while a lock is waited for, share a transaction. When one of them throws, each is
- *    made again in a transaction of its own.
+ * 3. SQLite errors are always translated, and the changes of their transaction are undone.
+ * 4. Writes that are requested at the same moment, or while waiting for a lock, share a transaction. If one of them throws, each is
+ *    repeated in a separate transaction.
  */
 export class SqliteDatabase implements Database {
   readonly tables: SqliteTables;
@@ -68,11 +68,11 @@ export class SqliteDatabase implements Database {
   readonly #busyLimitMs: number;
   /** In the order of the calls. */
   #pending: PendingWrite[] = [];
-  /** Settles when no write waits for a lock; undefined if none does. */
+  /** Settles when no write waits for a lock; `undefined` if none waits. */
   #waiting: Promise<void> | undefined;
   #isClosed = false;
 
-  /** `given`: as `sqliteStores` takes it. */
+  /** `given`: the path as passed to `sqliteStores`. */
   constructor(given: string, options: SqliteOptions) {
     const path = prepareFile(given);
     this.#path = path;
@@ -94,7 +94,8 @@ export class SqliteDatabase implements Database {
       return () => resolve(result);
     };
     this.#pending.push({ since: performance.now(), run, fail: reject });
-    // Runs after the callbacks of promises that are due by now, and so after what they ask for: one commit resumes many callers at once.
+    // Runs after the promise callbacks that are due now, and thus after their writes were requested: one commit resumes many callers at
+    // once.
     if (this.#pending.length === 1) queueMicrotask(() => this.#writePending());
     return promise;
   }
@@ -133,7 +134,7 @@ export class SqliteDatabase implements Database {
     }
   }
 
-  /** Makes the pending writes, unless those before them wait for a lock. */
+  /** Does the pending writes, unless earlier writes wait for a lock. */
   #writePending(): void {
     if (this.#waiting || this.#pending.length === 0) return;
     const blocked = this.#attempt(this.#takePending());
@@ -146,7 +147,7 @@ export class SqliteDatabase implements Database {
     return writes;
   }
 
-  /** Makes writes in one transaction, or each in its own if one of them fails. Returns those that another process' lock keeps out. */
+  /** Does writes in one transaction, or each in a separate one if one of them fails. Returns those that another process's lock blocks. */
   #attempt(writes: readonly PendingWrite[]): Blocked | undefined {
     if (writes.length === 0) return undefined;
     try {
@@ -208,12 +209,12 @@ export class SqliteDatabase implements Database {
   }
 }
 
-/** How often to look for writes of others, in milliseconds. */
+/** How often to check for writes of other processes, in milliseconds. */
 const POLL_MS = 60;
 
 /**
- * Calls listeners when another connection has written; what it wrote is not known. Polls only while there are
- * listeners, and does not keep the process alive.
+ * Calls listeners when another connection has written; the written data is unknown. Polls only while there are listeners, and does not
+ * keep the process alive.
  */
 class SqliteForeignWrites {
   readonly #version: () => unknown;
@@ -221,7 +222,7 @@ class SqliteForeignWrites {
   #timer: NodeJS.Timeout | undefined;
   #last: unknown;
 
-  /** `version` changes with every write of another connection; if it throws, this poll is skipped. */
+  /** The result of `version` changes with every write of another connection; if it throws, this poll is skipped. */
   constructor(version: () => unknown) {
     this.#version = version;
   }

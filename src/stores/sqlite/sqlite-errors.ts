@@ -12,7 +12,7 @@ const passing: ReadonlyMap<number, string> = new Map([
   [15, "SQLITE_PROTOCOL"],
 ]);
 
-/** The primary result code of a disk, or a file with a limit, without room. */
+/** The primary result code for a full disk, or a file at its size limit. */
 const FULL = 13;
 
 const corrupt: ReadonlyMap<number, string> = new Map([
@@ -55,7 +55,7 @@ export function translated(error: unknown, path: string): unknown {
   }
   const damage = corrupt.get(code);
   if (damage !== undefined) {
-    return new CorruptRecordError(`the file ${path} is damaged or no database (${damage}); it is left as it is`, {
+    return new CorruptRecordError(`the file ${path} is damaged or not a database (${damage}); it is not changed`, {
       details: { ...details, code: damage },
       cause: error,
     });
@@ -63,7 +63,7 @@ export function translated(error: unknown, path: string): unknown {
   return new InvariantError(`a statement failed on ${path}: ${error.message}`, { details, cause: error });
 }
 
-/** Nothing of the write is kept, so that it can be done again once there is room. */
+/** The write was undone completely, so it can be repeated once there is space. */
 export function noSpaceLeft(path: string, cause: unknown): StoreUnavailableError {
   const words = cause instanceof Error ? cause.message : String(cause);
   return new StoreUnavailableError(

@@ -15,7 +15,7 @@ import { freshHead, type Head, type Work } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { Statement } from "./sqlite-statement.ts";
 
-/** What is known of an agent: its integer keys, and its cached rows with the generation in which each matches the file. */
+/** The cached data of an agent: its integer keys, and its rows with the generation in which each matches the file. */
 export interface AgentSlot {
   readonly id: number;
   readonly root: number;
@@ -43,13 +43,13 @@ export class SqliteHeads {
       ),
       move: connection.prepare(`UPDATE heads SET ${state} WHERE agent = ?`),
       moveAndTell: connection.prepare(`UPDATE heads SET ${state}, outcome = ? WHERE agent = ?`),
-      // The columns of an index, which most commits leave as it is.
+      // The columns of an index, which most commits do not change.
       hold: connection.prepare(`UPDATE heads SET ${state}, holder = ?, work = ? WHERE agent = ?`),
       holdAndTell: connection.prepare(`UPDATE heads SET ${state}, holder = ?, work = ?, outcome = ? WHERE agent = ?`),
     };
   }
 
-  /** For a new agent. */
+  /** Adds the head of a new agent. */
   add(slot: AgentSlot): void {
     this.#statements.insert.run(slot.id);
     slot.head = { generation: this.#connection.generation, value: freshHead };
@@ -103,7 +103,7 @@ function headOf(row: Row, where: string): Head {
 function workOf(row: Row, where: string): Work {
   const work = textOrNullOf(row, "work", where);
   if (work === "none" || work === "open" || work === "parked") return work;
-  throw new CorruptRecordError(`${where}: the column work holds ${JSON.stringify(work)}; it is left as it is`);
+  throw new CorruptRecordError(`${where}: the column work holds ${JSON.stringify(work)}; it is not changed`);
 }
 
 function outcomeText(outcome: Committed): string | null {

@@ -8,13 +8,13 @@ import type { AgentSlot } from "./sqlite-heads.ts";
 import type { SqliteMessages } from "./sqlite-messages.ts";
 import type { Statement } from "./sqlite-statement.ts";
 
-/** Trees whose last cursor is known. */
+/** Number of trees whose last cursor is cached. */
 const CAPACITY = 4000;
-/** In the place of the integer keys, for the row without entries that keeps cursors from being given again. */
+/** Replaces the integer keys in the row without entries that prevents the reuse of cursors. */
 const NONE = 0;
 
 interface LastCursor {
-  /** The generation in which it matches the file. */
+  /** The generation in which the cursor matches the file. */
   readonly generation: number;
   readonly cursor: number;
 }
@@ -33,7 +33,7 @@ export class SqliteJournal {
     this.#connection = connection;
     this.#messages = messages;
     this.#statements = {
-      // A cursor of null is the next one.
+      // A null cursor becomes the next one.
       add: connection.prepare("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?)"),
       last: connection.prepare("SELECT coalesce(max(cursor), 0) AS cursor FROM journal WHERE root = ?"),
       ofAgent: connection.prepare(
@@ -51,7 +51,7 @@ export class SqliteJournal {
     };
   }
 
-  /** A batch with its messages, except those that are stored already. */
+  /** Adds a batch with its messages, except those that are stored already. */
   add(slot: AgentSlot, entries: readonly Entry[], messages: readonly Message[]): AddedRow {
     const follows = this.lastCursor(slot.root);
     const cursor = this.#insert(slot, null, entries, messages);
@@ -60,19 +60,19 @@ export class SqliteJournal {
     return { cursor, follows };
   }
 
-  /** The cursors of its rows are never given again; call `invalidate` of the connection afterwards. */
+  /** The cursors of its rows are never assigned again; call `invalidate` of the connection afterwards. */
   removeTree(root: number): void {
     const next = this.#statements.add.insert(null, NONE, NONE, 0, JOURNAL_VERSION, "[]");
     this.#statements.removeOlder.run(NONE, next);
     this.#statements.remove.run(root);
   }
 
-  /** Adds the rows of a tree that has none, each under its cursor or a new one; returns the cursors. */
+  /** Adds the rows of a tree that has none, each under its own or a new cursor; returns the cursors. */
   restore(rows: readonly (RestoredRow & { readonly slot: AgentSlot })[]): number[] {
     return rows.map(({ row, slot, cursor = null }) => this.#insert(slot, cursor, row.entries, row.messages));
   }
 
-  /** From the row that holds `fromSeq` on. */
+  /** Starts with the row that contains `fromSeq`. */
   rowsFrom(slot: AgentSlot, fromSeq: number): JournalRow[] {
     const { agentId } = slot.record.value;
     const rows = this.#statements.ofAgent.all(slot.id, fromSeq).map((row) => journalRowOf(row, agentId));

@@ -5,7 +5,7 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import type { Statement } from "./sqlite-statement.ts";
 
-/** The messages of agents, each with the cursor of the row of the journal that brought it; `id` grows with the cursors of an agent. */
+/** The messages of agents, each with the cursor of its journal row; `id` grows with the cursors of an agent. */
 export class SqliteMessages {
   readonly #statements: Readonly<Record<"add" | "newest" | "find" | "ofTree" | "clear", Statement>>;
 
@@ -25,7 +25,7 @@ export class SqliteMessages {
     };
   }
 
-  /** A message whose id is stored already is left as it is. */
+  /** A message whose id is stored already is not changed. */
   add({ id: agent }: AgentSlot, cursor: number, messages: readonly Message[]): void {
     for (const message of messages) {
       this.#statements.add.run(agent, wellFormed(message.id, "message id"), cursor, JSON.stringify(message));
@@ -52,12 +52,12 @@ export class SqliteMessages {
       const message = messageIn(row, agentId);
       if (message.id === id) return message;
       throw new CorruptRecordError(
-        `the row of message ${id} of agent ${agentId} holds message ${message.id}; it is left as it is`,
+        `the row of message ${id} of agent ${agentId} holds message ${message.id}; it is not changed`,
       );
     });
   }
 
-  /** By the cursors of their rows. */
+  /** Grouped by the cursors of their rows. */
   ofTree(root: number): ReadonlyMap<number, readonly Message[]> {
     const rows = this.#statements.ofTree.all(root);
     const byCursor = Map.groupBy(rows, (row) => integerOf(row, "cursor", "a message of the tree"));

@@ -5,14 +5,14 @@ import { type Migration, migrations } from "./migrations/index.ts";
 interface Layout {
   /** 0: the file is empty. */
   readonly number: number;
-  /** The first version of this package that reads it. */
+  /** The first version of this package that reads the layout. */
   readonly troupe: string;
 }
 
 /**
- * The layout of a file. Reads only, so that a file that is refused is not touched.
+ * The layout of a file. Only reads, so that a refused file is not changed.
  *
- * Throws `UnsupportedError` for a layout that this version does not know, and `InvalidInputError` for a database of another program.
+ * Throws `UnsupportedError` for a layout that this version does not support, and `InvalidInputError` for a database of another program.
  */
 export function layoutOf(
   database: DatabaseSync,
@@ -21,7 +21,7 @@ export function layoutOf(
 ): Pick<Layout, "number"> {
   const layout = storedLayout(database, path);
   const own = steps.at(-1);
-  if (!own) throw new InvariantError("no layout of SQLite files is known");
+  if (!own) throw new InvariantError("there are no SQLite migrations");
   if (layout.number <= own.number) return layout;
   throw new UnsupportedError(
     `${path} has layout ${layout.number}, and this version of troupe reads layouts up to ${own.number}; use troupe ${layout.troupe} or later`,
@@ -30,8 +30,8 @@ export function layoutOf(
 }
 
 /**
- * Brings a file to the present layout, each step in one transaction, so that a step that fails leaves the file as it was. Several
- * processes may do so at once. Throws what `layoutOf` and the steps throw.
+ * Migrates a file to the current layout, each step in one transaction, so that a failed step changes nothing. Several processes may do so
+ * at once. Throws the errors of `layoutOf` and of the steps.
  */
 export function migrate(database: DatabaseSync, path: string, steps: readonly Migration[] = migrations): void {
   for (;;) {
@@ -40,7 +40,7 @@ export function migrate(database: DatabaseSync, path: string, steps: readonly Mi
     if (!next) return;
     database.exec("BEGIN IMMEDIATE");
     try {
-      // Another process may have taken the step meanwhile, or filled the file with something else.
+      // Another process may have done the step in between, or written another database to the file.
       if (layoutOf(database, path, steps).number === number) {
         next.apply(database);
         if (number === 0)
@@ -59,12 +59,12 @@ function rollBack(database: DatabaseSync): void {
   try {
     database.exec("ROLLBACK");
   } catch {
-    // After some failures SQLite has ended the transaction by itself.
+    // After some failures SQLite has already ended the transaction.
   }
 }
 
 function storedLayout(database: DatabaseSync, path: string): Layout {
-  // One statement, because another process may fill the file between two of them.
+  // One statement, because another process may write to the file between two of them.
   const row = database
     .prepare(
       `SELECT user_version AS version, (SELECT count(*) FROM sqlite_schema) AS objects,
@@ -80,11 +80,11 @@ function storedLayout(database: DatabaseSync, path: string): Layout {
   }
   if (row?.["old"] === 3) {
     throw new UnsupportedError(
-      `${path} was written by troupe before its layouts were numbered (${String(row["version"])}), which no version reads any more; give the path of a new file`,
+      `${path} was written by troupe before its layouts were numbered (${String(row["version"])}), which is no longer supported; give the path of a new file`,
       { details: { path } },
     );
   }
-  throw new InvalidInputError(`${path} is a database of something else; give the path of a file of its own`, {
+  throw new InvalidInputError(`${path} is a database of another program; give the path of another file`, {
     details: { path },
   });
 }

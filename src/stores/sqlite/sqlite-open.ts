@@ -4,9 +4,9 @@ import { layoutOf, migrate } from "./sqlite-migrations.ts";
 
 /** How long one attempt to get a lock blocks this process, in milliseconds. */
 const BUSY_TIMEOUT_MS = 10;
-/** The same while the file is opened, which can only wait by blocking. */
+/** The same while the file is opened, when blocking is the only way to wait. */
 const LONG_TIMEOUT_MS = 5000;
-/** Of new files, in bytes. A commit writes each page that it changes whole, and changes a few hundred bytes in most of them. */
+/** Page size of new files, in bytes. A commit writes complete pages, but changes only a few hundred bytes in most of them. */
 const PAGE_SIZE = 4096;
 /** Size of SQLite's write-ahead log, in pages, at which it is merged into the file: 16 MB, so that syncs stay rare. */
 const CHECKPOINT_PAGES = 4000;
@@ -17,7 +17,7 @@ export interface OpeningOptions {
   readonly maxBytes?: number | undefined;
 }
 
-/** Opens the file, and brings it to the present layout. */
+/** Opens the file and migrates it to the current layout. */
 export function openDatabase(path: string, options: OpeningOptions): DatabaseSync {
   const database = new DatabaseSync(path);
   try {
@@ -39,7 +39,7 @@ export function openDatabase(path: string, options: OpeningOptions): DatabaseSyn
   }
 }
 
-/** Changing the journal mode ignores SQLite's time-out when another process does the same. */
+/** Changing the journal mode ignores SQLite's timeout if another process does the same. */
 function untilFree(work: () => void): void {
   const end = performance.now() + LONG_TIMEOUT_MS;
   const sleeper = new Int32Array(new SharedArrayBuffer(4));

@@ -8,8 +8,8 @@ import { noSpaceLeft } from "./sqlite-errors.ts";
 export const IN_MEMORY = ":memory:";
 
 /**
- * The absolute path that a database path means, or `:memory:`. SQLite reads other special names, such as those that begin with
- * `file:`, as something else than the file system does, so it is only ever given the result. Touches no file.
+ * The absolute form of a database path, or `:memory:`. SQLite interprets other special names, such as those that begin with `file:`,
+ * differently from the file system, so it only ever gets the result. Accesses no file.
  *
  * Throws `InvalidInputError` for `file:` URLs, empty names, names with a NUL or a separator at their end, and values that are not
  * strings.
@@ -18,21 +18,21 @@ export function databasePath(path: unknown): string {
   if (path === IN_MEMORY) return IN_MEMORY;
   if (typeof path !== "string" || path.trim() === "" || path.includes("\0")) {
     throw new InvalidInputError(
-      `the database path ${describeValue(path)} is not a path; give that of a file, or ${IN_MEMORY}`,
+      `the database path ${describeValue(path)} is not a path; give the path of a file, or ${IN_MEMORY}`,
     );
   }
   if (/^\s*file:/i.test(path)) throw refused(path, `is a URL; give the path of the file itself: ${pathInUrl(path)}`);
   if (path.endsWith("/") || path.endsWith(sep)) {
-    throw refused(path, "ends like that of a folder; give the path of a file");
+    throw refused(path, "ends like the path of a folder; give the path of a file");
   }
   return resolve(path);
 }
 
 /**
- * The path under which a database can be opened, without symbolic links: what belongs to the file lies beside the file itself. A file
- * that does not exist is created empty, readable by its owner only, as are the files that SQLite puts beside it.
+ * The path for opening a database, without symbolic links, because SQLite's other files must be beside the file itself. A missing file is
+ * created empty, readable only by its owner, like the files that SQLite creates beside it.
  *
- * Throws `InvalidInputError` if no database can be opened there, and `StoreUnavailableError` if the disk is full.
+ * Throws `InvalidInputError` if a database cannot be opened at the path, and `StoreUnavailableError` if the disk is full.
  */
 export function prepareFile(given: unknown): string {
   const path = databasePath(given);
@@ -58,12 +58,12 @@ export function prepareFile(given: unknown): string {
 
 function checkFile(path: string, stats: Stats): void {
   if (stats.isDirectory()) throw refused(path, "is a folder; give the path of a file in it");
-  if (!stats.isFile()) throw refused(path, "is not a regular file; give the path of one");
+  if (!stats.isFile()) throw refused(path, "is not a regular file; give the path of a regular file");
   // The write-ahead log is found by the name of the database, so a second name would open the same file without its newest rows.
   if (stats.nlink > 1) {
     throw refused(
       path,
-      `is one of ${stats.nlink} hard links to a file; keep one of them, or copy the file or use symbolic links`,
+      `is one of ${stats.nlink} hard links to a file; keep only one of them, copy the file, or use symbolic links`,
     );
   }
 }

@@ -80,7 +80,7 @@ export class SqlitePending {
 
   dueTimers(moment: Moment, limit: number): Timer[] {
     const due: Timer[] = [];
-    // Wall-clock and steady time differ, so a timer up to the later of the two may not be due.
+    // Wall-clock and steady time differ: a timer before the later of the two may not be due.
     for (const row of this.#statements.dueTimers.iterate(Math.max(moment.now, moment.steady))) {
       if (due.length >= limit) break;
       const timer = this.#damaged.skipCorrupt(() => {
@@ -116,15 +116,15 @@ export class SqlitePending {
   }
 }
 
-/** Inboxes that are known whole. */
+/** Number of cached inboxes; each is complete. */
 const CAPACITY = 4000;
 
 interface KnownInbox {
-  /** The integer key of its agent, which another one of the same id may have. */
+  /** The integer key of its agent; another agent may have the same id. */
   readonly agent: number;
-  /** The generation in which it matches the file. */
+  /** The generation in which the items match the file. */
   readonly generation: number;
-  /** By their keys, in their order. */
+  /** By key, in their order. */
   readonly items: Map<string, InboxItem>;
 }
 
@@ -225,7 +225,7 @@ function timerIn(row: Row, where = "a timer"): Timer {
 
 const where = "the list of agents with something to do";
 
-/** The cost of each query grows only with its result. */
+/** The cost of each query grows only with the size of its result. */
 export const candidateQueries = {
   nextHolder: "SELECT holder FROM heads WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
   atWork: "SELECT agent FROM heads WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
@@ -233,7 +233,7 @@ export const candidateQueries = {
   agent: "SELECT tenant, agent_id FROM agents WHERE id = ?",
 } as const;
 
-/** Lists agents that may be unattended, by the index of open work and by the inboxes. */
+/** Lists agents that may be unattended, from the index of open work and from the inboxes. */
 export class SqliteCandidates {
   readonly #statements: Readonly<Record<"nextHolder" | "atWork" | "posted" | "agent", Statement>>;
 
@@ -255,7 +255,7 @@ export class SqliteCandidates {
         this.#statements.posted.all(after, page),
         ...lost.map((holder) => this.#statements.atWork.all(holder, after, page)),
       ].map((rows) => rows.map((row) => integerOf(row, "agent", where)));
-      // Ids behind the end of a full page may also come in the next page of another query.
+      // Ids after the end of a full page may also be in the next page of another query.
       const end = Math.min(...pages.map((ids) => (ids.length < page ? Number.POSITIVE_INFINITY : (ids.at(-1) ?? 0))));
       const found = [...new Set(pages.flat())].filter((id) => id <= end).sort((one, other) => one - other);
       for (const id of found) {
@@ -268,7 +268,7 @@ export class SqliteCandidates {
     }
   }
 
-  /** The holders of open work that are not alive, and null for no holder; each is found by one step in the index. */
+  /** The dead holders of open work, and `null` for no holder; each is found with one index lookup. */
   #deadHolders(isLiving: (processId: string) => boolean): (string | null)[] {
     const lost: (string | null)[] = [null];
     for (let holder = ""; ; ) {

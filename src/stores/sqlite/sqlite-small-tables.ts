@@ -20,7 +20,7 @@ import type { Statement, StoredValue } from "./sqlite-statement.ts";
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();
 
-/** The rows of artifacts; saving an artifact again under its id replaces the row. */
+/** The rows of artifacts; saving an artifact again with the same id replaces the row. */
 export class SqliteArtifacts {
   readonly #statements: Readonly<
     Record<"put" | "all" | "find" | "describe" | "newest" | "findByName" | "clear", Statement>
@@ -46,7 +46,7 @@ export class SqliteArtifacts {
     };
   }
 
-  /** Name and content are stored as JSON text, so that any string comes back unchanged and no two names become one. */
+  /** Name and content are stored as JSON text, so that any string is read back unchanged and different names stay different. */
   put(slot: AgentSlot, { content, ...description }: Artifact): void {
     const { artifactId, name, version } = description;
     const id = wellFormed(artifactId, "artifact id");
@@ -93,13 +93,13 @@ function descriptionOf(row: Row, slot: AgentSlot): ArtifactMeta {
   return parsed(descriptionSchema, textColumn(row, "description", where), where);
 }
 
-/** The integer keys of a filter's agent and tree; null for those that do not exist. */
+/** The integer keys of a filter's agent and tree; `null` if they do not exist. */
 interface RequestRows {
   readonly agent?: number | null | undefined;
   readonly root?: number | null | undefined;
 }
 
-/** The rows of requests; they stay after they were decided. */
+/** The rows of requests; they are kept after the decision. */
 export class SqliteRequests {
   readonly #connection: SqliteConnection;
   readonly #statements: Readonly<Record<"find" | "put" | "open" | "ofKey", Statement>>;
@@ -152,7 +152,7 @@ export class SqliteRequests {
   }
 }
 
-/** The limit comes after the values. A plus keeps SQLite from using the index of a column. */
+/** Append the limit to the values. A plus prevents SQLite from using the index of a column. */
 export function requestQuery(
   { tenant, turnId, ownerId, status }: RequestFilter,
   { agent, root }: RequestRows,
@@ -168,7 +168,7 @@ export function requestQuery(
   if (root !== undefined) only("root = ?", root);
   if (ownerId !== undefined) only(`${root === undefined ? "" : "+"}owner_id = ?`, wellFormed(ownerId, "owner id"));
   if (turnId !== undefined) only("turn_id = ?", wellFormed(turnId, "turn id"));
-  // A literal, so that SQLite uses an index over open requests.
+  // A literal, so that SQLite uses an index of open requests.
   if (status === "open") only("status = 'open'");
   else if (status !== undefined) only("status = ?", status);
   if (after) only("(opened_at, request_id) > (?, ?)", after.openedAt, after.requestId);
@@ -182,7 +182,7 @@ function requestIn(row: Row): AgentRequest {
   const where = `request ${id}`;
   const request = parsed(agentRequestSchema, textColumn(row, "request", where), where);
   if (request.requestId === id) return request;
-  throw new CorruptRecordError(`the row of request ${id} holds request ${request.requestId}; it is left as it is`);
+  throw new CorruptRecordError(`the row of request ${id} holds request ${request.requestId}; it is not changed`);
 }
 
 /** The definitions of trees, and their texts, which are written once and never changed. */
@@ -222,7 +222,7 @@ function definitionOf(row: Row): StoredDefinition {
   return definitionIn(textColumn(row, "definition", where), hash, where);
 }
 
-/** How far projections of trees have come. */
+/** The cursors of projections of trees. */
 export class SqliteProjections {
   readonly #statements: Readonly<Record<"read" | "move" | "ofTree", Statement>>;
 
@@ -259,7 +259,7 @@ function treeKey(tenant: string, rootAgentId: string): [string, string] {
   return [wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id")];
 }
 
-/** The webhooks of trees, a row for all of one tree. */
+/** The webhooks of trees, one row per tree. */
 export class SqliteWebhooks {
   readonly #statements: Readonly<Record<"find" | "put" | "remove" | "due", Statement>>;
 

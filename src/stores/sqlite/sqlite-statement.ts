@@ -5,7 +5,7 @@ import type { Row } from "../rules/stored-values.ts";
 export type StoredValue = string | number | null;
 type Values = readonly StoredValue[];
 
-/** One statement, which SQLite prepares when it is first run: opening a file prepares none. */
+/** One statement, which SQLite prepares at its first run: opening a file prepares none. */
 export class Statement {
   readonly #database: DatabaseSync;
   readonly #sql: string;
@@ -16,7 +16,7 @@ export class Statement {
     this.#sql = sql;
   }
 
-  /** Writes, and returns how many rows it has changed. */
+  /** Writes, and returns the number of changed rows. */
   run(...values: Values): number {
     return Number(this.#statement.run(...values).changes);
   }

@@ -44,7 +44,7 @@ import {
 } from "./sqlite-small-tables.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
 
-/** The tables in the file. Each kind of row has its class; this one resolves tenant and agent id to the integer key. */
+/** The tables in the file. Each kind of row has its own class; this one resolves tenant and agent id to the integer key. */
 export class SqliteTables implements CandidateTables {
   readonly #connection: SqliteConnection;
   readonly #agents: SqliteAgents;
@@ -78,7 +78,7 @@ export class SqliteTables implements CandidateTables {
     this.#candidates = new SqliteCandidates(connection);
   }
 
-  /** Forgets what is cached of the trees of these agents; it is read again where it is needed. */
+  /** Drops the cached data of these agents' trees; it is read again when it is needed. */
   rest(keys: readonly AgentKey[]): void {
     for (const rows of [this.#agents, this.#accounts, this.#inbox]) rows.rest(keys);
   }

@@ -11,7 +11,7 @@ import type { Statement, StoredValue } from "./sqlite-statement.ts";
 const columns =
   "turn_id, number, tenant, session_id, owner_id, turn_key, hash, status, stop_reason, opened_at, changed_at";
 
-/** The rows of turns; they stay after their turn has ended. */
+/** The rows of turns; they are kept after the end of their turn. */
 export class SqliteTurns {
   readonly #connection: SqliteConnection;
   readonly #statements: Readonly<Record<"put" | "move" | "ofKey" | "ofAgent", Statement>>;
@@ -53,7 +53,7 @@ export class SqliteTurns {
       .map((row) => ({ ...turnIn(row), hash: textOrNullOf(row, "hash", "a turn") }));
   }
 
-  /** `agent`: the integer key of the filter's agent; null if it does not exist. */
+  /** `agent`: the integer key of the filter's agent; `null` if it does not exist. */
   list(filter: TurnFilter, agent: number | null | undefined, limit: number, place?: TurnListCursor): TurnRecord[] {
     const lists = turnQueries(filter, agent, place).map(({ sql, values }) =>
       this.#connection
@@ -68,13 +68,13 @@ export class SqliteTurns {
 
 interface TurnQuery {
   readonly sql: string;
-  /** The limit comes after them. */
+  /** Append the limit to the values. */
   readonly values: readonly StoredValue[];
 }
 
 /**
- * Each reads one index, because no index has both unfinished turns and ended ones. A plus keeps SQLite from using the
- * index of a column.
+ * Each query reads one index, because no index contains both unfinished and ended turns. A plus prevents SQLite from using the index of a
+ * column.
  */
 export function turnQueries(
   { tenant, sessionId, ownerId, status }: TurnFilter,
@@ -124,5 +124,5 @@ function turnIn(row: Row): TurnRecord {
   });
   if (turn.success) return turn.data;
   const [issue] = turn.error.issues;
-  throw new CorruptRecordError(`turn ${turnId}: ${issue?.message} at ${issue?.path.join(".")}; it is left as it is`);
+  throw new CorruptRecordError(`turn ${turnId}: ${issue?.message} at ${issue?.path.join(".")}; it is not changed`);
 }

@@ -3,5 +3,5 @@ import type { Migration } from "./migration.ts";
 
 export type { Migration } from "./migration.ts";
 
-/** All steps, in order. A step that was published is never changed. */
+/** All steps, in order. A published step is never changed. */
 export const migrations: readonly Migration[] = [jsonRows];

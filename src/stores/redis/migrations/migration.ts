@@ -2,13 +2,12 @@ import type { RedisClient } from "../../../redis/index.ts";
 
 /** A step from one layout of the keys under a prefix to the next. */
 export interface Migration {
-  /** The layout that it leads to: 1, 2, and so on without gaps. */
+  /** The layout after this step: 1, 2, and so on without gaps. */
   readonly number: number;
   /** The first version of this package that reads that layout. */
   readonly troupe: string;
   /**
-   * Changes what lies under the prefix. A process may die in it, and another one takes it again: what is changed already must be
-   * left as it is.
+   * Changes the keys under the prefix. If a process dies during the step, another one runs it again, so it must not change keys twice.
    */
   apply(client: RedisClient, prefix: string): Promise<void>;
 }

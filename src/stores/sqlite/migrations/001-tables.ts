@@ -1,14 +1,14 @@
 import type { Migration } from "./sqlite-migration.ts";
 
 /**
- * Integer keys stand for (tenant, agent): `agent` for an agent, `root` for a tree, by its root agent. Columns hold what is searched
- * and sorted by; the rest of a row is JSON with the names of its fields, which is checked by schema when it is read. The views are for
- * people.
+ * Integer keys stand for (tenant, agent): `agent` for an agent, `root` for a tree, by its root agent. Columns contain the values by which
+ * rows are searched and sorted; the rest of a row is JSON with named fields, which is checked by schema when it is read. The views are
+ * for people.
  *
- * A turn is in one index while it is unfinished, and in the others from its end on, so that each of them is written once.
- * `heads` is apart from `agents` because each commit changes it. Definitions are shared by the trees of a tenant, and stay when a
- * tree is removed. Cursors of the journal are never used again: when a tree is removed, a row without entries, of no agent, takes
- * the next one, so that `AUTOINCREMENT` with its table of sequences is not needed. Messages of an agent are sorted by `id`.
+ * A turn is in one index while it is unfinished, and in the others after its end, so that each index is written once. `heads` is separate
+ * from `agents` because each commit changes it. Definitions are shared by the trees of a tenant, and are kept when a tree is removed.
+ * Cursors of the journal are never reused: when a tree is removed, a row without entries and agent takes the next cursor, so that
+ * `AUTOINCREMENT` with its table of sequences is not needed. Messages of an agent are sorted by `id`.
  */
 const tables = `
   CREATE TABLE agents (

@@ -1,8 +1,8 @@
 import type { Migration } from "./sqlite-migration.ts";
 
 /**
- * Indexes by which rows come in the order in which they are read, so that reading the newest messages of a long conversation sorts
- * none of the others. Each entry of an index ends with the integer key of its row.
+ * Indexes in the order in which rows are read, so that reading the newest messages of a long conversation needs no sorting. Each index
+ * entry ends with the integer key of its row.
  */
 const orders = `
   CREATE INDEX messages_by_agent ON messages (agent);

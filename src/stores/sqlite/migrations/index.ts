@@ -4,5 +4,5 @@ import type { Migration } from "./sqlite-migration.ts";
 
 export type { Migration } from "./sqlite-migration.ts";
 
-/** In their order; the last one makes the present layout. */
+/** In order; the last one creates the current layout. */
 export const migrations: readonly Migration[] = [firstTables, ordersOfRows];
