@@ -48,6 +48,12 @@ const height = defineTool({
   execute: ({ of }) => `${of}: 3,967 m`,
 });
 
+const guideOn = (model: LanguageModel) => defineAgent({ name: "guide", model, tools: [height] });
+
+const withImage = (url: string): ModelRequest => ({
+  messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content: [{ type: "image", url }] }],
+});
+
 describe.each(providerFamilies)("$name", (family) => {
   test("streams text and thoughts, each piece once, and reports the usage", async () => {
     const { model } = await providerServer(family, [{ thought: "Bernese Alps.", text: "3,967 metres." }]);
@@ -158,9 +164,6 @@ describe.each(providerFamilies)("$name", (family) => {
 
   test("embedded images are sent, and an address that the provider does not fetch is refused before the call", async () => {
     const { model, bodies } = await providerServer(family, [{ text: "A mountain." }]);
-    const withImage = (url: string): ModelRequest => ({
-      messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content: [{ type: "image", url }] }],
-    });
     await generated(model(), withImage("data:image/png;base64,iVBORw0KGgo="));
     expect(JSON.stringify(bodies[0])).toContain("iVBORw0KGgo=");
     const failure = await failureOf(model(), withImage("ftp://example.com/eiger.png"));
@@ -180,8 +183,7 @@ describe.each(providerFamilies)("$name", (family) => {
       { text: "Yes." },
     ]);
     const stores = memoryStores();
-    const definition = (model: LanguageModel) => defineAgent({ name: "guide", model, tools: [height] });
-    const turn = (model: LanguageModel, text: string) => run(definition(model), text, { stores, agentId: "desk" });
+    const turn = (model: LanguageModel, text: string) => run(guideOn(model), text, { stores, agentId: "desk" });
     await turn(openaiModel("gpt-test", { baseURL: chat.baseURL, apiKey: "none" }), "How high is the Eiger?");
     expect((await turn(server.model(), "Which mountain was that?")).text).toBe("It is the Eiger.");
     const sent = JSON.stringify(server.bodies[0]);
@@ -272,8 +274,13 @@ describe("what a provider has of its own", () => {
       { type: "text", length: 8 },
     ];
     const written = (content: string): ModelRequest["messages"][number] => ({
-      ...{ id: "2", role: "assistant", createdAt: 0, origin: "model", content, reasoning: { parts } },
-      ...{ reasoningBy: { provider: "anthropic", model: "claude-test" } },
+      id: "2",
+      role: "assistant",
+      createdAt: 0,
+      origin: "model",
+      content,
+      reasoning: { parts },
+      reasoningBy: { provider: "anthropic", model: "claude-test" },
     });
     const next = { id: "3", role: "user", createdAt: 0, origin: "user", content: "Sure?" } as const;
     for (const content of ["3,967 m.", "3,967 metres."]) {
@@ -295,7 +302,10 @@ function modelOf(parts: readonly object[], specificationVersion: "v3" | "v4" = "
       },
     });
   return {
-    ...{ specificationVersion, provider: "test.chat", modelId: "m", supportedUrls: {} },
+    specificationVersion,
+    provider: "test.chat",
+    modelId: "m",
+    supportedUrls: {},
     doStream: async () => ({ stream: stream() }),
   };
 }

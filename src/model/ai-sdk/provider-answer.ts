@@ -32,7 +32,7 @@ export class ProviderAnswer implements AnswerInProgress {
   ignoresFormat = false;
 
   /** Adds a part of the stream. Throws `ModelError` for an error in the stream, and for a tool that the provider executes itself. */
-  add(value: unknown, onDelta?: ((delta: ModelDelta) => void) | undefined): void {
+  add(value: unknown, onDelta?: (delta: ModelDelta) => void): void {
     const part = wireObject(value) ?? {};
     const type = wireText(part["type"]);
     switch (type) {
@@ -92,8 +92,6 @@ export class ProviderAnswer implements AnswerInProgress {
     // Every call has a prompt.
     const hasInput = inputTokens !== undefined && inputTokens > 0;
     if (!hasInput && outputTokens === undefined) return undefined;
-    const isPart = (part: number | undefined, whole: number | undefined): part is number =>
-      part !== undefined && whole !== undefined && part <= whole;
     return {
       ...(hasInput ? { inputTokens } : {}),
       ...(outputTokens === undefined ? {} : { outputTokens }),
@@ -192,6 +190,10 @@ function incomplete(message: string): ModelError {
 
 function count(value: unknown): number | undefined {
   return isTokenCount(value) ? value : undefined;
+}
+
+function isPart(part: number | undefined, whole: number | undefined): part is number {
+  return part !== undefined && whole !== undefined && part <= whole;
 }
 
 /** `undefined` if no count is known. */

@@ -7,11 +7,15 @@ import type { JsonObject } from "../../state/index.ts";
 
 /** A language model of the AI SDK (specification `v3` or `v4`): `anthropic("claude-sonnet-4-5")`, `google("gemini-2.5-pro")`, … */
 export interface AiSdkLanguageModel {
+  /** `v3` since AI SDK 6, `v4` since AI SDK 7. */
   readonly specificationVersion: "v3" | "v4";
+  /** The provider and its API, for instance `anthropic.messages`. */
   readonly provider: string;
+  /** The provider's name of the model. */
   readonly modelId: string;
   /** URLs that the provider fetches itself, by media type. */
   readonly supportedUrls: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>;
+  /** Sends one call and resolves with the parts of its answer. */
   doStream(options: never): PromiseLike<{ readonly stream: ReadableStream<unknown> }>;
 }
 
