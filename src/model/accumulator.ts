@@ -1,5 +1,5 @@
 import type { FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
-import { type WireObject, wireObject, wireText, wireArray, wireParts } from "./openai-wire.ts";
+import { type WireObject, wireObject, wireText, wireArray, wireParts } from "./wire-values.ts";
 import { ModelError } from "../errors/index.ts";
 import { answerError } from "./call-failure.ts";
 import { answerEnd, brokenBy, type BrokenAnswer } from "./finish-reason.ts";

@@ -1,6 +1,6 @@
 import { ModelError, type ErrorDetails } from "../errors/index.ts";
 import { isContextOverflow } from "./context-overflow.ts";
-import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
+import { type WireObject, wireObject, wireText } from "./wire-values.ts";
 
 /** Facts about a failed call that the error does not contain. */
 interface FailureContext {
@@ -14,6 +14,8 @@ interface FailureContext {
   readonly now: number;
   /** Whether bytes of the request may have reached the server; `undefined` if it has to be derived from the error. */
   readonly wasSent: boolean | undefined;
+  /** How to mend a refused key. Default: for `openaiModel`. */
+  readonly keyAdvice?: string | undefined;
 }
 
 const neverConnected = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
@@ -54,7 +56,7 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
     retryAfterMs: parseRetryAfter(headers, context.now),
     mayHaveBeenSent: true,
   };
-  const advice = status === 401 ? " (check apiKey or OPENAI_API_KEY)" : "";
+  const advice = status === 401 ? ` (${context.keyAdvice ?? "check apiKey or OPENAI_API_KEY"})` : "";
   return failure(`The model server answered ${status}: ${fault.message}${advice}`, outcome, context, {
     kind,
     providerCode: fault.code,

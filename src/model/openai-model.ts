@@ -3,7 +3,6 @@ import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
   type OptionsSchema,
   functionRule,
-  listRule,
   nameRule,
   oneOfRule,
   optionsOf,
@@ -14,22 +13,16 @@ import {
 } from "../base/index.ts";
 import { type JsonObject, type ModelRequest, type ModelResponse, takeObject } from "../state/index.ts";
 import { AnswerAccumulator } from "./accumulator.ts";
-import { callFailure } from "./call-failure.ts";
 import { CallGuard } from "./call-guard.ts";
-import { completeUsage, outputTokensOf } from "./usage.ts";
 import { type GenerateOptions, type LanguageModel } from "./language-model.ts";
 import { givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
 import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
-import { refusesImages, withoutToolImages } from "./images-refused.ts";
+import { FormFallback } from "./form-fallback.ts";
+import { guardedCall } from "./guarded-call.ts";
 import type { WireWriter } from "./wire-calls.ts";
+import { delayRule, tooLongMessagesRule } from "./model-option-rules.ts";
 import { readAnswer } from "./read-answer.ts";
-import {
-  askedFor,
-  knownFormatsOf,
-  refusesFormat,
-  type StructuredOutput,
-  structuredOutputs,
-} from "./structured-output.ts";
+import { knownFormatsOf, type StructuredOutput, structuredOutputs } from "./structured-output.ts";
 import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** Options of `openaiModel()`. */
@@ -87,9 +80,6 @@ export interface OpenaiModelOptions {
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
 }
 
-/** Longest delay of a timer, in milliseconds. */
-const longestDelayMs = 2_147_483_647;
-
 /**
  * A model behind a Chat Completions server: OpenAI, Azure, or any compatible one. The `openai` package is loaded at the first call.
  * Throws `InvalidInputError` at once for invalid options, and for options that contradict a given `client`. A call with a missing or
@@ -118,13 +108,6 @@ const clientRule = ruleOf(
   (value) => typeof value === "object" && value !== null && "post" in value && "baseURL" in value,
 );
 
-const delayRule = wholeNumberRule(1, longestDelayMs);
-
-const messageRule = ruleOf(
-  "a text, or a pattern",
-  (value) => (typeof value === "string" && value !== "") || value instanceof RegExp,
-);
-
 const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
   rules: {
     client: clientRule,
@@ -143,7 +126,7 @@ const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
     outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
     imageTokens: wholeNumberRule(1),
     foreignCallIds: oneOfRule("portable", "verbatim"),
-    tooLongMessages: listRule("a list of texts and patterns", messageRule),
+    tooLongMessages: tooLongMessagesRule,
     structuredOutput: oneOfRule("auto", ...structuredOutputs),
   },
   instead: {
@@ -173,8 +156,7 @@ class OpenaiModel implements LanguageModel {
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
   #connection: Promise<Connection> | undefined;
-  /** `false` once the server has refused images. */
-  #takesImages = true;
+  readonly #forms = new FormFallback();
 
   constructor(name: string, options: OpenaiModelOptions) {
     this.name = name;
@@ -195,44 +177,19 @@ class OpenaiModel implements LanguageModel {
     return promptByteBound(request, this.#imageTokens);
   }
 
-  /** If the server refuses the format of the answer, the next format is tried; refusals cost nothing. */
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
-    if (request.responseFormat?.type !== "json_schema") return await this.#attempt(request, options);
     const { structuredOutput = "auto", extraBody = {} } = this.#options;
     // `extraBody` overrides the field.
     const fixed = "response_format" in extraBody ? "prompt" : structuredOutput;
-    if (fixed !== "auto") return await this.#attempt(askedFor(request, fixed), options);
-    const formats = knownFormatsOf((await this.#connected()).client.address, this.name);
-    for (;;) {
-      const format = formats.formatFor(request);
-      try {
-        return await this.#attempt(askedFor(request, format), options);
-      } catch (error) {
-        if (format === "prompt" || !(error instanceof ModelError) || !refusesFormat(error)) throw error;
-        formats.refused(request, format);
-      }
-    }
-  }
-
-  /** If the server refuses images, the call is sent again without images from tools; refusals cost nothing. */
-  async #attempt(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
-    const asked = this.#takesImages ? request : withoutToolImages(request);
-    try {
-      return await this.#send(asked, options);
-    } catch (error) {
-      const rest = withoutToolImages(asked);
-      if (rest === asked || !(error instanceof ModelError) || !refusesImages(error)) throw error;
-      const answer = await this.#send(rest, options);
-      this.#takesImages = false;
-      return answer;
-    }
+    const known = async () => knownFormatsOf((await this.#connected()).client.address, this.name);
+    return await this.#forms.call(request, fixed === "auto" ? known : fixed, (asked) => this.#send(asked, options));
   }
 
   async #send(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const { signal } = options;
     const { client, whole, stream, adapter } = await this.#connected();
     if (signal.aborted) throw notSent(signal);
-    const accumulator = new AnswerAccumulator();
+    const progress = new AnswerAccumulator();
     const body = wireBody(request, options.onDelta === undefined ? whole : stream);
     const isStreamed = body["stream"] === true;
     const guard = new CallGuard(signal, {
@@ -240,22 +197,20 @@ class OpenaiModel implements LanguageModel {
       headersTimeoutMs: isStreamed ? this.#headersTimeoutMs : undefined,
       stallTimeoutMs: this.#stallTimeoutMs,
     });
-    const call: Call = { accumulator, guard, options, isStreamed, isCountable: false };
-    try {
-      await guard.race(this.#exchange(client, body, call));
-    } catch (error) {
-      // After the finish reason, a broken connection only loses the usage; another call would cost more.
-      const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
-      const isUsable = isTransport && accumulator.isFinished && accumulator.fault === undefined && !signal.aborted;
-      if (!isUsable) throw await this.#failure(guard.cut ?? error, client.secrets(), request, call);
-    } finally {
-      guard.end();
-    }
-    const answer = accumulator.answer(this.name);
-    const { usage: reported } = answer;
-    const generated = accumulator.generatedText();
-    const countInput = (): number | Promise<number> => this.countPromptTokens(request);
-    return { ...answer, usage: await completeUsage({ reported, generated, countInput }), adapter };
+    const call: Call = { progress, guard, options, isStreamed, isCountable: false };
+    const answer = await guardedCall({
+      model: this.name,
+      request,
+      signal,
+      guard,
+      progress,
+      exchange: () => this.#exchange(client, body, call),
+      countPrompt: (counted) => this.countPromptTokens(counted),
+      isCountable: () => call.isCountable,
+      secrets: () => client.secrets(),
+      tooLongMessages: this.#options.tooLongMessages,
+    });
+    return { ...answer, adapter };
   }
 
   #connected(): Promise<Connection> {
@@ -279,9 +234,9 @@ class OpenaiModel implements LanguageModel {
   }
 
   async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
-    const { accumulator, guard, options, isStreamed } = call;
+    const { progress, guard, options, isStreamed } = call;
     const received = await client.send(body, guard);
-    await readAnswer(received, accumulator, {
+    await readAnswer(received, progress, {
       signal: guard.signal,
       asksForStream: isStreamed,
       onDelta: options.onDelta,
@@ -290,23 +245,7 @@ class OpenaiModel implements LanguageModel {
       onLastEvent: () => guard.expectEnd(),
     });
     call.isCountable = true;
-    if (accumulator.fault !== undefined) throw accumulator.fault;
-  }
-
-  async #failure(error: unknown, secrets: readonly string[], request: ModelRequest, call: Call): Promise<ModelError> {
-    const { accumulator, guard, isCountable } = call;
-    const reported = accumulator.usage;
-    const generated = accumulator.generatedText();
-    const { tooLongMessages = [] } = this.#options;
-    const context = { secrets, tooLongMessages, now: Date.now(), wasSent: guard.wasSent };
-    // A server that reports an error in its answer bills only the part that it sent. If an unstreamed answer was cut, its cost is
-    // unknown.
-    const isServers = error instanceof ModelError && error.status !== undefined;
-    const isKnown = isServers ? generated !== "" : isCountable;
-    if (!isKnown && reported === undefined) return callFailure(error, { ...context, partial: undefined });
-    const { tokens } = await outputTokensOf(reported?.outputTokens, generated);
-    const inputTokens = reported?.inputTokens ?? (await this.countPromptTokens(request));
-    return callFailure(error, { ...context, partial: { inputTokens, outputTokens: tokens } });
+    if (progress.fault !== undefined) throw progress.fault;
   }
 }
 
@@ -320,7 +259,7 @@ interface Connection {
 }
 
 interface Call {
-  readonly accumulator: AnswerAccumulator;
+  readonly progress: AnswerAccumulator;
   readonly guard: CallGuard;
   readonly options: GenerateOptions;
   /** Whether the answer is requested as a stream. */

@@ -3,7 +3,7 @@ import type { AnswerAccumulator } from "./accumulator.ts";
 import { ModelError } from "../errors/index.ts";
 import { answerError } from "./call-failure.ts";
 import type { ModelDelta } from "./language-model.ts";
-import { wireArray, wireJson, wireObject, wireText } from "./openai-wire.ts";
+import { wireArray, wireJson, wireObject, wireText } from "./wire-values.ts";
 
 interface AnswerReading {
   /** Stops the reading and cancels the body. */

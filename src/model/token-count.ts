@@ -7,7 +7,7 @@ import {
   notesOn,
   textOf,
 } from "../state/index.ts";
-import { sentArguments, toolImagesCaption } from "./openai-wire.ts";
+import { sentArguments, toolImagesCaption } from "./prompt-form.ts";
 import { schemaText } from "./structured-output.ts";
 import { countedId, sentName } from "./wire-calls.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { JsonObject, ModelResponse } from "../state/index.ts";
 import { ModelError } from "../errors/index.ts";
 import { MOST_CALLS } from "./language-model.ts";
-import { isJsonObject, type WireObject, wireObject, wireText } from "./openai-wire.ts";
+import { isJsonObject, type WireObject, wireObject, wireText } from "./wire-values.ts";
 
 interface OpenCall {
   readonly index: number | undefined;

@@ -1,4 +1,4 @@
-import { type WireObject, wireObject } from "./openai-wire.ts";
+import { type WireObject, wireObject } from "./wire-values.ts";
 import type { Usage } from "../state/index.ts";
 import { byteBound, estimateTokens } from "./token-count.ts";
 import { describeValue } from "../base/index.ts";

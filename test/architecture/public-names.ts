@@ -53,6 +53,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/queues/bullmq": words(`
     bullmqQueues BullmqQueuesOptions SigningKey
   `),
+  "troupe/models/ai-sdk": words(`
+    AiSdkLanguageModel aiSdkModel AiSdkModelOptions ProviderOptions
+  `),
   "troupe/inspector": words(`
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer

@@ -1,0 +1,78 @@
+import {
+  describeValue,
+  nameRule,
+  oneOfRule,
+  optionsOf,
+  type OptionsSchema,
+  recordRule,
+  wholeNumberRule,
+} from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { takeObject } from "../state/index.ts";
+import { type AiSdkModelOptions, ProviderModel } from "./ai-sdk/ai-sdk-model.ts";
+import type { AiSdkLanguageModel } from "./ai-sdk/provider-model.ts";
+import type { LanguageModel } from "./language-model.ts";
+import { delayRule, tooLongMessagesRule } from "./model-option-rules.ts";
+import { structuredOutputs } from "./structured-output.ts";
+
+export type { AiSdkModelOptions } from "./ai-sdk/ai-sdk-model.ts";
+export type { AiSdkLanguageModel, ProviderOptions } from "./ai-sdk/provider-model.ts";
+
+const optionsSchema: OptionsSchema<AiSdkModelOptions> = {
+  rules: {
+    name: nameRule,
+    provider: nameRule,
+    contextWindow: wholeNumberRule(1),
+    providerOptions: recordRule("an object of options by the names of providers", (value, where) =>
+      takeObject(value, where),
+    ),
+    stallTimeoutMs: delayRule,
+    headersTimeoutMs: delayRule,
+    requestTimeoutMs: delayRule,
+    imageTokens: wholeNumberRule(1),
+    tooLongMessages: tooLongMessagesRule,
+    structuredOutput: oneOfRule("auto", ...structuredOutputs),
+  },
+  instead: {
+    timeout: "requestTimeoutMs",
+    timeoutMs: "requestTimeoutMs",
+    maxRetries: "retries of defineAgent()",
+    maxOutputTokens: "maxOutputTokens of defineAgent()",
+    maxTokens: "maxOutputTokens of defineAgent()",
+    temperature: "temperature of defineAgent()",
+  },
+};
+
+/**
+ * A model of the AI SDK as a model of troupe: `aiSdkModel(anthropic("claude-sonnet-4-5"))`. Any package that provides a
+ * `LanguageModelV3` or `LanguageModelV4` works: Anthropic, Google, Bedrock, Mistral, xAI, Groq, OpenRouter, Ollama and others. Answers
+ * are streamed. The runtime repeats failed calls, reserves tokens and cost before each call, and aborts calls.
+ *
+ * - Reasoning, signatures and ids go back to the model that wrote them, in their order.
+ * - The thinking budget of Anthropic and Bedrock (`thinking.budgetTokens`, `reasoningConfig.budgetTokens`) counts as output: answer and
+ *   thinking together never exceed `maxOutputTokens`.
+ * - Models of OpenAI's Responses API get `store: false`, since the journal has the history.
+ * - A tool that the provider executes itself ends the call with a `ModelError`: neither its cost nor its effects can be controlled.
+ *
+ * Throws `InvalidInputError` for a wrong option, and for a value that is no such model.
+ */
+export function aiSdkModel(model: AiSdkLanguageModel, options?: AiSdkModelOptions): LanguageModel {
+  assertProviderModel(model);
+  return new ProviderModel(model, optionsOf<AiSdkModelOptions>(options, "aiSdkModel()", optionsSchema));
+}
+
+function assertProviderModel(given: unknown): asserts given is AiSdkLanguageModel {
+  const expected = 'a language model of the AI SDK, for instance anthropic("claude-sonnet-4-5")';
+  if (typeof given !== "object" || given === null || !("doStream" in given) || typeof given.doStream !== "function") {
+    throw new InvalidInputError(`aiSdkModel() got ${describeValue(given)} as its model; it takes ${expected}.`);
+  }
+  const { specificationVersion, provider, modelId } = given as Partial<Record<keyof AiSdkLanguageModel, unknown>>;
+  if (specificationVersion !== "v3" && specificationVersion !== "v4") {
+    throw new InvalidInputError(
+      `aiSdkModel() got a model of the specification ${describeValue(specificationVersion)}; it takes "v3" and "v4". Install a version of the provider's package for AI SDK 6 or 7.`,
+    );
+  }
+  if (typeof provider !== "string" || provider === "" || typeof modelId !== "string" || modelId === "") {
+    throw new InvalidInputError(`aiSdkModel() got a model without a provider or modelId; it takes ${expected}.`);
+  }
+}

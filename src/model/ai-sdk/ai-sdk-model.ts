@@ -1,0 +1,222 @@
+import { ModelError } from "../../errors/index.ts";
+import type { JsonObject, ModelRequest, ModelResponse } from "../../state/index.ts";
+import { CallGuard } from "../call-guard.ts";
+import { FormFallback } from "../form-fallback.ts";
+import { guardedCall } from "../guarded-call.ts";
+import type { GenerateOptions, LanguageModel } from "../language-model.ts";
+import { formedPrompt } from "../prompt-form.ts";
+import { knownFormatsOf, type StructuredOutput } from "../structured-output.ts";
+import { countPromptTokens, imageTokenBound, promptByteBound } from "../token-count.ts";
+import type { WireWriter } from "../wire-calls.ts";
+import { wireObject, wireText } from "../wire-values.ts";
+import { ProviderAnswer } from "./provider-answer.ts";
+import { providerFailure } from "./provider-failure.ts";
+import { type AiSdkLanguageModel, type ProviderCall, type ProviderOptions, streamOf } from "./provider-model.ts";
+import { providerPrompt } from "./provider-prompt.ts";
+
+/** Options of `aiSdkModel()`. */
+export interface AiSdkModelOptions {
+  /** Name for prices, traces and the journal. Default: the model's `modelId`. */
+  readonly name?: string | undefined;
+  /** The provider, used in traces and to look up the price. Default: the model's `provider` up to its first point (`anthropic`). */
+  readonly provider?: string | undefined;
+  /** Tokens that prompt and answer may have together. Default: not known. */
+  readonly contextWindow?: number | undefined;
+  /** Sent with every call, by provider: `{ anthropic: { thinking: { type: "enabled", budgetTokens: 4096 } } }`. Default: none. */
+  readonly providerOptions?: ProviderOptions | undefined;
+  /** Longest silence inside an answer, from its first piece on, in milliseconds. Default 60,000. */
+  readonly stallTimeoutMs?: number | undefined;
+  /** Longest wait for the first piece of the answer, in milliseconds. Default: `requestTimeoutMs`. */
+  readonly headersTimeoutMs?: number | undefined;
+  /** Longest time for the whole call, in milliseconds. Default 600,000. */
+  readonly requestTimeoutMs?: number | undefined;
+  /** Tokens to reserve for an image. Default 2,500. */
+  readonly imageTokens?: number | undefined;
+  /** Further texts by which the provider refuses a prompt that is too long: parts of its messages, or patterns. Default: none. */
+  readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
+  /**
+   * How an answer that fits a schema (`output`) is asked for: `jsonSchema` by the provider's own mode, `jsonObject` by its JSON mode with
+   * the schema in the instructions, `prompt` by the instructions alone. Default `auto`: `jsonSchema`, until the provider refuses or
+   * ignores it.
+   */
+  readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+}
+
+export class ProviderModel implements LanguageModel {
+  readonly name: string;
+  readonly provider: string;
+  readonly contextWindow: number | undefined;
+  readonly #model: AiSdkLanguageModel;
+  readonly #options: AiSdkModelOptions;
+  readonly #providerOptions: ProviderOptions;
+  readonly #adapter: WireWriter;
+  readonly #imageTokens: number;
+  readonly #forms = new FormFallback();
+
+  constructor(model: AiSdkLanguageModel, options: AiSdkModelOptions) {
+    const { provider, modelId } = model;
+    this.name = options.name ?? modelId;
+    this.provider = options.provider ?? provider.split(".")[0] ?? provider;
+    this.contextWindow = options.contextWindow;
+    this.#model = model;
+    this.#options = options;
+    this.#providerOptions = sentOptions(provider, options.providerOptions ?? {});
+    this.#adapter = Object.freeze({ provider: this.provider, model: this.name, server: provider });
+    this.#imageTokens = options.imageTokens ?? imageTokenBound;
+  }
+
+  countPromptTokens(request: ModelRequest): number | Promise<number> {
+    return countPromptTokens(request, this.#imageTokens);
+  }
+
+  boundPromptTokens(request: ModelRequest): number {
+    return promptByteBound(request, this.#imageTokens);
+  }
+
+  async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+    const { structuredOutput = "auto" } = this.#options;
+    const known = () => knownFormatsOf(this.#model.provider, this.#model.modelId);
+    return await this.#forms.call(request, structuredOutput === "auto" ? known : structuredOutput, (asked) =>
+      this.#send(asked, options),
+    );
+  }
+
+  async #send(request: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {
+    const { requestTimeoutMs = 600_000, headersTimeoutMs, stallTimeoutMs = 60_000, tooLongMessages } = this.#options;
+    const prompt = await this.#prompt(request);
+    const limit = answerLimit(request.maxOutputTokens, this.#providerOptions);
+    if (signal.aborted) throw notSent("the call was aborted", "aborted", signal.reason);
+    const progress = new ProviderAnswer();
+    const guard = new CallGuard(signal, { requestTimeoutMs, headersTimeoutMs, stallTimeoutMs });
+    const call = { prompt, abortSignal: guard.signal, ...fieldsOf(request, limit, this.#providerOptions) };
+    const answer = await guardedCall({
+      model: this.name,
+      request,
+      signal,
+      guard,
+      progress,
+      exchange: async () => {
+        try {
+          await readStream(await streamOf(this.#model, call), progress, { guard, onDelta });
+        } catch (error) {
+          throw providerFailure(error);
+        }
+        if (progress.fault !== undefined) throw progress.fault;
+      },
+      countPrompt: (counted) => this.countPromptTokens(counted),
+      // A call that is refused before its stream begins is not billed.
+      isCountable: () => guard.wasSent === true,
+      tooLongMessages,
+      keyAdvice: "check the API key of the provider",
+    });
+    if (progress.ignoresFormat && request.responseFormat?.type === "json_schema") {
+      knownFormatsOf(this.#model.provider, this.#model.modelId).refused(request, "jsonSchema");
+    }
+    return { ...answer, adapter: this.#adapter };
+  }
+
+  async #prompt(request: ModelRequest): Promise<ProviderCall["prompt"]> {
+    const { specificationVersion: specification, supportedUrls } = this.#model;
+    const formed = formedPrompt(request, { reader: this.#adapter, keepsForeignIds: false });
+    return providerPrompt(formed, { specification, supportedUrls: await supportedUrls });
+  }
+}
+
+/** The options that are sent: models of OpenAI's Responses API must not keep the history themselves, unless the user asks for it. */
+function sentOptions(provider: string, given: ProviderOptions): ProviderOptions {
+  if (!provider.endsWith(".responses")) return given;
+  const key = provider.includes("azure") ? "azure" : "openai";
+  return { ...given, [key]: { store: false, include: ["reasoning.encrypted_content"], ...given[key] } };
+}
+
+/** Where providers keep a budget for thinking that they add to the limit of the answer. */
+const thinkingFields = [
+  ["anthropic", "thinking"],
+  ["bedrock", "reasoningConfig"],
+] as const;
+
+/** The limit to send, so that the answer and the provider's budget for thinking together stay within `maxOutputTokens`. */
+function answerLimit(maxOutputTokens: number | undefined, options: ProviderOptions): number | undefined {
+  if (maxOutputTokens === undefined) return undefined;
+  let budget = 0;
+  for (const [provider, field] of thinkingFields) {
+    const { type, budgetTokens } = wireObject(options[provider]?.[field]) ?? {};
+    if (wireText(type) === "enabled" && typeof budgetTokens === "number") budget += budgetTokens;
+  }
+  if (maxOutputTokens > budget) return maxOutputTokens - budget;
+  throw notSent(
+    `at most ${maxOutputTokens} output tokens are left, and the thinking budget alone is ${budget}: raise maxOutputTokens or the budget of the agent, or lower budgetTokens`,
+    "configuration",
+  );
+}
+
+function fieldsOf(
+  request: ModelRequest,
+  limit: number | undefined,
+  providerOptions: ProviderOptions,
+): Omit<ProviderCall, "prompt" | "abortSignal"> {
+  const { tools = [], toolChoice, temperature, responseFormat } = request;
+  return {
+    ...(limit === undefined ? {} : { maxOutputTokens: limit }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(responseFormat === undefined || responseFormat.type === "text"
+      ? {}
+      : { responseFormat: formatOf(responseFormat) }),
+    ...(tools.length === 0
+      ? {}
+      : {
+          tools: tools.map(({ name, description, parameters }) => ({
+            type: "function" as const,
+            name,
+            description,
+            inputSchema: parameters,
+          })),
+          ...(toolChoice === undefined ? {} : { toolChoice: { type: toolChoice } }),
+        }),
+    ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
+  };
+}
+
+type Format = Exclude<NonNullable<ModelRequest["responseFormat"]>, { type: "text" }>;
+
+function formatOf(format: Format): { readonly type: "json"; readonly schema?: JsonObject; readonly name?: string } {
+  return format.type === "json" ? { type: "json" } : { type: "json", schema: format.schema, name: format.name };
+}
+
+interface Reading {
+  readonly guard: CallGuard;
+  readonly onDelta: GenerateOptions["onDelta"];
+}
+
+/** Parts that come before the model has written anything. */
+const preliminary: ReadonlySet<string> = new Set(["stream-start", "response-metadata"]);
+
+async function readStream(
+  { stream }: { readonly stream: ReadableStream<unknown> },
+  progress: ProviderAnswer,
+  { guard, onDelta }: Reading,
+): Promise<void> {
+  const reader = stream.getReader();
+  const cancel = (): void => void reader.cancel(guard.signal.reason).catch(() => undefined);
+  guard.signal.addEventListener("abort", cancel, { once: true });
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      guard.wasSent = true;
+      progress.add(value, onDelta);
+      if (progress.isFinished) guard.expectEnd();
+      else if (!preliminary.has(wireText(wireObject(value)?.["type"]))) guard.heard();
+    }
+  } catch (error) {
+    cancel();
+    throw error;
+  } finally {
+    guard.signal.removeEventListener("abort", cancel);
+  }
+}
+
+function notSent(reason: string, kind: "aborted" | "configuration", cause?: unknown): ModelError {
+  const message = `The model call was not sent: ${reason}.`;
+  return new ModelError(message, { retryable: false, mayHaveBeenSent: false, cause, details: { kind } });
+}

@@ -1,0 +1,217 @@
+import { toJson } from "../../base/index.ts";
+import { ModelError } from "../../errors/index.ts";
+import type { FinishReason, Json, JsonObject, ModelResponse } from "../../state/index.ts";
+import { brokenBy } from "../finish-reason.ts";
+import type { AnswerInProgress } from "../guarded-call.ts";
+import type { ModelDelta } from "../language-model.ts";
+import { isTokenCount, type ReportedUsage } from "../usage.ts";
+import { type WireObject, wireObject, wireText } from "../wire-values.ts";
+import { streamFailure } from "./provider-failure.ts";
+
+interface WrittenPart {
+  readonly type: "text" | "reasoning" | "call";
+  readonly id: string;
+  text: string;
+  /** The tool of a call. */
+  readonly name: string;
+  /** Fields of the provider that must be sent back with the part: signatures, ids, encrypted reasoning. */
+  options: Record<string, JsonObject> | undefined;
+}
+
+/**
+ * Assembles one answer from the parts of a stream of the AI SDK; unknown parts are ignored.
+ * 1. Each piece of text is reported once and is in the answer once.
+ * 2. The calls in the answer decide whether tools are wanted, not the finish reason.
+ * 3. An answer without a part `finish` is incomplete.
+ */
+export class ProviderAnswer implements AnswerInProgress {
+  readonly #parts: WrittenPart[] = [];
+  #finish: WireObject | undefined;
+  #model = "";
+  /** Whether the provider has warned that it ignores the response format. */
+  ignoresFormat = false;
+
+  /** Adds a part of the stream. Throws `ModelError` for an error in the stream, and for a tool that the provider executes itself. */
+  add(value: unknown, onDelta?: (delta: ModelDelta) => void): void {
+    const part = wireObject(value) ?? {};
+    const type = wireText(part["type"]);
+    switch (type) {
+      case "text-start":
+      case "text-delta":
+      case "text-end":
+        this.#addText("text", part, onDelta);
+        break;
+      case "reasoning-start":
+      case "reasoning-delta":
+      case "reasoning-end":
+        this.#addText("reasoning", part, onDelta);
+        break;
+      case "tool-call":
+        this.#addCall(part);
+        break;
+      case "stream-start":
+        this.#readWarnings(part["warnings"]);
+        break;
+      case "response-metadata":
+        this.#model = wireText(part["modelId"]) || this.#model;
+        break;
+      case "finish":
+        this.#finish = part;
+        break;
+      case "error":
+        throw streamFailure(part["error"]);
+      default:
+    }
+  }
+
+  get isFinished(): boolean {
+    return this.#finish !== undefined;
+  }
+
+  get fault(): ModelError | undefined {
+    if (this.#finish === undefined) {
+      return incomplete("The model's answer ended before it was complete: no finish reason came.");
+    }
+    const { unified, raw } = finishOf(this.#finish);
+    if (unified === "error" || unified === "interrupted") {
+      return incomplete(`The provider broke off its answer: the finish reason is "${raw === "" ? unified : raw}".`);
+    }
+    const broken = unified === "other" ? undefined : brokenBy(unified);
+    return broken && incomplete(broken.message);
+  }
+
+  get usage(): ReportedUsage | undefined {
+    const usage = wireObject(this.#finish?.["usage"]);
+    const input = wireObject(usage?.["inputTokens"]) ?? {};
+    const output = wireObject(usage?.["outputTokens"]) ?? {};
+    const read = count(input["cacheRead"]);
+    const write = count(input["cacheWrite"]);
+    const reasoning = count(output["reasoning"]);
+    const inputTokens = count(input["total"]) ?? sum(count(input["noCache"]), read, write);
+    const outputTokens = count(output["total"]) ?? sum(count(output["text"]), reasoning);
+    // Every call has a prompt.
+    const hasInput = inputTokens !== undefined && inputTokens > 0;
+    if (!hasInput && outputTokens === undefined) return undefined;
+    return {
+      ...(hasInput ? { inputTokens } : {}),
+      ...(outputTokens === undefined ? {} : { outputTokens }),
+      ...(isPart(read, inputTokens) ? { cachedInputTokens: read } : {}),
+      ...(write !== undefined && write > 0 ? { cacheWriteTokens: write } : {}),
+      ...(isPart(reasoning, outputTokens) ? { reasoningTokens: reasoning } : {}),
+    };
+  }
+
+  generatedText(): string {
+    return this.#parts.map(({ name, text }) => name + text).join("");
+  }
+
+  answer(requested: string): Omit<ModelResponse, "usage"> {
+    const calls = this.#parts.filter(({ type }) => type === "call");
+    const reasoning = this.#reasoning();
+    return {
+      content: this.#parts.map(({ type, text }) => (type === "text" ? text : "")).join(""),
+      toolCalls: calls.map(({ id, name, text }) => ({ id, name, arguments: text })),
+      ...(reasoning === undefined ? {} : { reasoning }),
+      finishReason: this.#reason(calls.length > 0),
+      model: this.#model === "" ? requested : this.#model,
+    };
+  }
+
+  #addText(type: "text" | "reasoning", given: WireObject, onDelta: ((delta: ModelDelta) => void) | undefined): void {
+    const id = wireText(given["id"]);
+    let part = this.#parts.findLast((one) => one.type === type && one.id === id);
+    // Some providers use an id again for a later part.
+    if (part === undefined || given["type"] === `${type}-start`) {
+      part = { type, id, text: "", name: "", options: undefined };
+      this.#parts.push(part);
+    }
+    keepOptions(part, given["providerMetadata"]);
+    const text = wireText(given["delta"]);
+    if (text === "") return;
+    part.text += text;
+    onDelta?.({ type, text });
+  }
+
+  #addCall(given: WireObject): void {
+    const name = wireText(given["toolName"]);
+    if (given["providerExecuted"] === true) {
+      throw new ModelError(
+        `The provider has executed the tool "${name.slice(0, 100)}" itself. Its cost and its effects cannot be controlled here: leave it out of providerOptions.`,
+        { retryable: false, mayHaveBeenSent: true, details: { kind: "configuration" } },
+      );
+    }
+    const { input } = given;
+    const text = typeof input === "string" ? input : JSON.stringify(input ?? {});
+    const part: WrittenPart = { type: "call", id: wireText(given["toolCallId"]), text, name, options: undefined };
+    keepOptions(part, given["providerMetadata"]);
+    this.#parts.push(part);
+  }
+
+  #readWarnings(warnings: unknown): void {
+    if (!Array.isArray(warnings)) return;
+    this.ignoresFormat ||= warnings.some((given) => {
+      const { type, feature, setting } = wireObject(given) ?? {};
+      return type !== "other" && (feature === "responseFormat" || setting === "responseFormat");
+    });
+  }
+
+  /** The parts in their order, without what the message has anyway; `undefined` if the message has all of it. */
+  #reasoning(): JsonObject | undefined {
+    const parts = this.#parts.filter(({ type, text, options }) => type !== "text" || text !== "" || options);
+    if (!parts.some(({ type, options }) => type === "reasoning" || options !== undefined)) return undefined;
+    const stored = parts.map(({ type, id, text, options }): JsonObject => {
+      const own = options === undefined ? {} : { options };
+      if (type === "reasoning") return { type, text, ...own };
+      return type === "text" ? { type, length: text.length, ...own } : { type, id, ...own };
+    });
+    return { parts: stored };
+  }
+
+  #reason(hasCalls: boolean): FinishReason {
+    const { unified } = this.#finish === undefined ? { unified: "" } : finishOf(this.#finish);
+    if (unified === "length") return "length";
+    if (unified === "content-filter") return "content_filter";
+    if (hasCalls) return "tool_calls";
+    return unified === "stop" || unified === "tool-calls" ? "stop" : "unknown";
+  }
+}
+
+/** `v3` providers of the first releases report the reason as a text. */
+function finishOf(finish: WireObject): { readonly unified: string; readonly raw: string } {
+  const reason = finish["finishReason"];
+  if (typeof reason === "string") return { unified: reason === "unknown" ? "other" : reason, raw: "" };
+  const { unified, raw } = wireObject(reason) ?? {};
+  return { unified: wireText(unified) || "other", raw: wireText(raw) };
+}
+
+function incomplete(message: string): ModelError {
+  return new ModelError(message, { retryable: true, mayHaveBeenSent: true, details: { kind: "incomplete" } });
+}
+
+function count(value: unknown): number | undefined {
+  return isTokenCount(value) ? value : undefined;
+}
+
+function isPart(part: number | undefined, whole: number | undefined): part is number {
+  return part !== undefined && whole !== undefined && part <= whole;
+}
+
+/** `undefined` if no count is known. */
+function sum(...counts: readonly (number | undefined)[]): number | undefined {
+  const known = counts.filter((one) => one !== undefined);
+  return known.length === 0 ? undefined : known.reduce((total, one) => total + one, 0);
+}
+
+/** Adds the provider's fields to those that the part has; later values replace earlier ones. */
+function keepOptions(part: WrittenPart, metadata: unknown): void {
+  for (const [provider, fields] of Object.entries(wireObject(metadata) ?? {})) {
+    const json = toJson(fields);
+    const own = json.ok ? jsonObject(json.json) : undefined;
+    if (own === undefined || Object.keys(own).length === 0) continue;
+    part.options = { ...part.options, [provider]: { ...part.options?.[provider], ...own } };
+  }
+}
+
+function jsonObject(json: Json): JsonObject | undefined {
+  return typeof json === "object" && json !== null && !Array.isArray(json) ? (json as JsonObject) : undefined;
+}

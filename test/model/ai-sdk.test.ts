@@ -1,0 +1,439 @@
+import type { LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import {
+  createRuntime,
+  defineAgent,
+  defineTool,
+  InvalidInputError,
+  type LanguageModel,
+  memoryStores,
+  ModelError,
+  type ModelRequest,
+  openaiModel,
+  run,
+} from "../../src/index.ts";
+import { aiSdkModel } from "../../src/model/ai-sdk.ts";
+import type { ModelDelta } from "../../src/model/index.ts";
+import { startModelServer } from "../support/model-server.ts";
+import { freePort } from "../support/redis-server.ts";
+import { providerFamilies, providerServer } from "../support/provider-servers.ts";
+
+const question: ModelRequest = {
+  messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content: "How high is the Eiger?" }],
+};
+
+async function generated(model: LanguageModel, request: ModelRequest = question) {
+  const deltas: ModelDelta[] = [];
+  const answer = await model.generate(request, {
+    signal: new AbortController().signal,
+    onDelta: (delta) => deltas.push(delta),
+  });
+  return { answer, deltas };
+}
+
+async function failureOf(model: LanguageModel, request: ModelRequest = question): Promise<ModelError> {
+  const failure = await model
+    .generate(request, { signal: new AbortController().signal })
+    .catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(ModelError);
+  return failure as ModelError;
+}
+
+const height = defineTool({
+  name: "height",
+  description: "Looks a height up.",
+  parameters: z.object({ of: z.string() }),
+  effect: "none",
+  execute: ({ of }) => `${of}: 3,967 m`,
+});
+
+const guideOn = (model: LanguageModel) => defineAgent({ name: "guide", model, tools: [height] });
+
+const withImage = (url: string): ModelRequest => ({
+  messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content: [{ type: "image", url }] }],
+});
+
+describe.each(providerFamilies)("$name", (family) => {
+  test("streams text and thoughts, each piece once, and reports the usage", async () => {
+    const { model } = await providerServer(family, [{ thought: "Bernese Alps.", text: "3,967 metres." }]);
+    const { answer, deltas } = await generated(model());
+    const joined = (type: ModelDelta["type"]) => deltas.map((one) => (one.type === type ? one.text : "")).join("");
+    expect(joined("text")).toBe("3,967 metres.");
+    expect(joined("reasoning")).toBe("Bernese Alps.");
+    expect(answer).toMatchObject({ content: "3,967 metres.", finishReason: "stop", toolCalls: [] });
+    expect(answer.usage).toMatchObject({ inputTokens: 100, outputTokens: 30, cachedInputTokens: 40 });
+    expect(answer.usage.estimated).toBeUndefined();
+  });
+
+  test("runs parallel calls, and sends results, thoughts and signatures back to their writer", async () => {
+    const calls = ["Eiger", "Mönch"].map((of, index) => ({ id: `toolu_${index}`, name: "height", arguments: { of } }));
+    const server = await providerServer(family, [
+      { thought: "Two lookups.", text: "I look.", calls },
+      { text: "Done." },
+    ]);
+    const agent = defineAgent({ name: "guide", model: server.model(), tools: [height] });
+    const { text } = await run(agent, "How high are Eiger and Mönch?");
+    expect(text).toBe("Done.");
+    const sent = JSON.stringify(server.bodies[1]);
+    expect(sent).toContain("Eiger: 3,967 m");
+    expect(sent).toContain("Mönch: 3,967 m");
+    expect(sent).toMatch(/sig-of-thought|enc-of-thought/);
+    // The tool is offered with its schema.
+    expect(JSON.stringify(server.bodies[0])).toContain("Looks a height up.");
+  });
+
+  test.each([
+    ["length", "length"],
+    ["filter", "content_filter"],
+  ] as const)("an answer that ends by %s has the finish reason %s", async (end, finishReason) => {
+    const { model } = await providerServer(family, [{ text: "3,9", end }]);
+    expect((await generated(model())).answer).toMatchObject({ content: "3,9", finishReason });
+  });
+
+  test.each([429, 529, 500])("%i is retryable, after the delay that the server names", async (status) => {
+    const { model } = await providerServer(family, [{ status, message: "Slow down", headers: { "retry-after": "7" } }]);
+    const failure = await failureOf(model());
+    expect(failure).toMatchObject({ status, retryable: true, retryAfterMs: 7_000, mayHaveBeenSent: true });
+    expect(failure.message).toContain("Slow down");
+    expect(failure.partialOutputTokens).toBeUndefined();
+  });
+
+  test("a refused key is not retryable, and the message says what to check", async () => {
+    const { model } = await providerServer(family, [{ status: 401, message: "invalid x-api-key" }]);
+    const failure = await failureOf(model());
+    expect(failure).toMatchObject({ status: 401, retryable: false });
+    expect(failure.message).toBe(
+      "The model server answered 401: invalid x-api-key (check the API key of the provider)",
+    );
+    expect(JSON.stringify(failure)).not.toContain("key-for-tests");
+  });
+
+  test("a prompt that is too long is recognised by the provider's words", async () => {
+    const { model } = await providerServer(family, [{ status: 400, message: family.tooLong }]);
+    expect(await failureOf(model())).toMatchObject({ retryable: false, details: { kind: "context_length" } });
+  });
+
+  test("an answer whose connection breaks is retryable, and what had come counts", async () => {
+    const after = family.events({ text: "3,967 metres." }).length - 2;
+    const { model } = await providerServer(family, [{ text: "3,967 metres.", cut: { after, how: "broken" } }]);
+    const failure = await failureOf(model());
+    expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: true });
+    expect(failure.partialOutputTokens).toBeGreaterThan(0);
+    expect(failure.partialInputTokens).toBeGreaterThan(0);
+  });
+
+  test("an answer that stalls is cut after stallTimeoutMs", async () => {
+    const after = family.events({ text: "3,967 metres." }).length - 2;
+    const { model } = await providerServer(family, [{ text: "3,967 metres.", cut: { after, how: "silent" } }]);
+    expect(await failureOf(model({ stallTimeoutMs: 50 }))).toMatchObject({
+      details: { kind: "stalled" },
+      retryable: true,
+    });
+  });
+
+  test("an error inside the stream ends the call", async () => {
+    const { model } = await providerServer(family, [{ text: "3,9", failure: true }]);
+    const failure = await failureOf(model());
+    expect(failure.message).toContain("Overloaded");
+    expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: true });
+  });
+
+  test("an aborted call ends at once", async () => {
+    const { model, bodies } = await providerServer(family, [{ text: "3,9", cut: { after: 1, how: "silent" } }]);
+    const controller = new AbortController();
+    const call = model()
+      .generate(question, { signal: controller.signal })
+      .catch((error: unknown) => error);
+    await expect.poll(() => bodies.length).toBe(1);
+    controller.abort(new Error("enough"));
+    expect(await call).toMatchObject({ details: { kind: "aborted" }, retryable: false });
+    const before = await model()
+      .generate(question, { signal: AbortSignal.abort() })
+      .catch((error: unknown) => error);
+    expect(before).toMatchObject({ mayHaveBeenSent: false });
+    expect(bodies).toHaveLength(1);
+  });
+
+  test("gives structured output", async () => {
+    const server = await providerServer(family, [{ text: '{"metres":3967}' }]);
+    const agent = defineAgent({ name: "guide", model: server.model(), output: z.object({ metres: z.number() }) });
+    expect((await run(agent, "How high is the Eiger?")).output).toEqual({ metres: 3967 });
+    expect(JSON.stringify(server.bodies[0])).toContain("metres");
+  });
+
+  test("embedded images are sent, and an address that the provider does not fetch is refused before the call", async () => {
+    const { model, bodies } = await providerServer(family, [{ text: "A mountain." }]);
+    await generated(model(), withImage("data:image/png;base64,iVBORw0KGgo="));
+    expect(JSON.stringify(bodies[0])).toContain("iVBORw0KGgo=");
+    const failure = await failureOf(model(), withImage("ftp://example.com/eiger.png"));
+    expect(failure).toMatchObject({ retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } });
+    expect(failure.message).toContain("data: URL");
+    expect(bodies).toHaveLength(1);
+  });
+
+  test("a conversation that another model began is continued, without its reasoning", async () => {
+    const chat = await startModelServer((_body, { index }) =>
+      index === 0
+        ? { toolCalls: [{ name: "height", arguments: { of: "Eiger" } }], reasoning: "Secret thought." }
+        : "3,967 m.",
+    );
+    const server = await providerServer(family, [
+      { thought: "Own thought.", text: "It is the Eiger." },
+      { text: "Yes." },
+    ]);
+    const stores = memoryStores();
+    const turn = (model: LanguageModel, text: string) => run(guideOn(model), text, { stores, agentId: "desk" });
+    await turn(openaiModel("gpt-test", { baseURL: chat.baseURL, apiKey: "none" }), "How high is the Eiger?");
+    expect((await turn(server.model(), "Which mountain was that?")).text).toBe("It is the Eiger.");
+    const sent = JSON.stringify(server.bodies[0]);
+    expect(sent).toContain("Eiger: 3,967 m");
+    expect(sent).not.toContain("Secret thought.");
+    // And back again.
+    await turn(openaiModel("gpt-test", { baseURL: chat.baseURL, apiKey: "none" }), "Sure?");
+    expect(JSON.stringify(chat.requests.at(-1)?.body)).toContain("It is the Eiger.");
+    expect(JSON.stringify(chat.requests.at(-1)?.body)).not.toContain("Own thought.");
+    await chat.stop();
+  });
+});
+
+const [anthropic, , google, responses] = providerFamilies;
+if (!anthropic || !google || !responses) throw new Error("a family of providers is missing");
+
+describe("a thinking budget", () => {
+  const options = anthropic.thinking;
+
+  test("is part of maxOutputTokens: what is sent never exceeds what is reserved", async () => {
+    const server = await providerServer(anthropic, [{ thought: "Alps.", text: "3,967 m." }]);
+    await generated(server.model(options), { ...question, maxOutputTokens: 5_000 });
+    expect(server.bodies[0]).toMatchObject({ max_tokens: 5_000, thinking: { type: "enabled", budget_tokens: 2_000 } });
+  });
+
+  test("that the limit does not cover is refused before the call", async () => {
+    const server = await providerServer(anthropic, [{ text: "3,967 m." }]);
+    const failure = await failureOf(server.model(options), { ...question, maxOutputTokens: 2_000 });
+    expect(failure).toMatchObject({ retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } });
+    expect(failure.message).toMatch(/2000 output tokens are left, and the thinking budget alone is 2000: raise/);
+    expect(server.bodies).toEqual([]);
+  });
+
+  test("is never exceeded by the runtime: budgets stay exact", async () => {
+    const server = await providerServer(anthropic, [{ thought: "Alps.", text: "3,967 m." }]);
+    const price = { inputPerMillion: 1, outputPerMillion: 5 };
+    const agent = defineAgent({
+      name: "guide",
+      model: server.model(options),
+      budget: { maxTokens: 6_000, maxCost: 1 },
+    });
+    const { spent } = await run(agent, "How high is the Eiger?", { prices: { "claude-test": price } });
+    const [body] = server.bodies;
+    expect(Number(body?.["max_tokens"])).toBeLessThan(6_000);
+    expect(spent.tree).toMatchObject({ inputTokens: 100, outputTokens: 30 });
+  });
+});
+
+describe("what a provider has of its own", () => {
+  test("Responses keep no history: store is off, and encrypted reasoning comes back", async () => {
+    const call = { id: "call_1", name: "height", arguments: { of: "Eiger" } };
+    const server = await providerServer(responses, [{ thought: "Look up.", calls: [call] }, { text: "Done." }]);
+    await run(defineAgent({ name: "guide", model: server.model(), tools: [height] }), "How high is it?");
+    for (const body of server.bodies) {
+      expect(body).toMatchObject({ store: false, include: ["reasoning.encrypted_content"] });
+      expect(JSON.stringify(body)).not.toContain("item_reference");
+    }
+    expect(server.bodies[1]?.["input"]).toEqual(
+      expect.arrayContaining([expect.objectContaining({ type: "reasoning", encrypted_content: "enc-of-thought" })]),
+    );
+  });
+
+  test("options of the provider are sent, and the user's own come before ours", async () => {
+    const server = await providerServer(responses, [{ text: "Done." }]);
+    await generated(server.model({ providerOptions: { openai: { store: true, user: "ada" } } }));
+    expect(server.bodies[0]).toMatchObject({ store: true, user: "ada" });
+  });
+
+  test("signatures of Google's calls go back with their calls", async () => {
+    const calls = [{ id: "1", name: "height", arguments: { of: "Eiger" } }];
+    const server = await providerServer(google, [{ calls }, { text: "Done." }]);
+    await run(defineAgent({ name: "guide", model: server.model(), tools: [height] }), "How high is it?");
+    expect(JSON.stringify(server.bodies[1])).toContain("sig-of-call");
+  });
+
+  test("an answer without usage is counted here", async () => {
+    const server = await providerServer(google, [{ text: "3,967 metres.", usage: "none" }]);
+    const { usage } = (await generated(server.model())).answer;
+    expect(usage).toMatchObject({ estimated: true });
+    expect(usage.inputTokens).toBeGreaterThan(0);
+    expect(usage.outputTokens).toBeGreaterThan(0);
+  });
+
+  test("text of an answer that a hook has changed is sent without the parts that described it", async () => {
+    const server = await providerServer(anthropic, [{ text: "Done." }]);
+    const parts = [
+      { type: "reasoning", text: "Alps.", options: { anthropic: { signature: "sig-of-thought" } } },
+      { type: "text", length: 8 },
+    ];
+    const written = (content: string): ModelRequest["messages"][number] => ({
+      id: "2",
+      role: "assistant",
+      createdAt: 0,
+      origin: "model",
+      content,
+      reasoning: { parts },
+      reasoningBy: { provider: "anthropic", model: "claude-test" },
+    });
+    const next = { id: "3", role: "user", createdAt: 0, origin: "user", content: "Sure?" } as const;
+    for (const content of ["3,967 m.", "3,967 metres."]) {
+      await generated(server.model(), { messages: [...question.messages, written(content), next] });
+    }
+    expect(JSON.stringify(server.bodies[0])).toContain("sig-of-thought");
+    expect(JSON.stringify(server.bodies[1])).not.toContain("sig-of-thought");
+    expect(JSON.stringify(server.bodies[1])).toContain("3,967 metres.");
+  });
+});
+
+/** A model of the AI SDK whose stream has these parts. */
+function modelOf(parts: readonly object[], specificationVersion: "v3" | "v4" = "v4") {
+  const stream = () =>
+    new ReadableStream<unknown>({
+      start: (controller) => {
+        for (const part of parts) controller.enqueue(part);
+        controller.close();
+      },
+    });
+  return {
+    specificationVersion,
+    provider: "test.chat",
+    modelId: "m",
+    supportedUrls: {},
+    doStream: async () => ({ stream: stream() }),
+  };
+}
+
+const text = [
+  { type: "text-start", id: "0" },
+  { type: "text-delta", id: "0", delta: "Hello" },
+  { type: "text-end", id: "0" },
+];
+const usage = { inputTokens: { total: 5 }, outputTokens: { total: 2 } };
+
+describe("streams that no provider here sends", () => {
+  test.each([
+    ["no finish part", text, /no finish reason came/],
+    ["an interrupted end", [...text, { type: "finish", usage, finishReason: { unified: "interrupted" } }], /broke off/],
+    [
+      "an end by an error",
+      [...text, { type: "finish", usage, finishReason: { unified: "error", raw: "boom" } }],
+      /"boom"/,
+    ],
+    ["an error that is a text", [{ type: "error", error: "overloaded" }], /overloaded/],
+  ])("%s: the call fails and may be repeated", async (_title, parts, message) => {
+    const failure = await failureOf(aiSdkModel(modelOf(parts)));
+    expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: true });
+    expect(failure.message).toMatch(message);
+  });
+
+  test("a tool that the provider executes itself ends the call for good", async () => {
+    const parts = [{ type: "tool-call", toolCallId: "1", toolName: "web_search", input: "{}", providerExecuted: true }];
+    const failure = await failureOf(aiSdkModel(modelOf(parts)));
+    expect(failure).toMatchObject({ retryable: false, details: { kind: "configuration" } });
+    expect(failure.message).toContain('"web_search"');
+  });
+
+  test("unknown parts and pings are ignored, and the finish reason of early v3 providers is a text", async () => {
+    const parts = [
+      { type: "ping" },
+      { type: "custom", kind: "x.y" },
+      ...text,
+      { type: "finish", usage, finishReason: "stop" },
+    ];
+    const { answer } = await generated(aiSdkModel(modelOf(parts, "v3")));
+    expect(answer).toMatchObject({
+      content: "Hello",
+      finishReason: "stop",
+      usage: { inputTokens: 5, outputTokens: 2 },
+    });
+  });
+
+  test("a provider that ignores the response format is asked by the instructions next time", async () => {
+    const calls: Record<string, unknown>[] = [];
+    const warnings = [{ type: "unsupported", feature: "responseFormat" }];
+    const model = modelOf([
+      { type: "stream-start", warnings },
+      ...text,
+      { type: "finish", usage, finishReason: "stop" },
+    ]);
+    const spied = {
+      ...model,
+      modelId: "ignores-formats",
+      doStream: (call: Record<string, unknown>) => {
+        calls.push(call);
+        return model.doStream();
+      },
+    };
+    const asked: ModelRequest = {
+      ...question,
+      responseFormat: { type: "json_schema", name: "answer", schema: { type: "object", title: "an answer" } },
+    };
+    for (let index = 0; index < 3; index += 1) await generated(aiSdkModel(spied as never), asked);
+    expect(
+      calls.map(({ responseFormat }) => (responseFormat as { schema?: object } | undefined)?.schema !== undefined),
+    ).toEqual([true, false, false]);
+    expect(JSON.stringify(calls[1]?.["prompt"])).toContain("an answer");
+  });
+
+  test("a key that is missing is a wrong configuration: nothing is sent, nothing repeated", async () => {
+    const { createAnthropic } = await import("@ai-sdk/anthropic");
+    const failure = await failureOf(aiSdkModel(createAnthropic()("claude-test")));
+    expect(failure).toMatchObject({ retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } });
+    expect(failure.message).toMatch(/ANTHROPIC_API_KEY/);
+  });
+
+  test("a server that cannot be reached has not been sent anything", async () => {
+    const { createAnthropic } = await import("@ai-sdk/anthropic");
+    const failure = await failureOf(
+      aiSdkModel(
+        createAnthropic({ baseURL: `http://127.0.0.1:${await freePort()}/v1`, apiKey: "none" })("claude-test"),
+      ),
+    );
+    expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: false, details: { kind: "connection" } });
+  });
+});
+
+describe("aiSdkModel()", () => {
+  test.each([
+    ["a text", "anthropic/claude-sonnet-4-5", /got the text "anthropic\/claude-sonnet-4-5"/],
+    ["a model of AI SDK 5", { ...modelOf([]), specificationVersion: "v2" }, /"v2"; it takes "v3" and "v4"/],
+    ["a model without a name", { ...modelOf([]), modelId: "" }, /without a provider or modelId/],
+  ])("refuses %s", (_title, given, message) => {
+    expect(() => aiSdkModel(given as never)).toThrow(InvalidInputError);
+    expect(() => aiSdkModel(given as never)).toThrow(message);
+  });
+
+  test.each([
+    [{ temperature: 1 }, /temperature of defineAgent\(\)/],
+    [{ providerOptions: { anthropic: 3 } }, /providerOptions\["anthropic"\]/],
+    [{ stallTimeoutMs: 0 }, /stallTimeoutMs is 0/],
+  ])("refuses the options %o", (options, message) => {
+    expect(() => aiSdkModel(modelOf([]), options as never)).toThrow(message);
+  });
+
+  test("names model and provider for prices and traces", () => {
+    expect(aiSdkModel(modelOf([]))).toMatchObject({ name: "m", provider: "test" });
+    expect(aiSdkModel(modelOf([]), { name: "own", provider: "mine" })).toMatchObject({ name: "own", provider: "mine" });
+  });
+
+  test("takes the published types of both specifications", () => {
+    expectTypeOf<LanguageModelV4>().toExtend<Parameters<typeof aiSdkModel>[0]>();
+    expectTypeOf<LanguageModelV3>().toExtend<Parameters<typeof aiSdkModel>[0]>();
+  });
+
+  test("works in a runtime whose agents have several models", async () => {
+    const server = await providerServer(anthropic, [{ text: "3,967 m." }]);
+    const runtime = await createRuntime({ agents: [defineAgent({ name: "guide", model: server.model() })] });
+    const agent = await runtime.agent("guide");
+    await agent.start();
+    expect((await agent.executeTurn("How high is the Eiger?").result).text).toBe("3,967 m.");
+    await runtime.shutdown();
+  });
+});
