@@ -64,15 +64,15 @@ export function aiSdkModel(model: AiSdkLanguageModel, options?: AiSdkModelOption
 function assertProviderModel(given: unknown): asserts given is AiSdkLanguageModel {
   const expected = 'a language model of the AI SDK, for instance anthropic("claude-sonnet-4-5")';
   if (typeof given !== "object" || given === null || !("doStream" in given) || typeof given.doStream !== "function") {
-    throw new InvalidInputError(`aiSdkModel() got ${describeValue(given)} as its model; it takes ${expected}.`);
+    throw new InvalidInputError(`aiSdkModel() got ${describeValue(given)} as its model; expected ${expected}.`);
   }
   const { specificationVersion, provider, modelId } = given as Partial<Record<keyof AiSdkLanguageModel, unknown>>;
   if (specificationVersion !== "v3" && specificationVersion !== "v4") {
     throw new InvalidInputError(
-      `aiSdkModel() got a model of the specification ${describeValue(specificationVersion)}; it takes "v3" and "v4". Install a version of the provider's package for AI SDK 6 or 7.`,
+      `aiSdkModel() got a model of the specification ${describeValue(specificationVersion)}; expected "v3" and "v4". Install a version of the provider's package for AI SDK 6 or 7.`,
     );
   }
   if (typeof provider !== "string" || provider === "" || typeof modelId !== "string" || modelId === "") {
-    throw new InvalidInputError(`aiSdkModel() got a model without a provider or modelId; it takes ${expected}.`);
+    throw new InvalidInputError(`aiSdkModel() got a model without a provider or modelId; expected ${expected}.`);
   }
 }

@@ -403,7 +403,7 @@ describe("streams that no provider here sends", () => {
 describe("aiSdkModel()", () => {
   test.each([
     ["a text", "anthropic/claude-sonnet-4-5", /got the text "anthropic\/claude-sonnet-4-5"/],
-    ["a model of AI SDK 5", { ...modelOf([]), specificationVersion: "v2" }, /"v2"; it takes "v3" and "v4"/],
+    ["a model of AI SDK 5", { ...modelOf([]), specificationVersion: "v2" }, /"v2"; expected "v3" and "v4"/],
     ["a model without a name", { ...modelOf([]), modelId: "" }, /without a provider or modelId/],
   ])("refuses %s", (_title, given, message) => {
     expect(() => aiSdkModel(given as never)).toThrow(InvalidInputError);

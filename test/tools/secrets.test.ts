@@ -98,7 +98,11 @@ describe("a secret parameter", () => {
       z.object({}).transform(() => ({ apiKey: "mine" })),
       /transform set "apiKey".*\n.*fault of the tool/,
     ],
-    ["returns no object", z.object({}).transform(() => "text"), /something other than an object.*\n.*fault of the tool/],
+    [
+      "returns no object",
+      z.object({}).transform(() => "text"),
+      /something other than an object.*\n.*fault of the tool/,
+    ],
   ])("the tool's own transform that %s is refused", async (_name, parameters, message) => {
     const tool = defineTool({ ...base, parameters, secrets: { apiKey: () => canary } });
     expect(await tool.parse("{}")).toEqual({ ok: false, message: expect.stringMatching(message) });
