@@ -32,8 +32,10 @@ export interface ApiReference {
   readonly addresses: ApiAddresses;
 }
 
-/** Longer types of schemas are left as they are declared. */
-const MOST_EXPANDED = 20_000;
+/** Longer types are left as they are declared. In characters. */
+const MOST_EXPANDED = 60_000;
+/** The types of longer schemas say less than the types that are inferred from them. In characters. */
+const MOST_OF_SCHEMA = 1_000;
 
 /** A name on a page: a public one, or a type that public ones refer to. */
 interface Item {
@@ -96,6 +98,8 @@ class PageWriter {
   readonly #printer = compiler.createPrinter({ removeComments: true });
   /** Where a declared name is: by symbol, the addresses by entry. */
   readonly #places = new Map<ts.Symbol, Map<string, string>>();
+  /** Links to the types that are inferred from a schema, by the schema's name. */
+  readonly #inferred = new Map<string, string>();
   /** Code of signatures as the compiler prints it; pages hold their indices until all are formatted. */
   readonly signatures: string[] = [];
 
@@ -113,7 +117,15 @@ class PageWriter {
       .getExportsOfModule(module)
       .map((symbol) => ({ name: symbol.name, symbol: this.#declared(symbol), anchor: symbol.name }))
       .sort((one, other) => one.name.localeCompare(other.name, "en"));
-    for (const { symbol, anchor } of items) this.#place(symbol, entry, anchor);
+    for (const { name, symbol, anchor } of items) {
+      this.#place(symbol, entry, anchor);
+      for (const node of symbol.declarations ?? []) {
+        const [, schema] = (compiler.isTypeAliasDeclaration(node) && /\btypeof (\w+)/.exec(node.type.getText())) || [];
+        if (schema !== undefined && !this.#inferred.has(schema)) {
+          this.#inferred.set(schema, `[\`${name}\`](${pageLink(entry)}#${anchor})`);
+        }
+      }
+    }
     return { entry, items, others: [] };
   }
 
@@ -225,6 +237,7 @@ class PageWriter {
       `### \`${name}\` {#${anchor}}`,
       ...docs,
       this.#signature(nodes, entry),
+      ...(this.#inferred.has(name) ? [`A zod schema. The type that is inferred from it: ${this.#inferred.get(name)}.`] : []),
       ...nodes.flatMap((node) => this.#expanded(node, symbol)),
       ...members,
     ].join("\n\n");
@@ -257,9 +270,12 @@ class PageWriter {
       const text = `${word} ${node.name?.text ?? ""}${parameters === undefined ? "" : `<${parameters}>`}${heritage} {}`;
       return { text, nodes: shown };
     }
-    const isVariable = compiler.isVariableDeclaration(node);
-    const text = isVariable ? `declare const ${this.#print(node)};` : this.#print(node).replace(/^export /, "");
-    return { text, nodes: [node] };
+    if (!compiler.isVariableDeclaration(node)) return { text: this.#print(node).replace(/^export /, ""), nodes: [node] };
+    const text = `declare const ${this.#print(node)};`;
+    const [start] = /^declare const \w+: z\.\w+/.exec(text) ?? [];
+    return start !== undefined && text.length > MOST_OF_SCHEMA
+      ? { text: `${start};`, nodes: [] }
+      : { text, nodes: [node] };
   }
 
   #print(node: ts.Node): string {

@@ -1,11 +1,12 @@
 /** What the site does with Markdown beside VitePress: links between files become links between pages, and names lead to the API pages. */
 import { existsSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
-import type { MarkdownRenderer, ShikiTransformer } from "vitepress";
+import type { MarkdownOptions, MarkdownRenderer } from "vitepress";
 import { repositoryRoot } from "../scripts/run-command.ts";
 import { pageAddress } from "./addresses.ts";
 import { type ApiAddresses, apiAddressesFile } from "./api-entries.ts";
 
+type ShikiTransformer = NonNullable<MarkdownOptions["codeTransformers"]>[number];
 type Token = ReturnType<MarkdownRenderer["parse"]>[number];
 
 /** Links of a document are paths from its file. A link to a file without a page fails the build. */

@@ -1,0 +1,68 @@
+import { join } from "node:path";
+import { defineConfig, type MarkdownRenderer } from "vitepress";
+import { repositoryRoot } from "../scripts/run-command.ts";
+import { headingAnchor, pageAddress } from "./addresses.ts";
+import { basePath } from "./base-path.ts";
+import { baseForHtml, linkPages, linkReference, linkSignatures } from "./markdown.ts";
+import { sidebar } from "./sidebar.ts";
+
+const base = basePath();
+
+/** The index takes texts only: without colours, code costs nothing. */
+function renderForSearch(text: string, env: object, markdown: Pick<MarkdownRenderer, "render" | "set">): string {
+  markdown.set({ highlight: null });
+  return markdown.render(text, env);
+}
+
+export const config = defineConfig({
+  // Documents lie in several folders, so the root of the pages is that of the repository; all but the documents is left out.
+  srcDir: repositoryRoot,
+  srcExclude: ["{api,chaos,coverage,dist,examples,scripts,src,test}/**", "bench/*/**", "site/!(pages)/**"],
+  rewrites: (path) => {
+    const address = pageAddress(path);
+    return address === undefined ? path : `${address}.md`;
+  },
+  outDir: process.env["TROUPE_SITE_FOLDER"] ?? join(repositoryRoot, ".troupe", "site"),
+  cacheDir: join(repositoryRoot, ".troupe", "site-cache"),
+  base,
+  lang: "en",
+  title: "troupe",
+  description: "An actor runtime for teams of LLM agents, in TypeScript.",
+  cleanUrls: false,
+  metaChunk: true,
+  markdown: {
+    linkify: false,
+    anchor: { slugify: headingAnchor },
+    codeTransformers: [linkSignatures(base)],
+    config: (markdown) => {
+      // A line that starts with a word in angle brackets is text, as in code that goes over two lines.
+      markdown.block.ruler.disable("html_block");
+      linkPages(markdown);
+      linkReference(markdown);
+      baseForHtml(markdown, base);
+    },
+  },
+  themeConfig: {
+    nav: [
+      { text: "First steps", link: "/first-steps" },
+      { text: "Examples", link: "/examples/" },
+      { text: "Reference", link: "/reference" },
+      { text: "API", link: "/api/" },
+    ],
+    sidebar: sidebar(),
+    outline: { level: [2, 3], label: "On this page" },
+    search: { provider: "local", options: { _render: renderForSearch } },
+    externalLinkIcon: true,
+  },
+  vite: {
+    // The project's own settings are for another compiler.
+    esbuild: { tsconfigRaw: { compilerOptions: { target: "es2022" } } },
+    publicDir: false,
+    server: {
+      host: "127.0.0.1",
+      watch: { ignored: ["bench", "chaos", "dist", "src", "test", ".troupe"].map((name) => `${repositoryRoot}/${name}/**`) },
+    },
+    build: { chunkSizeWarningLimit: 8_000 },
+  },
+});
+
