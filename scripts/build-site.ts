@@ -20,6 +20,8 @@ async function main(): Promise<void> {
     throw new Error(`Unknown command ${[command, ...others].join(" ")}; expected build, dev or preview.`);
   }
   basePath();
+  // A test runner may have set another mode.
+  if (command === "build") process.env["NODE_ENV"] = "production";
   if (command !== "preview") await generatePages();
   const { build, createServer, serve } = await import("vitepress");
   if (command === "build") await build(root);

@@ -354,7 +354,12 @@ class PageWriter {
   #linked(node: ts.Declaration, entry: string): string {
     const links = new Map<string, string>();
     this.#addLinks(node, entry, links);
-    const text = this.#print(node).replace(/;$/, "").replace(/^readonly /, "").replaceAll(/\s*\n\s*/g, " ");
+    const text = this.#print(node)
+      .replace(/;$/, "")
+      .replace(/^readonly /, "")
+      .replaceAll(/\s*\n\s*/g, " ")
+      // The question mark says so already.
+      .replace(/^(\w+\?: (?!\().*) \| undefined$/, "$1");
     return text
       .split(/(\b[A-Za-z_$][\w$]*\b)/)
       .map((piece) => {

@@ -14,6 +14,15 @@ function renderForSearch(text: string, env: object, markdown: Pick<MarkdownRende
   return markdown.render(text, env);
 }
 
+/** Every word must be on a page; what explains a thing comes before its declaration. The browser gets these functions as text. */
+const searchOptions = {
+  combineWith: "AND",
+  fuzzy: 0.2,
+  prefix: true,
+  boost: { title: 4, text: 2, titles: 1 },
+  boostDocument: (id: string): number => (/\/(?:api|examples|decisions)\//.test(id) ? 0.5 : 1),
+} as const;
+
 export const config = defineConfig({
   // Documents lie in several folders, so the root of the pages is that of the repository; all but the documents is left out.
   srcDir: repositoryRoot,
@@ -51,7 +60,7 @@ export const config = defineConfig({
     ],
     sidebar: sidebar(),
     outline: { level: [2, 3], label: "On this page" },
-    search: { provider: "local", options: { _render: renderForSearch } },
+    search: { provider: "local", options: { _render: renderForSearch, miniSearch: { searchOptions } } },
     externalLinkIcon: true,
   },
   vite: {

@@ -56,37 +56,52 @@ function apiIndex(addresses: Readonly<Record<string, Readonly<Record<string, str
   return `# API\n\n${intro}\n${entries.join("\n")}`;
 }
 
-const languages: Readonly<Record<string, string>> = { ".yml": "yaml", "": "docker" };
+const languages: Readonly<Record<string, string>> = { "": "docker" };
 
-/** The comment that a file starts with, as Markdown. */
-function headingComment(text: string): string {
-  const [comment = ""] = /^(?:(?:\/\/|#) .*\n|(?:\/\/|#)\n)*/.exec(text) ?? [];
-  return comment.replaceAll(/^(?:\/\/|#) ?/gm, "").trim();
+/** How the files of a folder of `examples/` are run. A program of `examples/` itself is run by its own name. */
+const commands: Readonly<Record<string, string>> = {
+  browser: "npm run example examples/browser/serve.ts",
+  served: "cd examples/served && TROUPE_SERVE_TOKEN=$(openssl rand -hex 24) docker compose up --build",
+  teal: "npm run example examples/17-teal-agent.ts",
+};
+
+function commandOf(path: string): string {
+  const [, folder = "", ...rest] = path.split("/");
+  if (rest.length === 0) return `npm run example ${path}`;
+  const command = commands[folder];
+  if (command === undefined) throw new Error(`How is ${path} run? Add examples/${folder} to site/generate-pages.ts.`);
+  return command;
+}
+
+/** The comment at the start of a file, without the commands that it shows: these have a block of their own. */
+function openingComment(text: string): string {
+  const [comment = ""] = /^(?:(?:\/\/|#)(?: .*)?\n)*/.exec(text) ?? [];
+  return comment
+    .replaceAll(/^(?:\/\/|#) ?/gm, "")
+    .replaceAll(/^ {2,}.*\n/gm, "")
+    .trim();
+}
+
+function examplePage(path: string, text: string): string {
+  const comment = openingComment(text);
+  const language = languages[extname(path)] ?? extname(path).slice(1);
+  const lead = comment.endsWith(":") ? [comment] : [...(comment === "" ? [] : [comment]), "In a clone of the repository:"];
+  const blocks = [`\`\`\`sh\n${commandOf(path)}\n\`\`\``, `\`\`\`\`${language}\n${text}\n\`\`\`\``];
+  return `${[`# ${path.slice("examples/".length)}`, ...lead, ...blocks].join("\n\n")}\n`;
 }
 
 function writeExamplePages(): void {
-  const rows: string[] = [];
-  for (const path of exampleFiles()) {
+  const rows = exampleFiles().map((path) => {
     const text = readFileSync(join(repositoryRoot, path), "utf8").trimEnd();
-    const comment = headingComment(text);
-    const language = languages[extname(path)] ?? extname(path).slice(1);
-    const isProgram = /^examples\/\d\d-/.test(path);
-    const run = isProgram ? `In a clone of the repository, offline:\n\n\`\`\`sh\nnpm run example ${path}\n\`\`\`\n\n` : "";
-    const fence = text.includes("```") ? "````" : "```";
-    // An indented command of the comment is code in Markdown too.
-    const intro = comment === "" ? "" : `${comment}\n\n`;
-    write(
-      join(generatedFolder, `${exampleAddress(path)}.md`),
-      `# ${path.slice("examples/".length)}\n\n${intro}${run}${fence}${language} [${path}]\n${text}\n${fence}\n`,
-    );
-    const [firstLine = ""] = comment.split("\n");
-    rows.push(`| [${path.slice("examples/".length)}](/${exampleAddress(path)}) | ${firstLine.replaceAll("|", "\\|")} |`);
-  }
-  const intro =
-    "Programs that run offline, end by themselves and print something. `npm ci`, then `npm run example examples/01-one-agent.ts` for " +
-    "instance. A test runs each of them.";
-  write(
-    join(generatedFolder, "examples", "index.md"),
-    `# Examples\n\n${intro}\n\n| File | What it shows |\n|---|---|\n${rows.join("\n")}\n`,
-  );
+    write(`${generatedFolder}/${exampleAddress(path)}.md`, examplePage(path, text));
+    const [about = ""] = openingComment(text).replaceAll("\n", " ").split(/(?<=\.) /);
+    return `| [${path.slice("examples/".length)}](/${exampleAddress(path)}) | ${about.replaceAll("|", "\\|")} |\n`;
+  });
+  const intro = [
+    "The numbered programs run offline, end by themselves and print something; a test runs each of them. In a clone of the repository:",
+    "```sh\nnpm ci\nnpm run example examples/01-one-agent.ts\n```",
+    "The files in folders belong together, and their pages say how to start them.",
+  ].join("\n\n");
+  const table = `| File | What it shows |\n|---|---|\n${rows.join("")}`;
+  write(`${generatedFolder}/examples/index.md`, `# Examples\n\n${intro}\n\n${table}`);
 }
