@@ -85,7 +85,7 @@ export async function apiReference(entries: readonly ApiEntry[], folder: string)
 }
 
 function pageLink(entry: string): string {
-  return `/api/${apiSlug(entry)}`;
+  return `/api/${apiSlug(entry)}.html`;
 }
 
 const kinds = ["Functions", "Classes", "Interfaces", "Types", "Values"] as const;

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { defineConfig, type MarkdownRenderer } from "vitepress";
+import { defineConfig } from "vitepress";
 import { repositoryRoot } from "../scripts/run-command.ts";
 import { headingAnchor, pageAddress } from "./addresses.ts";
 import { basePath } from "./base-path.ts";
@@ -8,8 +8,14 @@ import { sidebar } from "./sidebar.ts";
 
 const base = basePath();
 
+/** Of a Markdown renderer, what the search index needs. */
+interface TextRenderer {
+  set(options: { highlight: null }): unknown;
+  render(text: string, env: object): string;
+}
+
 /** The index takes texts only: without colours, code costs nothing. */
-function renderForSearch(text: string, env: object, markdown: Pick<MarkdownRenderer, "render" | "set">): string {
+function renderForSearch(text: string, env: object, markdown: TextRenderer): string {
   markdown.set({ highlight: null });
   return markdown.render(text, env);
 }

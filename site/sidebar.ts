@@ -69,8 +69,10 @@ function exampleTitle(path: string): string {
 }
 
 function otherFrameworks(): SidebarItem[] {
+  const index = "docs/coming-from/README.md";
+  const first = documents().includes(index) ? { link: siteLink(index) } : {};
   const pages = pagesIn("coming-from");
-  return pages.length === 0 ? [] : [group("Coming from …", pages, true)];
+  return pages.length === 0 ? [] : [{ ...group("Coming from …", pages, true), ...first }];
 }
 
 function reference(): SidebarItem {

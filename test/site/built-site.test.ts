@@ -142,7 +142,7 @@ describe("the search index", () => {
     ["ToolNotStartedError", "api/troupe.html#ToolNotStartedError"],
     ["tireless", "examples/05-budgets.html"],
   ])("finds %s", (words, id) => {
-    const found = index.search(words, { combineWith: "AND" }).map((result) => String(result.id));
+    const found = index.search(words, { combineWith: "AND", prefix: true }).map((result) => String(result.id));
     expect(found.some((address) => posix.join("/", address).startsWith(`${siteBase}${id}`))).toBe(true);
   });
 });
