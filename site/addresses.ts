@@ -27,7 +27,9 @@ export function documents(): readonly string[] {
 
 /** Programs that have a page of their own. */
 export function exampleFiles(): readonly string[] {
-  const found = globSync("examples/**/*", { cwd: repositoryRoot, withFileTypes: true }).filter((entry) => entry.isFile());
+  const found = globSync("examples/**/*", { cwd: repositoryRoot, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
   const root = repositoryRoot.replaceAll("\\", "/");
   return found.map((entry) => posix.relative(root, join(entry.parentPath, entry.name).replaceAll("\\", "/"))).sort();
 }

@@ -8,7 +8,7 @@
  */
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import type ts from "../node_modules/@microsoft/api-extractor/node_modules/typescript/lib/typescript.d.ts";
+import type * as ts from "../node_modules/@microsoft/api-extractor/node_modules/typescript/lib/typescript.d.ts";
 import { type ApiAddresses, apiSlug } from "./api-entries.ts";
 import { formatSignatures } from "./signatures.ts";
 
@@ -73,7 +73,7 @@ export async function apiReference(entries: readonly ApiEntry[], folder: string)
   return {
     pages: drafts.map(({ entry, draft }) => ({
       entry,
-      markdown: draft.replaceAll(/\u0000(\d+)\u0000/g, (_, index: string) => formatted[Number(index)] ?? ""),
+      markdown: draft.replaceAll(/^@signature (\d+)@$/gm, (_, index: string) => formatted[Number(index)] ?? ""),
     })),
     addresses: Object.fromEntries(
       sections.map(({ entry, items }) => [
@@ -237,7 +237,9 @@ class PageWriter {
       `### \`${name}\` {#${anchor}}`,
       ...docs,
       this.#signature(nodes, entry),
-      ...(this.#inferred.has(name) ? [`A zod schema. The type that is inferred from it: ${this.#inferred.get(name)}.`] : []),
+      ...(this.#inferred.has(name)
+        ? [`A zod schema. The type that is inferred from it: ${this.#inferred.get(name)}.`]
+        : []),
       ...nodes.flatMap((node) => this.#expanded(node, symbol)),
       ...members,
     ].join("\n\n");
@@ -257,7 +259,7 @@ class PageWriter {
   #code(text: string, links: ReadonlyMap<string, string>): string {
     const index = this.signatures.push(text) - 1;
     const meta = links.size === 0 ? "" : ` links:${[...links].map(([name, to]) => `${name}=${to}`).join(",")}`;
-    return `\`\`\`ts${meta}\n\u0000${index}\u0000\n\`\`\``;
+    return `\`\`\`ts${meta}\n@signature ${index}@\n\`\`\``;
   }
 
   /** Interfaces and classes are shown with their first line; their members follow. */
@@ -270,7 +272,8 @@ class PageWriter {
       const text = `${word} ${node.name?.text ?? ""}${parameters === undefined ? "" : `<${parameters}>`}${heritage} {}`;
       return { text, nodes: shown };
     }
-    if (!compiler.isVariableDeclaration(node)) return { text: this.#print(node).replace(/^export /, ""), nodes: [node] };
+    if (!compiler.isVariableDeclaration(node))
+      return { text: this.#print(node).replace(/^export /, ""), nodes: [node] };
     const text = `declare const ${this.#print(node)};`;
     const [start] = /^declare const \w+: z\.\w+/.exec(text) ?? [];
     return start !== undefined && text.length > MOST_OF_SCHEMA
@@ -301,10 +304,9 @@ class PageWriter {
   /** What the type of a schema comes to: its declaration names the schema only. */
   #expanded(node: ts.Declaration, symbol: ts.Symbol): string[] {
     if (!compiler.isTypeAliasDeclaration(node) || !/\btypeof \w|\binfer</.test(node.getText())) return [];
-    const { InTypeAlias, NoTruncation, UseSingleQuotesForStringLiteralType } = compiler.TypeFormatFlags;
+    const { InTypeAlias, NoTruncation } = compiler.TypeFormatFlags;
     const type = this.#checker.getDeclaredTypeOfSymbol(symbol);
-    const flags = InTypeAlias | NoTruncation;
-    const text = this.#checker.typeToString(type, node, flags & ~UseSingleQuotesForStringLiteralType);
+    const text = this.#checker.typeToString(type, node, InTypeAlias | NoTruncation);
     if (text === node.type.getText() || text === symbol.name || text.length > MOST_EXPANDED) return [];
     const links = new Map<string, string>();
     return ["That is:", this.#code(`type ${symbol.name} = ${text};`, links)];
@@ -327,9 +329,11 @@ class PageWriter {
     const named =
       owners.length === 0
         ? []
-        : this.#checker.getPropertiesOfType(this.#checker.getDeclaredTypeOfSymbol(symbol)).map((property) =>
-            (property.declarations ?? []).filter((node) => this.#isOwn(node) && !this.#isElsewhere(node, symbol)),
-          );
+        : this.#checker
+            .getPropertiesOfType(this.#checker.getDeclaredTypeOfSymbol(symbol))
+            .map((property) =>
+              (property.declarations ?? []).filter((node) => this.#isOwn(node) && !this.#isElsewhere(node, symbol)),
+            );
     return [...unnamed.map((node) => [node]), ...named]
       .map((nodes) => nodes.filter((node) => !isHidden(node)))
       .filter((nodes) => nodes.length > 0)
@@ -388,7 +392,10 @@ function escapeHtml(text: string): string {
 /** The docstring of a declaration as Markdown; tags become paragraphs of their own. */
 function docText(declaration: ts.Declaration): string {
   const node = compiler.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration;
-  const [comment] = compiler.getJSDocCommentsAndTags(node).filter((found) => compiler.isJSDoc(found)).slice(-1);
+  const [comment] = compiler
+    .getJSDocCommentsAndTags(node)
+    .filter((found) => compiler.isJSDoc(found))
+    .slice(-1);
   if (comment === undefined) return "";
   const lines = comment
     .getText()

@@ -47,6 +47,7 @@ export const config = defineConfig({
   metaChunk: true,
   markdown: {
     linkify: false,
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     anchor: { slugify: headingAnchor },
     codeTransformers: [linkSignatures(base)],
     config: (markdown) => {
@@ -75,9 +76,10 @@ export const config = defineConfig({
     publicDir: false,
     server: {
       host: "127.0.0.1",
-      watch: { ignored: ["bench", "chaos", "dist", "src", "test", ".troupe"].map((name) => `${repositoryRoot}/${name}/**`) },
+      watch: {
+        ignored: ["bench", "chaos", "dist", "src", "test", ".troupe"].map((name) => `${repositoryRoot}/${name}/**`),
+      },
     },
     build: { chunkSizeWarningLimit: 8_000 },
   },
 });
-

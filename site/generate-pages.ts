@@ -85,7 +85,9 @@ function openingComment(text: string): string {
 function examplePage(path: string, text: string): string {
   const comment = openingComment(text);
   const language = languages[extname(path)] ?? extname(path).slice(1);
-  const lead = comment.endsWith(":") ? [comment] : [...(comment === "" ? [] : [comment]), "In a clone of the repository:"];
+  const lead = comment.endsWith(":")
+    ? [comment]
+    : [...(comment === "" ? [] : [comment]), "In a clone of the repository:"];
   const blocks = [`\`\`\`sh\n${commandOf(path)}\n\`\`\``, `\`\`\`\`${language}\n${text}\n\`\`\`\``];
   return `${[`# ${path.slice("examples/".length)}`, ...lead, ...blocks].join("\n\n")}\n`;
 }
@@ -94,7 +96,9 @@ function writeExamplePages(): void {
   const rows = exampleFiles().map((path) => {
     const text = readFileSync(join(repositoryRoot, path), "utf8").trimEnd();
     write(`${generatedFolder}/${exampleAddress(path)}.md`, examplePage(path, text));
-    const [about = ""] = openingComment(text).replaceAll("\n", " ").split(/(?<=\.) /);
+    const [about = ""] = openingComment(text)
+      .replaceAll("\n", " ")
+      .split(/(?<=\.) /);
     return `| [${path.slice("examples/".length)}](/${exampleAddress(path)}) | ${about.replaceAll("|", "\\|")} |\n`;
   });
   const intro = [

@@ -6,6 +6,7 @@ import { publicEntries, readManifest } from "../scripts/manifest.ts";
 import { documents, exampleAddress, exampleFiles, pageAddress, titleOf } from "./addresses.ts";
 import { apiPagePath, apiSlug } from "./api-entries.ts";
 
+/** Only what leads to a page may be collapsed: VitePress makes a button within a button of other headings. */
 export interface SidebarItem {
   readonly text: string;
   readonly link?: string;
@@ -26,8 +27,17 @@ export function sidebar(): SidebarItem[] {
     group("Start", ["README.md", "first-steps"]),
     group("Concepts", ["turns", "tools", "durability", "budgets", "events", "context"]),
     group("Guides", [
-      ...["models", "people", "subagents", "remote-agents", "hooks", "stores", "inspector", "testing"],
-      ...["loop", "react", "state"],
+      "models",
+      "people",
+      "subagents",
+      "remote-agents",
+      "hooks",
+      "stores",
+      "inspector",
+      "testing",
+      "loop",
+      "react",
+      "state",
     ]),
     group("Serving", ["serving", "client", "openai", "ag-ui", "a2a"]),
     examples(),
@@ -44,8 +54,8 @@ export function siteLink(path: string): string {
 }
 
 /** Pages are names of files in `docs/`, or paths from the root of the repository. */
-function group(text: string, pages: readonly string[], collapsed = false): SidebarItem {
-  return { text, collapsed, items: pages.map((page) => itemOf(page.endsWith(".md") ? page : `docs/${page}.md`)) };
+function group(text: string, pages: readonly string[]): SidebarItem & { readonly items: SidebarItem[] } {
+  return { text, items: pages.map((page) => itemOf(page.endsWith(".md") ? page : `docs/${page}.md`)) };
 }
 
 function itemOf(path: string): SidebarItem {
@@ -58,7 +68,7 @@ function pagesIn(folder: string): string[] {
 
 function examples(): SidebarItem {
   const items = exampleFiles().map((path) => ({ text: exampleTitle(path), link: `/${exampleAddress(path)}` }));
-  return { text: "Examples", collapsed: true, items: [{ text: "All examples", link: "/examples/" }, ...items] };
+  return { text: "Examples", link: "/examples/", collapsed: true, items };
 }
 
 /** `examples/02-tools.ts` is `02 tools`; other files keep their paths. */
@@ -70,9 +80,9 @@ function exampleTitle(path: string): string {
 
 function otherFrameworks(): SidebarItem[] {
   const index = "docs/coming-from/README.md";
-  const first = documents().includes(index) ? { link: siteLink(index) } : {};
+  const heading = documents().includes(index) ? { link: siteLink(index), collapsed: true } : {};
   const pages = pagesIn("coming-from");
-  return pages.length === 0 ? [] : [{ ...group("Coming from …", pages, true), ...first }];
+  return pages.length === 0 ? [] : [{ ...group("Coming from …", pages), ...heading }];
 }
 
 function reference(): SidebarItem {
@@ -81,15 +91,21 @@ function reference(): SidebarItem {
     link: siteLink(apiPagePath(apiSlug(entry))),
   }));
   const api = { text: "API", link: siteLink(apiPagePath("index")), collapsed: true, items: entries };
-  const { text, items = [] } = group("Reference", ["options", "reference", "cli"]);
-  return { text, collapsed: false, items: [...items, api] };
+  const { text, items } = group("Reference", ["options", "reference", "cli"]);
+  return { text, items: [...items, api] };
 }
 
 function project(): SidebarItem {
-  const { text, items = [] } = group("Project", [
-    ...["architecture", "requirements", "development", "CONTRIBUTING.md"],
-    ...["bench/README.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"],
+  const { text, items } = group("Project", [
+    "architecture",
+    "requirements",
+    "development",
+    "CONTRIBUTING.md",
+    "bench/README.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
   ]);
-  const decisions = { ...group("Decisions", pagesIn("decisions"), true), link: "/decisions/" };
-  return { text, collapsed: true, items: [...items, decisions] };
+  const decisions = { ...group("Decisions", pagesIn("decisions")), link: "/decisions/", collapsed: true };
+  return { text, items: [...items, decisions] };
 }

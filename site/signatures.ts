@@ -29,7 +29,12 @@ export async function formatSignatures(signatures: readonly string[]): Promise<r
     return readFileSync(file, "utf8")
       .split(/^\s*\/\/ signature \d+\n/m)
       .slice(1)
-      .map((text) => text.trimEnd().replaceAll(/^declare /gm, "").replaceAll(/ \{\}$/gm, ""));
+      .map((text) =>
+        text
+          .trimEnd()
+          .replaceAll(/^declare /gm, "")
+          .replaceAll(/ \{\}$/gm, ""),
+      );
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -42,7 +42,13 @@ function addressesIn(html: string): string[] {
 }
 
 function pageOf(path: string): BuiltPage | undefined {
-  return pages.get(fileOf(siteLink(path).slice(1).replace(/(?<=[^/])$/, ".html")));
+  return pages.get(
+    fileOf(
+      siteLink(path)
+        .slice(1)
+        .replace(/(?<=[^/])$/, ".html"),
+    ),
+  );
 }
 
 test("every link, anchor and picture of the pages is there", () => {
@@ -102,7 +108,10 @@ describe("the API reference", () => {
   });
 
   test.each([
-    ["defaults with units", "How long a process without a heartbeat still counts as alive, in milliseconds. Default 10,000."],
+    [
+      "defaults with units",
+      "How long a process without a heartbeat still counts as alive, in milliseconds. Default 10,000.",
+    ],
     ["errors", "Throws InvalidInputError that says which field is wrong and what would be right."],
     ["types that only the signatures of others name", "interface ApprovalOptions"],
     ["what the type of a schema comes to", 'readonly type: "lifecycle.changed"'],
@@ -126,7 +135,10 @@ describe("the search index", () => {
   beforeAll(async () => {
     const [file = ""] = globSync("assets/chunks/@localSearchIndexroot.*.js", { cwd: siteFolder });
     const loaded = (await import(pathToFileURL(join(siteFolder, file)).href)) as { default: string };
-    index = MiniSearch.loadJSON(loaded.default, { fields: ["title", "titles", "text"], storeFields: ["title", "titles"] });
+    index = MiniSearch.loadJSON(loaded.default, {
+      fields: ["title", "titles", "text"],
+      storeFields: ["title", "titles"],
+    });
     ids = Object.values((JSON.parse(loaded.default) as { documentIds: Record<string, string> }).documentIds);
   });
 

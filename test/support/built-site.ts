@@ -39,7 +39,10 @@ export async function buildSite(): Promise<void> {
     mkdirSync(cache, { recursive: true });
     const started = new Date();
     const environment = { TROUPE_SITE_BASE: siteBase, TROUPE_SITE_FOLDER: siteFolder };
-    const { ok, output } = await runCommand("node", ["scripts/build-site.ts"], { environment, timeoutMs: SITE_BUILD_MS });
+    const { ok, output } = await runCommand("node", ["scripts/build-site.ts"], {
+      environment,
+      timeoutMs: SITE_BUILD_MS,
+    });
     if (!ok) throw new Error(`The site cannot be built:\n${output}`);
     writeFileSync(stamp, "");
     // What was saved during the build may not be in it.
