@@ -1,7 +1,7 @@
 /**
  * Writes the pages that are made from code: the API reference and the examples. They lie in `site/pages`, which is not committed.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { entryFiles, publicEntries, readManifest } from "../scripts/manifest.ts";
 import { repositoryRoot, runCommand } from "../scripts/run-command.ts";
@@ -9,20 +9,28 @@ import { exampleAddress, exampleFiles, generatedFolder } from "./addresses.ts";
 import { apiAddressesFile, apiPagePath, apiSlug } from "./api-entries.ts";
 import { apiReference, declarationFile } from "./api-pages.ts";
 
+/** Files that have not changed are left alone: a server that follows changes, or another build, may be reading them. */
 export async function generatePages(): Promise<void> {
-  rmSync(join(repositoryRoot, generatedFolder), { recursive: true, force: true });
-  writeExamplePages();
-  await writeApiPages();
+  const written = new Set<string>();
+  const write: WritePage = (path, text) => {
+    const file = join(repositoryRoot, path);
+    written.add(file);
+    if (existsSync(file) && readFileSync(file, "utf8") === text) return;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  };
+  writeExamplePages(write);
+  await writeApiPages(write);
+  for (const path of globSync(`${generatedFolder}/**/*.{md,json}`, { cwd: repositoryRoot })) {
+    if (!written.has(join(repositoryRoot, path))) rmSync(join(repositoryRoot, path));
+  }
 }
 
-function write(path: string, text: string): void {
-  const file = join(repositoryRoot, path);
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, text);
-}
+/** Writes a file at a path from the root of the repository. */
+type WritePage = (path: string, text: string) => void;
 
 /** Declarations are built anew: those in `dist` may be older than the sources, or missing. */
-async function writeApiPages(): Promise<void> {
+async function writeApiPages(write: WritePage): Promise<void> {
   const manifest = readManifest();
   mkdirSync(join(repositoryRoot, ".troupe"), { recursive: true });
   // Inside the repository, where the declarations find the packages that they name.
@@ -92,7 +100,7 @@ function examplePage(path: string, text: string): string {
   return `${[`# ${path.slice("examples/".length)}`, ...lead, ...blocks].join("\n\n")}\n`;
 }
 
-function writeExamplePages(): void {
+function writeExamplePages(write: WritePage): void {
   const rows = exampleFiles().map((path) => {
     const text = readFileSync(join(repositoryRoot, path), "utf8").trimEnd();
     write(`${generatedFolder}/${exampleAddress(path)}.md`, examplePage(path, text));
