@@ -1,4 +1,4 @@
-import { existsSync, globSync, mkdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
 import { onceAMachine } from "./once-a-machine.ts";
@@ -25,6 +25,8 @@ export const SITE_BUILD_MS = 900_000;
 
 function isCurrent(): boolean {
   if (!existsSync(stamp)) return false;
+  // Another file of this run may be reading it: a source that is saved meanwhile is for the next run.
+  if (readFileSync(stamp, "utf8") === String(process.ppid)) return true;
   const built = statSync(stamp).mtimeMs;
   const files = sources.flatMap((pattern) => globSync(pattern, { cwd: repositoryRoot }));
   return files
@@ -44,7 +46,7 @@ export async function buildSite(): Promise<void> {
       timeoutMs: SITE_BUILD_MS,
     });
     if (!ok) throw new Error(`The site cannot be built:\n${output}`);
-    writeFileSync(stamp, "");
+    writeFileSync(stamp, String(process.ppid));
     // What was saved during the build may not be in it.
     utimesSync(stamp, started, started);
   });
