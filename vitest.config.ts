@@ -8,6 +8,8 @@ import { repositoryRoot, sourceCondition } from "./scripts/run-command.ts";
 const longest = [
   "chaos/redis.full",
   "e2e/watched-processes",
+  "site/built-site",
+  "browser/site",
   "browser/page",
   "readme",
   "e2e/cli-serve",

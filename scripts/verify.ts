@@ -26,6 +26,7 @@ const stages: readonly Stage[] = [
     commands: [
       ["tsc", "--noEmit"],
       ["tsc", "--noEmit", "-p", "src/inspector/ui"],
+      ["tsc", "--noEmit", "-p", "site"],
       ["tsc", "-p", "tsconfig.build.json", "--outDir", temporary],
     ],
   },
@@ -33,6 +34,11 @@ const stages: readonly Stage[] = [
     name: "tests",
     commands: [["vitest", "run"]],
     detail: (output) => /^\s*Tests\s+(.+)$/m.exec(output)?.[1],
+  },
+  {
+    name: "docs",
+    commands: [["node", "scripts/build-site.ts"]],
+    detail: (output) => output.trimEnd().split("\n").at(-1),
   },
   {
     name: "pack",

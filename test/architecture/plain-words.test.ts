@@ -23,7 +23,7 @@ function sources(folder: string): string[] {
 }
 
 describe("comments, messages and titles", () => {
-  test.each(["src", "test", "chaos", "bench", "examples", "scripts"])(
+  test.each(["src", "test", "chaos", "bench", "examples", "scripts", "site"])(
     "of %s have none of the worst habits",
     (folder) => {
       const faults = sources(folder).flatMap((path) =>
