@@ -22,7 +22,7 @@ function entriesModule(manifest: Manifest, folder: string): string {
   if (missing.length > 0) throw new Error(`${missing[0]} is missing; run npm run build first.`);
   const lines = publicEntries(manifest).map((entry, index) => {
     const path = relative(folder, files[index] ?? "").replace(/\.d\.ts$/, ".js");
-    return `export * as ${entry.replaceAll("/", "_")} from "${path}";\n`;
+    return `export * as ${entry.replaceAll(/\W/g, "_")} from "${path}";\n`;
   });
   const path = join(folder, "entries.d.ts");
   writeFileSync(path, lines.join(""));
