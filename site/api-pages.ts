@@ -7,7 +7,7 @@
  * JavaScript, so `ts-morph` brings the last version that has one.
  */
 import { join } from "node:path";
-import { ts as compiler, type ts } from "ts-morph";
+import { Project, ts as compiler, type ts } from "ts-morph";
 import { type ApiAddresses, apiSlug } from "./api-entries.ts";
 import { formatSignatures } from "./signatures.ts";
 
@@ -49,9 +49,9 @@ interface Section {
 
 /** Reads the declarations in `folder` and makes the pages of the entries. */
 export async function apiReference(entries: readonly ApiEntry[], folder: string): Promise<ApiReference> {
-  const program = compiler.createProgram({
-    rootNames: entries.map(({ file }) => file),
-    options: {
+  const project = new Project({
+    skipAddingFilesFromTsConfig: true,
+    compilerOptions: {
       target: compiler.ScriptTarget.ES2024,
       module: compiler.ModuleKind.NodeNext,
       moduleResolution: compiler.ModuleResolutionKind.NodeNext,
@@ -61,6 +61,8 @@ export async function apiReference(entries: readonly ApiEntry[], folder: string)
       types: ["node"],
     },
   });
+  project.addSourceFilesAtPaths(entries.map(({ file }) => file));
+  const program = project.getProgram().compilerObject;
   const writer = new PageWriter(program, folder);
   const sections = entries.map(({ entry, file }) => writer.sectionOf(entry, file));
   writer.addOthers(sections);

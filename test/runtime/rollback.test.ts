@@ -85,7 +85,10 @@ describe.skipIf(!redisProgram)("a Redis that lost acknowledged writes", () => {
     expect(late && (await lastOf(late).catch((error: unknown) => error))).toMatchObject({ code: "store_rolled_back" });
     expect(await runtime.requests()).toEqual([]);
     expect((await runtime.metrics()).rolledBack).toBe(1);
-    expect(warned).toHaveBeenCalledWith(expect.stringMatching(/lost writes .* asker-1 \(/), expect.anything());
+    expect(warned).toHaveBeenCalledWith(
+      expect.stringMatching(/lost acknowledged writes .* asker-1 \(/),
+      expect.anything(),
+    );
     const again = agent.executeTurn("pay");
     const [request] = await again.settled.then((one) => ("requests" in one ? one.requests : []));
     await runtime.decide(request?.requestId ?? "", { verdict: "approved", by: "ann" });

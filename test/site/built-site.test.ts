@@ -110,9 +110,9 @@ describe("the API reference", () => {
   test.each([
     [
       "defaults with units",
-      "How long a process without a heartbeat still counts as alive, in milliseconds. Default 10,000.",
+      "How long a process counts as alive after its last heartbeat, in milliseconds. Default 10,000.",
     ],
-    ["errors", "Throws InvalidInputError that says which field is wrong and what would be right."],
+    ["errors", "Throws InvalidInputError for an invalid name, description or expiry."],
     ["types that only the signatures of others name", "interface ApprovalOptions"],
     ["what the type of a schema comes to", 'readonly type: "lifecycle.changed"'],
   ])("shows %s", (_, text) => {

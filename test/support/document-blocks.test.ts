@@ -40,7 +40,7 @@ test("a tag that would bypass the checks is a fault", () => {
   ]);
   expect(faultOf("```typescript")).toBe(`docs/guide.md:2: tag this block as ts; "typescript" is not checked`);
   expect(faultOf("```")).toMatch(/^docs\/guide\.md:2: tag this block as text/);
-  expect(faultOf("```ts norun")).toBe("docs/guide.md:2: unknown words after ts: norun; known: no-run");
+  expect(faultOf("```ts norun")).toBe("docs/guide.md:2: unknown words after ts: norun; known: no-run, theirs");
 });
 
 test("distinguishes commands that run from those that only have to exist", () => {

@@ -141,7 +141,7 @@ function Binding({ run, index, moment, binding }: BindingProps) {
 }
 
 const howEstimated =
-  "An estimate: what the limit has left, at the rate at which the account has used it per second of its working time so far";
+  "An estimate: the rest of the limit divided by the account's average use per second of working time";
 const howKnown = "A limit on time: it is reached then if the work goes on";
 
 function ForecastText({ run, index, binding }: Omit<BindingProps, "moment">) {
