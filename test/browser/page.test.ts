@@ -381,11 +381,11 @@ describe.skipIf(!browserProgram)("the page", () => {
     await showView(page, "Talk");
     expect(await next.inputValue()).toBe("And Bolt?");
     const conversation = page.getByRole("log", { name: "Conversation" });
-    await conversation.getByText("It is done.").waitFor();
+    await conversation.getByText("It is done.").first().waitFor();
     await page.getByRole("slider", { name: "Moment of the run" }).press("Home");
     await page.getByText("You look at the past; requests").waitFor();
     await expect.poll(() => conversation.getByText("It is done.").count()).toBe(0);
     await page.keyboard.press("l");
-    await conversation.getByText("It is done.").waitFor();
+    await conversation.getByText("It is done.").first().waitFor();
   });
 });
