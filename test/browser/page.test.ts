@@ -367,7 +367,7 @@ describe.skipIf(!browserProgram)("the page", () => {
     const { url } = await servePage();
     const page = await opened(url);
     await page.getByRole("link", { name: "troupe" }).click();
-    await page.getByRole("combobox", { name: "Agent" }).selectOption("clerk");
+    await page.getByRole("combobox", { name: "Agent", exact: true }).selectOption("clerk");
     await page.getByRole("textbox", { name: "Write to a new clerk" }).fill("Pay ACME, please.");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByRole("button", { name: "Approve …", exact: true }).click();
