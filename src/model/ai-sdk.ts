@@ -30,6 +30,7 @@ const optionsSchema: OptionsSchema<AiSdkModelOptions> = {
     headersTimeoutMs: delayRule,
     requestTimeoutMs: delayRule,
     imageTokens: wholeNumberRule(1),
+    fileTokens: wholeNumberRule(1),
     tooLongMessages: tooLongMessagesRule,
     structuredOutput: oneOfRule("auto", ...structuredOutputs),
   },

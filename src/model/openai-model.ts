@@ -16,14 +16,14 @@ import { AnswerAccumulator } from "./accumulator.ts";
 import { CallGuard } from "./call-guard.ts";
 import { type GenerateOptions, type LanguageModel } from "./language-model.ts";
 import { givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
-import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
+import { type WireBody, type WireOptions, isChatFile, wireBody } from "./openai-wire.ts";
 import { FormFallback } from "./form-fallback.ts";
 import { guardedCall } from "./guarded-call.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { delayRule, tooLongMessagesRule } from "./model-option-rules.ts";
 import { readAnswer } from "./read-answer.ts";
 import { knownFormatsOf, type StructuredOutput, structuredOutputs } from "./structured-output.ts";
-import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
+import { countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** Options of `openaiModel()`. */
 export interface OpenaiModelOptions {
@@ -62,6 +62,8 @@ export interface OpenaiModelOptions {
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
+  /** Tokens to reserve for a file that is sent as one. Default: 5,000 for each page of a PDF, 40 for each second of a WAV, else by size. */
+  readonly fileTokens?: number | undefined;
   /**
    * How to send ids of calls that another model or server wrote. `portable`: as 9 letters and digits, which every server accepts;
    * `verbatim`: unchanged. The model's own ids are always sent unchanged. Default `portable`.
@@ -125,6 +127,7 @@ const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
     extraBody: (value, where) => takeObject(value, where),
     outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
     imageTokens: wholeNumberRule(1),
+    fileTokens: wholeNumberRule(1),
     foreignCallIds: oneOfRule("portable", "verbatim"),
     tooLongMessages: tooLongMessagesRule,
     structuredOutput: oneOfRule("auto", ...structuredOutputs),
@@ -154,9 +157,8 @@ class OpenaiModel implements LanguageModel {
   readonly #stallTimeoutMs: number;
   readonly #headersTimeoutMs: number | undefined;
   readonly #requestTimeoutMs: number;
-  readonly #imageTokens: number;
   #connection: Promise<Connection> | undefined;
-  readonly #forms = new FormFallback();
+  readonly #forms = new FormFallback(isChatFile);
 
   constructor(name: string, options: OpenaiModelOptions) {
     this.name = name;
@@ -166,15 +168,14 @@ class OpenaiModel implements LanguageModel {
     this.#stallTimeoutMs = options.stallTimeoutMs ?? 60_000;
     this.#headersTimeoutMs = options.headersTimeoutMs;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 600_000;
-    this.#imageTokens = options.imageTokens ?? imageTokenBound;
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
-    return countPromptTokens(request, this.#imageTokens);
+    return countPromptTokens(this.#forms.prepared(request), this.#options);
   }
 
   boundPromptTokens(request: ModelRequest): number {
-    return promptByteBound(request, this.#imageTokens);
+    return promptByteBound(this.#forms.prepared(request), this.#options);
   }
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {

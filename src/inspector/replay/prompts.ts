@@ -13,6 +13,7 @@ import {
   type DefinitionRef,
   type Entry,
   type EntryOf,
+  isExcerpt,
   type Message,
   messagesAddedBy,
   type ModelRequest,
@@ -291,8 +292,4 @@ function toolsOf(
     return { name, description, parameters: jsonSchema };
   });
   return [...shown, ...clients];
-}
-
-function isExcerpt(message: Message): boolean {
-  return message.role === "tool" && message.artifactId !== undefined;
 }

@@ -6,13 +6,13 @@ import { guardedCall } from "../guarded-call.ts";
 import type { GenerateOptions, LanguageModel } from "../language-model.ts";
 import { formedPrompt } from "../prompt-form.ts";
 import { knownFormatsOf, type StructuredOutput } from "../structured-output.ts";
-import { countPromptTokens, imageTokenBound, promptByteBound } from "../token-count.ts";
+import { countPromptTokens, promptByteBound } from "../token-count.ts";
 import type { WireWriter } from "../wire-calls.ts";
 import { wireObject, wireText } from "../wire-values.ts";
 import { ProviderAnswer } from "./provider-answer.ts";
 import { providerFailure } from "./provider-failure.ts";
 import { type AiSdkLanguageModel, type ProviderCall, type ProviderOptions, streamOf } from "./provider-model.ts";
-import { providerPrompt } from "./provider-prompt.ts";
+import { isProviderFile, providerPrompt, takesInResultOf } from "./provider-prompt.ts";
 
 /** Options of `aiSdkModel()`. */
 export interface AiSdkModelOptions {
@@ -32,6 +32,8 @@ export interface AiSdkModelOptions {
   readonly requestTimeoutMs?: number | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
+  /** Tokens to reserve for a file that is sent as one. Default: 5,000 for each page of a PDF, 40 for each second of a WAV, else by size. */
+  readonly fileTokens?: number | undefined;
   /** Further texts by which the provider refuses a prompt that is too long: parts of its messages, or patterns. Default: none. */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   /**
@@ -50,8 +52,7 @@ export class ProviderModel implements LanguageModel {
   readonly #options: AiSdkModelOptions;
   readonly #providerOptions: ProviderOptions;
   readonly #adapter: WireWriter;
-  readonly #imageTokens: number;
-  readonly #forms = new FormFallback();
+  readonly #forms = new FormFallback(isProviderFile);
 
   constructor(model: AiSdkLanguageModel, options: AiSdkModelOptions) {
     const { provider, modelId } = model;
@@ -62,15 +63,14 @@ export class ProviderModel implements LanguageModel {
     this.#options = options;
     this.#providerOptions = sentOptions(provider, options.providerOptions ?? {});
     this.#adapter = Object.freeze({ provider: this.provider, model: this.name, server: provider });
-    this.#imageTokens = options.imageTokens ?? imageTokenBound;
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
-    return countPromptTokens(request, this.#imageTokens);
+    return countPromptTokens(this.#forms.prepared(request), this.#options);
   }
 
   boundPromptTokens(request: ModelRequest): number {
-    return promptByteBound(request, this.#imageTokens);
+    return promptByteBound(this.#forms.prepared(request), this.#options);
   }
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
@@ -117,7 +117,11 @@ export class ProviderModel implements LanguageModel {
 
   async #prompt(request: ModelRequest): Promise<ProviderCall["prompt"]> {
     const { specificationVersion: specification, supportedUrls } = this.#model;
-    const formed = formedPrompt(request, { reader: this.#adapter, keepsForeignIds: false });
+    const formed = formedPrompt(request, {
+      reader: this.#adapter,
+      keepsForeignIds: false,
+      takesInResult: takesInResultOf(this.#model.provider),
+    });
     return providerPrompt(formed, { specification, supportedUrls: await supportedUrls });
   }
 }
