@@ -65,6 +65,10 @@ export class AnswerAccumulator {
     this.#isEnded = true;
   }
 
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
   /** Whether only usage can still arrive. */
   get isFinished(): boolean {
     return this.#isWhole || this.#isEnded || this.#finishReason !== undefined;

@@ -1,0 +1,13 @@
+import { AnswerAccumulator } from "./accumulator.ts";
+import type { OpenaiApi } from "./openai-backend.ts";
+import { type WireOptions, wireBody } from "./openai-wire.ts";
+
+/** Chat Completions, as OpenAI and compatible servers speak it. */
+export function chatApi(options: Omit<WireOptions, "stream" | "reader">): OpenaiApi {
+  return {
+    path: "/chat/completions",
+    fixedFormat: "response_format" in options.extraBody ? "prompt" : undefined,
+    body: (request, { reader, stream }) => wireBody(request, { ...options, reader, stream }),
+    answer: () => new AnswerAccumulator(),
+  };
+}
