@@ -29,7 +29,7 @@ export interface ModelBackend {
   /** The formats that the server accepts for this model. */
   knownFormats(): KnownFormats | Promise<KnownFormats>;
   /** Overrides the option `structuredOutput`. */
-  readonly fixedFormat?: StructuredOutput | undefined;
+  fixedFormat?(request: ModelRequest): StructuredOutput | undefined;
   /**
    * Translates the request.
    * @throws ModelError that was not sent, if the request or the configuration cannot be sent.
@@ -76,7 +76,7 @@ export class AdapterModel implements LanguageModel {
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const { structuredOutput = "auto" } = this.#options;
-    const asked = this.#backend.fixedFormat ?? structuredOutput;
+    const asked = this.#backend.fixedFormat?.(request) ?? structuredOutput;
     const format = asked === "auto" ? () => this.#backend.knownFormats() : asked;
     return await this.#forms.call(request, format, (formed) => this.#attempt(formed, options));
   }

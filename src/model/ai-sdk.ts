@@ -7,7 +7,8 @@ import type { LanguageModel } from "./language-model.ts";
 import { adapterOptionRules, adapterOptionsInstead } from "./model-option-rules.ts";
 
 export type { AiSdkModelOptions } from "./ai-sdk/ai-sdk-model.ts";
-export type { AiSdkLanguageModel, ProviderOptions } from "./ai-sdk/provider-model.ts";
+export type { AiSdkLanguageModel } from "./ai-sdk/provider-model.ts";
+export type { ProviderOptions } from "../state/index.ts";
 
 const optionsSchema: OptionsSchema<AiSdkModelOptions> = {
   rules: {

@@ -12,7 +12,7 @@ export interface OpenaiApi {
   /** The path below the base URL. */
   readonly path: string;
   /** The only format that can be asked for, if fields of the user set it. */
-  readonly fixedFormat?: StructuredOutput | undefined;
+  fixedFormat(request: ModelRequest, reader: Pick<WireWriter, "provider">): StructuredOutput | undefined;
   body(request: ModelRequest, options: { readonly reader: WireWriter; readonly stream: boolean }): WireObject;
   /** An empty answer to this request. */
   answer(request: ModelRequest): AnswerInProgress & ReceivedAnswer;
@@ -35,13 +35,15 @@ interface Connection {
 
 /** One model at one server, reached by a client of the `openai` package. */
 export class OpenaiBackend implements ModelBackend {
-  readonly fixedFormat: StructuredOutput | undefined;
   readonly #options: BackendOptions;
   #connection: Promise<Connection> | undefined;
 
   constructor(options: BackendOptions) {
-    this.fixedFormat = options.api.fixedFormat;
     this.#options = options;
+  }
+
+  fixedFormat(request: ModelRequest): StructuredOutput | undefined {
+    return this.#options.api.fixedFormat(request, this.#options);
   }
 
   async knownFormats(): Promise<KnownFormats> {

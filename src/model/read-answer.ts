@@ -15,7 +15,7 @@ export interface ReceivedAnswer {
   /** Adds the text of an event that has nothing else. Absent if no such event can be told apart without parsing it. */
   addText?(text: string, onDelta?: (delta: ModelDelta) => void): void;
   /** Records that the server has ended the answer. */
-  end(): void;
+  end(onDelta?: (delta: ModelDelta) => void): void;
 }
 
 interface AnswerReading {
@@ -134,7 +134,7 @@ class EventReader implements BodyReader {
       this.#accumulator.addText?.(text, this.#pieces?.add);
       return;
     }
-    if (data === "[DONE]") this.#accumulator.end();
+    if (data === "[DONE]") this.#accumulator.end(this.#pieces?.add);
     else {
       const chunk = JSON.parse(data) as unknown;
       this.#accumulator.add(chunk, this.#pieces?.add);
@@ -145,27 +145,36 @@ class EventReader implements BodyReader {
   }
 }
 
-/** Joins consecutive pieces of one type and reports them as one. */
+/** Joins consecutive pieces of one kind, for arguments those of one call, and reports them as one. */
 class GatheredPieces {
   readonly #onDelta: (delta: ModelDelta) => void;
-  #type: ModelDelta["type"] = "text";
-  #text = "";
+  #pending: Exclude<ModelDelta, { type: "tool-call" }> | undefined;
 
   constructor(onDelta: (delta: ModelDelta) => void) {
     this.#onDelta = onDelta;
   }
 
-  readonly add = ({ type, text }: ModelDelta): void => {
-    if (type !== this.#type) this.tell();
-    this.#type = type;
-    this.#text += text;
+  readonly add = (delta: ModelDelta): void => {
+    if (delta.type === "tool-call") {
+      this.tell();
+      this.#onDelta(delta);
+      return;
+    }
+    const before = this.#pending;
+    const continues = before?.type === delta.type && indexOf(before) === indexOf(delta);
+    if (!continues) this.tell();
+    this.#pending = continues ? { ...delta, text: before.text + delta.text } : delta;
   };
 
   tell(): void {
-    const text = this.#text;
-    this.#text = "";
-    if (text !== "") this.#onDelta({ type: this.#type, text });
+    const delta = this.#pending;
+    this.#pending = undefined;
+    if (delta !== undefined && delta.text !== "") this.#onDelta(delta);
   }
+}
+
+function indexOf(delta: ModelDelta): number | undefined {
+  return delta.type === "tool-arguments" ? delta.index : undefined;
 }
 
 /** Characters that end a JSON string or begin an escape in it. */
