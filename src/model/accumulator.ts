@@ -68,6 +68,10 @@ export class AnswerAccumulator {
     this.#calls.reportAll(onDelta);
   }
 
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
   /** Whether only usage can still arrive. */
   get isFinished(): boolean {
     return this.#isWhole || this.#isEnded || this.#finishReason !== undefined;
