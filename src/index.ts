@@ -98,6 +98,7 @@ export {
   TurnFailedError,
   type TurnOptions,
   type TurnRest,
+  type DeepPartial,
   type TurnResult,
   TurnWaitingError,
   type WaitingTurn,

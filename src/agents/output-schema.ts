@@ -4,6 +4,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { createRepair, writtenByZod } from "../tools/index.ts";
 import { jsonDocumentsIn } from "./json-answer.ts";
+import { partialJsonIn } from "./partial-json.ts";
 
 /** The schema of an answer, prepared for the request and for validating the answer. */
 export interface OutputSchema<Output = unknown> {
@@ -13,6 +14,8 @@ export interface OutputSchema<Output = unknown> {
   readonly sentSchema: JsonObject;
   /** Parses an answer, including the schema's refinements and transforms. Never rejects. */
   parse(text: string): Promise<ParsedOutput>;
+  /** The value of an unfinished answer so far, unwrapped but not validated; `undefined` until it begins. Takes time by the text's length. */
+  partial(text: string): Json | undefined;
   /** Type only: the parsed answer's type in the code that defines the agent. */
   readonly type?: Output;
 }
@@ -44,7 +47,19 @@ export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSc
       if (read !== value) yield read;
     }
   };
-  return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings) });
+  const partial = (text: string): Json | undefined => {
+    const value = partialJsonIn(text) as Json | undefined;
+    if (isWrapped) return unwrapped(value);
+    return Array.isArray(value) ? undefined : value;
+  };
+  return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings), partial });
+}
+
+/** An empty object may become the wrapper. */
+function unwrapped(value: Json | undefined): Json | undefined {
+  if (isWrapper(value)) return value[WRAPPED];
+  const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
+  return isEmpty && !Array.isArray(value) ? undefined : value;
 }
 
 /** The last valid document of the answer is used; if none is valid, the mistakes of the last one are reported. */
@@ -80,7 +95,7 @@ async function check(schema: z.core.$ZodType, given: unknown): Promise<ParsedOut
 /** The member that contains a root that is not an object. */
 const WRAPPED = "value";
 
-function isWrapper(document: unknown): document is { readonly value: unknown } {
+function isWrapper<Value>(document: Value): document is Value & { readonly value: Json } {
   if (typeof document !== "object" || document === null || Array.isArray(document)) return false;
   const names = Object.keys(document);
   return names.length === 1 && names[0] === WRAPPED;
