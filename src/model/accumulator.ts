@@ -1,4 +1,4 @@
-import type { FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
+import type { AnswerSource, FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
 import { type WireObject, wireObject, wireText, wireArray, wireParts } from "./wire-values.ts";
 import { ModelError } from "../errors/index.ts";
 import { answerError } from "./call-failure.ts";
@@ -29,6 +29,7 @@ export class AnswerAccumulator {
   #isWhole = false;
   #isEnded = false;
   readonly #usage = new UsageReport();
+  readonly #sources = new Map<string, AnswerSource>();
   #model = "";
   #id = "";
 
@@ -52,6 +53,7 @@ export class AnswerAccumulator {
     if (choice === undefined) return;
     const reason = choice["finish_reason"];
     if (typeof reason === "string" && reason !== "") this.#finishReason = reason;
+    if (this.isFinished) this.#calls.reportAll(onDelta);
   }
 
   /** Adds the text of a chunk that contains nothing else. */
@@ -62,8 +64,13 @@ export class AnswerAccumulator {
   }
 
   /** Records that the server has ended the answer. */
-  end(): void {
+  end(onDelta?: (delta: ModelDelta) => void): void {
     this.#isEnded = true;
+    this.#calls.reportAll(onDelta);
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
   }
 
   /** Whether only usage can still arrive. */
@@ -111,6 +118,7 @@ export class AnswerAccumulator {
       usage: this.usage,
       finishReason: this.#reason(),
       model: this.#model === "" ? requested : this.#model,
+      ...(this.#sources.size === 0 ? {} : { sources: [...this.#sources.values()] }),
     };
   }
 
@@ -131,7 +139,15 @@ export class AnswerAccumulator {
     const refusal = wireText(delta["refusal"]);
     this.#isRefusal ||= refusal !== "";
     this.addText(refusal, onDelta);
-    for (const call of wireArray(delta["tool_calls"])) this.#calls.add(call, isWhole);
+    for (const call of wireArray(delta["tool_calls"])) this.#calls.add(call, isWhole, onDelta);
+    for (const note of wireArray(delta["annotations"])) this.#addSource(wireObject(wireObject(note)?.["url_citation"]));
+  }
+
+  /** Each page once, even if several passages cite it. */
+  #addSource(citation: WireObject | undefined): void {
+    const url = wireText(citation?.["url"]);
+    const title = wireText(citation?.["title"]);
+    if (url !== "") this.#sources.set(url, { type: "url", url, ...(title === "" ? {} : { title }) });
   }
 
   #reason(): FinishReason {

@@ -247,7 +247,9 @@ export class LiveBroadcast {
       const value = output.next(open.text, isComplete);
       if (value !== undefined) this.#tell({ kind: "output", ...said, at: this.#options.clock.now(), output: value });
     };
-    const add: ShownAnswer["add"] = ({ type, text }) => {
+    const add: ShownAnswer["add"] = (delta) => {
+      if (delta.type !== "text" && delta.type !== "reasoning") return;
+      const { type, text } = delta;
       if (text === "" || !this.#open.has(open)) return;
       const offset = open[type].length;
       open[type] += text;
