@@ -17,7 +17,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
     TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnConflictError TurnContext TurnFailedError
     TurnInterruptedError
-    TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
+    DeepPartial TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
     windowHistory withoutTraces
   `),
   "troupe/react": words(`
