@@ -16,6 +16,7 @@ import {
   type TurnState,
   type Usage,
 } from "../state/index.ts";
+import { callIdentity } from "./call-identity.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
@@ -193,13 +194,21 @@ async function attempt(
     });
     const answer = await host.inFlight.run(key, signal, async (callSignal) => {
       host.notes.noteAsked(key);
-      const shown = listening ? host.viewers.showAnswer(granted) : undefined;
+      const { output } = definition;
+      const partial = host.turn(granted.turnId)?.checksOutput === true && output ? output.partial : undefined;
+      const shown = listening ? host.viewers.showAnswer(granted, partial) : undefined;
       const onDelta = (delta: ModelDelta): void => {
-        received += Buffer.byteLength(delta.text);
+        received += Buffer.byteLength(delta.type === "tool-call" ? delta.name : delta.text);
         if (!callSignal.aborted) shown?.add(delta);
       };
       try {
-        return await callModel(definition.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta });
+        const answer = await callModel(definition.model, lent(bounded), {
+          signal: callSignal,
+          onDelta: shown && onDelta,
+          call: callIdentity(host, granted),
+        });
+        if (!callSignal.aborted && answer.response.toolCalls.length === 0) shown?.complete();
+        return answer;
       } finally {
         shown?.end();
       }
@@ -293,6 +302,7 @@ function respond(
           metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: !isFinal }),
           ...(isFinal ? {} : { toolCalls }),
           ...(response.reasoning ? { reasoning: response.reasoning } : {}),
+          ...(response.sources ? { sources: response.sources } : {}),
           ...(response.reasoning || !isFinal ? { reasoningBy: writerOf(host.definition.model, response) } : {}),
         },
       ],

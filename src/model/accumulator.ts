@@ -1,4 +1,4 @@
-import type { FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
+import type { AnswerSource, FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
 import { type WireObject, wireObject, wireText, wireArray, wireParts } from "./wire-values.ts";
 import { ModelError } from "../errors/index.ts";
 import { answerError } from "./call-failure.ts";
@@ -23,11 +23,13 @@ export class AnswerAccumulator {
   readonly #calls = new ToolCallParts();
   readonly #reasoning = new ReasoningParts();
   #content = "";
-  #refusal = "";
+  /** Whether part of the content is a refusal of the model. */
+  #isRefusal = false;
   #finishReason: string | undefined;
   #isWhole = false;
   #isEnded = false;
   readonly #usage = new UsageReport();
+  readonly #sources = new Map<string, AnswerSource>();
   #model = "";
   #id = "";
 
@@ -51,6 +53,7 @@ export class AnswerAccumulator {
     if (choice === undefined) return;
     const reason = choice["finish_reason"];
     if (typeof reason === "string" && reason !== "") this.#finishReason = reason;
+    if (this.isFinished) this.#calls.reportAll(onDelta);
   }
 
   /** Adds the text of a chunk that contains nothing else. */
@@ -61,8 +64,13 @@ export class AnswerAccumulator {
   }
 
   /** Records that the server has ended the answer. */
-  end(): void {
+  end(onDelta?: (delta: ModelDelta) => void): void {
     this.#isEnded = true;
+    this.#calls.reportAll(onDelta);
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
   }
 
   /** Whether only usage can still arrive. */
@@ -72,14 +80,14 @@ export class AnswerAccumulator {
 
   /** Whether any text, reasoning or call has arrived. */
   get hasBegun(): boolean {
-    return this.#content !== "" || this.#refusal !== "" || !this.#calls.isEmpty || this.#reasoning.hasBegun;
+    return this.#content !== "" || !this.#calls.isEmpty || this.#reasoning.hasBegun;
   }
 
   /** Why the answer so far is not complete; `undefined` if it is. */
   get fault(): ModelError | undefined {
     const reason = this.#finishReason;
     if (reason === undefined) {
-      const hasText = this.#content + this.#refusal !== "";
+      const hasText = this.#content !== "";
       const isWhole = this.#isWhole && (hasText || !this.#calls.isEmpty);
       return isWhole || (this.#isEnded && hasText && this.#calls.isEmpty) ? undefined : modelError(withoutReason);
     }
@@ -94,7 +102,7 @@ export class AnswerAccumulator {
 
   /** All text generated so far, reasoning and calls included; counted when the server reports no usage. */
   generatedText(): string {
-    return this.#reasoning.text() + this.#content + this.#refusal + this.#calls.text();
+    return this.#reasoning.text() + this.#content + this.#calls.text();
   }
 
   /** The answer so far. `requested` is the model name if the server reported none. */
@@ -104,12 +112,13 @@ export class AnswerAccumulator {
     const fields = this.#reasoning.fields();
     const reasoning: JsonObject = { ...fields, ...(extras.length === 0 ? {} : { tool_call_extras: extras }) };
     return {
-      content: this.#content === "" ? this.#refusal : this.#content,
+      content: this.#content,
       toolCalls: this.#calls.calls(seed),
       ...(fields === undefined && extras.length === 0 ? {} : { reasoning }),
       usage: this.usage,
       finishReason: this.#reason(),
       model: this.#model === "" ? requested : this.#model,
+      ...(this.#sources.size === 0 ? {} : { sources: [...this.#sources.values()] }),
     };
   }
 
@@ -127,12 +136,23 @@ export class AnswerAccumulator {
     const content = delta["content"];
     const text = typeof content === "string" ? content : wireParts(content, "text", "text");
     this.addText(text, onDelta);
-    this.#refusal += wireText(delta["refusal"]);
-    for (const call of wireArray(delta["tool_calls"])) this.#calls.add(call, isWhole);
+    const refusal = wireText(delta["refusal"]);
+    this.#isRefusal ||= refusal !== "";
+    this.addText(refusal, onDelta);
+    for (const call of wireArray(delta["tool_calls"])) this.#calls.add(call, isWhole, onDelta);
+    for (const note of wireArray(delta["annotations"])) this.#addSource(wireObject(wireObject(note)?.["url_citation"]));
+  }
+
+  /** Each page once, even if several passages cite it. */
+  #addSource(citation: WireObject | undefined): void {
+    const url = wireText(citation?.["url"]);
+    const title = wireText(citation?.["title"]);
+    if (url !== "") this.#sources.set(url, { type: "url", url, ...(title === "" ? {} : { title }) });
   }
 
   #reason(): FinishReason {
     const end = this.#finishReason === undefined ? undefined : answerEnd(this.#finishReason);
+    if (this.#isRefusal) return "content_filter";
     if (end === "length" || end === "content_filter") return end;
     if (!this.#calls.isEmpty) return "tool_calls";
     return end === "stop" ? "stop" : "unknown";

@@ -5,7 +5,9 @@ import {
   type JsonObject,
   type ModelRequest,
   type ResponseFormat,
+  type ToolChoice,
 } from "../state/index.ts";
+import { fieldsOfProvider, fittingFields, type ReservedFields } from "./openai-fields.ts";
 import { type FormedAnswer, type FormedCall, formedPrompt, type FormedMessage } from "./prompt-form.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
@@ -25,33 +27,40 @@ export interface WireOptions {
 /** The body of a Chat Completions request. */
 export type WireBody = WireObject & { readonly model: string };
 
+/** @throws ModelError of kind `configuration` for provider options that the runtime sets itself. */
 export function wireBody(request: ModelRequest, options: WireOptions): WireBody {
-  const { tools, toolChoice, maxOutputTokens, temperature, responseFormat } = request;
+  const { tools, toolChoice, maxOutputTokens, temperature, stopSequences, reasoningEffort, responseFormat } = request;
   const body: Record<string, unknown> & { model: string } = { model: options.reader.model };
   if (tools !== undefined && tools.length > 0) {
     body["tools"] = tools.map(({ name, description, parameters }) => ({
       type: "function",
       function: { name, description, parameters },
     }));
-    if (toolChoice !== undefined) body["tool_choice"] = toolChoice;
+    if (toolChoice !== undefined) body["tool_choice"] = wireChoice(toolChoice);
   }
   if (maxOutputTokens !== undefined) body[options.outputLimitField] = maxOutputTokens;
   if (temperature !== undefined) body["temperature"] = temperature;
+  if (stopSequences !== undefined && stopSequences.length > 0) body["stop"] = stopSequences;
+  if (reasoningEffort !== undefined) body["reasoning_effort"] = reasoningEffort;
   if (responseFormat !== undefined) body["response_format"] = wireFormat(responseFormat);
   if (options.stream) {
     body["stream"] = true;
     if (options.extraBody["stream"] !== false) body["stream_options"] = { include_usage: true };
   }
   if (!("messages" in options.extraBody)) body["messages"] = wireMessages(request, options);
-  return Object.assign(body, fittingFields(options.extraBody, "tools" in body));
+  const hasTools = "tools" in body;
+  const own = fieldsOfProvider(request, options.reader, chatFields);
+  return Object.assign(body, fittingFields(options.extraBody, hasTools), fittingFields(own, hasTools));
 }
 
-/** Fields such as `parallel_tool_calls` and `tool_choice`: servers refuse them in a request without tools, such as one for a summary. */
-const aboutTools = /tool|function/i;
+/** Fields that decide what is sent, billed and read. */
+export const chatFields: ReservedFields = {
+  limits: ["max_tokens", "max_completion_tokens"],
+  own: ["model", "messages", "tools", "functions", "stream", "stream_options", "n"],
+};
 
-function fittingFields(extraBody: JsonObject, hasTools: boolean): JsonObject {
-  if (hasTools || "tools" in extraBody || "functions" in extraBody) return extraBody;
-  return Object.fromEntries(Object.entries(extraBody).filter(([name]) => !aboutTools.test(name)));
+function wireChoice(choice: ToolChoice): unknown {
+  return typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } };
 }
 
 function wireFormat(format: ResponseFormat): WireObject {

@@ -9,7 +9,7 @@ import {
 } from "../state/index.ts";
 import { fileTokensOf } from "./file-tokens.ts";
 import { hasMedia, type MediaPart, sentArguments, toolImagesCaption } from "./prompt-form.ts";
-import { schemaText } from "./structured-output.ts";
+import { outputToolText } from "./output-tool.ts";
 import { countedId, sentName } from "./wire-calls.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 
@@ -159,9 +159,12 @@ export interface MediaTokens {
 }
 
 /** The tokens of a prompt without the texts of its tools and its format. */
-function tokensOf(size: MessagesSize, { tools = [] }: ModelRequest, media: MediaTokens): number {
+function tokensOf(size: MessagesSize, request: ModelRequest, media: MediaTokens): number {
   const { imageTokens = imageTokenBound, fileTokens } = media;
-  const around = answerOverhead + (tools.length === 0 ? 0 : toolsOverhead + tools.length * entryOverhead);
+  const { tools = [], responseFormat } = request;
+  // The schema of the answer may be sent as one more tool.
+  const count = tools.length + (responseFormat?.type === "json_schema" ? 1 : 0);
+  const around = answerOverhead + (count === 0 ? 0 : toolsOverhead + count * entryOverhead);
   const end = size.last === "assistant" || size.last === "system" ? fillerOverhead : 0;
   const files = fileTokens === undefined ? size.fileTokens : size.files * fileTokens;
   return around + end + size.overhead + size.images * imageTokens + files + size.tokens;
@@ -262,9 +265,9 @@ const toolsOverhead = 400;
 /** The tokens that open the answer. */
 const answerOverhead = 8;
 
-/** The schema of the answer as sent in the instructions; a schema in its own field is shorter. */
+/** The schema of the answer as sent by a tool; in the instructions, or in its own field, it is shorter. */
 function formatText({ responseFormat }: ModelRequest): string {
-  return responseFormat?.type === "json_schema" ? schemaText(responseFormat.schema) : "";
+  return responseFormat?.type === "json_schema" ? outputToolText(responseFormat.schema) : "";
 }
 
 const noMedia: readonly never[] = [];

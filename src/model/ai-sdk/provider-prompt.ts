@@ -1,12 +1,11 @@
 import { ModelError } from "../../errors/index.ts";
-import { dataOf, type FilePart as ContentFile, type JsonObject } from "../../state/index.ts";
+import { dataOf, type FilePart as ContentFile, type JsonObject, type ProviderOptions } from "../../state/index.ts";
 import type { FormedAnswer, FormedMessage, MediaPart } from "../prompt-form.ts";
 import { wireArray, wireJson, wireObject, wireText } from "../wire-values.ts";
 import type {
   AiSdkLanguageModel,
   FilePart,
   ProviderMessage,
-  ProviderOptions,
   ReasoningPart,
   ResultPartV3,
   TextPart,
