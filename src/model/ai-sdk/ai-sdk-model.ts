@@ -84,11 +84,12 @@ export class ProviderModel implements LanguageModel {
   async #send(request: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {
     const { requestTimeoutMs = 600_000, headersTimeoutMs, stallTimeoutMs = 60_000, tooLongMessages } = this.#options;
     const prompt = await this.#prompt(request);
-    const limit = answerLimit(request.maxOutputTokens, this.#providerOptions);
+    const limit = answerLimit(request.maxOutputTokens, this.#model.provider, this.#providerOptions);
     if (signal.aborted) throw notSent("the call was aborted", "aborted", signal.reason);
     const progress = new ProviderAnswer();
     const guard = new CallGuard(signal, { requestTimeoutMs, headersTimeoutMs, stallTimeoutMs });
-    const call = { prompt, abortSignal: guard.signal, ...fieldsOf(request, limit, this.#providerOptions) };
+    const providerOptions = limitedOptions(limit, this.#model.provider, this.#providerOptions);
+    const call = { prompt, abortSignal: guard.signal, ...fieldsOf(request, limit, providerOptions) };
     const answer = await guardedCall({
       model: this.name,
       request,
@@ -122,32 +123,50 @@ export class ProviderModel implements LanguageModel {
   }
 }
 
-/** The options that are sent: models of OpenAI's Responses API must not keep the history themselves, unless the user asks for it. */
+/** The options that are sent: servers of the Responses API must not keep the history themselves, unless the user asks for it. */
 function sentOptions(provider: string, given: ProviderOptions): ProviderOptions {
   if (!provider.endsWith(".responses")) return given;
+  // The package of xAI includes the encrypted reasoning itself.
+  if (provider.startsWith("xai")) return { ...given, xai: { store: false, ...given["xai"] } };
   const key = provider.includes("azure") ? "azure" : "openai";
   return { ...given, [key]: { store: false, include: ["reasoning.encrypted_content"], ...given[key] } };
 }
 
-/** Where providers keep a budget for thinking that they add to the limit of the answer. */
-const thinkingFields = [
-  ["anthropic", "thinking"],
-  ["bedrock", "reasoningConfig"],
-] as const;
-
 /** The limit to send, so that the answer and the provider's budget for thinking together stay within `maxOutputTokens`. */
-function answerLimit(maxOutputTokens: number | undefined, options: ProviderOptions): number | undefined {
+function answerLimit(
+  maxOutputTokens: number | undefined,
+  provider: string,
+  options: ProviderOptions,
+): number | undefined {
   if (maxOutputTokens === undefined) return undefined;
-  let budget = 0;
-  for (const [provider, field] of thinkingFields) {
-    const { type, budgetTokens } = wireObject(options[provider]?.[field]) ?? {};
-    if (wireText(type) === "enabled" && typeof budgetTokens === "number") budget += budgetTokens;
-  }
+  const budget = addedBudget(provider, options);
   if (maxOutputTokens > budget) return maxOutputTokens - budget;
   throw notSent(
     `at most ${maxOutputTokens} output tokens are left, and the thinking budget alone is ${budget}: raise maxOutputTokens or the budget of the agent, or lower budgetTokens`,
     "configuration",
   );
+}
+
+/** A package for Ollama sends the limit in a field that the server ignores; this option is the one that counts. */
+function limitedOptions(limit: number | undefined, provider: string, given: ProviderOptions): ProviderOptions {
+  if (limit === undefined || !provider.startsWith("ollama")) return given;
+  const { ollama } = given;
+  return {
+    ...given,
+    ollama: { ...ollama, options: { ...wireObject(ollama?.["options"]), num_predict: limit } as JsonObject },
+  };
+}
+
+/** The budget for thinking that the package adds to the limit of the answer. */
+function addedBudget(provider: string, options: ProviderOptions): number {
+  if (provider === "amazon-bedrock") {
+    const { type, budgetTokens } =
+      wireObject((options["amazonBedrock"] ?? options["bedrock"])?.["reasoningConfig"]) ?? {};
+    return type === "enabled" && typeof budgetTokens === "number" ? budgetTokens : 0;
+  }
+  const { type, budgetTokens } = wireObject(options["anthropic"]?.["thinking"]) ?? {};
+  if (type !== "enabled") return 0;
+  return typeof budgetTokens === "number" ? budgetTokens : 1_024;
 }
 
 function fieldsOf(
