@@ -11,6 +11,7 @@ import {
 import { callModel, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
+import { callIdentity } from "./call-identity.ts";
 import { until } from "./effect.ts";
 import { appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
 import {
@@ -71,7 +72,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   const { maxModelAttempts } = owner.definition;
   for (let number = 1; ; number += 1) {
     try {
-      return await attempt(owner, side);
+      return await attempt(owner, side, number);
     } catch (error) {
       if (!(error instanceof ModelError) || !error.retryable || number >= maxModelAttempts) throw error;
       const delay = error.retryAfterMs ?? backoffDelay(number, owner.random());
@@ -80,8 +81,8 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   }
 }
 
-async function attempt(owner: Host, side: SideCall): Promise<ModelResponse> {
-  const { turnId, promptHash, request, signal } = side;
+async function attempt(owner: Host, side: SideCall, number: number): Promise<ModelResponse> {
+  const { turnId, step, promptHash, request, signal } = side;
   const { model } = owner.definition;
   const { ask, reservation } = await reserved(owner, side);
   faultPoint("generate.intent");
@@ -89,6 +90,7 @@ async function attempt(owner: Host, side: SideCall): Promise<ModelResponse> {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
     const asking = callModel(model, lent(boundedRequest(owner, request, { asked, ask, granted: reservation })), {
       signal,
+      call: callIdentity(owner, { turnId, step, attempt: number }),
     });
     // An adapter that ignores its signal must not block the calling code.
     const { response, warnings } = await abortable(asking, signal);

@@ -16,6 +16,7 @@ import {
   type TurnState,
   type Usage,
 } from "../state/index.ts";
+import { callIdentity } from "./call-identity.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
@@ -192,11 +193,15 @@ async function attempt(
       host.notes.noteAsked(key);
       const shown = listening ? host.viewers.showAnswer(granted) : undefined;
       const onDelta = (delta: ModelDelta): void => {
-        received += Buffer.byteLength(delta.text);
+        received += Buffer.byteLength(delta.type === "tool-call" ? delta.name : delta.text);
         if (!callSignal.aborted) shown?.add(delta);
       };
       try {
-        return await callModel(definition.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta });
+        return await callModel(definition.model, lent(bounded), {
+          signal: callSignal,
+          onDelta: shown && onDelta,
+          call: callIdentity(host, granted),
+        });
       } finally {
         shown?.end();
       }
@@ -290,6 +295,7 @@ function respond(
           metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: !isFinal }),
           ...(isFinal ? {} : { toolCalls }),
           ...(response.reasoning ? { reasoning: response.reasoning } : {}),
+          ...(response.sources ? { sources: response.sources } : {}),
           ...(response.reasoning || !isFinal ? { reasoningBy: writerOf(host.definition.model, response) } : {}),
         },
       ],

@@ -113,7 +113,7 @@ export const unnamedTypes: readonly string[] = words(`
   BudgetChange DropOldestOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
-  TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf
+  TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 

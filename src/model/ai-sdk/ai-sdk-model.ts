@@ -1,5 +1,13 @@
 import { ModelError } from "../../errors/index.ts";
-import type { JsonObject, ModelRequest, ModelResponse } from "../../state/index.ts";
+import type {
+  JsonObject,
+  ModelRequest,
+  ModelResponse,
+  ModelWarning,
+  ProviderOptions,
+  ReasoningEffort,
+  ToolChoice,
+} from "../../state/index.ts";
 import { CallGuard } from "../call-guard.ts";
 import { FormFallback } from "../form-fallback.ts";
 import { guardedCall } from "../guarded-call.ts";
@@ -11,7 +19,7 @@ import type { WireWriter } from "../wire-calls.ts";
 import { wireObject, wireText } from "../wire-values.ts";
 import { ProviderAnswer } from "./provider-answer.ts";
 import { providerFailure } from "./provider-failure.ts";
-import { type AiSdkLanguageModel, type ProviderCall, type ProviderOptions, streamOf } from "./provider-model.ts";
+import { type AiSdkLanguageModel, type ProviderCall, streamOf } from "./provider-model.ts";
 import { providerPrompt } from "./provider-prompt.ts";
 
 /** Options of `aiSdkModel()`. */
@@ -48,7 +56,6 @@ export class ProviderModel implements LanguageModel {
   readonly contextWindow: number | undefined;
   readonly #model: AiSdkLanguageModel;
   readonly #options: AiSdkModelOptions;
-  readonly #providerOptions: ProviderOptions;
   readonly #adapter: WireWriter;
   readonly #imageTokens: number;
   readonly #forms = new FormFallback();
@@ -60,7 +67,6 @@ export class ProviderModel implements LanguageModel {
     this.contextWindow = options.contextWindow;
     this.#model = model;
     this.#options = options;
-    this.#providerOptions = sentOptions(provider, options.providerOptions ?? {});
     this.#adapter = Object.freeze({ provider: this.provider, model: this.name, server: provider });
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
   }
@@ -84,12 +90,11 @@ export class ProviderModel implements LanguageModel {
   async #send(request: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {
     const { requestTimeoutMs = 600_000, headersTimeoutMs, stallTimeoutMs = 60_000, tooLongMessages } = this.#options;
     const prompt = await this.#prompt(request);
-    const limit = answerLimit(request.maxOutputTokens, this.#model.provider, this.#providerOptions);
+    const { settings, warnings } = settingsOf(request, this.#model, this.#options.providerOptions);
     if (signal.aborted) throw notSent("the call was aborted", "aborted", signal.reason);
-    const progress = new ProviderAnswer();
+    const progress = new ProviderAnswer(warnings);
     const guard = new CallGuard(signal, { requestTimeoutMs, headersTimeoutMs, stallTimeoutMs });
-    const providerOptions = limitedOptions(limit, this.#model.provider, this.#providerOptions);
-    const call = { prompt, abortSignal: guard.signal, ...fieldsOf(request, limit, providerOptions) };
+    const call = { prompt, abortSignal: guard.signal, ...fieldsOf(request, this.#model.provider), ...settings };
     const answer = await guardedCall({
       model: this.name,
       request,
@@ -123,6 +128,47 @@ export class ProviderModel implements LanguageModel {
   }
 }
 
+interface Settings {
+  readonly settings: Pick<ProviderCall, "maxOutputTokens" | "providerOptions" | "reasoning">;
+  /** What could not be sent. */
+  readonly warnings: readonly ModelWarning[];
+}
+
+/** The settings that depend on each other: the options of the provider, its budget for thinking and the limit of the answer. */
+function settingsOf(request: ModelRequest, model: AiSdkLanguageModel, ofModel: ProviderOptions | undefined): Settings {
+  const { maxOutputTokens, providerOptions, reasoningEffort } = request;
+  const { modelId, specificationVersion } = model;
+  const options = sentOptions(model.provider, merged(ofModel, providerOptions));
+  if (reasoningEffort === undefined) return { settings: limited(request, model, options), warnings: [] };
+  if (specificationVersion === "v3") return { settings: limited(request, model, options), warnings: [withoutEffort] };
+  if (model.provider === "openrouter") {
+    // The package does not read the effort of a call.
+    const effort = reasoningEffort === "max" ? "xhigh" : reasoningEffort;
+    const openrouter = { reasoning: { effort }, ...options["openrouter"] };
+    return { settings: limited(request, model, { ...options, openrouter }), warnings: [] };
+  }
+  const effort = { reasoning: reasoningEffort };
+  const place = thinkingPlace(model, options);
+  const isOwn = place === undefined || options[place.name]?.[place.field] !== undefined;
+  if (isOwn || reasoningEffort === "none" || maxOutputTokens === undefined || !thinksByBudget(modelId)) {
+    return { settings: { ...limited(request, model, options), ...effort }, warnings: [] };
+  }
+  // The provider's package would derive a budget from the model's limit and add it to the limit of this call.
+  const budgetTokens = Math.round(maxOutputTokens * budgetShares[reasoningEffort]);
+  if (budgetTokens < SMALLEST_THINKING_BUDGET) {
+    return { settings: limited(request, model, options), warnings: [tooFewForThinking(maxOutputTokens)] };
+  }
+  const thinking = { [place.name]: { ...options[place.name], [place.field]: { type: "enabled", budgetTokens } } };
+  return { settings: limited(request, model, { ...options, ...thinking }), warnings: [] };
+}
+
+/** The options of the call over those of the model, field by field. */
+function merged(ofModel: ProviderOptions = {}, ofCall: ProviderOptions = {}): ProviderOptions {
+  const all: Record<string, JsonObject> = { ...ofModel };
+  for (const [name, fields] of Object.entries(ofCall)) all[name] = { ...all[name], ...fields };
+  return all;
+}
+
 /** The options that are sent: servers of the Responses API must not keep the history themselves, unless the user asks for it. */
 function sentOptions(provider: string, given: ProviderOptions): ProviderOptions {
   if (!provider.endsWith(".responses")) return given;
@@ -132,52 +178,128 @@ function sentOptions(provider: string, given: ProviderOptions): ProviderOptions 
   return { ...given, [key]: { store: false, include: ["reasoning.encrypted_content"], ...given[key] } };
 }
 
+/** The option in which a package keeps a budget for thinking that it adds to the limit of the answer. */
+interface ThinkingPlace {
+  readonly name: string;
+  readonly field: string;
+}
+
+/** Packages read the options of the first of their names that is present. `undefined`: no budget is added. */
+function thinkingPlace({ provider, modelId }: AiSdkLanguageModel, options: ProviderOptions): ThinkingPlace | undefined {
+  if (provider === "amazon-bedrock") {
+    const isClaude = modelId.includes("anthropic") || modelId.includes(":application-inference-profile/");
+    const name = options["amazonBedrock"] === undefined ? "bedrock" : "amazonBedrock";
+    return isClaude ? { name, field: "reasoningConfig" } : undefined;
+  }
+  // Other names belong to Anthropic's package with the name of a gateway.
+  const [first = "anthropic"] = provider.split(".");
+  if (!provider.includes("anthropic") && !provider.endsWith(".messages")) return undefined;
+  return { name: options[first]?.["thinking"] === undefined ? "anthropic" : first, field: "thinking" };
+}
+
+/** The provider accepts no smaller budget, and its package uses this one if none is set. */
+const SMALLEST_THINKING_BUDGET = 1_024;
+
+/** The part of `maxOutputTokens` that a model of a thinking budget may think with. */
+const budgetShares: Readonly<Record<Exclude<ReasoningEffort, "none">, number>> = {
+  minimal: 0.1,
+  low: 0.2,
+  medium: 0.4,
+  high: 0.6,
+  xhigh: 0.7,
+  max: 0.8,
+};
+
+/** Claude 4.5 and older think by a budget, as may models of unknown names; newer ones decide by themselves how much they think. */
+const budgetModels = /claude-(?:instant|v?[23](?=$|[-.:])|(?:opus|sonnet|haiku)-4(?!-[6-9]))/;
+
+function thinksByBudget(modelId: string): boolean {
+  return !modelId.includes("claude-") || budgetModels.test(modelId);
+}
+
+const withoutEffort: ModelWarning = {
+  code: "unsupported",
+  message:
+    "reasoningEffort was not sent: the model's package follows the specification v3, which has no such option; set it in providerOptions",
+};
+
+function tooFewForThinking(maxOutputTokens: number): ModelWarning {
+  return {
+    code: "unsupported",
+    message: `reasoningEffort was not sent: this model thinks with at least ${SMALLEST_THINKING_BUDGET} tokens, too many for an answer of at most ${maxOutputTokens}`,
+  };
+}
+
 /** The limit to send, so that the answer and the provider's budget for thinking together stay within `maxOutputTokens`. */
-function answerLimit(
-  maxOutputTokens: number | undefined,
-  provider: string,
+function limited(
+  request: ModelRequest,
+  model: AiSdkLanguageModel,
   options: ProviderOptions,
-): number | undefined {
-  if (maxOutputTokens === undefined) return undefined;
-  const budget = addedBudget(provider, options);
-  if (maxOutputTokens > budget) return maxOutputTokens - budget;
+): Pick<ProviderCall, "maxOutputTokens" | "providerOptions"> {
+  const { maxOutputTokens } = request;
+  const all = model.provider.startsWith("ollama") ? withOllamaOptions(request, options) : options;
+  const sent = Object.keys(all).length === 0 ? {} : { providerOptions: all };
+  if (maxOutputTokens === undefined) return sent;
+  assertLimitHolds(request, model, options);
+  const budget = addedBudget(model, options);
+  if (maxOutputTokens > budget) return { maxOutputTokens: maxOutputTokens - budget, ...sent };
   throw notSent(
     `at most ${maxOutputTokens} output tokens are left, and the thinking budget alone is ${budget}: raise maxOutputTokens or the budget of the agent, or lower budgetTokens`,
     "configuration",
   );
 }
 
-/** A package for Ollama sends the limit in a field that the server ignores; this option is the one that counts. */
-function limitedOptions(limit: number | undefined, provider: string, given: ProviderOptions): ProviderOptions {
-  if (limit === undefined || !provider.startsWith("ollama")) return given;
-  const { ollama } = given;
-  return {
-    ...given,
-    ollama: { ...ollama, options: { ...wireObject(ollama?.["options"]), num_predict: limit } as JsonObject },
-  };
+function addedBudget(model: AiSdkLanguageModel, options: ProviderOptions): number {
+  const place = thinkingPlace(model, options);
+  const { type, budgetTokens } = (place && wireObject(options[place.name]?.[place.field])) ?? {};
+  if (type !== "enabled") return 0;
+  return typeof budgetTokens === "number" ? budgetTokens : SMALLEST_THINKING_BUDGET;
 }
 
-/** The budget for thinking that the package adds to the limit of the answer. */
-function addedBudget(provider: string, options: ProviderOptions): number {
-  if (provider === "amazon-bedrock") {
-    const { type, budgetTokens } =
-      wireObject((options["amazonBedrock"] ?? options["bedrock"])?.["reasoningConfig"]) ?? {};
-    return type === "enabled" && typeof budgetTokens === "number" ? budgetTokens : 0;
-  }
-  const { type, budgetTokens } = wireObject(options["anthropic"]?.["thinking"]) ?? {};
-  if (type !== "enabled") return 0;
-  return typeof budgetTokens === "number" ? budgetTokens : 1_024;
+const unlimitedEfforts: ReadonlySet<unknown> = new Set(["high", "xhigh", "max"]);
+
+/** Nova 2 on Bedrock takes no limit of output tokens while it thinks with a high effort. */
+function assertLimitHolds(
+  { reasoningEffort }: ModelRequest,
+  { provider, modelId }: AiSdkLanguageModel,
+  options: ProviderOptions,
+): void {
+  if (provider !== "amazon-bedrock" || !modelId.includes("amazon.nova-2-")) return;
+  const { type, maxReasoningEffort: own } =
+    wireObject((options["amazonBedrock"] ?? options["bedrock"])?.["reasoningConfig"]) ?? {};
+  const effort = own ?? reasoningEffort;
+  const isThinking = reasoningEffort !== undefined || type === "enabled";
+  if (!isThinking || type === "disabled" || !unlimitedEfforts.has(effort)) return;
+  throw notSent(
+    `${modelId} takes no limit of output tokens with the reasoning effort "${wireText(effort)}": use "medium" or less, or leave out maxOutputTokens and the limits of tokens and cost`,
+    "configuration",
+  );
+}
+
+/** A package for Ollama sends these fields beside `options`, where the server ignores them. */
+function withOllamaOptions(
+  { maxOutputTokens, temperature, stopSequences = [] }: ModelRequest,
+  given: ProviderOptions,
+): ProviderOptions {
+  const { options, ...ollama } = given["ollama"] ?? {};
+  const read: JsonObject = {
+    ...(maxOutputTokens === undefined ? {} : { num_predict: maxOutputTokens }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(stopSequences.length === 0 ? {} : { stop: [...stopSequences] }),
+  };
+  if (options === undefined && Object.keys(read).length === 0) return given;
+  return { ...given, ollama: { ...ollama, options: { ...(wireObject(options) as JsonObject | undefined), ...read } } };
 }
 
 function fieldsOf(
   request: ModelRequest,
-  limit: number | undefined,
-  providerOptions: ProviderOptions,
-): Omit<ProviderCall, "prompt" | "abortSignal"> {
-  const { tools = [], toolChoice, temperature, responseFormat } = request;
+  provider: string,
+): Omit<ProviderCall, "prompt" | "abortSignal" | keyof Settings["settings"]> {
+  const { tools = [], toolChoice, temperature, stopSequences = [], responseFormat } = request;
+  const isInOptions = provider.startsWith("ollama");
   return {
-    ...(limit === undefined ? {} : { maxOutputTokens: limit }),
-    ...(temperature === undefined ? {} : { temperature }),
+    ...(temperature === undefined || isInOptions ? {} : { temperature }),
+    ...(stopSequences.length === 0 || isInOptions ? {} : { stopSequences }),
     ...(responseFormat === undefined || responseFormat.type === "text"
       ? {}
       : { responseFormat: formatOf(responseFormat) }),
@@ -190,10 +312,13 @@ function fieldsOf(
             description,
             inputSchema: parameters,
           })),
-          ...(toolChoice === undefined ? {} : { toolChoice: { type: toolChoice } }),
+          ...(toolChoice === undefined ? {} : { toolChoice: choiceOf(toolChoice) }),
         }),
-    ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
   };
+}
+
+function choiceOf(choice: ToolChoice): NonNullable<ProviderCall["toolChoice"]> {
+  return typeof choice === "string" ? { type: choice } : { type: "tool", toolName: choice.tool };
 }
 
 type Format = Exclude<NonNullable<ModelRequest["responseFormat"]>, { type: "text" }>;
