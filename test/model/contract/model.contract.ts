@@ -188,6 +188,39 @@ export function modelContract(family: ModelFamily): void {
       expect(family.limitIn(server.bodies[0] ?? {})).toBe(5_000);
     });
 
+    test("has the choice of tools", async () => {
+      const server = await serve({ text: "3,967 m." });
+      const tools = ["height", "weight"].map((name) => ({ name, description: name, parameters: { type: "object" } }));
+      const choices = ["auto", "none", "required", { tool: "height" }] as const;
+      for (const toolChoice of choices) await generated(server.model(), { ...question, tools, toolChoice });
+      const [auto, ...others] = server.bodies.map((body) => JSON.stringify(body));
+      const told = ["none", "required", "named"].filter((_name, index) => others[index] !== auto);
+      expect(new Set([auto, ...others]).size).toBe(told.length + 1);
+      is("Tool choice", told.length === 0 ? "–" : told.join(", "));
+    });
+
+    test("has the stop sequences, or the answer warns of them", async () => {
+      const server = await serve({ text: "3,967 m." });
+      const { answer } = await generated(server.model(), { ...question, stopSequences: ["END-HERE"] });
+      const isSent = JSON.stringify(server.bodies[0]).includes("END-HERE");
+      expect((answer.warnings ?? []).length > 0).toBe(!isSent);
+      is("Stop sequences", isSent);
+    });
+
+    test.each(["none", "low", "high", "max"] as const)(
+      "keeps its limit with the reasoning effort %s, and the answer warns if it is not sent",
+      async (reasoningEffort) => {
+        const server = await serve({ thought: "Alps.", text: "3,967 m." });
+        await generated(server.model(), { ...question, maxOutputTokens: 5_000 });
+        const { answer } = await generated(server.model(), { ...question, maxOutputTokens: 5_000, reasoningEffort });
+        const [plain, sent] = server.bodies;
+        expect(family.limitIn(sent ?? {})).toBe(5_000);
+        const isSent = JSON.stringify(plain) !== JSON.stringify(sent);
+        expect(isSent || reasoningEffort === "none" || (answer.warnings ?? []).length > 0).toBe(true);
+        if (reasoningEffort === "high") is("Reasoning effort", isSent);
+      },
+    );
+
     test.each(family.thinking)(
       "never permits more than the limit when the model thinks: %o",
       async (providerOptions) => {
