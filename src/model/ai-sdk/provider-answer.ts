@@ -1,7 +1,7 @@
 import { toJson } from "../../base/index.ts";
 import { ModelError } from "../../errors/index.ts";
 import type { AnswerSource, FinishReason, Json, JsonObject, ModelResponse, ModelWarning } from "../../state/index.ts";
-import { brokenBy } from "../finish-reason.ts";
+import { answerEnd, type BrokenAnswer, brokenBy } from "../finish-reason.ts";
 import type { AnswerInProgress } from "../guarded-call.ts";
 import type { ModelDelta } from "../language-model.ts";
 import { isTokenCount, type ReportedUsage } from "../usage.ts";
@@ -85,8 +85,11 @@ export class ProviderAnswer implements AnswerInProgress {
       case "finish":
         this.#finish = part;
         break;
-      case "error":
-        throw streamFailure(part["error"]);
+      case "error": {
+        const failure = streamFailure(part["error"]);
+        if (failure !== undefined) throw failure;
+        break;
+      }
       default:
     }
   }
@@ -103,8 +106,13 @@ export class ProviderAnswer implements AnswerInProgress {
     if (unified === "error" || unified === "interrupted") {
       return incomplete(`The provider broke off its answer: the finish reason is "${raw === "" ? unified : raw}".`);
     }
-    const broken = unified === "other" ? undefined : brokenBy(unified);
-    return broken && incomplete(broken.message);
+    // Several packages report `other` without a reason if the body ends in the middle of an answer.
+    if (unified === "other" && raw === "") {
+      return incomplete("The model's answer ended before it was complete: no finish reason came.");
+    }
+    const reason = unified === "other" || answerEnd(raw) === "too_long" ? raw : unified;
+    const broken = brokenBy(reason);
+    return broken && brokenAnswer(broken);
   }
 
   get usage(): ReportedUsage | undefined {
@@ -229,11 +237,11 @@ export class ProviderAnswer implements AnswerInProgress {
   }
 
   #reason(hasCalls: boolean): FinishReason {
-    const { unified } = this.#finish === undefined ? { unified: "" } : finishOf(this.#finish);
-    if (unified === "length") return "length";
-    if (unified === "content-filter") return "content_filter";
+    const { unified, raw } = this.#finish === undefined ? { unified: "", raw: "" } : finishOf(this.#finish);
+    const end = answerEnd(unified === "other" ? raw : unified);
+    if (end === "length" || end === "content_filter") return end;
     if (hasCalls) return "tool_calls";
-    return unified === "stop" || unified === "tool-calls" ? "stop" : "unknown";
+    return end === "stop" ? "stop" : "unknown";
   }
 }
 
@@ -261,7 +269,11 @@ function finishOf(finish: WireObject): { readonly unified: string; readonly raw:
 }
 
 function incomplete(message: string): ModelError {
-  return new ModelError(message, { retryable: true, mayHaveBeenSent: true, details: { kind: "incomplete" } });
+  return brokenAnswer({ kind: "incomplete", message });
+}
+
+function brokenAnswer({ kind, message }: BrokenAnswer): ModelError {
+  return new ModelError(message, { retryable: kind === "incomplete", mayHaveBeenSent: true, details: { kind } });
 }
 
 function count(value: unknown): number | undefined {
