@@ -20,6 +20,7 @@ const silentTypes: ReadonlySet<TroupeEvent["type"]> = new Set([
   "text.snapshot",
   "reasoning.delta",
   "call.delta",
+  "output.delta",
 ]);
 
 /** Longer than the path in the deepest tree. */

@@ -53,7 +53,8 @@ export class LiveAnswers {
 
   /** Adds a piece. Returns false if an earlier piece is missing; the caller then requests the whole answer. */
   take(part: LivePart): boolean {
-    if (part.kind === "warning") return true;
+    // The inspector shows the text of an answer, not its value.
+    if (part.kind === "warning" || part.kind === "output") return true;
     if (part.kind === "progress") {
       if (JSON.stringify(part.update).length <= MOST_OF_UPDATE) this.#progress.set(part.callId, part);
       return true;
@@ -66,15 +67,14 @@ export class LiveAnswers {
     const answer = isNew ? opened({ ...saidOf(part), kind: "whole", text: "", reasoning: "" }) : known;
     this.#answers.set(agentId, answer);
     const call = part.kind === "call" ? answer.calls.get(part.index) : undefined;
+    if (part.kind === "call" && call === undefined && answer.calls.size >= MOST_CALLS) return !answer.isTorn;
     const given = part.kind === "call" ? (call?.text ?? "") : answer[part.kind];
     if (part.offset > given.length) answer.isTorn = true;
     else {
       const isNews = part.offset + part.text.length > given.length && given.length < MOST_CHARACTERS;
       const text = isNews ? given + part.text.slice(given.length - part.offset) : given;
       if (part.kind !== "call") answer[part.kind] = text;
-      else if (call || answer.calls.size < MOST_CALLS) {
-        answer.calls.set(part.index, { callId: part.callId, name: part.name, index: part.index, text });
-      }
+      else answer.calls.set(part.index, { callId: part.callId, name: part.name, index: part.index, text });
     }
     return !answer.isTorn;
   }

@@ -30,11 +30,12 @@ const said = {
 };
 const piece = { ...said, offset: countSchema, text: textSchema };
 
-/** One live part, as sent to followers: a piece of an answer, a whole answer so far, progress, or a warning. */
+/** One live part, as sent to followers: a piece of an answer, its value or whole text so far, progress, or a warning. */
 export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), ...piece }),
   z.object({ kind: z.literal("reasoning"), ...piece }),
   z.object({ kind: z.literal("call"), ...piece, index: countSchema, callId: textSchema, name: textSchema }),
+  z.object({ kind: z.literal("output"), ...said, output: jsonSchema }),
   z.object({
     kind: z.literal("whole"),
     ...said,
@@ -63,8 +64,8 @@ export function rowOf({ cursor }: LivePart): number {
 /** The public event of a part, frozen; `after` is the durable event that the stream emitted before it. */
 export function eventOfPart(part: LivePart, after: string | null): TroupeEvent {
   const body = bodyOfPart(part, after);
-  // Only these contain a nested value.
-  return part.kind === "progress" || part.kind === "whole" ? deepFreeze(body) : Object.freeze(body);
+  const isNested = part.kind === "progress" || part.kind === "output" || part.kind === "whole";
+  return isNested ? deepFreeze(body) : Object.freeze(body);
 }
 
 function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
@@ -85,6 +86,8 @@ function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
       const own = calls.length === 0 ? {} : { calls: [...calls] };
       return { type: "text.snapshot", ...base, offset: text.length, text, reasoning, ...own };
     }
+    case "output":
+      return { type: "output.delta", ...base, output: part.output };
     case "progress":
       return { type: "tool.progress", ...base, callId: part.callId, name: part.name, update: part.update };
     case "warning":
