@@ -320,24 +320,24 @@ const text = [
 ];
 const usage = { inputTokens: { total: 5 }, outputTokens: { total: 2 } };
 
-describe("settings of a call", () => {
-  /** The options that the provider's package receives. */
-  async function received(request: Partial<ModelRequest>, own: Parameters<typeof aiSdkModel>[1] = {}) {
-    const asked: Readonly<Record<string, unknown>>[] = [];
-    const { specification = "v4", ...options } = own as { specification?: "v3" | "v4" };
-    const given = modelOf([...text, { type: "finish", usage, finishReason: { unified: "stop" } }], specification);
-    const model = {
-      ...given,
-      doStream: async (call: Readonly<Record<string, unknown>>) => {
-        asked.push(call);
-        return await given.doStream();
-      },
-    };
-    const { answer } = await generated(aiSdkModel(model as never, options), { ...question, ...request });
-    const { prompt: _prompt, abortSignal: _signal, ...sent } = asked[0] ?? {};
-    return { sent, answer };
-  }
+/** The options that the provider's package receives. */
+async function received(request: Partial<ModelRequest>, own: Parameters<typeof aiSdkModel>[1] = {}) {
+  const asked: Readonly<Record<string, unknown>>[] = [];
+  const { specification = "v4", ...options } = own as { specification?: "v3" | "v4" };
+  const given = modelOf([...text, { type: "finish", usage, finishReason: { unified: "stop" } }], specification);
+  const model = {
+    ...given,
+    doStream: async (call: Readonly<Record<string, unknown>>) => {
+      asked.push(call);
+      return await given.doStream();
+    },
+  };
+  const { answer } = await generated(aiSdkModel(model as never, options), { ...question, ...request });
+  const { prompt: _prompt, abortSignal: _signal, ...sent } = asked[0] ?? {};
+  return { sent, answer };
+}
 
+describe("settings of a call", () => {
   const tools = [{ name: "height", description: "Looks a height up.", parameters: { type: "object" } }];
 
   test("are sent, and the options of a provider go over those of the model, field by field", async () => {
