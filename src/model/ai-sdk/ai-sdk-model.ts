@@ -1,11 +1,12 @@
 import { ModelError } from "../../errors/index.ts";
-import type {
-  JsonObject,
-  ModelRequest,
-  ModelWarning,
-  ProviderOptions,
-  ReasoningEffort,
-  ToolChoice,
+import {
+  type JsonObject,
+  mergedOptions,
+  type ModelRequest,
+  type ModelWarning,
+  type ProviderOptions,
+  type ReasoningEffort,
+  type ToolChoice,
 } from "../../state/index.ts";
 import { AdapterModel, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
 import type { CallGuard } from "../call-guard.ts";
@@ -121,7 +122,7 @@ interface Settings {
 function settingsOf(request: ModelRequest, model: AiSdkLanguageModel, ofModel: ProviderOptions | undefined): Settings {
   const { maxOutputTokens, providerOptions, reasoningEffort } = request;
   const { modelId, specificationVersion } = model;
-  const options = sentOptions(model.provider, merged(ofModel, providerOptions));
+  const options = sentOptions(model.provider, mergedOptions(ofModel, providerOptions) ?? {});
   if (reasoningEffort === undefined) return { settings: limited(request, model, options), warnings: [] };
   if (specificationVersion === "v3") return { settings: limited(request, model, options), warnings: [withoutEffort] };
   if (model.provider === "openrouter") {
@@ -143,13 +144,6 @@ function settingsOf(request: ModelRequest, model: AiSdkLanguageModel, ofModel: P
   }
   const thinking = { [place.name]: { ...options[place.name], [place.field]: { type: "enabled", budgetTokens } } };
   return { settings: limited(request, model, { ...options, ...thinking }), warnings: [] };
-}
-
-/** The options of the call over those of the model, field by field. */
-function merged(ofModel: ProviderOptions = {}, ofCall: ProviderOptions = {}): ProviderOptions {
-  const all: Record<string, JsonObject> = { ...ofModel };
-  for (const [name, fields] of Object.entries(ofCall)) all[name] = { ...all[name], ...fields };
-  return all;
 }
 
 /** The options that are sent: servers of the Responses API must not keep the history themselves, unless the user asks for it. */
