@@ -66,6 +66,7 @@ export {
   type CompactionStrategy,
   type CompileInput,
   dropOldest,
+  elideResults,
   fullHistory,
   type HistoryCompiler,
   reactHistory,

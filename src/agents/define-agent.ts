@@ -11,7 +11,7 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
 import { limitsOf } from "../budget/index.ts";
-import { fullHistory, summarize } from "../context/index.ts";
+import { fullHistory, type HistoryCompiler, isOwnCompiler, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools, type ValueSchema } from "../tools/index.ts";
@@ -64,7 +64,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     ),
   ];
   const tools = createToolRegistry<AgentTool>(
-    [...given, ...(given.some(isBackground) ? controlTools : []), ...(history.internalTools ? internalTools : [])],
+    [...given, ...(given.some(isBackground) ? controlTools : []), ...contextTools(history)],
     given.length > 0 || options.clientTools ? [artifactTool] : [],
   );
   const grantedTools = tools.tools.map((tool) => {
@@ -197,6 +197,14 @@ export function modelSummary({ provider, name, contextWindow }: LanguageModel): 
 function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
   const { name, kind, description, effect, jsonSchema } = tool;
   return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
+}
+
+/** The tools on the agent's own context that its history needs. */
+function contextTools(history: HistoryCompiler): readonly AgentTool[] {
+  if (!history.internalTools) return [];
+  // `elideResults` has no window that could be widened.
+  const hasWindow = history.contextWindowSize !== undefined || !isOwnCompiler(history);
+  return hasWindow ? internalTools : internalTools.filter(({ name }) => name !== "load_history");
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

@@ -336,7 +336,11 @@ export function addUsage(one: Usage | null, other: Usage): Usage {
 }
 
 /** Few providers report cache writes: absent if neither usage has them. */
-function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens"> {
-  if (one.cacheWriteTokens === undefined && other.cacheWriteTokens === undefined) return {};
-  return { cacheWriteTokens: (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0) };
+function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens" | "longCacheWriteTokens"> {
+  return { ...sumOf("cacheWriteTokens", one, other), ...sumOf("longCacheWriteTokens", one, other) };
+}
+
+function sumOf<Name extends "cacheWriteTokens" | "longCacheWriteTokens">(name: Name, one: Usage, other: Usage) {
+  if (one[name] === undefined && other[name] === undefined) return {};
+  return { [name]: (one[name] ?? 0) + (other[name] ?? 0) };
 }

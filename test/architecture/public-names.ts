@@ -6,7 +6,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     ArtifactStore askUser Auth AuthRequest Budget BudgetOverview ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
     createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
-    DrainReport dropOldest EffectClass ErrorFamily EventObserver fullHistory GenerateOptions getRuntime HistoryCompiler Hook
+    DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fullHistory GenerateOptions getRuntime HistoryCompiler Hook
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
