@@ -99,6 +99,7 @@ export {
   TurnFailedError,
   type TurnOptions,
   type TurnRest,
+  type DeepPartial,
   type TurnResult,
   TurnWaitingError,
   type WaitingTurn,

@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import {
   hasMethods,
   portNameRule,
@@ -15,7 +14,7 @@ import { limitsOf } from "../budget/index.ts";
 import { fullHistory, type HistoryCompiler, isOwnCompiler, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
-import { artifactTool, controlTools, createToolRegistry, internalTools } from "../tools/index.ts";
+import { artifactTool, controlTools, createToolRegistry, internalTools, type ValueSchema } from "../tools/index.ts";
 import { definitionOptions, toolRule } from "./definition-options.ts";
 import type {
   AgentDefinition,
@@ -31,7 +30,7 @@ import { outputSchemaOf } from "./output-schema.ts";
 export const DEFAULT_MAX_STEPS = 10;
 
 /** Defines an agent. Throws `InvalidInputError` with the name of the wrong field and what is expected. */
-export function defineAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
+export function defineAgent<const Schema extends ValueSchema = ValueSchema>(
   given: AgentOptions<Schema>,
 ): AgentDefinition<OutputOf<Schema>> {
   const name = nameOf(given);

@@ -88,8 +88,12 @@ export class AdapterModel implements LanguageModel {
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const { structuredOutput = "auto" } = this.#options;
     const asked = this.#backend.fixedFormat?.(request) ?? structuredOutput;
-    const format = asked === "auto" ? () => this.#backend.knownFormats() : asked;
-    return await this.#forms.call(request, format, (formed) => this.#attempt(formed, options));
+    return await this.#forms.call(request, {
+      structuredOutput: asked,
+      known: () => this.#backend.knownFormats(),
+      onDelta: options.onDelta,
+      send: (formed, onDelta) => this.#attempt(formed, { ...options, onDelta }),
+    });
   }
 
   writesLongCache(request: ModelRequest): boolean {
