@@ -78,12 +78,15 @@ describe("the share of a prompt that the provider has cached", () => {
       // Each block of results that is left out is written once more, without them.
       { history: elideResults({ keepRounds: 5, overCharacters: 100 }), rounds: 9, turns: 2, least: 0.85 },
     ],
-  ])("is at least nine tenths with %s", async (_title, { least = 0.9, ...play }: Play & { readonly least?: number }) => {
-    const { calls } = await played(play);
-    expect(calls).toHaveLength(20);
-    expect(shareOf(calls)).toBeGreaterThanOrEqual(least);
-    expect(Math.max(...calls.map(({ marks }) => marks))).toBe(4);
-  });
+  ])(
+    "is at least nine tenths with %s",
+    async (_title, { least = 0.9, ...play }: Play & { readonly least?: number }) => {
+      const { calls } = await played(play);
+      expect(calls).toHaveLength(20);
+      expect(shareOf(calls)).toBeGreaterThanOrEqual(least);
+      expect(Math.max(...calls.map(({ marks }) => marks))).toBe(4);
+    },
+  );
 
   test("is smaller where the window moves with every message, and nothing without marks", async () => {
     const sliding = await played({ history: windowHistory(10, { upTo: 10 }), rounds: 0, turns: 20 });

@@ -1,6 +1,14 @@
 import { type Account, type Amounts, type LimitName, usedAt } from "../../budget/index.ts";
 import type { AgentOverview } from "../../state/index.ts";
-import { shortAgentId, formatCached, formatCost, formatCount, formatDuration, formatOf, formatRunningTime } from "./format.ts";
+import {
+  shortAgentId,
+  formatCached,
+  formatCost,
+  formatCount,
+  formatDuration,
+  formatOf,
+  formatRunningTime,
+} from "./format.ts";
 import { waitText } from "./request-lines.ts";
 import { type Column, tableLines, placeTree } from "./table.ts";
 import { type Style, oneLine } from "./terminal-text.ts";
