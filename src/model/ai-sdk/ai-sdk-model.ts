@@ -8,13 +8,15 @@ import {
   type ReasoningEffort,
   type ToolChoice,
 } from "../../state/index.ts";
-import { AdapterModel, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
+import { AdapterModel, type CallContext, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
 import type { CallGuard } from "../call-guard.ts";
 import type { GenerateOptions, LanguageModel } from "../language-model.ts";
 import { formedPrompt } from "../prompt-form.ts";
+import { asksForLongTtl, assertCacheTtl, type CacheTtl, type PromptCaching } from "../prompt-cache.ts";
 import { type KnownFormats, knownFormatsOf, type StructuredOutput } from "../structured-output.ts";
 import type { WireWriter } from "../wire-calls.ts";
 import { wireObject, wireText } from "../wire-values.ts";
+import { providerTtls, withCacheMarks } from "./cache-marks.ts";
 import { ProviderAnswer } from "./provider-answer.ts";
 import { providerFailure } from "./provider-failure.ts";
 import { type AiSdkLanguageModel, type ProviderCall, streamOf } from "./provider-model.ts";
@@ -47,10 +49,22 @@ export interface AiSdkModelOptions {
    * refuses fails with a `ModelError`.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+  /**
+   * `auto` marks prompts for the provider's cache, where it needs that: Anthropic, Bedrock (Claude, Nova) and OpenRouter (Claude) get
+   * marks, OpenAI the agent's id as its key. Other providers cache by themselves. `off` marks nothing. Default `auto`.
+   */
+  readonly cache?: PromptCaching | undefined;
+  /**
+   * How long the provider keeps what it has cached: `5m` or `1h` for marks in the form of Anthropic, `30m` or `12h` for OpenAI's Responses
+   * from GPT-5.6 on. The longer ones are written at a higher rate (`longCacheWritePerMillion`). Default: the provider's, which is the
+   * shorter one.
+   */
+  readonly cacheTtl?: CacheTtl | undefined;
 }
 
 /** The model of a provider's package, as `aiSdkModel()` returns it. */
 export function providerModel(model: AiSdkLanguageModel, options: AiSdkModelOptions): LanguageModel {
+  assertCacheTtl(options, "aiSdkModel()", providerTtls(model));
   const name = options.name ?? model.modelId;
   const provider = options.provider ?? model.provider.split(".")[0] ?? model.provider;
   return new AdapterModel({ name, provider }, options, new ProviderBackend(model, { name, provider, options }));
@@ -74,14 +88,23 @@ class ProviderBackend implements ModelBackend {
     this.#adapter = Object.freeze({ provider, model: name, server: model.provider });
   }
 
+  writesLongCache({ providerOptions }: ModelRequest): boolean {
+    return asksForLongTtl(this.#options.cacheTtl, this.#options.providerOptions, providerOptions);
+  }
+
   knownFormats(): KnownFormats {
     return knownFormatsOf(this.#model.provider, this.#model.modelId);
   }
 
-  async prepare(request: ModelRequest): Promise<PreparedCall> {
+  async prepare(request: ModelRequest, { agentId }: CallContext): Promise<PreparedCall> {
     const prompt = await this.#prompt(request);
     const { settings, warnings } = settingsOf(request, this.#model, this.#options.providerOptions);
-    const fields = { ...fieldsOf(request, this.#model.provider), ...settings };
+    const { cache, cacheTtl } = this.#options;
+    const fields = withCacheMarks({ prompt, ...fieldsOf(request, this.#model.provider), ...settings }, this.#model, {
+      cache,
+      cacheTtl,
+      agentId,
+    });
     const progress = new ProviderAnswer(warnings);
     return {
       adapter: this.#adapter,
@@ -89,7 +112,7 @@ class ProviderBackend implements ModelBackend {
       progress,
       exchange: async (guard, onDelta) => {
         try {
-          const call = { prompt, abortSignal: guard.signal, ...fields };
+          const call = { abortSignal: guard.signal, ...fields };
           await readStream(await streamOf(this.#model, call), progress, { guard, onDelta });
         } catch (error) {
           throw providerFailure(error);

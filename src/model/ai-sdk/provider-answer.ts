@@ -5,7 +5,7 @@ import { answerEnd, type BrokenAnswer, brokenBy } from "../finish-reason.ts";
 import type { AnswerInProgress } from "../guarded-call.ts";
 import type { ModelDelta } from "../language-model.ts";
 import { isTokenCount, type ReportedUsage } from "../usage.ts";
-import { type WireObject, wireObject, wireText } from "../wire-values.ts";
+import { type WireObject, wireArray, wireObject, wireText } from "../wire-values.ts";
 import { streamFailure } from "./provider-failure.ts";
 
 interface WrittenPart {
@@ -131,9 +131,19 @@ export class ProviderAnswer implements AnswerInProgress {
       ...(hasInput ? { inputTokens } : {}),
       ...(outputTokens === undefined ? {} : { outputTokens }),
       ...(isPart(read, inputTokens) ? { cachedInputTokens: read } : {}),
-      ...(write !== undefined && write > 0 ? { cacheWriteTokens: write } : {}),
+      ...(write !== undefined && write > 0 ? { cacheWriteTokens: write, ...this.#longWrites(usage, write) } : {}),
       ...(isPart(reasoning, outputTokens) ? { reasoningTokens: reasoning } : {}),
     };
+  }
+
+  #longWrites(usage: WireObject | undefined, write: number): Pick<ReportedUsage, "longCacheWriteTokens"> {
+    const byTtl = wireObject(wireObject(usage?.["raw"])?.["cache_creation"]);
+    const metadata = wireObject(this.#finish?.["providerMetadata"]);
+    const bedrock = wireObject(wireObject(metadata?.["amazonBedrock"] ?? metadata?.["bedrock"])?.["usage"]);
+    const entries = wireArray(bedrock?.["cacheDetails"]).map((entry) => wireObject(entry) ?? {});
+    const ofBedrock = entries.map(({ ttl, inputTokens }) => (ttl === "1h" ? (count(inputTokens) ?? 0) : 0));
+    const long = count(byTtl?.["ephemeral_1h_input_tokens"]) ?? sum(...ofBedrock);
+    return long === undefined ? {} : { longCacheWriteTokens: Math.min(long, write) };
   }
 
   generatedText(): string {
