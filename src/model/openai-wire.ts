@@ -9,6 +9,7 @@ import {
 } from "../state/index.ts";
 import { fieldsOfProvider, fittingFields, type ReservedFields } from "./openai-fields.ts";
 import { type FormedAnswer, type FormedCall, formedPrompt, type FormedMessage } from "./prompt-form.ts";
+import { type CacheOptions, type CachePlan, chatCachePlan } from "./prompt-cache.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
 
@@ -22,6 +23,10 @@ export interface WireOptions {
   readonly reader: WireWriter;
   /** Whether ids of calls that another model or server wrote are sent unchanged. */
   readonly keepsForeignIds: boolean;
+  /** The agent that calls; `undefined` outside of a runtime. */
+  readonly agentId?: string | undefined;
+  /** How the prompt is marked for the provider's cache. Default: as the server needs it. */
+  readonly caching?: CacheOptions | undefined;
 }
 
 /** The body of a Chat Completions request. */
@@ -47,7 +52,18 @@ export function wireBody(request: ModelRequest, options: WireOptions): WireBody 
     body["stream"] = true;
     if (options.extraBody["stream"] !== false) body["stream_options"] = { include_usage: true };
   }
-  if (!("messages" in options.extraBody)) body["messages"] = wireMessages(request, options);
+  if (!("messages" in options.extraBody)) {
+    const messages = formedPrompt(request, options);
+    const {
+      reader: { model, server },
+      agentId,
+    } = options;
+    const plan = chatCachePlan(messages, options.caching ?? {}, { model, address: server ?? "", agentId });
+    body["messages"] = messages.map((message, index) =>
+      wireMessage(message, plan.marked.includes(index) ? plan.mark : undefined),
+    );
+    Object.assign(body, plan.fields);
+  }
   const hasTools = "tools" in body;
   const own = fieldsOfProvider(request, options.reader, chatFields);
   return Object.assign(body, fittingFields(options.extraBody, hasTools), fittingFields(own, hasTools));
@@ -69,11 +85,19 @@ function wireFormat(format: ResponseFormat): WireObject {
   return { type: "json_schema", json_schema: { name: format.name, schema: format.schema } };
 }
 
-function wireMessages(request: ModelRequest, { reader, keepsForeignIds }: WireOptions): readonly WireObject[] {
-  return formedPrompt(request, { reader, keepsForeignIds }).map(wireMessage);
+function wireMessage(message: FormedMessage, mark: CachePlan["mark"]): WireObject {
+  const wired = unmarked(message);
+  if (mark === undefined) return wired;
+  const { name, value } = mark;
+  // Results of tools are texts; OpenRouter takes its mark beside the text.
+  if (message.role === "tool" && name === "cache_control") return { ...wired, [name]: value };
+  const { content } = wired;
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : wireArray(content);
+  const last = { ...wireObject(parts.at(-1)), [name]: value };
+  return { ...wired, content: [...parts.slice(0, -1), last] };
 }
 
-function wireMessage(message: FormedMessage): WireObject {
+function unmarked(message: FormedMessage): WireObject {
   switch (message.role) {
     case "system":
       return { role: "system", content: message.text };

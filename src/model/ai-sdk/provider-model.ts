@@ -66,11 +66,13 @@ export type ResultPartV3 =
   | { readonly type: "image-data" | "file-data"; readonly data: string; readonly mediaType: string }
   | { readonly type: "image-url" | "file-url"; readonly url: string };
 
-export type ProviderMessage =
-  | { readonly role: "system"; readonly content: string }
-  | { readonly role: "user"; readonly content: readonly (TextPart | FilePart)[] }
-  | { readonly role: "assistant"; readonly content: readonly (TextPart | ReasoningPart | ToolCallPart)[] }
-  | { readonly role: "tool"; readonly content: readonly ToolResultPart[] };
+export type ProviderMessage = WithOptions &
+  (
+    | { readonly role: "system"; readonly content: string }
+    | { readonly role: "user"; readonly content: readonly (TextPart | FilePart)[] }
+    | { readonly role: "assistant"; readonly content: readonly (TextPart | ReasoningPart | ToolCallPart)[] }
+    | { readonly role: "tool"; readonly content: readonly ToolResultPart[] }
+  );
 
 /** What `doStream` receives. */
 export interface ProviderCall {
@@ -84,6 +86,7 @@ export interface ProviderCall {
     readonly name: string;
     readonly description: string;
     readonly inputSchema: JsonObject;
+    readonly providerOptions?: ProviderOptions;
   }[];
   readonly toolChoice?:
     | { readonly type: "auto" | "none" | "required" }

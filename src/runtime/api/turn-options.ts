@@ -18,6 +18,8 @@ import {
 import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import {
+  callSettingsRule,
+  callSettingsRules,
   checkedFilePart,
   type Content,
   type ContentPart,
@@ -83,6 +85,7 @@ export const turnOptions = {
     key: keyRule,
     trace: traceRule,
     clientTools: clientToolsRule,
+    settings: callSettingsRule,
   },
   instead: {
     abortSignal: "signal",
@@ -96,6 +99,7 @@ export const turnOptions = {
     headers: "trace",
     idempotencyKey: "key",
     tools: "clientTools, or defineAgent({ tools })",
+    ...Object.fromEntries(Object.keys(callSettingsRules).map((name) => [name, `settings: { ${name} }`])),
   },
 } satisfies OptionsSchema<TurnOptions>;
 
