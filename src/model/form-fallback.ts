@@ -1,5 +1,5 @@
 import { ModelError } from "../errors/index.ts";
-import type { FilePart, ModelRequest, ModelResponse, ResponseFormat } from "../state/index.ts";
+import type { FilePart, ModelRequest, ModelResponse, ModelWarning, ResponseFormat } from "../state/index.ts";
 import { FileForm, refusesFiles } from "./file-form.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
 import type { ModelDelta } from "./language-model.ts";
@@ -98,7 +98,10 @@ export class FormFallback {
       return await send(asked, onDelta);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
-      if (refusesFiles(error) && this.#files.refuse(asked)) return await this.#attempt(request, call, onDelta);
+      if (refusesFiles(error) && this.#files.refuse(asked)) {
+        const answer = await this.#attempt(request, call, onDelta);
+        return { ...answer, warnings: [...(answer.warnings ?? []), filesRefused(error)] };
+      }
       const rest = withoutToolImages(asked);
       if (rest === asked || !refusesImages(error)) throw error;
       const answer = await send(rest, onDelta);
@@ -106,6 +109,13 @@ export class FormFallback {
       return answer;
     }
   }
+}
+
+function filesRefused({ message }: ModelError): ModelWarning {
+  return {
+    code: "files_refused",
+    message: `The server refused the files of this call, so the model was only told their names: ${message.slice(0, LONGEST_REFUSAL)}`,
+  };
 }
 
 /** Most characters of each refusal in a message about several. */
