@@ -1,4 +1,4 @@
-import { dataOf, type FilePart, sizeOfBase64 } from "../state/index.ts";
+import { dataOf, type FilePart, isTextType, sizeOfBase64 } from "../state/index.ts";
 import { constants, inflateSync } from "node:zlib";
 
 /*
@@ -40,6 +40,8 @@ function contentTokens({ mediaType, url }: FilePart): number {
   const data = dataOf(url);
   if (data === undefined) return UNKNOWN_TOKENS;
   const size = sizeOfBase64(data);
+  // A tokenizer never makes more tokens than bytes.
+  if (isTextType(mediaType)) return size;
   if (mediaType === "application/pdf") return PAGE_TOKENS * (pagesOf(Buffer.from(data, "base64")) ?? pagesOfSize(size));
   const seconds = /^audio\/(?:x-|vnd\.)?wave?$/.test(mediaType) ? secondsOf(data, size) : undefined;
   return seconds === undefined ? Math.ceil(size / BYTES_PER_TOKEN) : Math.ceil(seconds * SECOND_TOKENS);

@@ -251,6 +251,7 @@ describe("the tokens of files", () => {
     wav.writeUInt32LE(32_000, 28);
     expect(tokensOf(fileOf("audio/wav", wav))).toBe(64 + 401);
     expect(tokensOf(fileOf("audio/mpeg", Buffer.alloc(48_000)))).toBe(1_064);
+    expect(tokensOf(fileOf("text/plain", "a".repeat(900)))).toBe(964);
   });
 
   it("of an address are assumed, and can be set", async () => {
