@@ -110,8 +110,8 @@ export const opaqueTypes: readonly string[] = words(
 export const unnamedTypes: readonly string[] = words(`
   DefinitionRef MessageQuery RunQuery SearchQuery
   AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
-  BudgetChange DropOldestOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
-  PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
+  BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
+  PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
   AnswerSource ModelWarning ProviderOptions ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
 

@@ -39,7 +39,7 @@ async function bodyOf(model: string, options: OpenaiModelOptions, agentId = "des
   const usage = { prompt_tokens: 5, completion_tokens: 1 };
   const answer = { choices: [{ message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }], usage };
   const fetch: typeof globalThis.fetch = async (_url, init) => {
-    body = String(init?.body);
+    body = typeof init?.body === "string" ? init.body : body;
     return Response.json(answer);
   };
   const baseURL = "https://api.openai.com/v1";
@@ -245,12 +245,13 @@ describe("aiSdkModel", () => {
   });
 });
 
+const sdk = (named: object, options: object) => () =>
+  aiSdkModel(
+    { ...named, specificationVersion: "v4", supportedUrls: {}, doStream: async () => ({}) as never } as never,
+    options,
+  );
+
 describe("a lifetime that the model does not have", () => {
-  const sdk = (named: object, options: object) => () =>
-    aiSdkModel(
-      { ...named, specificationVersion: "v4", supportedUrls: {}, doStream: async () => ({}) as never } as never,
-      options,
-    );
   test.each([
     [
       "openaiModel",
