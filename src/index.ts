@@ -40,6 +40,7 @@ export {
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
+  type OpenaiReasoning,
 } from "./model/index.ts";
 export type { ModelRequest, ModelResponse } from "./state/index.ts";
 

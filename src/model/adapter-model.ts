@@ -35,6 +35,10 @@ export interface ModelBackend {
    * @throws ModelError that was not sent, if the request or the configuration cannot be sent.
    */
   prepare(request: ModelRequest, isListened: boolean): Promise<PreparedCall>;
+  /** Tools that the server executes itself during an answer. Default: none. */
+  readonly hostedTools?: readonly string[] | undefined;
+  /** Called with a failure. True if later calls take another form, so that the call is worth repeating at once. */
+  adaptTo?(failure: ModelError): boolean;
   /** How to mend a refused key. Default: for `openaiModel`. */
   readonly keyAdvice?: string;
 }
@@ -52,6 +56,7 @@ export class AdapterModel implements LanguageModel {
   readonly name: string;
   readonly provider: string;
   readonly contextWindow: number | undefined;
+  readonly hostedTools: readonly string[];
   readonly #options: AdapterOptions;
   readonly #backend: ModelBackend;
   readonly #imageTokens: number;
@@ -61,6 +66,7 @@ export class AdapterModel implements LanguageModel {
     this.name = name;
     this.provider = provider;
     this.contextWindow = options.contextWindow;
+    this.hostedTools = backend.hostedTools ?? [];
     this.#options = options;
     this.#backend = backend;
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
@@ -78,7 +84,17 @@ export class AdapterModel implements LanguageModel {
     const { structuredOutput = "auto" } = this.#options;
     const asked = this.#backend.fixedFormat?.(request) ?? structuredOutput;
     const format = asked === "auto" ? () => this.#backend.knownFormats() : asked;
-    return await this.#forms.call(request, format, (formed) => this.#attempt(formed, options));
+    return await this.#forms.call(request, format, (formed) => this.#adapting(formed, options));
+  }
+
+  async #adapting(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+    try {
+      return await this.#attempt(request, options);
+    } catch (error) {
+      const isNews = error instanceof ModelError && this.#backend.adaptTo?.(error) === true;
+      if (!isNews) throw error;
+      return await this.#attempt(request, options);
+    }
   }
 
   async #attempt(request: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {

@@ -1,3 +1,4 @@
+import type { ModelError } from "../errors/index.ts";
 import type { ModelRequest } from "../state/index.ts";
 import type { ModelBackend, PreparedCall } from "./adapter-model.ts";
 import type { AnswerInProgress } from "./guarded-call.ts";
@@ -13,9 +14,13 @@ export interface OpenaiApi {
   readonly path: string;
   /** The only format that can be asked for, if fields of the user set it. */
   fixedFormat(request: ModelRequest, reader: Pick<WireWriter, "provider">): StructuredOutput | undefined;
+  /** Tools that the server executes itself during an answer. */
+  readonly hostedTools?: readonly string[];
   body(request: ModelRequest, options: { readonly reader: WireWriter; readonly stream: boolean }): WireObject;
   /** An empty answer to this request. */
   answer(request: ModelRequest): AnswerInProgress & ReceivedAnswer;
+  /** See `ModelBackend`. */
+  adaptTo?(refusal: ModelError): boolean;
 }
 
 interface BackendOptions {
@@ -35,11 +40,17 @@ interface Connection {
 
 /** One model at one server, reached by a client of the `openai` package. */
 export class OpenaiBackend implements ModelBackend {
+  readonly hostedTools: readonly string[];
   readonly #options: BackendOptions;
   #connection: Promise<Connection> | undefined;
 
   constructor(options: BackendOptions) {
+    this.hostedTools = options.api.hostedTools ?? [];
     this.#options = options;
+  }
+
+  adaptTo(refusal: ModelError): boolean {
+    return this.#options.api.adaptTo?.(refusal) ?? false;
   }
 
   fixedFormat(request: ModelRequest): StructuredOutput | undefined {
@@ -70,12 +81,13 @@ export class OpenaiBackend implements ModelBackend {
           onDelta,
           onForm: (isStream) => (isCountable = isStream),
           onProgress: () => guard.heard(),
+          onWork: () => guard.pause(),
           onLastEvent: () => guard.expectEnd(),
         });
         isCountable = true;
         if (progress.fault !== undefined) throw progress.fault;
       },
-      isCountable: () => isCountable,
+      isCountable: () => isCountable && (progress.isCountable ?? true),
       secrets: () => client.secrets(),
     };
   }

@@ -9,7 +9,7 @@ import {
   textOf,
   type ToolMessage,
 } from "../state/index.ts";
-import { isOwnModel, WireCalls, type WireWriter } from "./wire-calls.ts";
+import { isOwnModel, isOwnServer, WireCalls, type WireWriter } from "./wire-calls.ts";
 import { isJsonObject } from "./wire-values.ts";
 
 /** A call in an answer, with the name and the id that are sent. `arguments` is a JSON object as text. */
@@ -50,14 +50,20 @@ interface FormOptions {
   readonly reader: WireWriter;
   /** Whether ids of calls that another model or server wrote are sent unchanged. */
   readonly keepsForeignIds: boolean;
+  /** Longest id of a call that is sent unchanged. Default: any. */
+  readonly longestId?: number | undefined;
+  /** Whether reasoning goes back to its model at any address, or only to the server that wrote it. Default `model`. */
+  readonly reasoningOf?: "model" | "server" | undefined;
 }
 
 /** The messages of a request in a form that every provider accepts. */
 export function formedPrompt(
   request: ModelRequest,
-  { reader, keepsForeignIds }: FormOptions,
+  { reader, keepsForeignIds, longestId, reasoningOf }: FormOptions,
 ): readonly FormedMessage[] {
-  const prompt = new FormedPrompt(reader, new WireCalls(reader, { tools: request.tools, keepsForeignIds }));
+  const wired = new WireCalls(reader, { tools: request.tools, keepsForeignIds, longestId });
+  const isWriter = reasoningOf === "server" ? isOwnServer : isOwnModel;
+  const prompt = new FormedPrompt(wired, (message) => isWriter(message, reader));
   for (const message of request.messages) prompt.add(message);
   return prompt.end();
 }
@@ -85,7 +91,7 @@ const EMPTY_RESULT = "(no text)";
  * 5. The last message is a user message or a result.
  */
 class FormedPrompt {
-  readonly #reader: WireWriter;
+  readonly #takesReasoning: (message: AssistantMessage) => boolean;
   readonly #wired: WireCalls;
   readonly #names = new Map<string, string>();
   readonly #sent: FormedMessage[] = [];
@@ -93,9 +99,9 @@ class FormedPrompt {
   /** Messages that are not sent yet, since more may be joined: messages of one role, or results whose images follow. */
   #open: Message[] = [];
 
-  constructor(reader: WireWriter, wired: WireCalls) {
-    this.#reader = reader;
+  constructor(wired: WireCalls, takesReasoning: (message: AssistantMessage) => boolean) {
     this.#wired = wired;
+    this.#takesReasoning = takesReasoning;
   }
 
   /** Returns all messages; `add` must not be called afterwards. */
@@ -130,7 +136,7 @@ class FormedPrompt {
 
   #answer(message: AssistantMessage): FormedAnswer {
     const text = sentText(message.content);
-    const reasoning = isOwnModel(message, this.#reader) ? message.reasoning : undefined;
+    const reasoning = this.#takesReasoning(message) ? message.reasoning : undefined;
     return {
       role: "assistant",
       text: isBlank(text) ? "" : text,

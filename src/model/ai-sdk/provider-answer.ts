@@ -5,6 +5,7 @@ import { brokenBy } from "../finish-reason.ts";
 import type { AnswerInProgress } from "../guarded-call.ts";
 import type { ModelDelta } from "../language-model.ts";
 import { isTokenCount, type ReportedUsage } from "../usage.ts";
+import { withOpaqueTokens } from "../reasoning-size.ts";
 import { type WireObject, wireObject, wireText } from "../wire-values.ts";
 import { streamFailure } from "./provider-failure.ts";
 
@@ -225,7 +226,7 @@ export class ProviderAnswer implements AnswerInProgress {
       if (type === "reasoning") return { type, text, ...own };
       return type === "text" ? { type, length: text.length, ...own } : { type, id, ...own };
     });
-    return { parts: stored };
+    return withOpaqueTokens({ parts: stored }, this.usage?.reasoningTokens);
   }
 
   #reason(hasCalls: boolean): FinishReason {
