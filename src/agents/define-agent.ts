@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import {
   hasMethods,
   portNameRule,
@@ -12,10 +11,10 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
 import { limitsOf } from "../budget/index.ts";
-import { fullHistory, summarize } from "../context/index.ts";
+import { fullHistory, type HistoryCompiler, isOwnCompiler, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
-import { artifactTool, controlTools, createToolRegistry, internalTools } from "../tools/index.ts";
+import { artifactTool, controlTools, createToolRegistry, internalTools, type ValueSchema } from "../tools/index.ts";
 import { definitionOptions, toolRule } from "./definition-options.ts";
 import type {
   AgentDefinition,
@@ -31,7 +30,7 @@ import { outputSchemaOf } from "./output-schema.ts";
 export const DEFAULT_MAX_STEPS = 10;
 
 /** Defines an agent. Throws `InvalidInputError` with the name of the wrong field and what is expected. */
-export function defineAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
+export function defineAgent<const Schema extends ValueSchema = ValueSchema>(
   given: AgentOptions<Schema>,
 ): AgentDefinition<OutputOf<Schema>> {
   const name = nameOf(given);
@@ -65,7 +64,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     ),
   ];
   const tools = createToolRegistry<AgentTool>(
-    [...given, ...(given.some(isBackground) ? controlTools : []), ...(history.internalTools ? internalTools : [])],
+    [...given, ...(given.some(isBackground) ? controlTools : []), ...contextTools(history)],
     given.length > 0 || options.clientTools ? [artifactTool] : [],
   );
   const grantedTools = tools.tools.map((tool) => {
@@ -198,6 +197,14 @@ export function modelSummary({ provider, name, contextWindow }: LanguageModel): 
 function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
   const { name, kind, description, effect, jsonSchema } = tool;
   return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
+}
+
+/** The tools on the agent's own context that its history needs. */
+function contextTools(history: HistoryCompiler): readonly AgentTool[] {
+  if (!history.internalTools) return [];
+  // `elideResults` has no window that could be widened.
+  const hasWindow = history.contextWindowSize !== undefined || !isOwnCompiler(history);
+  return hasWindow ? internalTools : internalTools.filter(({ name }) => name !== "load_history");
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

@@ -1,9 +1,9 @@
-import { z } from "zod";
 import { deepFreeze, renderPath, toJson, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
-import { createRepair, writtenByZod } from "../tools/index.ts";
+import { checkValue, createRepair, type Issue, jsonSchemaOf, type ValueSchema } from "../tools/index.ts";
 import { jsonDocumentsIn } from "./json-answer.ts";
+import { partialJsonIn } from "./partial-json.ts";
 
 /** The schema of an answer, prepared for the request and for validating the answer. */
 export interface OutputSchema<Output = unknown> {
@@ -13,6 +13,8 @@ export interface OutputSchema<Output = unknown> {
   readonly sentSchema: JsonObject;
   /** Parses an answer, including the schema's refinements and transforms. Never rejects. */
   parse(text: string): Promise<ParsedOutput>;
+  /** The value of an unfinished answer so far, unwrapped but not validated; `undefined` until it begins. Takes time by the text's length. */
+  partial(text: string): Json | undefined;
   /** Type only: the parsed answer's type in the code that defines the agent. */
   readonly type?: Output;
 }
@@ -26,12 +28,14 @@ export type ParsedOutput =
 const ISSUES_TOLD = 5;
 
 /** Throws `InvalidInputError` if the schema cannot be expressed as JSON Schema. */
-export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSchema {
+export function outputSchemaOf(agent: string, schema: ValueSchema): OutputSchema {
   let shape: JsonObject;
   try {
-    shape = writtenByZod(schema) as JsonObject;
+    shape = jsonSchemaOf(schema);
   } catch (error) {
-    throw new InvalidInputError(`agent "${agent}": output has no JSON Schema: ${String(error)}`, { cause: error });
+    throw new InvalidInputError(`agent "${agent}": output has no JSON Schema: ${wordsOfThrown(error)}`, {
+      cause: error,
+    });
   }
   const isWrapped = shape["type"] !== "object";
   const sentSchema = isWrapped ? wrapped(shape) : shape;
@@ -44,12 +48,24 @@ export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSc
       if (read !== value) yield read;
     }
   };
-  return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings) });
+  const partial = (text: string): Json | undefined => {
+    const value = partialJsonIn(text) as Json | undefined;
+    if (isWrapped) return unwrapped(value);
+    return Array.isArray(value) ? undefined : value;
+  };
+  return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings), partial });
+}
+
+/** An empty object may become the wrapper. */
+function unwrapped(value: Json | undefined): Json | undefined {
+  if (isWrapper(value)) return value[WRAPPED];
+  const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
+  return isEmpty && !Array.isArray(value) ? undefined : value;
 }
 
 /** The last valid document of the answer is used; if none is valid, the mistakes of the last one are reported. */
 async function parse(
-  schema: z.core.$ZodType,
+  schema: ValueSchema,
   text: string,
   readings: (document: unknown) => AsyncIterable<unknown>,
 ): Promise<ParsedOutput> {
@@ -64,23 +80,22 @@ async function parse(
   return first ?? { ok: false, issues: "it is not JSON" };
 }
 
-async function check(schema: z.core.$ZodType, given: unknown): Promise<ParsedOutput> {
-  try {
-    const parsed = await z.safeParseAsync(schema, given);
-    if (!parsed.success) return { ok: false, issues: issuesOf(parsed.error) };
-    const value = toJson(parsed.data);
-    if (value.ok) return { ok: true, value: value.json };
-    const { path, message } = value.issue;
-    return { ok: false, issues: `the schema's output is not valid JSON: ${renderPath(path)}: ${message}` };
-  } catch (error) {
-    return { ok: false, issues: `it could not be checked: ${wordsOfThrown(error)}` };
+async function check(schema: ValueSchema, given: unknown): Promise<ParsedOutput> {
+  const checked = await checkValue(schema, given);
+  if (!checked.ok) {
+    if ("issues" in checked) return { ok: false, issues: shownIssues(checked.issues) };
+    return { ok: false, issues: `it could not be checked: ${checked.thrown}` };
   }
+  const value = toJson(checked.value);
+  if (value.ok) return { ok: true, value: value.json };
+  const { path, message } = value.issue;
+  return { ok: false, issues: `the schema's output is not valid JSON: ${renderPath(path)}: ${message}` };
 }
 
 /** The member that contains a root that is not an object. */
 const WRAPPED = "value";
 
-function isWrapper(document: unknown): document is { readonly value: unknown } {
+function isWrapper<Value>(document: Value): document is Value & { readonly value: Json } {
   if (typeof document !== "object" || document === null || Array.isArray(document)) return false;
   const names = Object.keys(document);
   return names.length === 1 && names[0] === WRAPPED;
@@ -121,10 +136,11 @@ function movedReferences(schema: Json): Json {
   );
 }
 
-function issuesOf({ issues }: z.core.$ZodError): string {
-  const told = issues.slice(0, ISSUES_TOLD).map(({ path, message }) => {
-    return path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`;
+function shownIssues(issues: readonly Issue[]): string {
+  const shown = issues.slice(0, ISSUES_TOLD).map(({ path, message, expected }) => {
+    const line = expected === undefined ? message : `${message} (expected ${expected})`;
+    return path.length === 0 ? line : `${path.join(".")}: ${line}`;
   });
-  const more = issues.length - told.length;
-  return more > 0 ? `${told.join("; ")}; and ${more} more` : told.join("; ");
+  const more = issues.length - shown.length;
+  return more > 0 ? `${shown.join("; ")}; and ${more} more` : shown.join("; ");
 }

@@ -83,8 +83,12 @@ export class AdapterModel implements LanguageModel {
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const { structuredOutput = "auto" } = this.#options;
     const asked = this.#backend.fixedFormat?.(request) ?? structuredOutput;
-    const format = asked === "auto" ? () => this.#backend.knownFormats() : asked;
-    return await this.#forms.call(request, format, (formed) => this.#adapting(formed, options));
+    return await this.#forms.call(request, {
+      structuredOutput: asked,
+      known: () => this.#backend.knownFormats(),
+      onDelta: options.onDelta,
+      send: (formed, onDelta) => this.#adapting(formed, { ...options, onDelta }),
+    });
   }
 
   async #adapting(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {

@@ -82,9 +82,10 @@ export interface OpenaiModelOptions {
    */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   /**
-   * How to request an answer that fits a schema (`output`): by `json_schema`, by `json_object` with the schema in the instructions, or by
-   * the instructions alone (`prompt`). Default `auto`: `json_schema`, until the server refuses it; the format that it accepts is then
-   * remembered in the process for this server and model, separately for requests with tools.
+   * How to request an answer that fits a schema (`output`): `jsonSchema` by `json_schema`, `tool` by a final call of a tool whose
+   * parameters are the schema, `jsonObject` by `json_object` with the schema in the instructions, `prompt` by the instructions alone.
+   * Default `auto`: the first of these that the server accepts, which is remembered in the process for this server and model, separately
+   * for requests with tools. A call in another form that the server refuses fails with a `ModelError`.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
 }

@@ -13,8 +13,6 @@ import { type WireObject, wireArray, wireObject, wireText } from "./wire-values.
 type Listener = ((delta: ModelDelta) => void) | undefined;
 
 interface Item {
-  /** The server's name of its type. */
-  readonly wireType: string;
   id: string;
   isDone: boolean;
 }
@@ -79,6 +77,7 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
   readonly #items: AnswerItem[] = [];
   /** By `output_index`, or by id if a server sends no index. */
   readonly #byKey = new Map<unknown, AnswerItem>();
+  readonly #byId = new Map<string, AnswerItem>();
   readonly #usage = new UsageReport();
   readonly #sources = new Map<string, AnswerSource>();
   readonly #warnings: readonly ModelWarning[];
@@ -302,9 +301,9 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
   #known(item: WireObject, key: unknown): AnswerItem | undefined {
     const id = wireText(item["id"]);
     const type = typeOf(wireText(item["type"]));
-    const byId = id === "" ? undefined : this.#items.find((one) => one.id === id && one.type === type);
-    const byKey = this.#byKey.get(key);
-    return byId ?? (byKey?.type === type ? byKey : undefined);
+    const [byId, byKey] = [this.#byId.get(id), this.#byKey.get(key)];
+    if (byId?.type === type) return byId;
+    return byKey?.type === type ? byKey : undefined;
   }
 
   /** Adds an item as the server sends it when it begins and when it is complete. */
@@ -317,7 +316,7 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     const given = wireObject(value);
     if (given === undefined) return;
     const item = known ?? this.#known(given, key) ?? this.#open(wireText(given["type"]), key, given, onDelta);
-    item.id = wireText(given["id"]) || item.id;
+    this.#name(item, wireText(given["id"]));
     item.isDone ||= isDone;
     switch (item.type) {
       case "message":
@@ -376,8 +375,16 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     return item as Extract<AnswerItem, { type: Type }>;
   }
 
+  #name(item: AnswerItem, id: string): void {
+    if (id === "") return;
+    item.id = id;
+    this.#byId.set(id, item);
+  }
+
   #open(wireType: string, key: unknown, given: WireObject, onDelta: Listener): AnswerItem {
-    const item = this.#created(wireType, wireText(given["id"]));
+    if (this.#items.length === MOST_ITEMS) throw tooManyItems();
+    const item = this.#created(wireType);
+    this.#name(item, wireText(given["id"]));
     this.#items.push(item);
     this.#byKey.set(key, item);
     if (item.type === "call") {
@@ -387,8 +394,8 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     return item;
   }
 
-  #created(wireType: string, id: string): AnswerItem {
-    const base = { wireType, id, isDone: false };
+  #created(wireType: string): AnswerItem {
+    const base = { id: "", isDone: false };
     const type = typeOf(wireType);
     switch (type) {
       case "message":
@@ -554,6 +561,17 @@ function storedThought({ id, summary, content, encrypted }: ReasoningItem): read
       ...(encrypted === "" ? {} : { encrypted_content: encrypted }),
     },
   ];
+}
+
+/** Most items of one answer. */
+const MOST_ITEMS = 10_000;
+
+function tooManyItems(): ModelError {
+  return new ModelError(`The model's answer has more than the permitted ${MOST_ITEMS} items.`, {
+    retryable: true,
+    mayHaveBeenSent: true,
+    details: { kind: "malformed" },
+  });
 }
 
 function incomplete(message: string): ModelError {

@@ -6,7 +6,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     ArtifactStore askUser Auth AuthRequest Budget BudgetOverview ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
     createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
-    DrainReport dropOldest EffectClass ErrorFamily EventObserver fullHistory GenerateOptions getRuntime HistoryCompiler Hook
+    DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fullHistory GenerateOptions getRuntime HistoryCompiler Hook
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
@@ -17,7 +17,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
     TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnConflictError TurnContext TurnFailedError
     TurnInterruptedError
-    TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
+    DeepPartial TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
     windowHistory withoutTraces
   `),
   "troupe/react": words(`
@@ -113,7 +113,7 @@ export const unnamedTypes: readonly string[] = words(`
   BudgetChange DropOldestOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
-  TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf
+  TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 

@@ -40,9 +40,10 @@ export interface AiSdkModelOptions {
   /** Further texts by which the provider refuses a prompt that is too long: parts of its messages, or patterns. Default: none. */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   /**
-   * How an answer that fits a schema (`output`) is asked for: `jsonSchema` by the provider's own mode, `jsonObject` by its JSON mode with
-   * the schema in the instructions, `prompt` by the instructions alone. Default `auto`: `jsonSchema`, until the provider refuses or
-   * ignores it.
+   * How an answer that fits a schema (`output`) is asked for: `jsonSchema` by the provider's own mode, `tool` by a final call of a tool
+   * whose parameters are the schema, `jsonObject` by its JSON mode with the schema in the instructions, `prompt` by the instructions
+   * alone. Default `auto`: the first of these that the provider neither refuses nor ignores. A call in another form that the provider
+   * refuses fails with a `ModelError`.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
 }
