@@ -39,7 +39,7 @@ export class FormFallback {
     if (responseFormat?.type !== "json_schema") return await this.#attempt(request, call, call.onDelta);
     const { structuredOutput } = call;
     const formats = await call.known();
-    const refusals: string[] = [];
+    const refusals: Refusal[] = [];
     for (;;) {
       const next = structuredOutput === "auto" ? formats.formatFor(request) : structuredOutput;
       try {
@@ -49,7 +49,7 @@ export class FormFallback {
         if (!(error instanceof ModelError)) throw error;
         if (!refusesFormat(error, next)) throw refusals.length === 0 ? error : withRefusals(error, refusals);
         if (structuredOutput !== "auto") throw refusedChoice(error, next);
-        refusals.push(`${next} (${error.message.slice(0, LONGEST_REFUSAL)})`);
+        refusals.push({ format: next, message: error.message });
         formats.refused(request, next);
       }
     }
@@ -117,13 +117,22 @@ function refusedChoice(error: ModelError, chosen: StructuredOutput): ModelError 
   return reworded(error, `The server refused structuredOutput "${chosen}": ${error.message} ${advice}`, [chosen]);
 }
 
-/** An error that remains after structured output was asked for in every way. */
-function withRefusals(error: ModelError, refusals: readonly string[]): ModelError {
-  const message = `${error.message} Before that the server refused these values of structuredOutput: ${refusals.join("; ")}.`;
-  return reworded(error, message, refusals);
+interface Refusal {
+  readonly format: StructuredOutput;
+  readonly message: string;
 }
 
-function reworded(error: ModelError, message: string, refused: readonly string[]): ModelError {
+/** An error that remains after structured output was asked for in several ways. */
+function withRefusals(error: ModelError, refusals: readonly Refusal[]): ModelError {
+  const list = refusals.map(({ format, message }) => `${format} (${message.slice(0, LONGEST_REFUSAL)})`).join("; ");
+  return reworded(
+    error,
+    `${error.message} Before that the server refused these values of structuredOutput: ${list}.`,
+    refusals.map(({ format }) => format),
+  );
+}
+
+function reworded(error: ModelError, message: string, refused: readonly StructuredOutput[]): ModelError {
   const { retryable, status, retryAfterMs, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
   return new ModelError(message, {
     retryable,
@@ -133,6 +142,6 @@ function reworded(error: ModelError, message: string, refused: readonly string[]
     partialInputTokens,
     partialOutputTokens,
     cause: error,
-    details: { ...details, refusedFormats: [...refused] },
+    details: { ...details, refusedFormats: refused.join(", ") },
   });
 }

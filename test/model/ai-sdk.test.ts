@@ -357,7 +357,7 @@ describe("streams that no provider here sends", () => {
     });
   });
 
-  test("a provider that ignores the response format is asked by the instructions next time", async () => {
+  test("a provider that ignores the response format is asked by a tool next time, and then by the instructions", async () => {
     const calls: Record<string, unknown>[] = [];
     const warnings = [{ type: "unsupported", feature: "responseFormat" }];
     const model = modelOf([
@@ -381,7 +381,9 @@ describe("streams that no provider here sends", () => {
     expect(
       calls.map(({ responseFormat }) => (responseFormat as { schema?: object } | undefined)?.schema !== undefined),
     ).toEqual([true, false, false]);
-    expect(JSON.stringify(calls[1]?.["prompt"])).toContain("an answer");
+    expect(JSON.stringify(calls[1]?.["tools"])).toContain("an answer");
+    expect(calls[1]?.["toolChoice"]).toEqual({ type: "tool", toolName: "final_answer" });
+    expect(JSON.stringify(calls[2]?.["prompt"])).toContain("an answer");
   });
 
   test("a key that is missing is a wrong configuration: nothing is sent, nothing repeated", async () => {
