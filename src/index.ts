@@ -36,13 +36,14 @@ export type { EffectClass } from "./state/index.ts";
 export {
   type GenerateOptions,
   type LanguageModel,
+  type ModelCallIdentity,
   type ModelDelta,
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
   type OpenaiReasoning,
 } from "./model/index.ts";
-export type { ModelRequest, ModelResponse } from "./state/index.ts";
+export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 
 // Define: hooks and plugins
 export {

@@ -103,9 +103,8 @@ async function counted(request: ModelRequest, { answer, usage: told }: TakenAnsw
   }
 }
 
-function warningsOf({ usage: told, lost, answer }: TakenAnswer, { note }: Usage): ModelAnswer["warnings"] {
-  // The prefix keeps them apart from the warnings of the runtime, some of which change what it does.
-  const warnings = (answer.warnings ?? []).map(({ code, message }) => ({ code: `model:${code}`, message }));
+function warningsOf({ usage: told, lost }: TakenAnswer, { note }: Usage): ModelAnswer["warnings"] {
+  const warnings = [];
   if (told.wrong !== undefined) {
     const place = told.usage === undefined ? "it was counted here" : "it was left out";
     const message = `the model's adapter reported ${told.wrong}, an impossible count; ${place}`;

@@ -54,7 +54,7 @@ const child = defineAgent({ name: "child", model });
 const parameters = z.object({});
 const feed = { subscribe: () => ({ unsubscribe: () => undefined }), stores: {}, tenant: "default" } as never;
 const definition =
-  "name model instructions tools hooks plugins budget maxOutputTokens temperature responseFormat maxModelAttempts maxConsecutiveToolFailures price history maxMessages autoCompact output";
+  "name model instructions tools hooks plugins budget maxOutputTokens temperature stopSequences reasoningEffort toolChoice providerOptions responseFormat maxModelAttempts maxConsecutiveToolFailures price history maxMessages autoCompact output";
 
 const walked: readonly Walked[] = [
   { of: "defineAgent", good: { name: "desk", model }, names: definition, call: defineAgent },

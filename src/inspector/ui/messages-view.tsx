@@ -11,6 +11,7 @@ import { Icon } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
 import { sought, TextView } from "./text-view.tsx";
 import { type JsonValue, JsonView, oneLine, plainText } from "./untrusted.tsx";
+import { WrittenCalls } from "./written-calls.tsx";
 
 const shownPart = signal<"conversation" | "prompts">("conversation");
 const openCall = signal<string | null>(null);
@@ -104,6 +105,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
     }
   };
   const text = run.written.value >= 0 ? run.textOf(agentId) : "";
+  const calls = run.written.value >= 0 ? run.callsOf(agentId) : [];
   const names = callNamesIn(items.map(({ message }) => message));
   return (
     <div ref={list} class="message-list" role="log" aria-label="Conversation" tabIndex={0}>
@@ -116,7 +118,9 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
             {earlierFailure !== null && <span class="quiet"> {earlierFailure}</span>}
           </p>
         )}
-        {items.length === 0 && text === "" && <p class="empty">There is no message at this moment.</p>}
+        {items.length === 0 && text === "" && calls.length === 0 && (
+          <p class="empty">There is no message at this moment.</p>
+        )}
         {items.map(({ message, step, turnId, isCut }) => (
           <MessageCard
             key={message.id}
@@ -127,13 +131,14 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
             onCall={showCall}
           />
         ))}
-        {text !== "" && (
+        {(text !== "" || calls.length > 0) && (
           <article class="message assistant">
             <header>
               <b class="role">assistant</b>
               <span class="tag">writing</span>
             </header>
-            <TextView text={text} kind="prose" isWriting />
+            {text !== "" && <TextView text={text} kind="prose" isWriting />}
+            {calls.length > 0 && <WrittenCalls calls={calls} />}
           </article>
         )}
       </div>

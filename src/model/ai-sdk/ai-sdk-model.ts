@@ -1,11 +1,12 @@
 import { ModelError } from "../../errors/index.ts";
-import type {
-  JsonObject,
-  ModelRequest,
-  ModelWarning,
-  ProviderOptions,
-  ReasoningEffort,
-  ToolChoice,
+import {
+  type JsonObject,
+  mergedOptions,
+  type ModelRequest,
+  type ModelWarning,
+  type ProviderOptions,
+  type ReasoningEffort,
+  type ToolChoice,
 } from "../../state/index.ts";
 import { AdapterModel, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
 import type { CallGuard } from "../call-guard.ts";
@@ -123,7 +124,7 @@ function settingsOf(
   { provider, modelId, specificationVersion }: AiSdkLanguageModel,
   ofModel: ProviderOptions | undefined,
 ): Settings {
-  const options = sentOptions(provider, merged(ofModel, providerOptions));
+  const options = sentOptions(provider, mergedOptions(ofModel, providerOptions) ?? {});
   const effort = reasoningEffort === undefined ? {} : { reasoning: reasoningEffort };
   if (reasoningEffort !== undefined && specificationVersion === "v3") {
     return { settings: limited(maxOutputTokens, options), warnings: [withoutEffort] };
@@ -144,13 +145,6 @@ function settingsOf(
   const [name, field] = place;
   const thinking = { [name]: { ...options[name], [field]: { type: "enabled", budgetTokens } } };
   return { settings: limited(maxOutputTokens, { ...options, ...thinking }), warnings: [] };
-}
-
-/** The options of the call over those of the model, field by field. */
-function merged(ofModel: ProviderOptions = {}, ofCall: ProviderOptions = {}): ProviderOptions {
-  const all: Record<string, JsonObject> = { ...ofModel };
-  for (const [name, fields] of Object.entries(ofCall)) all[name] = { ...all[name], ...fields };
-  return all;
 }
 
 /** The options that are sent: models of OpenAI's Responses API must not keep the history themselves, unless the user asks for it. */
