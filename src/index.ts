@@ -41,7 +41,6 @@ export {
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
-  type OpenaiReasoning,
 } from "./model/index.ts";
 export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 

@@ -1,7 +1,6 @@
 export * from "./language-model.ts";
 export { callModel, type ModelAnswer } from "./call-model.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
-export type { OpenaiReasoning } from "./openai-responses.ts";
 export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";
 export {
   byteBound,

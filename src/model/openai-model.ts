@@ -11,14 +11,14 @@ import {
   ruleOf,
   textRule,
 } from "../base/index.ts";
-import { type JsonObject, reasoningEfforts, takeObject } from "../state/index.ts";
+import { type JsonObject, type ReasoningEffort, reasoningEfforts, takeObject } from "../state/index.ts";
 import { AdapterModel } from "./adapter-model.ts";
 import type { LanguageModel } from "./language-model.ts";
 import { adapterOptionRules, adapterOptionsInstead, defaultRequestTimeoutMs } from "./model-option-rules.ts";
 import { type OpenaiApi, OpenaiBackend } from "./openai-backend.ts";
 import { chatApi } from "./openai-chat.ts";
 import { givenClient, ownClient } from "./openai-client.ts";
-import { assertResponsesFields, type OpenaiReasoning, reasoningSummaries, responsesApi } from "./openai-responses.ts";
+import { assertResponsesFields, type ReasoningOptions, reasoningSummaries, responsesApi } from "./openai-responses.ts";
 import type { StructuredOutput } from "./structured-output.ts";
 
 /** Options of `openaiModel()`. */
@@ -32,7 +32,12 @@ export interface OpenaiModelOptions {
    * How the model thinks, for `responses`: `effort` (`reasoningEffort` of an agent or a turn overrides it) and `summary` of its thoughts
    * (`auto`, `concise` or `detailed`), which is streamed and stored. Default: that of the model, without a summary.
    */
-  readonly reasoning?: OpenaiReasoning | undefined;
+  readonly reasoning?:
+    | {
+        readonly effort?: ReasoningEffort | undefined;
+        readonly summary?: "auto" | "concise" | "detailed" | undefined;
+      }
+    | undefined;
   /** The provider, if it is not OpenAI: used in traces and to look up the price (`azure`, `groq`, `openrouter`, …). Default `openai`. */
   readonly provider?: string | undefined;
   /**
@@ -150,7 +155,7 @@ const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
   rules: {
     ...adapterOptionRules,
     api: oneOfRule("chat", "responses"),
-    reasoning: optionsRule<OpenaiReasoning>({
+    reasoning: optionsRule<ReasoningOptions>({
       rules: { effort: oneOfRule(...reasoningEfforts), summary: oneOfRule(...reasoningSummaries) },
     }),
     client: clientRule,

@@ -18,7 +18,7 @@ import { type WireObject, wireArray, wireObject, wireText } from "./wire-values.
 export const reasoningSummaries = ["auto", "concise", "detailed"] as const;
 
 /** How a model of the Responses API thinks. */
-export interface OpenaiReasoning {
+export interface ReasoningOptions {
   /** How much it thinks; `reasoningEffort` of an agent or a turn overrides it. Default: that of the model. */
   readonly effort?: ReasoningEffort | undefined;
   /** Which summary of its thoughts is streamed and stored. Default: none. */
@@ -27,7 +27,7 @@ export interface OpenaiReasoning {
 
 interface ResponsesOptions {
   readonly extraBody: JsonObject;
-  readonly reasoning: OpenaiReasoning;
+  readonly reasoning: ReasoningOptions;
   readonly keepsForeignIds: boolean;
 }
 

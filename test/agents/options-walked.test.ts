@@ -85,6 +85,12 @@ const walked: readonly Walked[] = [
       "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages",
     call: (options) => openaiModel("m", options),
   },
+  {
+    of: "openaiModel",
+    good: { api: "responses" },
+    names: "api reasoning extraBody",
+    call: (options) => openaiModel("m", options),
+  },
   { of: "offlineModel", good: {}, names: "name tokensPerSecond closingLine", call: offlineModel },
   { of: "localQueues", good: {}, names: "clock random graceMs deadLettersKept redact", call: localQueues },
   {

@@ -10,7 +10,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelCallIdentity ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
-    NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions OpenaiReasoning Overview OverviewState formatAgentCursor formatTurnCursor Plugin PolicyRefusedError
+    NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState formatAgentCursor formatTurnCursor Plugin PolicyRefusedError
     PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
