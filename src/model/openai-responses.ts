@@ -7,12 +7,12 @@ import type {
   ResponseFormat,
   ToolChoice,
 } from "../state/index.ts";
-import type { OpenaiApi } from "./openai-backend.ts";
+import type { BodyContext, OpenaiApi } from "./openai-backend.ts";
 import { fieldsOfProvider, fittingFields, type ReservedFields } from "./openai-fields.ts";
+import { asksForLongTtl, type CacheOptions, responsesCacheFields } from "./prompt-cache.ts";
 import { formedPrompt } from "./prompt-form.ts";
 import { ResponsesAnswer } from "./responses-answer.ts";
-import { responsesPrompt } from "./responses-input.ts";
-import type { WireWriter } from "./wire-calls.ts";
+import { isResponsesFile, responsesPrompt } from "./responses-input.ts";
 import { type WireObject, wireArray, wireObject, wireText } from "./wire-values.ts";
 
 export const reasoningSummaries = ["auto", "concise", "detailed"] as const;
@@ -29,25 +29,25 @@ interface ResponsesOptions {
   readonly extraBody: JsonObject;
   readonly reasoning: ReasoningOptions;
   readonly keepsForeignIds: boolean;
-}
-
-interface Target {
-  readonly reader: WireWriter;
-  readonly stream: boolean;
+  readonly caching: CacheOptions;
 }
 
 /** OpenAI's Responses API, without state on the server: the journal has the history. */
 export function responsesApi(options: ResponsesOptions): OpenaiApi {
   let isEncrypted = true;
+  const hostedTools = hostedToolsOf(options.extraBody);
   return {
     path: "/responses",
-    hostedTools: hostedToolsOf(options.extraBody),
+    hostedTools,
     fixedFormat: (request, reader) => {
       const { text } = { ...options.extraBody, ...fieldsOfProvider(request, reader, reservedFields) };
       return wireObject(text)?.["format"] === undefined ? undefined : "prompt";
     },
+    takesFile: isResponsesFile,
+    writesLongCache: ({ providerOptions }) =>
+      asksForLongTtl(options.caching.cacheTtl, options.extraBody, providerOptions),
     body: (request, target) => responsesBody(request, target, { ...options, isEncrypted }),
-    answer: (request) => new ResponsesAnswer(warningsOf(request)),
+    answer: (request) => new ResponsesAnswer({ warnings: warningsOf(request), hostedTools }),
     adaptTo: (refusal) => {
       const isNews = isEncrypted && refusesEncryption(refusal);
       if (isNews) isEncrypted = false;
@@ -86,8 +86,8 @@ const LONGEST_CALL_ID = 64;
 /** @throws ModelError of kind `configuration` for a request that the API does not take. */
 function responsesBody(
   request: ModelRequest,
-  { reader, stream }: Target,
-  { extraBody, reasoning, keepsForeignIds, isEncrypted }: ResponsesOptions & { readonly isEncrypted: boolean },
+  { reader, stream, agentId }: BodyContext,
+  { extraBody, reasoning, keepsForeignIds, caching, isEncrypted }: ResponsesOptions & { readonly isEncrypted: boolean },
 ): WireObject {
   const { tools = [], toolChoice, maxOutputTokens, temperature, reasoningEffort, responseFormat } = request;
   if (maxOutputTokens !== undefined && maxOutputTokens < LEAST_OUTPUT_TOKENS) throw tooFewTokens(maxOutputTokens);
@@ -115,8 +115,15 @@ function responsesBody(
   }
   if (responseFormat !== undefined) body["text"] = { format: wireFormat(responseFormat) };
   if (stream) body["stream"] = true;
+  Object.assign(body, responsesCacheFields(caching, { model: reader.model, address: reader.server ?? "", agentId }));
   if (!("input" in others)) {
-    const form = { reader, keepsForeignIds, longestId: LONGEST_CALL_ID, reasoningOf: "server" } as const;
+    const form = {
+      reader,
+      keepsForeignIds,
+      longestId: LONGEST_CALL_ID,
+      reasoningOf: "server",
+      takesInResult: () => true,
+    } as const;
     const { instructions, input } = responsesPrompt(formedPrompt(request, form));
     if (instructions !== undefined) body["instructions"] = instructions;
     body["input"] = input;

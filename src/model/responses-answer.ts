@@ -49,14 +49,21 @@ interface OtherItem extends Item {
 }
 type AnswerItem = MessageItem | ReasoningItem | CallItem | HostedItem | OtherItem;
 
-/** Calls of tools that the server has executed. They are sent back, since reasoning may refer to them. */
-const hostedTypes: ReadonlySet<string> = new Set([
-  "web_search_call",
-  "file_search_call",
-  "code_interpreter_call",
-  "mcp_call",
-  "mcp_list_tools",
-]);
+interface AnswerOptions {
+  /** What could not be sent. */
+  readonly warnings?: readonly ModelWarning[];
+  /** Tools that the server may execute. */
+  readonly hostedTools?: readonly string[];
+}
+
+/** Calls of tools that the server has executed, and their tools. They are sent back, since reasoning may refer to them. */
+const hostedTypes: Readonly<Record<string, string>> = {
+  web_search_call: "web_search",
+  file_search_call: "file_search",
+  code_interpreter_call: "code_interpreter",
+  mcp_call: "mcp",
+  mcp_list_tools: "mcp",
+};
 
 const itemTypes: Readonly<Record<string, AnswerItem["type"]>> = {
   message: "message",
@@ -81,6 +88,7 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
   readonly #usage = new UsageReport();
   readonly #sources = new Map<string, AnswerSource>();
   readonly #warnings: readonly ModelWarning[];
+  readonly #hostedTools: readonly string[];
   #callCount = 0;
   #model = "";
   #status: string | undefined;
@@ -88,9 +96,9 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
   #isEnded = false;
   hasBegun = false;
 
-  /** @param warnings What could not be sent. */
-  constructor(warnings: readonly ModelWarning[] = []) {
+  constructor({ warnings = [], hostedTools = [] }: AnswerOptions = {}) {
     this.#warnings = warnings;
+    this.#hostedTools = hostedTools;
   }
 
   add(value: unknown, onDelta?: Listener): void {
@@ -408,8 +416,11 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
         this.#callCount += 1;
         return { ...base, type, index, callId: "", name: "", arguments: new TextParts(), isReported: false };
       }
-      case "hosted":
+      case "hosted": {
+        const tool = hostedTypes[wireType] ?? wireType;
+        if (!this.#hostedTools.some((given) => given.startsWith(tool))) throw unaskedTool(tool);
         return { ...base, type, item: {} };
+      }
       case "other":
         return { ...base, type };
       default:
@@ -509,7 +520,8 @@ class TextParts {
 }
 
 function typeOf(wireType: string): AnswerItem["type"] {
-  return itemTypes[wireType] ?? (hostedTypes.has(wireType) ? "hosted" : "other");
+  if (Object.hasOwn(itemTypes, wireType)) return itemTypes[wireType] ?? "other";
+  return Object.hasOwn(hostedTypes, wireType) ? "hosted" : "other";
 }
 
 const wireTypes = { message: "message", reasoning: "reasoning", call: "function_call" } as const;
@@ -572,6 +584,13 @@ function tooManyItems(): ModelError {
     mayHaveBeenSent: true,
     details: { kind: "malformed" },
   });
+}
+
+function unaskedTool(tool: string): ModelError {
+  return new ModelError(
+    `The server has executed the tool "${tool}" itself, which it was not given. Its cost and its effects cannot be controlled here: name it in tools of extraBody, or turn it off at the server.`,
+    { retryable: false, mayHaveBeenSent: true, details: { kind: "configuration" } },
+  );
 }
 
 function incomplete(message: string): ModelError {

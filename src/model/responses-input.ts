@@ -1,4 +1,4 @@
-import type { ContentPart } from "../state/index.ts";
+import type { ContentPart, FilePart } from "../state/index.ts";
 import type { FormedAnswer, FormedCall, FormedMessage } from "./prompt-form.ts";
 import { textSeparator } from "./responses-reasoning.ts";
 import { type WireObject, wireArray, wireObject, wireText } from "./wire-values.ts";
@@ -24,21 +24,36 @@ function itemsOf(message: FormedMessage): readonly WireObject[] {
     case "assistant":
       return writtenItems(message) ?? plainItems(message);
     case "tool":
-      return [{ type: "function_call_output", call_id: message.id, output: message.text }];
+      return [{ type: "function_call_output", call_id: message.id, output: outputOf(message) }];
     default:
       return message satisfies never;
   }
 }
 
-/** A text, or parts if there are images. */
+/** A text, or parts if there are images or files. */
 function inputContent(parts: readonly ContentPart[]): string | readonly WireObject[] {
   const [first] = parts;
   if (parts.length === 1 && first?.type === "text") return first.text;
-  return parts.map((part) =>
-    part.type === "text"
-      ? { type: "input_text", text: part.text }
-      : { type: "input_image", image_url: part.url, detail: "auto" },
-  );
+  return parts.map(inputPart);
+}
+
+function inputPart(part: ContentPart): WireObject {
+  if (part.type === "text") return { type: "input_text", text: part.text };
+  if (part.type === "image") return { type: "input_image", image_url: part.url, detail: "auto" };
+  const { url = "", name = "file.pdf" } = part;
+  return url.startsWith("data:")
+    ? { type: "input_file", filename: name, file_data: url }
+    : { type: "input_file", file_url: url };
+}
+
+/** Whether the API has a part for the file: PDF, as data or by its address. */
+export function isResponsesFile({ mediaType, url }: FilePart): boolean {
+  return mediaType === "application/pdf" && url !== undefined && /^(?:data:|https:)/.test(url);
+}
+
+/** A text, or parts if the result has images or files. */
+function outputOf({ text, parts }: Extract<FormedMessage, { role: "tool" }>): string | readonly WireObject[] {
+  return parts.length === 0 ? text : [{ type: "input_text", text }, ...parts.map(inputPart)];
 }
 
 function plainItems({ text, calls }: FormedAnswer): readonly WireObject[] {

@@ -29,6 +29,7 @@ import {
   type ResponsesServer,
   type ServerTurn,
   thought,
+  usage,
 } from "../support/responses-server.ts";
 
 const modelAt = ({ baseURL }: ResponsesServer, options: OpenaiModelOptions = {}): LanguageModel =>
@@ -320,6 +321,66 @@ describe("a request", () => {
     ]);
   });
 
+  test("carries images and files of tools in their results, and files of users", async () => {
+    const { model, server } = await modelOn([{ output: [message("msg_1", "A map.")] }]);
+    const file = {
+      type: "file",
+      mediaType: "application/pdf",
+      url: "data:application/pdf;base64,JVBERi0=",
+      name: "m.pdf",
+    };
+    const image = { type: "image", url: "https://example.com/eiger.png" };
+    const toolCalls = [{ callId: "t:1:0", providerId: "call_1", name: "look", arguments: "{}" }];
+    const messages = [
+      userMessage([{ type: "text", text: "Read" }, file as never]),
+      written({ content: "", toolCalls }),
+      {
+        id: "3",
+        role: "tool",
+        createdAt: 0,
+        origin: "tool",
+        callId: "t:1:0",
+        providerId: "call_1",
+        content: [{ type: "text", text: "Found" }, image, file],
+      },
+    ] as unknown as ModelRequest["messages"];
+    await whole(model, { messages });
+    const [asked, , result] = server.bodies[0]?.["input"] as readonly Readonly<Record<string, unknown>>[];
+    const sentFile = { type: "input_file", filename: "m.pdf", file_data: file.url };
+    expect(asked?.["content"]).toEqual([{ type: "input_text", text: "Read" }, sentFile]);
+    expect(result).toEqual({
+      type: "function_call_output",
+      call_id: "call_1",
+      output: [
+        { type: "input_text", text: "Found" },
+        { type: "input_image", image_url: image.url, detail: "auto" },
+        sentFile,
+      ],
+    });
+    expect(server.bodies[0]?.["input"]).toHaveLength(3);
+  });
+
+  test("has the agent's id as the key of the cache, and the lifetime of what is written", async () => {
+    const server = await responsesServer({
+      output: [message("msg_1", "ok")],
+      usage: {
+        ...usage,
+        input_tokens_details: {
+          cached_tokens: 0,
+          cache_write_tokens: 90,
+          cache_write_tokens_details: { ttl_12h_tokens: 80, ttl_30m_tokens: 10 },
+        },
+      },
+    });
+    const options = { api: "responses", apiKey: "k", baseURL: server.baseURL, cache: "auto", cacheTtl: "12h" } as const;
+    const model = openaiModel("gpt-5.6", options);
+    const agent = defineAgent({ name: "guide", model });
+    await run(agent, "Hello?", { agentId: "desk" });
+    expect(server.bodies[0]).toMatchObject({ prompt_cache_key: "desk", prompt_cache_options: { ttl: "12h" } });
+    expect((await whole(model)).usage).toMatchObject({ cacheWriteTokens: 90, longCacheWriteTokens: 80 });
+    expect(() => openaiModel("gpt-5-mini", options)).toThrow(/cacheTtl/);
+  });
+
   test("with fewer output tokens than the API takes is not sent", async () => {
     const { model, server } = await modelOn([{ output: [message("msg_1", "ok")] }]);
     const failure = await failureOf(whole(model, { ...request, maxOutputTokens: 15 }));
@@ -551,6 +612,13 @@ describe("budgets", () => {
     const { text, spent } = await run(guide, "How high?", { prices: priced });
     expect(text).toBe("3,967 m.");
     expect(spent.tree.cost).toBeGreaterThanOrEqual(0.02);
+  });
+
+  test("a tool that the server was not given ends the call for good", async () => {
+    const { model } = await modelOn([found]);
+    const failure = await failureOf(whole(model));
+    expect(failure).toMatchObject({ retryable: false, details: { kind: "configuration" } });
+    expect(failure.message).toContain('"web_search"');
   });
 
   test("tools of the server are beside those of the agent, and their calls go back", async () => {

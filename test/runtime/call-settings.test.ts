@@ -274,9 +274,10 @@ it("run() and the stateless loop take settings", async () => {
   }
 });
 
+const define = (options: Partial<AgentOptions>) => () =>
+  defineAgent({ name: "desk", model: scriptedModel(""), tools: [look], ...options });
+
 it("a definition names a tool that it has", () => {
-  const define = (options: Partial<AgentOptions>) => () =>
-    defineAgent({ name: "desk", model: scriptedModel(""), tools: [look], ...options });
   expect(define({ toolChoice: { tool: "see" } })).toThrow(
     new InvalidInputError('agent "desk": toolChoice: there is no tool "see"; the tools are look'),
   );
