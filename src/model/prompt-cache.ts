@@ -117,6 +117,11 @@ function isChosen({ cache, cacheTtl }: CacheOptions): boolean {
   return cache === "auto" || cacheTtl !== undefined;
 }
 
+/** The lifetimes that a model of the Responses API has, by its name. */
+export function responsesTtls(model: string): readonly CacheTtl[] {
+  return hasBreakpoints(model) ? openaiTtls : [];
+}
+
 const nothing: CachePlan = { fields: {}, marked: [] };
 
 /** The lifetimes that a model behind Chat Completions has, by its name. */
