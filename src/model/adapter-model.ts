@@ -48,6 +48,10 @@ export interface ModelBackend {
   prepare(request: ModelRequest, context: CallContext): Promise<PreparedCall>;
   /** Whether the call may write cache entries of the longer lifetime. */
   writesLongCache(request: ModelRequest): boolean;
+  /** Tools that the server executes itself during an answer. Default: none. */
+  readonly hostedTools?: readonly string[] | undefined;
+  /** Called with a failure. True if later calls take another form, so that the call is worth repeating at once. */
+  adaptTo?(failure: ModelError): boolean;
   /** How to mend a refused key. Default: for `openaiModel`. */
   readonly keyAdvice?: string;
 }
@@ -65,6 +69,7 @@ export class AdapterModel implements LanguageModel {
   readonly name: string;
   readonly provider: string;
   readonly contextWindow: number | undefined;
+  readonly hostedTools: readonly string[];
   readonly #options: AdapterOptions;
   readonly #backend: ModelBackend;
   readonly #forms: FormFallback;
@@ -73,6 +78,7 @@ export class AdapterModel implements LanguageModel {
     this.name = name;
     this.provider = provider;
     this.contextWindow = options.contextWindow;
+    this.hostedTools = backend.hostedTools ?? [];
     this.#options = options;
     this.#backend = backend;
     this.#forms = new FormFallback((part) => backend.takesFile?.(part) ?? false);
@@ -93,12 +99,22 @@ export class AdapterModel implements LanguageModel {
       structuredOutput: asked,
       known: () => this.#backend.knownFormats(),
       onDelta: options.onDelta,
-      send: (formed, onDelta) => this.#attempt(formed, { ...options, onDelta }),
+      send: (formed, onDelta) => this.#adapting(formed, { ...options, onDelta }),
     });
   }
 
   writesLongCache(request: ModelRequest): boolean {
     return this.#backend.writesLongCache(request);
+  }
+
+  async #adapting(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+    try {
+      return await this.#attempt(request, options);
+    } catch (error) {
+      const isNews = error instanceof ModelError && this.#backend.adaptTo?.(error) === true;
+      if (!isNews) throw error;
+      return await this.#attempt(request, options);
+    }
   }
 
   async #attempt(request: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {

@@ -4,6 +4,7 @@ import { FileForm, refusesFiles } from "./file-form.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { OutputToolDeltas, withoutOutputTool, withOutputTool } from "./output-tool.ts";
+import { RefusedReasoning, refusesReasoning } from "./reasoning-refused.ts";
 import {
   askedFor,
   type KnownFormats,
@@ -27,12 +28,13 @@ export interface FormedCall {
 }
 
 /**
- * Repeats a call in another form if the server has refused the format of the answer, the images of tools or a file. A refusal has cost
- * nothing, and what the server accepts is remembered.
+ * Repeats a call in another form if the server has refused the format of the answer, the images of tools, a file, or reasoning that it
+ * wrote itself. A refusal has cost nothing, and what the server accepts is remembered.
  */
 export class FormFallback {
   readonly #files: FileForm;
   #takesImages = true;
+  readonly #reasoning = new RefusedReasoning();
 
   /** @param takes Whether the provider accepts a file that is no text. Default: it accepts none. */
   constructor(takes: (part: FilePart) => boolean = () => false) {
@@ -93,12 +95,16 @@ export class FormFallback {
 
   async #attempt(request: ModelRequest, call: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
     const { send } = call;
-    const asked = this.prepared(request);
+    const asked = this.#reasoning.leftOut(this.prepared(request));
     try {
       return await send(asked, onDelta);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
       if (refusesFiles(error) && this.#files.refuse(asked)) return await this.#attempt(request, call, onDelta);
+      if (refusesReasoning(error) && this.#reasoning.add(asked)) {
+        if (error.partialOutputTokens !== undefined) throw asRetryable(error);
+        return await this.#attempt(request, call, onDelta);
+      }
       const rest = withoutToolImages(asked);
       if (rest === asked || !refusesImages(error)) throw error;
       const answer = await send(rest, onDelta);
@@ -106,6 +112,13 @@ export class FormFallback {
       return answer;
     }
   }
+}
+
+/** A refusal inside an answer is billed, so the next attempt is one of its own. */
+function asRetryable(error: ModelError): ModelError {
+  const { message, status, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
+  const rest = { status, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details };
+  return new ModelError(message, { ...rest, retryable: true, cause: error });
 }
 
 /** Most characters of each refusal in a message about several. */

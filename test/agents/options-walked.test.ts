@@ -94,6 +94,12 @@ const walked: readonly Walked[] = [
     call: (options) => openaiModel("m", options),
   },
   {
+    of: "openaiModel",
+    good: { api: "responses" },
+    names: "api reasoning extraBody",
+    call: (options) => openaiModel("m", options),
+  },
+  {
     of: "aiSdkModel",
     good: {},
     names:
