@@ -36,12 +36,13 @@ export type { EffectClass } from "./state/index.ts";
 export {
   type GenerateOptions,
   type LanguageModel,
+  type ModelCallIdentity,
   type ModelDelta,
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
 } from "./model/index.ts";
-export type { ModelRequest, ModelResponse } from "./state/index.ts";
+export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 
 // Define: hooks and plugins
 export {
@@ -114,6 +115,7 @@ export type { Auth } from "./tools/index.ts";
 export {
   type Account,
   type Budget,
+  cachedShare,
   type LimitName,
   type ModelUse,
   type Price,

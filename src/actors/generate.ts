@@ -13,7 +13,7 @@ import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from ".
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { callIdentity } from "./call-identity.ts";
 import { until } from "./effect.ts";
-import { appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
+import { appendModelWarnings, appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
 import {
   billOf,
   boundedRequest,
@@ -24,6 +24,7 @@ import {
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
+import { withArtifacts } from "./prompt-files.ts";
 import { refusedCall, storedErrorOf } from "./stored-error.ts";
 
 interface SideCall {
@@ -52,7 +53,7 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
     if (input.model !== undefined && input.model !== model.name) {
       throw new InvalidInputError(`generate() requested model "${input.model}"; this agent has "${model.name}"`);
     }
-    const request = requestOf(input, `${turnId}:${run}:${index}`);
+    const request = await withArtifacts(host, requestOf(input, `${turnId}:${run}:${index}`));
     const promptHash = promptHashOf(request.messages);
     const known = host
       .memory(turnId)
@@ -161,6 +162,7 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
     const { settlement } = outcome;
     host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
     appendWarnings(host, turnId, warnings);
+    if (outcome.type === "generate.responded") appendModelWarnings(host, turnId, outcome.response);
   });
 }
 

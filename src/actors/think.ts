@@ -11,6 +11,7 @@ import {
   type Message,
   type ModelRequest,
   type OpenRequest,
+  settingsIn,
   stepMetadata,
   takeText,
   type TurnState,
@@ -20,7 +21,7 @@ import { callIdentity } from "./call-identity.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
-import { appendWarnings, type Host } from "./host.ts";
+import { appendModelWarnings, appendWarnings, type Host } from "./host.ts";
 import {
   billOf,
   boundedRequest,
@@ -33,7 +34,17 @@ import {
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
-import { assembleRequest, finalAnswerOf, lastCallSignal, withNote, writerOf } from "./prompt.ts";
+import {
+  assembleRequest,
+  finalAnswerOf,
+  lastCallSignal,
+  nextStep,
+  settingsOfNext,
+  toolsOfNext,
+  withNote,
+  writerOf,
+} from "./prompt.ts";
+import { withArtifacts } from "./prompt-files.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { debugError, userCode } from "./user-errors.ts";
 
@@ -56,7 +67,8 @@ export const think = turnEffect("think", async (host, { turnId }, signal) => {
     if (limitsLength(host.definition) && !(await compacts(host, turnId, signal))) return;
     // Messages that have arrived meanwhile are part of this call.
     addHeld(host, turnId);
-    const request = assembleRequest(host, turnOf(host, turnId));
+    const request = await withArtifacts(host, assembleRequest(host, turnOf(host, turnId)));
+    if (signal.aborted) return;
     const granted = await requestCall(host, turnOf(host, turnId), request, signal);
     if (!granted || signal.aborted) return;
     if (await attempt(host, granted, request, signal)) return;
@@ -84,7 +96,8 @@ function limitsLength({ maxMessages, autoCompact }: Host["definition"]): boolean
 async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
   if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
-    return await attempt(host, granted, assembleRequest(host, turn), signal);
+    const request = await withArtifacts(host, assembleRequest(host, turn));
+    return signal.aborted || (await attempt(host, granted, request, signal));
   }
   abandonRequest(host, turn, open);
   return false;
@@ -111,7 +124,12 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
   if (turn.hooks.beforeLlm === 0) return !signal.aborted;
   const place = { turnId, step: nextStep(turn), hook: "beforeLlm" } as const;
   const registered = host.definition.hooks.beforeLlm;
-  const draft = () => createDraft("beforeLlm", { messages: host.history() });
+  const draft = () => {
+    const now = turnOf(host, turnId);
+    const tools = toolsOfNext(host, now);
+    const settings = settingsOfNext(host, now, tools);
+    return createDraft("beforeLlm", { messages: host.history(), settings, tools: tools.map(({ name }) => name) });
+  };
   return await runHooks(host, place, { registered, draft }, signal);
 }
 
@@ -125,11 +143,6 @@ async function compacts(host: Host, turnId: string, signal: AbortSignal): Promis
     host.append({ type: "stop.signalled", turnId, signal: stopSignalOf(error, "compaction") });
     return false;
   }
-}
-
-/** The step of the next call: a retry belongs to the same step. */
-function nextStep(turn: TurnState): number {
-  return turn.attempt > 0 ? turn.step : turn.step + 1;
 }
 
 async function requestCall(
@@ -146,6 +159,7 @@ async function requestCall(
   const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
   // The turn ended while tokens were counted, so that a reservation granted now would never be settled.
   if (signal.aborted) return undefined;
+  const { providerOptions: _ofProvider, ...settings } = settingsIn(request);
   const outcome = await host.propose({
     type: "model.requested",
     turnId: turn.turnId,
@@ -157,6 +171,7 @@ async function requestCall(
     ask: withNote(ask),
     price: ask.price,
     reservation: null,
+    ...(Object.keys(settings).length > 0 ? { settings } : {}),
   });
   return outcome.granted ? outcome.entry : undefined;
 }
@@ -185,7 +200,7 @@ async function attempt(
   try {
     const sent = granted.last ? asLastCall(request) : request;
     const bounded = boundedRequest(host, sent, {
-      asked: definition.maxOutputTokens,
+      asked: sent.maxOutputTokens,
       ask: granted.ask,
       granted: reservation,
     });
@@ -308,6 +323,7 @@ function respond(
   );
   noteUsage(host, granted, response.usage);
   if (warnings.length > 0) appendWarnings(host, turnId, warnings);
+  appendModelWarnings(host, turnId, response);
 }
 
 /** The tokens of the next prompt are counted from the provider's count of this one. */
