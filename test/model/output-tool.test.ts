@@ -290,7 +290,8 @@ describe("an agent whose answer is a call", () => {
     expect(events.flatMap((event) => (event.type === "tool.started" ? event.name : []))).toEqual(["height"]);
     expect(events.findLast(({ type }) => type === "output.delta")).toMatchObject({ output: { metres: 3967 } });
     await agent.executeTurn("Sure?").result;
-    const [, , third] = bodiesOf(server);
+    const [first, , third] = bodiesOf(server);
+    expect(JSON.stringify(first?.tools)).not.toContain("$schema");
     expect(third?.messages.map(({ role, content, tool_calls }) => [role, content, tool_calls !== undefined])).toEqual([
       ["user", "How high is the Eiger?", false],
       ["assistant", null, true],
