@@ -3,7 +3,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   troupe: words(`
     Account Agent AgentBusyError AgentDefinition AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
     AgentRequest AgentStartOptions AgentStatus AgentStopError AgentTool AlreadyOwnedError approval Artifact
-    ArtifactStore askUser Auth AuthRequest Budget BudgetOverview CallSettings ClientTool clientTool Clock Compaction CompactionInput
+    ArtifactStore askUser Auth AuthRequest Budget BudgetOverview cachedShare CallSettings ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
     createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
     DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fullHistory GenerateOptions getRuntime HistoryCompiler Hook

@@ -20,6 +20,8 @@ import { deltaText } from "../support/model-calls.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { freePort } from "../support/redis-server.ts";
 import { providerFamilies, providerServer } from "../support/provider-servers.ts";
+import { modelFamilies } from "./contract/families.ts";
+import { familyServer } from "./contract/model-server.ts";
 
 const question: ModelRequest = {
   messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content: "How high is the Eiger?" }],
@@ -200,6 +202,8 @@ describe.each(providerFamilies)("$name", (family) => {
   });
 });
 
+const xai = modelFamilies.find(({ name }) => name === "xAI");
+if (!xai) throw new Error("the family of xAI is missing");
 const [anthropic, , google, responses] = providerFamilies;
 if (!anthropic || !google || !responses) throw new Error("a family of providers is missing");
 
@@ -249,6 +253,12 @@ describe("what a provider has of its own", () => {
     );
   });
 
+  test("xAI keeps no history either", async () => {
+    const server = await familyServer(xai, [{ text: "Done." }]);
+    await generated(server.model());
+    expect(server.bodies[0]).toMatchObject({ store: false, include: ["reasoning.encrypted_content"] });
+  });
+
   test("options of the provider are sent, and the user's own come before ours", async () => {
     const server = await providerServer(responses, [{ text: "Done." }]);
     await generated(server.model({ providerOptions: { openai: { store: true, user: "ada" } } }));
@@ -260,6 +270,22 @@ describe("what a provider has of its own", () => {
     const server = await providerServer(google, [{ calls }, { text: "Done." }]);
     await run(defineAgent({ name: "guide", model: server.model(), tools: [height] }), "How high is it?");
     expect(JSON.stringify(server.bodies[1])).toContain("sig-of-call");
+  });
+
+  test("Google names the time of the next attempt in the details of its error", async () => {
+    const detailed = {
+      ...google,
+      refusal: ({ message, status }: { readonly message: string; readonly status: number }) => ({
+        error: {
+          code: status,
+          message,
+          status: "RESOURCE_EXHAUSTED",
+          details: [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.2s" }],
+        },
+      }),
+    };
+    const { model } = await providerServer(detailed, [{ status: 429, message: "You exceeded your current quota" }]);
+    expect(await failureOf(model())).toMatchObject({ retryable: true, retryAfterMs: 34_200 });
   });
 
   test("an answer without usage is counted here", async () => {
@@ -493,10 +519,41 @@ describe("streams that no provider here sends", () => {
       /"boom"/,
     ],
     ["an error that is a text", [{ type: "error", error: "overloaded" }], /overloaded/],
+    ["an end without a reason", [...text, { type: "finish", usage, finishReason: { unified: "other" } }], /no finish/],
+    ["an early end without one", [...text, { type: "finish", usage, finishReason: "unknown" }], /no finish/],
+    [
+      "a reason without a meaning",
+      [...text, { type: "finish", usage, finishReason: { unified: "other", raw: "load" } }],
+      /"load"/,
+    ],
   ])("%s: the call fails and may be repeated", async (_title, parts, message) => {
     const failure = await failureOf(aiSdkModel(modelOf(parts)));
     expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: true });
     expect(failure.message).toMatch(message);
+  });
+
+  test.each([
+    [429, true],
+    [400, false],
+  ])("the status %i of an error in the stream decides whether the call is repeated", async (statusCode, retryable) => {
+    const error = { message: "Not now", type: "throttlingException", code: "slow", statusCode };
+    const failure = await failureOf(aiSdkModel(modelOf([{ type: "error", error }])));
+    expect(failure).toMatchObject({ status: statusCode, retryable, details: { kind: "error_in_answer" } });
+  });
+
+  test.each([
+    ["MAX_TOKENS", "length"],
+    ["sensitive", "content_filter"],
+    ["eos", "stop"],
+  ])("the reason %s, which a package does not know, means %s", async (raw, finishReason) => {
+    const finish = { type: "finish", usage, finishReason: { unified: "other", raw } };
+    expect((await generated(aiSdkModel(modelOf([...text, finish])))).answer).toMatchObject({ finishReason });
+  });
+
+  test("an answer that has filled the window counts as a prompt that is too long", async () => {
+    const reason = { unified: "length", raw: "model_context_window_exceeded" };
+    const failure = await failureOf(aiSdkModel(modelOf([...text, { type: "finish", usage, finishReason: reason }])));
+    expect(failure).toMatchObject({ retryable: false, details: { kind: "context_length" } });
   });
 
   test("a tool that the provider executes itself ends the call for good", async () => {
@@ -521,7 +578,7 @@ describe("streams that no provider here sends", () => {
     });
   });
 
-  test("a provider that ignores the response format is asked by the instructions next time", async () => {
+  test("a provider that ignores the response format is asked by a tool next time, and then by the instructions", async () => {
     const calls: Record<string, unknown>[] = [];
     const warnings = [{ type: "unsupported", feature: "responseFormat" }];
     const model = modelOf([
@@ -545,7 +602,9 @@ describe("streams that no provider here sends", () => {
     expect(
       calls.map(({ responseFormat }) => (responseFormat as { schema?: object } | undefined)?.schema !== undefined),
     ).toEqual([true, false, false]);
-    expect(JSON.stringify(calls[1]?.["prompt"])).toContain("an answer");
+    expect(JSON.stringify(calls[1]?.["tools"])).toContain("an answer");
+    expect(calls[1]?.["toolChoice"]).toEqual({ type: "tool", toolName: "final_answer" });
+    expect(JSON.stringify(calls[2]?.["prompt"])).toContain("an answer");
   });
 
   test("a key that is missing is a wrong configuration: nothing is sent, nothing repeated", async () => {
@@ -578,6 +637,12 @@ describe("aiSdkModel()", () => {
     [{ temperature: 1 }, /temperature of defineAgent\(\)/],
     [{ providerOptions: { anthropic: 3 } }, /providerOptions\["anthropic"\]/],
     [{ stallTimeoutMs: 0 }, /stallTimeoutMs is 0/],
+    [{ name: "" }, /name is/],
+    [{ provider: 3 }, /provider is 3/],
+    [{ contextWindow: 0.5 }, /contextWindow is 0.5/],
+    [{ imageTokens: -1 }, /imageTokens is -1/],
+    [{ tooLongMessages: ["", /x/] }, /tooLongMessages/],
+    [{ structuredOutput: "yaml" }, /structuredOutput is the text "yaml"/],
   ])("refuses the options %o", (options, message) => {
     expect(() => aiSdkModel(modelOf([]), options as never)).toThrow(message);
   });

@@ -4,7 +4,7 @@ import type { FeedMessageItem, Prompt, PromptRow } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
 import { errorText } from "./feed-client.ts";
 import { useFollowedEnd } from "./followed-end.ts";
-import { compact, costOfCall, costText, milliseconds, plural } from "./format.ts";
+import { compact, costOfCall, costText, milliseconds, percent, plural } from "./format.ts";
 import { CallAside, callNameOf, callNamesIn, MessageCard, type ShownMessage } from "./message-card.tsx";
 import { copyText, info, selectedAgent } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
@@ -337,7 +337,7 @@ export function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly o
   const { answer, usage, error } = prompt;
   const figures = [
     usage
-      ? `${compact(usage.inputTokens)} in${usage.cachedInputTokens ? ` (${compact(usage.cachedInputTokens)} cached)` : ""}`
+      ? `${compact(usage.inputTokens)} in${usage.cachedInputTokens ? ` (${percent(usage.cachedInputTokens, usage.inputTokens)} cached)` : ""}`
       : "",
     usage ? `${compact(usage.outputTokens)} out` : "",
     usage?.estimated === true ? "counted here" : "",

@@ -33,7 +33,10 @@ describe("a history", () => {
   });
 
   test("names the sources of an answer", () => {
-    const sources = Array.from({ length: 6 }, (_, index) => ({ type: "url" as const, url: `https://a.example/${index}` }));
+    const sources = Array.from({ length: 6 }, (_, index) => ({
+      type: "url" as const,
+      url: `https://a.example/${index}`,
+    }));
     const [first, ...others] = sources;
     const answer: Message = {
       role: "assistant",
@@ -41,7 +44,11 @@ describe("a history", () => {
       createdAt: 0,
       origin: "model",
       content: "So.",
-      sources: [{ type: "url", url: first?.url, title: "The\u001B[2J Alps" }, ...others, { type: "document", id: "d1" }],
+      sources: [
+        { type: "url", url: first?.url, title: "The\u001B[2J Alps" },
+        ...others,
+        { type: "document", id: "d1" },
+      ],
     };
     expect(historyLines([answer], false)).toEqual([
       "[assistant]",
