@@ -34,12 +34,15 @@ export type { EffectClass } from "./state/index.ts";
 
 // Define: models
 export {
+  bindThinking,
+  type BoundPrompt,
   type GenerateOptions,
   type LanguageModel,
   type ModelDelta,
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
+  type ThinkingReader,
 } from "./model/index.ts";
 export type { ModelRequest, ModelResponse } from "./state/index.ts";
 

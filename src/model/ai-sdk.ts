@@ -11,6 +11,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import { takeObject } from "../state/index.ts";
 import { type AiSdkModelOptions, ProviderModel } from "./ai-sdk/ai-sdk-model.ts";
 import type { AiSdkLanguageModel } from "./ai-sdk/provider-model.ts";
+import { thinkingReplays } from "./bound-thinking.ts";
 import type { LanguageModel } from "./language-model.ts";
 import { delayRule, tooLongMessagesRule } from "./model-option-rules.ts";
 import { structuredOutputs } from "./structured-output.ts";
@@ -33,6 +34,7 @@ const optionsSchema: OptionsSchema<AiSdkModelOptions> = {
     imageTokens: wholeNumberRule(1),
     tooLongMessages: tooLongMessagesRule,
     structuredOutput: oneOfRule("auto", ...structuredOutputs),
+    thinkingReplay: oneOfRule("auto", ...thinkingReplays),
   },
   instead: {
     timeout: "requestTimeoutMs",

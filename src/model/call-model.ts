@@ -218,7 +218,7 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
   for (const call of toolCalls) size += call.id.length + call.name.length + call.arguments.length;
   if (size > MOST_CHARACTERS)
     throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
-  const { model, finishReason } = fields;
+  const { model, finishReason, prefixHash } = fields;
   const adapter = fields.adapter === undefined ? undefined : taken(answeringAdapterSchema, fields.adapter);
   const answer: TakenAnswer["answer"] = {
     content,
@@ -229,6 +229,7 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
     ...(adapter?.ok ? { adapter: adapter.value } : {}),
     ...withItems("warnings", usableWarnings(fields.warnings)),
     ...withItems("sources", usableSources(fields.sources)),
+    ...(isName(prefixHash) ? { prefixHash } : {}),
   };
   const broken = isReason(finishReason) ? brokenBy(finishReason) : undefined;
   return { answer, lost, broken };

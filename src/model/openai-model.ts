@@ -13,6 +13,7 @@ import {
 } from "../base/index.ts";
 import { type JsonObject, type ModelRequest, type ModelResponse, takeObject } from "../state/index.ts";
 import { AnswerAccumulator } from "./accumulator.ts";
+import { replayedPrompt, type ThinkingReplay, thinkingReplayOf, thinkingReplays } from "./bound-thinking.ts";
 import { CallGuard } from "./call-guard.ts";
 import { type GenerateOptions, type LanguageModel } from "./language-model.ts";
 import { givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
@@ -78,6 +79,11 @@ export interface OpenaiModelOptions {
    * remembered in the process for this server and model, separately for requests with tools.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+  /**
+   * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
+   * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix, also behind a gateway; `always` for others.
+   */
+  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
 }
 
 /**
@@ -128,6 +134,7 @@ const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
     foreignCallIds: oneOfRule("portable", "verbatim"),
     tooLongMessages: tooLongMessagesRule,
     structuredOutput: oneOfRule("auto", ...structuredOutputs),
+    thinkingReplay: oneOfRule("auto", ...thinkingReplays),
   },
   instead: {
     key: "apiKey",
@@ -155,6 +162,7 @@ class OpenaiModel implements LanguageModel {
   readonly #headersTimeoutMs: number | undefined;
   readonly #requestTimeoutMs: number;
   readonly #imageTokens: number;
+  readonly #replay: ThinkingReplay;
   #connection: Promise<Connection> | undefined;
   readonly #forms = new FormFallback();
 
@@ -167,6 +175,7 @@ class OpenaiModel implements LanguageModel {
     this.#headersTimeoutMs = options.headersTimeoutMs;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 600_000;
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
+    this.#replay = thinkingReplayOf(name, options.thinkingReplay);
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
@@ -186,10 +195,11 @@ class OpenaiModel implements LanguageModel {
     return await this.#forms.call(request, fixed === "auto" ? known : fixed, (asked) => this.#send(asked, options));
   }
 
-  async #send(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+  async #send(asked: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const { signal } = options;
     const { client, whole, stream, adapter } = await this.#connected();
     if (signal.aborted) throw notSent(signal);
+    const { request, sealed } = replayedPrompt(asked, whole, this.#replay);
     const progress = new AnswerAccumulator();
     const body = wireBody(request, options.onDelta === undefined ? whole : stream);
     const isStreamed = body["stream"] === true;
@@ -211,7 +221,7 @@ class OpenaiModel implements LanguageModel {
       secrets: () => client.secrets(),
       tooLongMessages: this.#options.tooLongMessages,
     });
-    return { ...answer, adapter };
+    return sealed({ ...answer, adapter });
   }
 
   #connected(): Promise<Connection> {

@@ -81,7 +81,7 @@ const walked: readonly Walked[] = [
     of: "openaiModel",
     good: {},
     names:
-      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages",
+      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput thinkingReplay",
     call: (options) => openaiModel("m", options),
   },
   { of: "offlineModel", good: {}, names: "name tokensPerSecond closingLine", call: offlineModel },

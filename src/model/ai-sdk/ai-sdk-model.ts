@@ -8,6 +8,7 @@ import type {
   ReasoningEffort,
   ToolChoice,
 } from "../../state/index.ts";
+import { replayedPrompt, type ThinkingReplay, thinkingReplayOf } from "../bound-thinking.ts";
 import { CallGuard } from "../call-guard.ts";
 import { FormFallback } from "../form-fallback.ts";
 import { guardedCall } from "../guarded-call.ts";
@@ -48,6 +49,11 @@ export interface AiSdkModelOptions {
    * ignores it.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+  /**
+   * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
+   * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix; `always` for others.
+   */
+  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
 }
 
 export class ProviderModel implements LanguageModel {
@@ -56,8 +62,9 @@ export class ProviderModel implements LanguageModel {
   readonly contextWindow: number | undefined;
   readonly #model: AiSdkLanguageModel;
   readonly #options: AiSdkModelOptions;
-  readonly #adapter: WireWriter;
+  readonly #form: { readonly reader: WireWriter; readonly keepsForeignIds: boolean };
   readonly #imageTokens: number;
+  readonly #replay: ThinkingReplay;
   readonly #forms = new FormFallback();
 
   constructor(model: AiSdkLanguageModel, options: AiSdkModelOptions) {
@@ -67,8 +74,10 @@ export class ProviderModel implements LanguageModel {
     this.contextWindow = options.contextWindow;
     this.#model = model;
     this.#options = options;
-    this.#adapter = Object.freeze({ provider: this.provider, model: this.name, server: provider });
+    const reader = Object.freeze({ provider: this.provider, model: this.name, server: provider });
+    this.#form = { reader, keepsForeignIds: false };
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
+    this.#replay = thinkingReplayOf(modelId, options.thinkingReplay);
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
@@ -87,8 +96,9 @@ export class ProviderModel implements LanguageModel {
     );
   }
 
-  async #send(request: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {
+  async #send(asked: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {
     const { requestTimeoutMs = 600_000, headersTimeoutMs, stallTimeoutMs = 60_000, tooLongMessages } = this.#options;
+    const { request, sealed } = replayedPrompt(asked, this.#form, this.#replay);
     const prompt = await this.#prompt(request);
     const { settings, warnings } = settingsOf(request, this.#model, this.#options.providerOptions);
     if (signal.aborted) throw notSent("the call was aborted", "aborted", signal.reason);
@@ -118,12 +128,12 @@ export class ProviderModel implements LanguageModel {
     if (progress.ignoresFormat && request.responseFormat?.type === "json_schema") {
       knownFormatsOf(this.#model.provider, this.#model.modelId).refused(request, "jsonSchema");
     }
-    return { ...answer, adapter: this.#adapter };
+    return sealed({ ...answer, adapter: this.#form.reader });
   }
 
   async #prompt(request: ModelRequest): Promise<ProviderCall["prompt"]> {
     const { specificationVersion: specification, supportedUrls } = this.#model;
-    const formed = formedPrompt(request, { reader: this.#adapter, keepsForeignIds: false });
+    const formed = formedPrompt(request, this.#form);
     return providerPrompt(formed, { specification, supportedUrls: await supportedUrls });
   }
 }
