@@ -38,13 +38,14 @@ export {
   type BoundPrompt,
   type GenerateOptions,
   type LanguageModel,
+  type ModelCallIdentity,
   type ModelDelta,
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
   type ThinkingReader,
 } from "./model/index.ts";
-export type { ModelRequest, ModelResponse } from "./state/index.ts";
+export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 
 // Define: hooks and plugins
 export {
@@ -69,6 +70,7 @@ export {
   type CompactionStrategy,
   type CompileInput,
   dropOldest,
+  elideResults,
   fullHistory,
   type HistoryCompiler,
   reactHistory,
@@ -101,6 +103,7 @@ export {
   TurnFailedError,
   type TurnOptions,
   type TurnRest,
+  type DeepPartial,
   type TurnResult,
   TurnWaitingError,
   type WaitingTurn,
@@ -115,6 +118,7 @@ export type { Auth } from "./tools/index.ts";
 export {
   type Account,
   type Budget,
+  cachedShare,
   type LimitName,
   type ModelUse,
   type Price,

@@ -13,7 +13,7 @@ import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from ".
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { callIdentity } from "./call-identity.ts";
 import { until } from "./effect.ts";
-import { appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
+import { appendModelWarnings, appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
 import {
   billOf,
   boundedRequest,
@@ -161,6 +161,7 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
     const { settlement } = outcome;
     host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
     appendWarnings(host, turnId, warnings);
+    if (outcome.type === "generate.responded") appendModelWarnings(host, turnId, outcome.response);
   });
 }
 

@@ -1,5 +1,5 @@
 import type { CompileInput } from "../context/index.ts";
-import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
+import type { AgentDefinition, OutputSchema, SubagentTool } from "../agents/index.ts";
 import type { Clock, TraceHeaders } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
@@ -15,6 +15,7 @@ import type {
   IntentBody,
   Json,
   Message,
+  ModelResponse,
   Refusal,
   StoredDefinition,
   Timer,
@@ -115,12 +116,24 @@ export interface CallQueue {
   withdraw(call: CallState, reason: string, signal: AbortSignal): Promise<Withdrawal>;
 }
 
+/** An answer that is shown while it is written. */
+export interface ShownAnswer {
+  add(delta: ModelDelta): void;
+  /** The answer is complete: followers get its last value. */
+  complete(): void;
+  /** Nothing more is shown. */
+  end(): void;
+}
+
 /** Followers of events that are not stored: deltas and progress. */
 export interface Viewers {
   /** Whether models are to stream their answers. Reads no store. */
   isStreaming(): boolean;
-  /** Sends the answer of a granted call to followers while it is written, until `end()`. */
-  showAnswer(granted: EntryOf<"model.requested">): { add(delta: ModelDelta): void; end(): void };
+  /**
+   * Sends the answer of a granted call to followers while it is written, until `end()`.
+   * @param partial The value of the text so far, for an agent with an output schema.
+   */
+  showAnswer(granted: EntryOf<"model.requested">, partial?: OutputSchema["partial"]): ShownAnswer;
   showProgress(call: CallState, update: Json): void;
 }
 
@@ -276,13 +289,38 @@ export interface Warning {
 
 /** Whether the turn has a warning with this code, including one that waits behind an undecided intent. */
 export function isWarnedOf(host: Host, turnId: string, code: string): boolean {
-  const isIt = (entry: Entry): boolean => entry.type === "warning" && entry.turnId === turnId && entry.code === code;
-  return host.memory(turnId).entries.some(isIt) || host.undelivered().some(isIt);
+  return warningsIn(host, turnId).some((warning) => warning.code === code);
+}
+
+function warningsIn(host: Host, turnId: string): readonly Warning[] {
+  const ofTurn = (entry: Entry): Warning[] => (entry.type === "warning" && entry.turnId === turnId ? [entry] : []);
+  return [...host.memory(turnId).entries, ...host.undelivered()].flatMap(ofTurn);
 }
 
 /** Appends the warnings whose codes the turn does not have yet. */
 export function appendWarnings(host: Host, turnId: string, warnings: readonly Warning[]): void {
   for (const { code, message } of warnings) {
     if (!isWarnedOf(host, turnId, code)) host.append({ type: "warning", turnId, code, message });
+  }
+}
+
+/** Keeps the codes of models apart from those of the runtime, some of which change what a turn does. */
+const MODEL_PREFIX = "model:";
+/** Most warnings of models in a turn: an adapter may word each one differently. */
+const MOST_MODEL_WARNINGS = 20;
+
+/** Appends the warnings that a model has returned with an answer, each once in a turn. */
+export function appendModelWarnings(
+  host: Host,
+  turnId: string,
+  { warnings = [] }: Pick<ModelResponse, "warnings">,
+): void {
+  for (const warning of warnings) {
+    const code = MODEL_PREFIX + warning.code;
+    const message = host.redactorOf(turnId)(warning.message);
+    const known = warningsIn(host, turnId).filter((one) => one.code.startsWith(MODEL_PREFIX));
+    if (known.length >= MOST_MODEL_WARNINGS) return;
+    const isKnown = known.some((one) => one.code === code && one.message === message);
+    if (!isKnown) host.append({ type: "warning", turnId, code, message });
   }
 }

@@ -5,6 +5,7 @@ import {
   bindsAmounts,
   costOf,
   DEFAULT_OUTPUT_TOKENS,
+  hasLongWriteRate,
   MINIMUM_OUTPUT_TOKENS,
   type Price,
   type Reservation,
@@ -37,7 +38,8 @@ export async function reservationAskOf(
   const binding = bindingOf(turn.limits, identity.binding);
   const bound = request.maxOutputTokens ?? definition.maxOutputTokens;
   const asked = Math.min(bound ?? DEFAULT_OUTPUT_TOKENS, MOST_TOKENS);
-  const price = await priceFor(host, binding.maxCostMicros !== undefined);
+  const writesLongCache = mayWriteLong(definition.model, request);
+  const price = await priceFor(host, { binds: binding.maxCostMicros !== undefined, writesLongCache });
   // Without a bound the server uses the rest of its window.
   const window = bound !== undefined || bindsAmounts(binding) ? definition.model.contextWindow : undefined;
   const measuring = { turnId, key: call.key, binding, outputTokens: asked, window, signal };
@@ -52,14 +54,34 @@ export async function reservationAskOf(
     outputTokens,
     minimumOutputTokens: Math.min(outputTokens, MINIMUM_OUTPUT_TOKENS),
     price,
+    ...(writesLongCache ? { writesLongCache } : {}),
     model: definition.model.name,
   };
 }
 
+/** If the adapter cannot tell, the higher rate is reserved: a turn does not depend on the adapter. */
+function mayWriteLong(model: LanguageModel, request: ModelRequest): boolean {
+  try {
+    return model.writesLongCache?.(lent(request)) === true;
+  } catch {
+    return true;
+  }
+}
+
 /** The definition's price, or the runtime's; `null` if unknown. An unknown price is refused if a limit on cost applies. */
-async function priceFor({ definition, prices, clock }: Host, binds: boolean): Promise<Price | null> {
+async function priceFor(
+  { definition, prices, clock }: Host,
+  { binds, writesLongCache }: { readonly binds: boolean; readonly writesLongCache: boolean },
+): Promise<Price | null> {
   const { model } = definition;
   const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
+  if (price && writesLongCache && price.cacheWritePerMillion !== undefined && !hasLongWriteRate(price)) {
+    if (!binds) return null;
+    throw new InvalidInputError(
+      `the price of cache entries of the longer lifetime of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: ` +
+        `set longCacheWritePerMillion in its price (createRuntime({ prices }) or defineAgent({ price })), or leave cacheTtl out`,
+    );
+  }
   if (price || !binds) return price;
   throw new InvalidInputError(
     `the price of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: set a price with ` +

@@ -11,6 +11,7 @@ import {
   type Message,
   type ModelRequest,
   type OpenRequest,
+  settingsIn,
   stepMetadata,
   takeText,
   type TurnState,
@@ -21,7 +22,7 @@ import type { WatchedCall } from "./cache-watch.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
-import { appendWarnings, type Host } from "./host.ts";
+import { appendModelWarnings, appendWarnings, type Host } from "./host.ts";
 import {
   billOf,
   boundedRequest,
@@ -34,7 +35,17 @@ import {
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
-import { assembleRequest, editsOf, finalAnswerOf, lastCallSignal, withNote, writerOf } from "./prompt.ts";
+import {
+  assembleRequest,
+  editsOf,
+  finalAnswerOf,
+  lastCallSignal,
+  nextStep,
+  settingsOfNext,
+  toolsOfNext,
+  withNote,
+  writerOf,
+} from "./prompt.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { debugError, userCode } from "./user-errors.ts";
 
@@ -112,7 +123,12 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
   if (turn.hooks.beforeLlm === 0) return !signal.aborted;
   const place = { turnId, step: nextStep(turn), hook: "beforeLlm" } as const;
   const registered = host.definition.hooks.beforeLlm;
-  const draft = () => createDraft("beforeLlm", { messages: host.history() });
+  const draft = () => {
+    const now = turnOf(host, turnId);
+    const tools = toolsOfNext(host, now);
+    const settings = settingsOfNext(host, now, tools);
+    return createDraft("beforeLlm", { messages: host.history(), settings, tools: tools.map(({ name }) => name) });
+  };
   return await runHooks(host, place, { registered, draft }, signal);
 }
 
@@ -126,11 +142,6 @@ async function compacts(host: Host, turnId: string, signal: AbortSignal): Promis
     host.append({ type: "stop.signalled", turnId, signal: stopSignalOf(error, "compaction") });
     return false;
   }
-}
-
-/** The step of the next call: a retry belongs to the same step. */
-function nextStep(turn: TurnState): number {
-  return turn.attempt > 0 ? turn.step : turn.step + 1;
 }
 
 async function requestCall(
@@ -147,6 +158,7 @@ async function requestCall(
   const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
   // The turn ended while tokens were counted, so that a reservation granted now would never be settled.
   if (signal.aborted) return undefined;
+  const { providerOptions: _ofProvider, ...settings } = settingsIn(request);
   const outcome = await host.propose({
     type: "model.requested",
     turnId: turn.turnId,
@@ -158,6 +170,7 @@ async function requestCall(
     ask: withNote(ask),
     price: ask.price,
     reservation: null,
+    ...(Object.keys(settings).length > 0 ? { settings } : {}),
   });
   return outcome.granted ? outcome.entry : undefined;
 }
@@ -186,23 +199,27 @@ async function attempt(
   try {
     const sent = granted.last ? asLastCall(request) : request;
     const bounded = boundedRequest(host, sent, {
-      asked: definition.maxOutputTokens,
+      asked: sent.maxOutputTokens,
       ask: granted.ask,
       granted: reservation,
     });
     const answer = await host.inFlight.run(key, signal, async (callSignal) => {
       host.notes.noteAsked(key);
-      const shown = listening ? host.viewers.showAnswer(granted) : undefined;
+      const { output } = definition;
+      const partial = host.turn(granted.turnId)?.checksOutput === true && output ? output.partial : undefined;
+      const shown = listening ? host.viewers.showAnswer(granted, partial) : undefined;
       const onDelta = (delta: ModelDelta): void => {
         received += Buffer.byteLength(delta.type === "tool-call" ? delta.name : delta.text);
         if (!callSignal.aborted) shown?.add(delta);
       };
       try {
-        return await callModel(definition.model, lent(bounded), {
+        const answer = await callModel(definition.model, lent(bounded), {
           signal: callSignal,
           onDelta: shown && onDelta,
           call: callIdentity(host, granted),
         });
+        if (!callSignal.aborted && answer.response.toolCalls.length === 0) shown?.complete();
+        return answer;
       } finally {
         shown?.end();
       }
@@ -309,6 +326,7 @@ function respond(
   );
   noteUsage(host, granted, response.usage);
   if (warnings.length > 0) appendWarnings(host, turnId, warnings);
+  appendModelWarnings(host, turnId, response);
 }
 
 function warnOfLostCache(host: Host, turnId: string, call: WatchedCall): void {

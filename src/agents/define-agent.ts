@@ -11,9 +11,15 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
 import { limitsOf } from "../budget/index.ts";
-import { fullHistory, summarize } from "../context/index.ts";
+import { fullHistory, type HistoryCompiler, isOwnCompiler, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
-import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
+import {
+  assertToolOf,
+  type DefinitionContent,
+  hashOfDefinition,
+  settingsIn,
+  type StoredDefinition,
+} from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools, type ValueSchema } from "../tools/index.ts";
 import { definitionOptions, toolRule } from "./definition-options.ts";
 import type {
@@ -64,13 +70,15 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     ),
   ];
   const tools = createToolRegistry<AgentTool>(
-    [...given, ...(given.some(isBackground) ? controlTools : []), ...(history.internalTools ? internalTools : [])],
+    [...given, ...(given.some(isBackground) ? controlTools : []), ...contextTools(history)],
     given.length > 0 || options.clientTools ? [artifactTool] : [],
   );
   const grantedTools = tools.tools.map((tool) => {
     const { name, kind, effect } = tool;
     return { name, kind, effect, ...queueOf(tool) };
   });
+  const toolNames = tools.tools.map((tool) => tool.name);
+  assertToolOf(options, toolNames, `${of}: toolChoice`);
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
   const instructions = instructionsOf(name, options.instructions);
   const output = options.output ? outputSchemaOf(name, options.output) : null;
@@ -108,6 +116,10 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     limits,
     maxOutputTokens: options.maxOutputTokens,
     temperature: options.temperature,
+    stopSequences: options.stopSequences,
+    reasoningEffort: options.reasoningEffort,
+    toolChoice: options.toolChoice,
+    providerOptions: options.providerOptions,
     responseFormat,
     maxModelAttempts,
     maxConsecutiveToolFailures,
@@ -163,7 +175,7 @@ function storedOf({
   ...parts
 }: Parts): StoredDefinition {
   const { deadlineAt: _moment, ...limits } = parts.limits;
-  const { maxMessages, temperature, maxOutputTokens, clientTools = false } = options;
+  const { maxMessages, clientTools = false } = options;
   const content: DefinitionContent = {
     ...parts,
     model: modelSummary(model),
@@ -176,8 +188,7 @@ function storedOf({
     limits,
     plugins: parts.plugins.map((plugin) => plugin.name),
     maxMessages,
-    temperature,
-    maxOutputTokens,
+    ...settingsIn(options),
     clientTools,
   };
   return storedFrom(content);
@@ -197,6 +208,14 @@ export function modelSummary({ provider, name, contextWindow }: LanguageModel): 
 function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
   const { name, kind, description, effect, jsonSchema } = tool;
   return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
+}
+
+/** The tools on the agent's own context that its history needs. */
+function contextTools(history: HistoryCompiler): readonly AgentTool[] {
+  if (!history.internalTools) return [];
+  // `elideResults` has no window that could be widened.
+  const hasWindow = history.contextWindowSize !== undefined || !isOwnCompiler(history);
+  return hasWindow ? internalTools : internalTools.filter(({ name }) => name !== "load_history");
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

@@ -1,13 +1,17 @@
 import { deepFreeze, describeValue, renderPath, stableStringify, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import {
+  assertToolOf,
   type CallPatch,
+  type CallSettings,
+  callSettingsRule,
   type Content,
   contentSchema,
   type HookName,
   type HookPatch,
   type Json,
   LONGEST_CONTENT,
+  mergedSettings,
   type Message,
   taken,
   takeText,
@@ -49,7 +53,8 @@ const makers: { readonly [Name in HookName]: (view: HookViews[Name]) => OpenDraf
     const changes = new DraftChanges(view.messages, []);
     const edit: HookDrafts["beforeLlm"]["edit"] = (messageId, content) => changes.edit(messageId, content);
     const remove: HookDrafts["beforeLlm"]["remove"] = (messageId) => changes.remove(messageId);
-    return opened({ ...view, ...adding(changes), ...stopping(changes), edit, remove }, changes);
+    const set: HookDrafts["beforeLlm"]["set"] = (settings) => changes.set(settings, view.tools);
+    return opened({ ...view, ...adding(changes), ...stopping(changes), edit, remove, set }, changes);
   },
   afterLlm(view) {
     const changes = new DraftChanges(view.messages, view.calls);
@@ -125,6 +130,7 @@ class DraftChanges {
   readonly #edited = new Map<string, Content>();
   readonly #removed = new Set<string>();
   readonly #patches = new Map<string, CallPatch>();
+  #settings: CallSettings = {};
   #ownCall: Pick<CallDraftOutcome, "arguments" | "denied"> = {};
   #stop: HookPatch["stop"] = null;
   #continueRequested = false;
@@ -159,6 +165,13 @@ class DraftChanges {
     this.#assertMessage(messageId);
     this.#edited.delete(messageId);
     this.#removed.add(messageId);
+  }
+
+  set(given: CallSettings, tools: readonly string[]): void {
+    this.#assertOpen();
+    const settings = callSettingsRule(given, "draft.set()") as CallSettings;
+    assertToolOf(settings, tools, "draft.set(): toolChoice");
+    this.#settings = mergedSettings(this.#settings, settings);
   }
 
   changeArgumentsOf(callId: string, args: object): void {
@@ -198,6 +211,7 @@ class DraftChanges {
       added: [...this.#added],
       patch: {
         ...(this.#patches.size > 0 ? { calls: [...this.#patches.values()] } : {}),
+        ...(Object.keys(this.#settings).length > 0 ? { settings: this.#settings } : {}),
         edited: [...this.#edited].map(([messageId, content]) => ({ messageId, content })),
         removedMessageIds: [...this.#removed],
         stop: this.#stop,

@@ -1,6 +1,5 @@
 import { shortHash } from "../base/index.ts";
 import {
-  type AnsweringAdapter,
   type AssistantMessage,
   KnownBeginnings,
   type Message,
@@ -50,8 +49,6 @@ export interface ThinkingReader {
   readonly model: string;
   /** The address of the server. Default: unknown. */
   readonly server?: string | undefined;
-  /** Whether ids of calls that other servers wrote are sent unchanged. Default: false. */
-  readonly keepsForeignIds?: boolean | undefined;
 }
 
 /** A request whose thinking fits its prefix. */
@@ -60,23 +57,6 @@ export interface BoundPrompt {
   readonly request: ModelRequest;
   /** The `prefixHash` of the answer to this request. */
   hashOf(answer: Pick<ModelResponse, "content" | "toolCalls">): string;
-}
-
-/** How an adapter forms its prompts. */
-interface ReplayedForm {
-  readonly reader: AnsweringAdapter;
-  readonly keepsForeignIds: boolean;
-}
-
-/** The request that an adapter sends, and what it adds to the answer. */
-export function replayedPrompt(
-  request: ModelRequest,
-  { reader, keepsForeignIds }: ReplayedForm,
-  replay: ThinkingReplay,
-): { readonly request: ModelRequest; sealed(answer: ModelResponse): ModelResponse } {
-  if (replay === "always") return { request, sealed: (answer) => answer };
-  const bound = bindThinking(request, { ...reader, keepsForeignIds });
-  return { request: bound.request, sealed: (answer) => ({ ...answer, prefixHash: bound.hashOf(answer) }) };
 }
 
 /** Part of every hash; raise it if prompts are formed in another way. */
@@ -117,9 +97,9 @@ export function bindThinking(request: ModelRequest, reader: ThinkingReader): Bou
 }
 
 function sentPrompt(request: ModelRequest, reader: ThinkingReader): SentBeginning {
-  const { provider, model, server, keepsForeignIds = false } = reader;
+  const { provider, model, server } = reader;
   const head = headHash(request);
-  const form = JSON.stringify([head, provider, model, server, keepsForeignIds]);
+  const form = JSON.stringify([head, provider, model, server]);
   const found = beginnings.find(request.messages);
   const known = found?.value.form === form ? found : undefined;
   let { prefix, isBegun, isChanged } = known?.value ?? { prefix: head, isBegun: false, isChanged: false };
@@ -157,9 +137,8 @@ function messageDigest(message: Message, reader: ThinkingReader): string {
   const digest = message.role + baseDigest(message);
   if (message.role !== "assistant") return digest;
   const { toolCalls = [] } = message;
-  const isForeign = reader.keepsForeignIds !== true && !isOwnServer(message, reader);
-  // Derived ids depend on the ids of the runtime.
-  const ids = isForeign ? toolCalls.map(({ callId }) => callId).join() : "";
+  // Ids that another server wrote are derived from those of the runtime.
+  const ids = isOwnServer(message, reader) ? "" : toolCalls.map(({ callId }) => callId).join();
   return `${digest} ${reasoningDigest(message)} ${ids}`;
 }
 

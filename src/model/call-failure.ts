@@ -1,6 +1,6 @@
 import { ModelError, type ErrorDetails } from "../errors/index.ts";
 import { isContextOverflow } from "./context-overflow.ts";
-import { type WireObject, wireObject, wireText } from "./wire-values.ts";
+import { type WireObject, wireArray, wireObject, wireText } from "./wire-values.ts";
 
 /** Facts about a failed call that the error does not contain. */
 interface FailureContext {
@@ -53,7 +53,7 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
   const outcome = {
     retryable: told === "true" ? kind === "http" || retryable : (isMended || told !== "false") && retryable,
     status,
-    retryAfterMs: parseRetryAfter(headers, context.now),
+    retryAfterMs: parseRetryAfter(headers, context.now) ?? retryDelayOf(raw["error"]),
     mayHaveBeenSent: true,
   };
   const advice = status === 401 ? ` (${context.keyAdvice ?? "check apiKey or OPENAI_API_KEY"})` : "";
@@ -172,6 +172,15 @@ export function parseRetryAfter(headers: { get(name: string): string | null }, n
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
+/** The delay that Google names in the details of an error and not in a header: `"retryDelay": "34.5s"`. */
+function retryDelayOf(error: unknown): number | undefined {
+  for (const detail of wireArray(wireObject(error)?.["details"])) {
+    const [, seconds] = /^(\d+(?:\.\d+)?)s$/.exec(wireText(wireObject(detail)?.["retryDelay"])) ?? [];
+    if (seconds !== undefined) return Math.ceil(Number(seconds) * 1_000);
+  }
+  return undefined;
+}
+
 /** HTTP dates begin with a day of the week (RFC 9110, 5.6.7), ISO 8601 dates with a year. */
 const dateStart = /^\s*(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s|\d{4}-\d\d-\d\dT)/i;
 
@@ -193,6 +202,7 @@ export type ModelFailureKind =
   | "context_length"
   | "tool_use_failed"
   | "insufficient_quota"
+  | "refusal"
   | "http"
   | "error_in_answer"
   | "unexpected";
@@ -208,6 +218,10 @@ interface ProviderFault {
 /** The server could not parse the model's tool call: a mistake of the model, which it can correct in the next attempt. */
 const toolUsePattern = /tool_use_failed|failed to (?:call a function|parse tool call)/i;
 const quotaPattern = /insufficient_quota|billing_hard_limit|insufficient (credit|balance|funds)/i;
+/** Content that the provider refuses: the prompt, or what the model has written. Another attempt would be refused as well. */
+const refusalCode = /content_?(?:filter|policy|safety)|responsible_?ai|data_inspection_failed|sensitive_content/i;
+const refusalWords =
+  /content (?:filter|policy|management policy|exists risk)|content violates usage|violat\w+ (?:our|the) (?:usage|content) polic|flagged as potentially violating/i;
 const lastingPattern =
   /invalid_request|invalid_api_key|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
 
@@ -215,13 +229,16 @@ const lastingPattern =
 function readFault(value: unknown, status?: number): ProviderFault {
   const raw: WireObject = wireObject(value) ?? {};
   const code = raw["code"];
-  const numeric = Number(code ?? raw["status"]);
   return {
-    status: status ?? (Number.isInteger(numeric) && numeric >= 400 && numeric < 600 ? numeric : undefined),
+    status: status ?? [code, raw["status"]].map(Number).find(isErrorStatus),
     code: typeof code === "number" ? String(code) : wireText(code),
     type: wireText(raw["type"]),
     message: typeof value === "string" ? value : withUpstream(wireText(raw["message"]), raw),
   };
+}
+
+function isErrorStatus(value: number): boolean {
+  return Number.isInteger(value) && value >= 400 && value < 600;
 }
 
 /** Gateways put the message of the upstream server into `metadata.raw`; it is appended to their own. */
@@ -240,10 +257,17 @@ function classifyFault(
     return { kind: "context_length", retryable: false };
   }
   if (toolUsePattern.test(named) || toolUsePattern.test(message)) return { kind: "tool_use_failed", retryable: true };
+  const isRefusal = refusalCode.test(named) || (isClientStatus(status) && refusalWords.test(message));
+  if (isRefusal) return { kind: "refusal", retryable: false };
   if (quotaPattern.test(named) || status === 402) return { kind: "insufficient_quota", retryable: false };
   const kind = status === undefined ? "error_in_answer" : "http";
   if (status === undefined) return { kind, retryable: !lastingPattern.test(named) };
   return { kind, retryable: status === 408 || status === 409 || status === 429 || status >= 500 };
+}
+
+/** Only these statuses, or none in a stream, are about what was sent. */
+function isClientStatus(status: number | undefined): boolean {
+  return status === undefined || status === 400 || status === 403 || status === 422;
 }
 
 /** The error for a fault inside an answer, with the server's message: the status was 200 or the stream had begun. */

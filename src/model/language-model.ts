@@ -15,11 +15,13 @@ export const MOST_CALLS = 1_000;
 
 /** The agent and the step for which a model is called. */
 export interface ModelCallIdentity {
+  /** The agent that calls. */
   readonly agentId: string;
   /** The agent at the root of the team. */
   readonly rootAgentId: string;
   /** The name of the agent's definition. */
   readonly agentName: string;
+  /** The turn in which it calls. */
   readonly turnId: string;
   /** The step of the turn; for a call of a hook, a tool or a compaction the step in which it is made. */
   readonly step: number;
@@ -33,7 +35,7 @@ export interface GenerateOptions {
   readonly signal: AbortSignal;
   /** If given, the answer is streamed and each piece is reported. If absent, an adapter may request an unstreamed answer. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
-  /** Who calls, for instance to route or to log. Every call of the runtime has it. */
+  /** The agent and the step that the call is for, to route or to log it. Every call of a runtime has it. Default: unknown. */
   readonly call?: ModelCallIdentity | undefined;
 }
 
@@ -57,4 +59,9 @@ export interface LanguageModel {
   countPromptTokens(request: ModelRequest): number | Promise<number>;
   /** An upper bound of the prompt's tokens, synchronously: reserved if a budget is `strict`. Default: the bytes of all its texts. */
   boundPromptTokens?(request: ModelRequest): number;
+  /**
+   * Whether the call may write cache entries of the longer lifetime that its provider offers (an hour for Anthropic, 12 hours for OpenAI):
+   * their rate (`longCacheWritePerMillion`) is then reserved for the whole prompt. Default: it does not.
+   */
+  writesLongCache?(request: ModelRequest): boolean;
 }

@@ -1,6 +1,7 @@
-import { ModelError } from "../errors/index.ts";
 import type { ContentPart, JsonObject, ModelRequest, ResponseFormat, ToolChoice } from "../state/index.ts";
+import { fieldsOfProvider, fittingFields, type ReservedFields } from "./openai-fields.ts";
 import { type FormedAnswer, type FormedCall, formedPrompt, type FormedMessage } from "./prompt-form.ts";
+import { type CacheOptions, type CachePlan, chatCachePlan } from "./prompt-cache.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
 
@@ -14,6 +15,10 @@ export interface WireOptions {
   readonly reader: WireWriter;
   /** Whether ids of calls that another model or server wrote are sent unchanged. */
   readonly keepsForeignIds: boolean;
+  /** The agent that calls; `undefined` outside of a runtime. */
+  readonly agentId?: string | undefined;
+  /** How the prompt is marked for the provider's cache. Default: as the server needs it. */
+  readonly caching?: CacheOptions | undefined;
 }
 
 /** The body of a Chat Completions request. */
@@ -39,47 +44,31 @@ export function wireBody(request: ModelRequest, options: WireOptions): WireBody 
     body["stream"] = true;
     if (options.extraBody["stream"] !== false) body["stream_options"] = { include_usage: true };
   }
-  if (!("messages" in options.extraBody)) body["messages"] = wireMessages(request, options);
+  if (!("messages" in options.extraBody)) {
+    const messages = formedPrompt(request, options);
+    const {
+      reader: { model, server },
+      agentId,
+    } = options;
+    const plan = chatCachePlan(messages, options.caching ?? {}, { model, address: server ?? "", agentId });
+    body["messages"] = messages.map((message, index) =>
+      wireMessage(message, plan.marked.includes(index) ? plan.mark : undefined),
+    );
+    Object.assign(body, plan.fields);
+  }
   const hasTools = "tools" in body;
-  const own = fieldsOfProvider(request, options.reader);
+  const own = fieldsOfProvider(request, options.reader, chatFields);
   return Object.assign(body, fittingFields(options.extraBody, hasTools), fittingFields(own, hasTools));
 }
 
 /** Fields that decide what is sent, billed and read. */
-const reserved = ["model", "messages", "tools", "functions", "stream", "stream_options", "n"] as const;
-const outputLimits = ["max_tokens", "max_completion_tokens"] as const;
-
-/** The `providerOptions` of the request for this model's provider. */
-export function fieldsOfProvider(
-  { providerOptions }: Pick<ModelRequest, "providerOptions">,
-  { provider }: Pick<WireWriter, "provider">,
-): JsonObject {
-  const own = providerOptions?.[provider] ?? {};
-  const limit = outputLimits.find((name) => name in own);
-  if (limit !== undefined) throw reservedField(provider, limit, "set maxOutputTokens instead");
-  const field = reserved.find((name) => name in own);
-  if (field !== undefined) throw reservedField(provider, field, "troupe sets it itself; leave it out");
-  return own;
-}
-
-function reservedField(provider: string, field: string, advice: string): ModelError {
-  return new ModelError(`The model call was not sent: providerOptions.${provider} has ${field}; ${advice}.`, {
-    retryable: false,
-    mayHaveBeenSent: false,
-    details: { kind: "configuration" },
-  });
-}
+export const chatFields: ReservedFields = {
+  limits: ["max_tokens", "max_completion_tokens"],
+  own: ["model", "messages", "tools", "functions", "stream", "stream_options", "n"],
+};
 
 function wireChoice(choice: ToolChoice): unknown {
   return typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } };
-}
-
-/** Fields such as `parallel_tool_calls` and `tool_choice`: servers refuse them in a request without tools, such as one for a summary. */
-const aboutTools = /tool|function/i;
-
-function fittingFields(extraBody: JsonObject, hasTools: boolean): JsonObject {
-  if (hasTools || "tools" in extraBody || "functions" in extraBody) return extraBody;
-  return Object.fromEntries(Object.entries(extraBody).filter(([name]) => !aboutTools.test(name)));
 }
 
 function wireFormat(format: ResponseFormat): WireObject {
@@ -88,11 +77,19 @@ function wireFormat(format: ResponseFormat): WireObject {
   return { type: "json_schema", json_schema: { name: format.name, schema: format.schema } };
 }
 
-function wireMessages(request: ModelRequest, { reader, keepsForeignIds }: WireOptions): readonly WireObject[] {
-  return formedPrompt(request, { reader, keepsForeignIds }).map(wireMessage);
+function wireMessage(message: FormedMessage, mark: CachePlan["mark"]): WireObject {
+  const wired = unmarked(message);
+  if (mark === undefined) return wired;
+  const { name, value } = mark;
+  // Results of tools are texts; OpenRouter takes its mark beside the text.
+  if (message.role === "tool" && name === "cache_control") return { ...wired, [name]: value };
+  const { content } = wired;
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : wireArray(content);
+  const last = { ...wireObject(parts.at(-1)), [name]: value };
+  return { ...wired, content: [...parts.slice(0, -1), last] };
 }
 
-function wireMessage(message: FormedMessage): WireObject {
+function unmarked(message: FormedMessage): WireObject {
   switch (message.role) {
     case "system":
       return { role: "system", content: message.text };

@@ -87,6 +87,7 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
           costMicros: entry.costMicros,
           toolCalls: entry.calls.length,
           durationMs: entry.durationMs,
+          finishReason: entry.finishReason,
         },
       ];
     case "model.failed":
@@ -151,13 +152,13 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
 }
 
 function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
-  const { attempt, step, model, last } = entry;
+  const { attempt, step, model, last, settings } = entry;
   const said =
     last &&
     `the last permitted model call, in which no tool may be called: ${limitText(last.limit, last.accountId, last)}`;
   const told: TroupeEventBody[] = said === undefined ? [] : [{ type: "warning", code: "last_call", message: said }];
   if (attempt > 1) return told;
-  const started: TroupeEventBody = { type: "step.started", model };
+  const started: TroupeEventBody = { type: "step.started", model, ...(settings ? { settings } : {}) };
   return step > 1 ? [{ type: "step.completed" }, started, ...told] : [started, ...told];
 }
 

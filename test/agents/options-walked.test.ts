@@ -21,6 +21,7 @@ import {
   summarize,
   toolLogging,
   trust,
+  elideResults,
   windowHistory,
 } from "../../src/index.ts";
 import { startInspector } from "../../src/inspector/index.ts";
@@ -37,6 +38,7 @@ import {
 } from "../../src/telemetry/index.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { amount } from "../support/full.ts";
+import { aiSdkModel } from "../../src/model/ai-sdk.ts";
 import { anyValues, classicValues, isTaken } from "../support/wrong-values.ts";
 
 interface Walked {
@@ -49,11 +51,18 @@ interface Walked {
 }
 
 const model = scriptedModel("fine");
+const sdkModel = {
+  specificationVersion: "v4",
+  provider: "test.chat",
+  modelId: "m",
+  supportedUrls: {},
+  doStream: () => Promise.reject(new Error("this model is never called")),
+} as const;
 const child = defineAgent({ name: "child", model });
 const parameters = z.object({});
 const feed = { subscribe: () => ({ unsubscribe: () => undefined }), stores: {}, tenant: "default" } as never;
 const definition =
-  "name model instructions tools hooks plugins budget maxOutputTokens temperature responseFormat maxModelAttempts maxConsecutiveToolFailures price history maxMessages autoCompact output";
+  "name model instructions tools hooks plugins budget maxOutputTokens temperature stopSequences reasoningEffort toolChoice providerOptions responseFormat maxModelAttempts maxConsecutiveToolFailures price history maxMessages autoCompact output";
 
 const walked: readonly Walked[] = [
   { of: "defineAgent", good: { name: "desk", model }, names: definition, call: defineAgent },
@@ -81,8 +90,15 @@ const walked: readonly Walked[] = [
     of: "openaiModel",
     good: {},
     names:
-      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput thinkingReplay",
+      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput thinkingReplay cache cacheTtl",
     call: (options) => openaiModel("m", options),
+  },
+  {
+    of: "aiSdkModel",
+    good: {},
+    names:
+      "name provider contextWindow providerOptions stallTimeoutMs headersTimeoutMs requestTimeoutMs imageTokens tooLongMessages structuredOutput cache cacheTtl",
+    call: (options) => aiSdkModel(sdkModel, options),
   },
   { of: "offlineModel", good: {}, names: "name tokensPerSecond closingLine", call: offlineModel },
   { of: "localQueues", good: {}, names: "clock random graceMs deadLettersKept redact", call: localQueues },
@@ -106,6 +122,8 @@ const walked: readonly Walked[] = [
     call: bullmqQueues,
   },
   { of: "reactHistory", good: {}, names: "contextWindowSize expandBy", call: reactHistory },
+  { of: "windowHistory", good: {}, names: "upTo", call: (options) => windowHistory(5, options) },
+  { of: "elideResults", good: {}, names: "keepRounds overCharacters", call: elideResults },
   { of: "dropOldest", good: {}, names: "keep", call: dropOldest },
   { of: "summarize", good: {}, names: "keep instructions maxOutputTokens maxInputCharacters", call: summarize },
   { of: "approval", good: { decide: () => true }, names: "decide", call: approval },

@@ -100,6 +100,7 @@ function blocksOf({ role, content }: Fields, path: string): Block[] {
 
 function unmarked(given: unknown): unknown {
   if (Array.isArray(given)) return given.map(unmarked);
+  if (typeof given !== "object" || given === null) return given;
   const { cache_control: _mark, ...rest } = given as Fields;
   return rest;
 }
@@ -154,12 +155,18 @@ function anthropicPieces(block: Fields): readonly object[] {
   ];
 }
 
+/** A text that is marked for the cache is sent as a part. */
+function chatContent(content: unknown): unknown {
+  const [first, ...more] = Array.isArray(content) ? (content as readonly Fields[]) : [];
+  return first?.["type"] === "text" && more.length === 0 ? first["text"] : unmarked(content);
+}
+
 /** A message of Chat Completions as blocks: thinking, text, calls. */
 function chatBlocks(message: Fields, path: string): Block[] {
-  const { role, content, reasoning_details: details, tool_calls: calls, ...others } = message;
+  const { role, content, reasoning_details: details, tool_calls: calls, cache_control: _mark, ...others } = message;
   const thoughts = list(details).map(({ text, signature }) => ({ type: "thinking", thinking: text, signature }));
   const values: Fields[] = [...thoughts];
-  if (content !== null && content !== undefined) values.push({ type: "text", text: content, ...others });
+  if (content !== null && content !== undefined) values.push({ type: "text", text: chatContent(content), ...others });
   for (const { id, function: asked } of list(calls)) {
     const { name, arguments: given } = asked as Fields;
     values.push({ type: "tool_use", id, name, input: JSON.parse(String(given)) as unknown });
@@ -169,7 +176,7 @@ function chatBlocks(message: Fields, path: string): Block[] {
 
 const chat: Protocol = {
   prompt: (body) => ({
-    head: list(body["tools"]),
+    head: list(body["tools"]).map(unmarked),
     blocks: list(body["messages"]).flatMap((message, index) => chatBlocks(message, `messages.${index}`)),
   }),
   isLast: (body) => body["tool_choice"] === "none",

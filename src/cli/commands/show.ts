@@ -171,8 +171,25 @@ export function historyLines(messages: readonly Message[], isFull: boolean): str
       ...shown.map((line) => `  ${line}`.trimEnd()),
       ...(left > 0 ? [`  … ${formatNumberOf(left, "more line")}; --full shows all`] : []),
       ...calls.map((call) => `  → ${call.name} ${clipped(call.arguments, isFull)}`),
+      ...sourceLines(message, isFull),
     ];
   });
+}
+
+/** Most sources of a message that are shown without `--full`. */
+const shortSources = 5;
+
+function sourceLines(message: Message, isFull: boolean): string[] {
+  const sources = message.role === "assistant" ? (message.sources ?? []) : [];
+  const shown = isFull ? sources : sources.slice(0, shortSources);
+  const left = sources.length - shown.length;
+  return [
+    ...shown.map(({ type, id, title, url }) => {
+      const parts = [title, url ?? (title === undefined ? id : undefined)].filter((part) => part !== undefined);
+      return `  source: ${clipped(printable(parts.length === 0 ? type : parts.join(", ")), isFull)}`;
+    }),
+    ...(left > 0 ? [`  … ${formatNumberOf(left, "more source")}; --full shows all`] : []),
+  ];
 }
 
 function titleOf(message: Message): string {

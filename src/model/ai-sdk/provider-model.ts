@@ -58,11 +58,13 @@ export interface ToolResultPart {
   readonly output: { readonly type: "text" | "error-text"; readonly value: string };
 }
 
-export type ProviderMessage =
-  | { readonly role: "system"; readonly content: string }
-  | { readonly role: "user"; readonly content: readonly (TextPart | FilePart)[] }
-  | { readonly role: "assistant"; readonly content: readonly (TextPart | ReasoningPart | ToolCallPart)[] }
-  | { readonly role: "tool"; readonly content: readonly ToolResultPart[] };
+export type ProviderMessage = WithOptions &
+  (
+    | { readonly role: "system"; readonly content: string }
+    | { readonly role: "user"; readonly content: readonly (TextPart | FilePart)[] }
+    | { readonly role: "assistant"; readonly content: readonly (TextPart | ReasoningPart | ToolCallPart)[] }
+    | { readonly role: "tool"; readonly content: readonly ToolResultPart[] }
+  );
 
 /** What `doStream` receives. */
 export interface ProviderCall {
@@ -76,6 +78,7 @@ export interface ProviderCall {
     readonly name: string;
     readonly description: string;
     readonly inputSchema: JsonObject;
+    readonly providerOptions?: ProviderOptions;
   }[];
   readonly toolChoice?:
     | { readonly type: "auto" | "none" | "required" }

@@ -16,7 +16,16 @@ import {
 } from "../../base/index.ts";
 import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type Content, contentSchema, modelToolSchema, take, taken, traceHeadersSchema } from "../../state/index.ts";
+import {
+  callSettingsRule,
+  callSettingsRules,
+  type Content,
+  contentSchema,
+  modelToolSchema,
+  take,
+  taken,
+  traceHeadersSchema,
+} from "../../state/index.ts";
 import { type Auth, clientToolsOf, concealCredentials } from "../../tools/index.ts";
 import type { EventObserver, TurnOptions } from "./turn-types.ts";
 
@@ -72,6 +81,7 @@ export const turnOptions = {
     key: keyRule,
     trace: traceRule,
     clientTools: clientToolsRule,
+    settings: callSettingsRule,
   },
   instead: {
     abortSignal: "signal",
@@ -85,6 +95,7 @@ export const turnOptions = {
     headers: "trace",
     idempotencyKey: "key",
     tools: "clientTools, or defineAgent({ tools })",
+    ...Object.fromEntries(Object.keys(callSettingsRules).map((name) => [name, `settings: { ${name} }`])),
   },
 } satisfies OptionsSchema<TurnOptions>;
 

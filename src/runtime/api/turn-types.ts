@@ -1,6 +1,7 @@
 import type { Budget, LimitName } from "../../budget/index.ts";
 import type {
   AgentRequest,
+  CallSettings,
   ExecutionState,
   ExecutionStatus,
   JsonObject,
@@ -33,7 +34,7 @@ export interface TurnOptions {
   /**
    * An idempotency key for the turn, so that the command can be sent again: 1 to 255 visible ASCII characters. The agent has one
    * turn per key, whichever process sends the command, also after the turn has ended. The same key with another input, actor,
-   * budget or client tools rejects with `TurnConflictError`, and so does the key of a decision (`Decide.key`). Root agents only.
+   * budget, settings or client tools rejects with `TurnConflictError`, and so does the key of a decision (`Decide.key`). Root agents only.
    * Default: none.
    */
   readonly key?: string | undefined;
@@ -50,6 +51,11 @@ export interface TurnOptions {
   readonly clientTools?:
     | readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[]
     | undefined;
+  /**
+   * Settings of the turn's model calls: temperature, reasoning effort, stop sequences and others. They are stored with the turn, and
+   * subagents have their own. Default: those of the definition.
+   */
+  readonly settings?: CallSettings | undefined;
 }
 
 /** The limit that ended a turn, and the account that it belongs to. */
@@ -149,6 +155,13 @@ export type WaitingTurn =
 /** A function that is called with each event, or an object with `next`, `error` and `complete`. */
 export type EventObserver = Partial<Observer<TroupeEvent>> | ((event: TroupeEvent) => void);
 
+/** An unfinished value of this type: members and items that have not arrived are missing, and texts may be cut. */
+export type DeepPartial<Value> = Value extends readonly (infer Item)[]
+  ? readonly DeepPartial<Item>[]
+  : Value extends object
+    ? { readonly [Key in keyof Value]?: DeepPartial<Value[Key]> }
+    : Value;
+
 /**
  * One turn in progress: async-iterable and subscribable (RxJS `from` accepts it), not thenable. A turn that fails ends its stream
  * with `turn.failed`; only a refused command or a broken runtime rejects.
@@ -168,6 +181,11 @@ export interface Turn<Output = unknown> extends AsyncIterable<TroupeEvent> {
   readonly isReplayed: Promise<boolean>;
   /** The current state, without waiting. */
   current(): Promise<TurnNow>;
+  /**
+   * The turn's answer while it is written, for a definition with an `output` schema: each value replaces the one before. The values are
+   * those of the events `output.delta` of this agent: not validated and without the schema's transforms. `result` has the validated one.
+   */
+  partialOutputs(): AsyncIterable<DeepPartial<Output>>;
   /** Calls the observer with every further event, like an observer of RxJS. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /** Ends the turn and all children that it waits for; resolves when the abort is stored. */

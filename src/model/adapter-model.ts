@@ -1,0 +1,153 @@
+import { ModelError } from "../errors/index.ts";
+import type { ModelRequest, ModelResponse, Usage } from "../state/index.ts";
+import { bindThinking, thinkingReplayOf } from "./bound-thinking.ts";
+import { CallGuard } from "./call-guard.ts";
+import { FormFallback } from "./form-fallback.ts";
+import { type AnswerInProgress, guardedCall } from "./guarded-call.ts";
+import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-model.ts";
+import { type AdapterOptions, defaultRequestTimeoutMs } from "./model-option-rules.ts";
+import { isLongTtl } from "./prompt-cache.ts";
+import type { KnownFormats, StructuredOutput } from "./structured-output.ts";
+import { countPromptTokens, imageTokenBound, promptByteBound } from "./token-count.ts";
+import type { WireWriter } from "./wire-calls.ts";
+
+/** One call, ready to be sent. */
+export interface PreparedCall {
+  /** Whether the answer is requested as a stream, so that `headersTimeoutMs` applies. */
+  readonly isStreamed: boolean;
+  /** The answer, empty until `exchange` is called. */
+  readonly progress: AnswerInProgress;
+  /** Sends the request and adds the answer to `progress`. */
+  exchange(guard: CallGuard, onDelta: ((delta: ModelDelta) => void) | undefined): Promise<void>;
+  /** Whether the cost of an answer that was cut can be counted by what has arrived. */
+  isCountable(guard: CallGuard): boolean;
+  /** Keys that must not appear in messages. */
+  secrets(): readonly string[];
+}
+
+/** For whom a call is prepared. */
+export interface CallContext {
+  /** Whether pieces of the answer are reported. */
+  readonly isListened: boolean;
+  /** The agent that calls, by whose id providers cache its prompts; `undefined` outside of a runtime. */
+  readonly agentId: string | undefined;
+}
+
+/** The server of a model and the protocol that it speaks. */
+export interface ModelBackend {
+  /** The provider's name of the model. */
+  readonly modelId: string;
+  /** The model and its server, as stored in messages. */
+  adapter(): WireWriter | Promise<WireWriter>;
+  /** The formats that the server accepts for this model. */
+  knownFormats(): KnownFormats | Promise<KnownFormats>;
+  /** Overrides the option `structuredOutput`. */
+  fixedFormat?(request: ModelRequest): StructuredOutput | undefined;
+  /**
+   * Translates the request.
+   * @throws ModelError that was not sent, if the request or the configuration cannot be sent.
+   */
+  prepare(request: ModelRequest, context: CallContext): Promise<PreparedCall>;
+  /** Whether the call may write cache entries of the longer lifetime. */
+  writesLongCache(request: ModelRequest): boolean;
+  /** How to mend a refused key. Default: for `openaiModel`. */
+  readonly keyAdvice?: string;
+}
+
+interface Identity {
+  readonly name: string;
+  readonly provider: string;
+}
+
+/**
+ * A model behind a backend. Counts prompts, applies the limits of time, asks for structured output in a form that the server accepts, and
+ * turns failures into `ModelError`; the backend translates and sends.
+ */
+export class AdapterModel implements LanguageModel {
+  readonly name: string;
+  readonly provider: string;
+  readonly contextWindow: number | undefined;
+  readonly #options: AdapterOptions;
+  readonly #backend: ModelBackend;
+  readonly #imageTokens: number;
+  readonly #bindsThinking: boolean;
+  readonly #forms = new FormFallback();
+
+  constructor({ name, provider }: Identity, options: AdapterOptions, backend: ModelBackend) {
+    this.name = name;
+    this.provider = provider;
+    this.contextWindow = options.contextWindow;
+    this.#options = options;
+    this.#backend = backend;
+    this.#imageTokens = options.imageTokens ?? imageTokenBound;
+    this.#bindsThinking = thinkingReplayOf(backend.modelId, options.thinkingReplay) === "bound";
+  }
+
+  countPromptTokens(request: ModelRequest): number | Promise<number> {
+    return countPromptTokens(request, this.#imageTokens);
+  }
+
+  boundPromptTokens(request: ModelRequest): number {
+    return promptByteBound(request, this.#imageTokens);
+  }
+
+  async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+    const { structuredOutput = "auto" } = this.#options;
+    const asked = this.#backend.fixedFormat?.(request) ?? structuredOutput;
+    return await this.#forms.call(request, {
+      structuredOutput: asked,
+      known: () => this.#backend.knownFormats(),
+      onDelta: options.onDelta,
+      send: (formed, onDelta) => this.#attempt(formed, { ...options, onDelta }),
+    });
+  }
+
+  writesLongCache(request: ModelRequest): boolean {
+    return this.#backend.writesLongCache(request);
+  }
+
+  async #attempt(formed: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {
+    const adapter = await this.#backend.adapter();
+    const bound = this.#bindsThinking ? bindThinking(formed, adapter) : undefined;
+    const request = bound?.request ?? formed;
+    const context = { isListened: onDelta !== undefined, agentId: caller?.agentId };
+    const call = await this.#backend.prepare(request, context);
+    if (signal.aborted) throw notSent(signal);
+    const { requestTimeoutMs = defaultRequestTimeoutMs, headersTimeoutMs, stallTimeoutMs = 60_000 } = this.#options;
+    const guard = new CallGuard(signal, {
+      requestTimeoutMs,
+      headersTimeoutMs: call.isStreamed ? headersTimeoutMs : undefined,
+      stallTimeoutMs,
+    });
+    const answer = await guardedCall({
+      model: this.name,
+      request,
+      signal,
+      guard,
+      progress: call.progress,
+      exchange: () => call.exchange(guard, onDelta),
+      countPrompt: (counted) => this.countPromptTokens(counted),
+      isCountable: () => call.isCountable(guard),
+      secrets: () => call.secrets(),
+      tooLongMessages: this.#options.tooLongMessages,
+      keyAdvice: this.#backend.keyAdvice,
+    });
+    const usage = isLongTtl(this.#options.cacheTtl) ? asLongWrites(answer.usage) : answer.usage;
+    return { ...answer, usage, adapter, ...(bound ? { prefixHash: bound.hashOf(answer) } : {}) };
+  }
+}
+
+/** Few providers report the lifetimes of what was written: it counts as written for the one that was asked for. */
+function asLongWrites(usage: Usage): Usage {
+  const { cacheWriteTokens: written, longCacheWriteTokens: long = written } = usage;
+  return long === undefined ? usage : { ...usage, longCacheWriteTokens: long };
+}
+
+function notSent(signal: AbortSignal): ModelError {
+  return new ModelError("The model call was aborted before it was sent.", {
+    retryable: false,
+    mayHaveBeenSent: false,
+    cause: signal.reason,
+    details: { kind: "aborted" },
+  });
+}
