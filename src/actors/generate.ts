@@ -24,6 +24,7 @@ import {
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
+import { withArtifacts } from "./prompt-files.ts";
 import { refusedCall, storedErrorOf } from "./stored-error.ts";
 
 interface SideCall {
@@ -52,7 +53,7 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
     if (input.model !== undefined && input.model !== model.name) {
       throw new InvalidInputError(`generate() requested model "${input.model}"; this agent has "${model.name}"`);
     }
-    const request = requestOf(input, `${turnId}:${run}:${index}`);
+    const request = await withArtifacts(host, requestOf(input, `${turnId}:${run}:${index}`));
     const promptHash = promptHashOf(request.messages);
     const known = host
       .memory(turnId)

@@ -46,6 +46,7 @@ import {
   withNote,
   writerOf,
 } from "./prompt.ts";
+import { withArtifacts } from "./prompt-files.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { debugError, userCode } from "./user-errors.ts";
 
@@ -68,7 +69,8 @@ export const think = turnEffect("think", async (host, { turnId }, signal) => {
     if (limitsLength(host.definition) && !(await compacts(host, turnId, signal))) return;
     // Messages that have arrived meanwhile are part of this call.
     addHeld(host, turnId);
-    const request = assembleRequest(host, turnOf(host, turnId));
+    const request = await withArtifacts(host, assembleRequest(host, turnOf(host, turnId)));
+    if (signal.aborted) return;
     const granted = await requestCall(host, turnOf(host, turnId), request, signal);
     if (!granted || signal.aborted) return;
     if (await attempt(host, granted, request, signal)) return;
@@ -96,7 +98,8 @@ function limitsLength({ maxMessages, autoCompact }: Host["definition"]): boolean
 async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
   if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
-    return await attempt(host, granted, assembleRequest(host, turn), signal);
+    const request = await withArtifacts(host, assembleRequest(host, turn));
+    return signal.aborted || (await attempt(host, granted, request, signal));
   }
   abandonRequest(host, turn, open);
   return false;

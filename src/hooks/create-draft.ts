@@ -5,6 +5,7 @@ import {
   type CallPatch,
   type CallSettings,
   callSettingsRule,
+  checkedFilePart,
   type Content,
   contentSchema,
   type HookName,
@@ -246,11 +247,22 @@ class DraftChanges {
 /** Copied, so that later changes to the hook's own object have no effect. */
 function checkedContent(content: Content): Content {
   const checked = taken(contentSchema, content, { maxSize: LONGEST_CONTENT });
-  if (checked.ok) return checked.value as Content;
-  const right = "a text, or a list of text and image parts";
+  if (checked.ok) return filesChecked(checked.value as Content);
+  const right = "a text, or a list of text, image and file parts";
   throw new InvalidInputError(
     `the content of a message must be ${right}; it is ${describeValue(content)} (${checked.problem})`,
   );
+}
+
+function filesChecked(content: Content): Content {
+  if (typeof content === "string" || !content.some(({ type }) => type === "file")) return content;
+  const parts = content.map((part, index) => {
+    if (part.type !== "file") return part;
+    const file = checkedFilePart(part);
+    if (file.ok) return file.part;
+    throw new InvalidInputError(`the content of a message is wrong: part ${index}: ${file.problem}`);
+  });
+  return deepFreeze(parts);
 }
 
 /** Returns arguments as JSON text. Throws if they are not a JSON object. */

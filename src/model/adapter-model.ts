@@ -1,5 +1,5 @@
 import { ModelError } from "../errors/index.ts";
-import type { ModelRequest, ModelResponse, Usage } from "../state/index.ts";
+import type { FilePart, ModelRequest, ModelResponse, Usage } from "../state/index.ts";
 import { bindThinking, thinkingReplayOf } from "./bound-thinking.ts";
 import { CallGuard } from "./call-guard.ts";
 import { FormFallback } from "./form-fallback.ts";
@@ -8,7 +8,7 @@ import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-mode
 import { type AdapterOptions, defaultRequestTimeoutMs } from "./model-option-rules.ts";
 import { isLongTtl } from "./prompt-cache.ts";
 import type { KnownFormats, StructuredOutput } from "./structured-output.ts";
-import { countPromptTokens, imageTokenBound, promptByteBound } from "./token-count.ts";
+import { countPromptTokens, promptByteBound } from "./token-count.ts";
 import type { WireWriter } from "./wire-calls.ts";
 
 /** One call, ready to be sent. */
@@ -43,6 +43,8 @@ export interface ModelBackend {
   knownFormats(): KnownFormats | Promise<KnownFormats>;
   /** Overrides the option `structuredOutput`. */
   fixedFormat?(request: ModelRequest): StructuredOutput | undefined;
+  /** Whether the protocol can carry the file; text files are sent as text. Default: it carries none. */
+  takesFile?(part: FilePart): boolean;
   /**
    * Translates the request.
    * @throws ModelError that was not sent, if the request or the configuration cannot be sent.
@@ -69,9 +71,8 @@ export class AdapterModel implements LanguageModel {
   readonly contextWindow: number | undefined;
   readonly #options: AdapterOptions;
   readonly #backend: ModelBackend;
-  readonly #imageTokens: number;
   readonly #bindsThinking: boolean;
-  readonly #forms = new FormFallback();
+  readonly #forms: FormFallback;
 
   constructor({ name, provider }: Identity, options: AdapterOptions, backend: ModelBackend) {
     this.name = name;
@@ -79,16 +80,16 @@ export class AdapterModel implements LanguageModel {
     this.contextWindow = options.contextWindow;
     this.#options = options;
     this.#backend = backend;
-    this.#imageTokens = options.imageTokens ?? imageTokenBound;
     this.#bindsThinking = thinkingReplayOf(backend.modelId, options.thinkingReplay) === "bound";
+    this.#forms = new FormFallback((part) => backend.takesFile?.(part) ?? false);
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
-    return countPromptTokens(request, this.#imageTokens);
+    return countPromptTokens(this.#forms.prepared(request), this.#options);
   }
 
   boundPromptTokens(request: ModelRequest): number {
-    return promptByteBound(request, this.#imageTokens);
+    return promptByteBound(this.#forms.prepared(request), this.#options);
   }
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {

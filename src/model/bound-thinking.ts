@@ -157,10 +157,13 @@ function computedDigest(message: Message): string {
   return shortHash(JSON.stringify([content, callId, providerId, isError]));
 }
 
-/** The fields of parts in one order: a store may return them in another one. */
+/** The fields of parts in one order, since a store may return them in another one. The id of an artifact stands for its content. */
 function plainContent(content: Message["content"]): unknown {
   if (typeof content === "string") return content;
-  return content.map((part) => Object.entries(part).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+  return content.map((part) => {
+    const fields = Object.entries(part).filter(([name]) => name !== "url" || !("artifactId" in part));
+    return fields.toSorted(([one], [other]) => (one < other ? -1 : 1));
+  });
 }
 
 type SentCall = Pick<NonNullable<AssistantMessage["toolCalls"]>[number], "providerId" | "name" | "arguments">;

@@ -1,5 +1,6 @@
 import { ModelError } from "../errors/index.ts";
-import type { ModelRequest, ModelResponse, ResponseFormat } from "../state/index.ts";
+import type { FilePart, ModelRequest, ModelResponse, ResponseFormat } from "../state/index.ts";
+import { FileForm, refusesFiles } from "./file-form.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { OutputToolDeltas, withoutOutputTool, withOutputTool } from "./output-tool.ts";
@@ -26,11 +27,22 @@ export interface FormedCall {
 }
 
 /**
- * Repeats a call in another form if the server has refused the format of the answer or the images of tools. A refusal has cost
+ * Repeats a call in another form if the server has refused the format of the answer, the images of tools or a file. A refusal has cost
  * nothing, and what the server accepts is remembered.
  */
 export class FormFallback {
+  readonly #files: FileForm;
   #takesImages = true;
+
+  /** @param takes Whether the provider accepts a file that is no text. Default: it accepts none. */
+  constructor(takes: (part: FilePart) => boolean = () => false) {
+    this.#files = new FileForm(takes);
+  }
+
+  /** The request as it is sent, as far as that is known before a call: without images and files that the server does not accept. */
+  prepared(request: ModelRequest): ModelRequest {
+    return this.#files.formed(this.#takesImages ? request : withoutToolImages(request));
+  }
 
   async call(request: ModelRequest, call: FormedCall): Promise<ModelResponse> {
     const { responseFormat } = request;
@@ -79,13 +91,16 @@ export class FormFallback {
     return withoutOutputTool(answer, asked.name);
   }
 
-  async #attempt(request: ModelRequest, { send }: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
-    const asked = this.#takesImages ? request : withoutToolImages(request);
+  async #attempt(request: ModelRequest, call: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
+    const { send } = call;
+    const asked = this.prepared(request);
     try {
       return await send(asked, onDelta);
     } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      if (refusesFiles(error) && this.#files.refuse(asked)) return await this.#attempt(request, call, onDelta);
       const rest = withoutToolImages(asked);
-      if (rest === asked || !(error instanceof ModelError) || !refusesImages(error)) throw error;
+      if (rest === asked || !refusesImages(error)) throw error;
       const answer = await send(rest, onDelta);
       this.#takesImages = false;
       return answer;

@@ -22,6 +22,7 @@ export interface AdapterOptions {
   readonly headersTimeoutMs?: number | undefined;
   readonly requestTimeoutMs?: number | undefined;
   readonly imageTokens?: number | undefined;
+  readonly fileTokens?: number | undefined;
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
   readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
@@ -35,6 +36,7 @@ export const adapterOptionRules: { readonly [Name in keyof AdapterOptions]-?: Op
   headersTimeoutMs: delayRule,
   requestTimeoutMs: delayRule,
   imageTokens: wholeNumberRule(1),
+  fileTokens: wholeNumberRule(1),
   tooLongMessages: tooLongMessagesRule,
   structuredOutput: oneOfRule("auto", ...structuredOutputs),
   thinkingReplay: oneOfRule("auto", ...thinkingReplays),

@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../state/index.ts";
+import type { FilePart, ModelRequest } from "../state/index.ts";
 import type { CallContext, ModelBackend, PreparedCall } from "./adapter-model.ts";
 import type { AnswerInProgress } from "./guarded-call.ts";
 import type { OpenaiClient } from "./openai-client.ts";
@@ -13,6 +13,8 @@ export interface OpenaiApi {
   readonly path: string;
   /** The only format that can be asked for, if fields of the user set it. */
   fixedFormat(request: ModelRequest, reader: Pick<WireWriter, "provider">): StructuredOutput | undefined;
+  /** Whether requests can carry the file. */
+  takesFile(part: FilePart): boolean;
   body(request: ModelRequest, context: BodyContext): WireObject;
   /** Whether the call may write cache entries of the longer lifetime. */
   writesLongCache(request: ModelRequest): boolean;
@@ -62,6 +64,10 @@ export class OpenaiBackend implements ModelBackend {
 
   fixedFormat(request: ModelRequest): StructuredOutput | undefined {
     return this.#options.api.fixedFormat(request, this.#options);
+  }
+
+  takesFile(part: FilePart): boolean {
+    return this.#options.api.takesFile(part);
   }
 
   async knownFormats(): Promise<KnownFormats> {

@@ -58,6 +58,8 @@ export interface OpenaiModelOptions {
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
+  /** Tokens to reserve for a file that is sent as one. Default: 5,000 for each page of a PDF, 40 for each second of a WAV, else by size. */
+  readonly fileTokens?: number | undefined;
   /**
    * How to send ids of calls that another model or server wrote. `portable`: as 9 letters and digits, which every server accepts;
    * `verbatim`: unchanged. The model's own ids are always sent unchanged. Default `portable`.

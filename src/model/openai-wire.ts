@@ -1,4 +1,12 @@
-import type { ContentPart, JsonObject, ModelRequest, ResponseFormat, ToolChoice } from "../state/index.ts";
+import {
+  type ContentPart,
+  dataOf,
+  type FilePart,
+  type JsonObject,
+  type ModelRequest,
+  type ResponseFormat,
+  type ToolChoice,
+} from "../state/index.ts";
 import { fieldsOfProvider, fittingFields, type ReservedFields } from "./openai-fields.ts";
 import { type FormedAnswer, type FormedCall, formedPrompt, type FormedMessage } from "./prompt-form.ts";
 import { type CacheOptions, type CachePlan, chatCachePlan } from "./prompt-cache.ts";
@@ -104,13 +112,35 @@ function unmarked(message: FormedMessage): WireObject {
   }
 }
 
-/** A text, or parts if there are images. */
+/** A text, or parts if there are images or files. */
 function wireContent(parts: readonly ContentPart[]): string | readonly WireObject[] {
   const [first] = parts;
   if (parts.length === 1 && first?.type === "text") return first.text;
-  return parts.map((part) =>
-    part.type === "text" ? { type: "text", text: part.text } : { type: "image_url", image_url: { url: part.url } },
-  );
+  return parts.map(wirePart);
+}
+
+function wirePart(part: ContentPart): WireObject {
+  if (part.type === "text") return { type: "text", text: part.text };
+  if (part.type === "image") return { type: "image_url", image_url: { url: part.url } };
+  const { mediaType, url = "", name = "file.pdf" } = part;
+  const format = audioFormats[mediaType];
+  if (format !== undefined) return { type: "input_audio", input_audio: { data: dataOf(url) ?? "", format } };
+  return { type: "file", file: { filename: name, file_data: url } };
+}
+
+const audioFormats: Readonly<Partial<Record<string, "wav" | "mp3">>> = {
+  "audio/wav": "wav",
+  "audio/wave": "wav",
+  "audio/x-wav": "wav",
+  "audio/vnd.wave": "wav",
+  "audio/mpeg": "mp3",
+  "audio/mp3": "mp3",
+};
+
+/** Whether Chat Completions have a part for the file: PDF, WAV and MP3, as data. */
+export function isChatFile({ mediaType, url }: FilePart): boolean {
+  const isKnown = mediaType === "application/pdf" || audioFormats[mediaType] !== undefined;
+  return isKnown && url !== undefined && dataOf(url) !== undefined;
 }
 
 function assistantMessage({ text, calls, reasoning: own = {} }: FormedAnswer): WireObject {

@@ -151,7 +151,14 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     queue: optionalTextSchema,
   }),
   z.object({ type: z.literal("tool.progress"), ...common, ...ephemeral, ...call, update: jsonSchema }),
-  z.object({ type: z.literal("tool.completed"), ...common, ...call, durationMs: integerSchema }),
+  z.object({
+    type: z.literal("tool.completed"),
+    ...common,
+    ...call,
+    durationMs: integerSchema,
+    /** The result as data, if the tool gave it as such. */
+    structured: jsonSchema.optional(),
+  }),
   z.object({
     type: z.literal("tool.failed"),
     ...common,
@@ -159,6 +166,8 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     outcome: callOutcomeSchema,
     durationMs: integerSchema,
     error: storedErrorSchema.nullable(),
+    /** The result as data, if the tool gave it as such. */
+    structured: jsonSchema.optional(),
   }),
   z.object({
     type: z.literal("request.opened"),

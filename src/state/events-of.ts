@@ -169,9 +169,10 @@ function startedEvent({ callId, name, attempt, queue }: Beginning): TroupeEventB
 }
 
 function settledEvent(entry: EntryOf<"tool.settled">): TroupeEventBody {
-  const { callId, name, outcome, durationMs, error } = entry;
-  if (outcome === "success") return { type: "tool.completed", callId, name, durationMs };
-  return { type: "tool.failed", callId, name, outcome, durationMs, error };
+  const { callId, name, outcome, durationMs, error, structured } = entry;
+  const data = structured === undefined ? {} : { structured };
+  if (outcome === "success") return { type: "tool.completed", callId, name, durationMs, ...data };
+  return { type: "tool.failed", callId, name, outcome, durationMs, error, ...data };
 }
 
 function endedEvent(

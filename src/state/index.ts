@@ -1,5 +1,6 @@
 export * from "./json.ts";
 export * from "./take.ts";
+export * from "./file-part.ts";
 export * from "./message.ts";
 export * from "./model-call.ts";
 export * from "./call-settings.ts";

@@ -3,15 +3,16 @@ import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import {
   type AgentOverview,
   type AgentRecord,
+  DEFAULT_TENANT,
   entriesOfTurn,
   type Entry,
+  fileMark,
   type Message,
   promptOf,
-  textOf,
-  type TraceEntry,
-  traceEntriesOf,
-  DEFAULT_TENANT,
   statusOf,
+  textOf,
+  traceEntriesOf,
+  type TraceEntry,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -169,6 +170,7 @@ export function historyLines(messages: readonly Message[], isFull: boolean): str
     return [
       `[${titleOf(message)}]`,
       ...shown.map((line) => `  ${line}`.trimEnd()),
+      ...mediaLines(message),
       ...(left > 0 ? [`  … ${formatNumberOf(left, "more line")}; --full shows all`] : []),
       ...calls.map((call) => `  → ${call.name} ${clipped(call.arguments, isFull)}`),
       ...sourceLines(message, isFull),
@@ -190,6 +192,15 @@ function sourceLines(message: Message, isFull: boolean): string[] {
     }),
     ...(left > 0 ? [`  … ${formatNumberOf(left, "more source")}; --full shows all`] : []),
   ];
+}
+
+/** The images and files of a message. The text of a tool's result has marks of them already. */
+function mediaLines({ role, content }: Message): string[] {
+  if (typeof content === "string" || role === "tool") return [];
+  return content.flatMap((part) => {
+    if (part.type === "text") return [];
+    return [`  ${part.type === "file" ? oneLine(fileMark(part)) : "[image]"}`];
+  });
 }
 
 function titleOf(message: Message): string {

@@ -25,7 +25,9 @@ const contents: ReadonlySet<string> = new Set([
   "issues",
   "parameters",
   "prefix",
+  "structured",
   "text",
+  "url",
   "value",
 ]);
 

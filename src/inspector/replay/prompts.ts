@@ -14,6 +14,7 @@ import {
   type Entry,
   type EntryOf,
   type HookPatch,
+  isExcerpt,
   type Message,
   messagesAddedBy,
   type ModelRequest,
@@ -308,8 +309,4 @@ function toolsOf(
     return { name, description, parameters: jsonSchema };
   });
   return [...shown, ...clients];
-}
-
-function isExcerpt(message: Message): boolean {
-  return message.role === "tool" && message.artifactId !== undefined;
 }

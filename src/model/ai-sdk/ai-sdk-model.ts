@@ -1,5 +1,6 @@
 import { ModelError } from "../../errors/index.ts";
 import {
+  type FilePart,
   type JsonObject,
   mergedOptions,
   type ModelRequest,
@@ -21,7 +22,7 @@ import { providerTtls, withCacheMarks } from "./cache-marks.ts";
 import { ProviderAnswer } from "./provider-answer.ts";
 import { providerFailure } from "./provider-failure.ts";
 import { type AiSdkLanguageModel, type ProviderCall, streamOf } from "./provider-model.ts";
-import { providerPrompt } from "./provider-prompt.ts";
+import { isProviderFile, providerPrompt, takesInResultOf } from "./provider-prompt.ts";
 
 /** Options of `aiSdkModel()`. */
 export interface AiSdkModelOptions {
@@ -41,6 +42,8 @@ export interface AiSdkModelOptions {
   readonly requestTimeoutMs?: number | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
+  /** Tokens to reserve for a file that is sent as one. Default: 5,000 for each page of a PDF, 40 for each second of a WAV, else by size. */
+  readonly fileTokens?: number | undefined;
   /** Further texts by which the provider refuses a prompt that is too long: parts of its messages, or patterns. Default: none. */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   /**
@@ -106,6 +109,10 @@ class ProviderBackend implements ModelBackend {
     return asksForLongTtl(this.#options.cacheTtl, this.#options.providerOptions, providerOptions);
   }
 
+  takesFile(part: FilePart): boolean {
+    return isProviderFile(part);
+  }
+
   knownFormats(): KnownFormats {
     return knownFormatsOf(this.#model.provider, this.#model.modelId);
   }
@@ -143,7 +150,11 @@ class ProviderBackend implements ModelBackend {
 
   async #prompt(request: ModelRequest): Promise<ProviderCall["prompt"]> {
     const { specificationVersion: specification, supportedUrls } = this.#model;
-    const formed = formedPrompt(request, { reader: this.#adapter, keepsForeignIds: false });
+    const formed = formedPrompt(request, {
+      reader: this.#adapter,
+      keepsForeignIds: false,
+      takesInResult: takesInResultOf(this.#model.provider),
+    });
     return providerPrompt(formed, { specification, supportedUrls: await supportedUrls });
   }
 }

@@ -31,6 +31,7 @@ export interface TextPart extends WithOptions {
 export interface FilePart {
   readonly type: "file";
   readonly mediaType: string;
+  readonly filename?: string;
   /** `v3` takes the value itself, `v4` an object that names its kind. */
   readonly data:
     | string
@@ -55,8 +56,15 @@ export interface ToolResultPart {
   readonly type: "tool-result";
   readonly toolCallId: string;
   readonly toolName: string;
-  readonly output: { readonly type: "text" | "error-text"; readonly value: string };
+  readonly output:
+    | { readonly type: "text" | "error-text"; readonly value: string }
+    | { readonly type: "content"; readonly value: readonly (TextPart | FilePart | ResultPartV3)[] };
 }
+
+/** An image or a file in a tool result of `v3`; `v4` has parts of type `file` there too. */
+export type ResultPartV3 =
+  | { readonly type: "image-data" | "file-data"; readonly data: string; readonly mediaType: string }
+  | { readonly type: "image-url" | "file-url"; readonly url: string };
 
 export type ProviderMessage = WithOptions &
   (

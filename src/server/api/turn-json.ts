@@ -84,7 +84,7 @@ export const newTurnSchema = z
   .strictObject({
     input: contentSchema
       .nullable()
-      .meta({ description: "A text, or parts with texts and images. Null continues without a new message." }),
+      .meta({ description: "A text, or parts: texts, images and files. Null continues without a new message." }),
     budget: budgetSchema.optional(),
     settings: settingsSchema.optional(),
     ifBusy: z
