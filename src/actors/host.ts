@@ -22,6 +22,7 @@ import type {
   TurnOutcome,
   TurnState,
 } from "../state/index.ts";
+import type { CacheWatch } from "./cache-watch.ts";
 import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 
@@ -216,6 +217,8 @@ export interface Host {
     versionOf(artifactId: string): number;
     /** The last answered prompt, used to count the tokens of the next one. */
     readonly prompts: PromptMemory;
+    /** How much of the agent's prompts the provider has read from its cache. */
+    readonly cache: Pick<CacheWatch, "noteAnswered">;
   };
   /**
    * Calls in flight, by key. They belong to the process, not to the activation: an agent that was discarded and recovered in this
