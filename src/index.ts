@@ -34,12 +34,20 @@ export type { EffectClass } from "./state/index.ts";
 
 // Define: models
 export {
+  type BudgetLeft,
+  type CircuitBreakerOptions,
+  fallbackModel,
+  type FallbackModelOptions,
   type GenerateOptions,
+  isFallbackError,
   type LanguageModel,
+  type ModelChoice,
   type ModelDelta,
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
+  routedModel,
+  type RoutedModelOptions,
 } from "./model/index.ts";
 export type { ModelRequest, ModelResponse } from "./state/index.ts";
 

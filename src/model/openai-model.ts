@@ -15,7 +15,7 @@ import { type JsonObject, type ModelRequest, type ModelResponse, takeObject } fr
 import { AnswerAccumulator } from "./accumulator.ts";
 import { CallGuard } from "./call-guard.ts";
 import { type GenerateOptions, type LanguageModel } from "./language-model.ts";
-import { givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
+import { addressOf, givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
 import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { FormFallback } from "./form-fallback.ts";
 import { guardedCall } from "./guarded-call.ts";
@@ -150,6 +150,7 @@ class OpenaiModel implements LanguageModel {
   readonly name: string;
   readonly provider: string;
   readonly contextWindow: number | undefined;
+  readonly server: string | undefined;
   readonly #options: OpenaiModelOptions;
   readonly #stallTimeoutMs: number;
   readonly #headersTimeoutMs: number | undefined;
@@ -162,6 +163,8 @@ class OpenaiModel implements LanguageModel {
     this.name = name;
     this.provider = options.provider ?? "openai";
     this.contextWindow = options.contextWindow;
+    const baseURL = options.client?.baseURL ?? options.baseURL;
+    this.server = baseURL !== undefined && URL.canParse(baseURL) ? addressOf(baseURL) : undefined;
     this.#options = options;
     this.#stallTimeoutMs = options.stallTimeoutMs ?? 60_000;
     this.#headersTimeoutMs = options.headersTimeoutMs;

@@ -2,7 +2,7 @@ export * from "./json.ts";
 export * from "./take.ts";
 export * from "./message.ts";
 export * from "./model-call.ts";
-export { type LastCall } from "./model-entries.ts";
+export { type LastCall, type NextModel } from "./model-entries.ts";
 export * from "./entry.ts";
 export * from "./added-messages.ts";
 export * from "./entry-parts.ts";

@@ -127,7 +127,7 @@ export class SpanPlan {
     const { code, message } = event.error;
     const failed = { turn, turnId, startedAt: chat.startedAt, attributes: {}, error: { type: code, message } };
     const operations = this.#chat(event, failed);
-    turn.chat = { model: chat.model, startedAt: event.retryAt };
+    turn.chat = { model: event.model ?? chat.model, startedAt: event.retryAt };
     return operations;
   }
 

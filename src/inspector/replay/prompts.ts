@@ -7,6 +7,7 @@ import {
   promptHashOf,
   promptMessages,
   viewOf,
+  type Writer,
 } from "../../context/index.ts";
 import {
   type AgentIdentity,
@@ -130,7 +131,7 @@ export class SentPrompts {
     const messages = promptMessages({
       agentId: this.#stored.agent.agentId,
       number: numberOfTurn(turnId),
-      model: definition?.model ?? moment.started.model,
+      model: calledModelOf(moment, definition),
       instructions: instructionsOf(definition, turnEntries),
       compiler: compiler ?? fullHistory(),
       patches: patchesIn(turnEntries),
@@ -291,6 +292,12 @@ function toolsOf(
     return { name, description, parameters: jsonSchema };
   });
   return [...shown, ...clients];
+}
+
+/** The model that got the prompt: the definition's, or the one that was chosen for the call. */
+function calledModelOf({ requested, started }: Moment, definition: StoredDefinition | undefined): Writer {
+  const { model: name, provider } = requested;
+  return provider === undefined ? (definition?.model ?? started.model) : { name, provider };
 }
 
 function isExcerpt(message: Message): boolean {

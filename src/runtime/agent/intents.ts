@@ -2,7 +2,7 @@ import type { SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
 import { shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
-import { PromptMemory } from "../../model/index.ts";
+import { type LanguageModel, PromptMemory } from "../../model/index.ts";
 import {
   type AgentIdentity,
   childIdOf,
@@ -69,13 +69,21 @@ export class IntentGate {
 
 /** In-memory notes that effects of one live agent share outside the journal; the next owner does not need them. */
 export class EffectNotes {
-  readonly prompts = new PromptMemory();
+  readonly #prompts = new WeakMap<LanguageModel, PromptMemory>();
   /** Created with the first note, because few agents have any. */
   #cuts: Map<string, number> | undefined;
   #dropped: Set<string> | undefined;
   /** A turn makes one model call at a time. */
   #asked: string | undefined;
   #versions: Map<string, number> | undefined;
+
+  promptsOf(model: LanguageModel): PromptMemory {
+    const known = this.#prompts.get(model);
+    if (known) return known;
+    const made = new PromptMemory();
+    this.#prompts.set(model, made);
+    return made;
+  }
 
   noteAsked(requestKey: string): void {
     this.#asked = requestKey;
