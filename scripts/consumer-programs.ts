@@ -4,18 +4,38 @@ import { repositoryRoot } from "./run-command.ts";
 
 /** Programs of a user who has installed the package and nothing else; each ends with an error if a check fails. */
 
-/** A minimal tool: its arguments are typed by the author's own zod and validated when it is called. */
-export const toolProgram = `
+interface ToolSchema {
+  readonly imports: string;
+  /** An object schema of `a`, a number, and `b`, a number that is 2 if it is missing. */
+  readonly schema: string;
+}
+
+export const zodSchema: ToolSchema = {
+  imports: 'import { z } from "zod";',
+  schema: "z.object({ a: z.number(), b: z.number().default(2) })",
+};
+export const arktypeSchema: ToolSchema = {
+  imports: 'import { type } from "arktype";',
+  schema: 'type({ a: "number", b: "number = 2" })',
+};
+export const valibotSchema: ToolSchema = {
+  imports: 'import { toStandardJsonSchema } from "@valibot/to-json-schema";\nimport * as v from "valibot";',
+  schema: "toStandardJsonSchema(v.object({ a: v.number(), b: v.optional(v.number(), 2) }))",
+};
+
+/** A minimal tool: its arguments are typed by the author's own schema library and validated when it is called. */
+export function toolProgram({ imports, schema }: ToolSchema): string {
+  return `
 import { createRuntime, defineAgent, defineTool } from "troupe";
 import { scriptedModel } from "troupe/testing";
-import { z } from "zod";
+${imports}
 
 type Exactly<One, Other> = (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false;
 
 const add = defineTool({
   name: "add",
   description: "Adds.",
-  parameters: z.object({ a: z.number(), b: z.number().default(2) }),
+  parameters: ${schema},
   execute: (given) => {
     const isTyped: Exactly<typeof given, { a: number; b: number }> = true;
     return given.a + given.b + (isTyped ? 0 : 1);
@@ -30,11 +50,12 @@ const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", tool
 const agent = await runtime.agent("clerk");
 await agent.start();
 const turn = agent.executeTurn("Add.");
-const told: string[] = [];
-for await (const event of turn) if (event.type === "tool.failed" || event.type === "tool.completed") told.push(event.type);
+const events: string[] = [];
+for await (const { type } of turn) if (type === "tool.failed" || type === "tool.completed") events.push(type);
 await runtime.shutdown();
-if (told.join() !== "tool.failed,tool.completed") throw new Error("the calls of the tool told " + told.join());
+if (events.join() !== "tool.failed,tool.completed") throw new Error("the calls of the tool emitted " + events.join());
 `;
+}
 
 /** Errors for missing Redis packages name the package. */
 export const optionalPackagesProgram = `

@@ -1,9 +1,25 @@
 // Builds and packs the package and uses it as a new user would: in an empty project, on plain Node, without our tools.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { publicNames } from "../test/architecture/public-names.ts";
-import { optionalPackagesProgram, readmeProgram, toolProgram } from "./consumer-programs.ts";
+import {
+  arktypeSchema,
+  optionalPackagesProgram,
+  readmeProgram,
+  toolProgram,
+  valibotSchema,
+  zodSchema,
+} from "./consumer-programs.ts";
 import { entryFiles, lazyModules, publicEntries, readManifest } from "./manifest.ts";
 import { contentFaults, installedBytes } from "./package-contents.ts";
 import { type CommandOptions, type CommandResult, repositoryRoot, runCommand } from "./run-command.ts";
@@ -184,19 +200,27 @@ async function checkPrograms(): Promise<void> {
   }
 }
 
-/** Users install their own zod: test the newest one installed here and the oldest that package.json allows. */
-async function checkWithEachZod(): Promise<void> {
-  writeFileSync(join(project, "tool.ts"), toolProgram);
-  for (const name of ["zod", "zod-lowest"]) {
+/** Users install their own schema library: test the newest zod here, the oldest that package.json allows, and other libraries. */
+async function checkWithEachSchemaLibrary(): Promise<void> {
+  for (const name of ["arktype", "valibot", "@valibot/to-json-schema"]) provide(name);
+  for (const [name, schema] of [
+    ["zod", zodSchema],
+    ["zod-4.2", zodSchema],
+    ["zod-lowest", zodSchema],
+    ["zod", arktypeSchema],
+    ["zod", valibotSchema],
+  ] as const) {
     provide("zod", name);
+    writeFileSync(join(project, "tool.ts"), toolProgram(schema));
     await checkTypes();
-    await run(`A tool failed with ${name}`, "node", ["tool.ts"], { directory: project });
+    await run(`A tool failed with ${name}: ${schema.imports}`, "node", ["tool.ts"], { directory: project });
   }
 }
 
 /** Installs a package of this repository into the project. */
 function provide(name: string, ours = name): void {
   rmSync(join(installedPackages, name), { recursive: true, force: true });
+  mkdirSync(dirname(join(installedPackages, name)), { recursive: true });
   symlinkSync(join(repositoryRoot, "node_modules", ours), join(installedPackages, name), "junction");
 }
 
@@ -221,7 +245,7 @@ try {
   await checkBins();
   provide("bullmq");
   provide("ioredis");
-  await checkWithEachZod();
+  await checkWithEachSchemaLibrary();
   process.stdout.write(`${sizes[0]}, ${sizes[1]} installed, ${publicEntries(manifest).length} entries, ${light}\n`);
 } catch (error) {
   if (!(error instanceof PackFault)) throw error;

@@ -11,6 +11,7 @@ import {
 import { callModel, compositionOf, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
+import { callIdentity } from "./call-identity.ts";
 import {
   type CalledModel,
   type CallSoFar,
@@ -83,7 +84,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   for (let number = 1; ; number += 1) {
     const called = await chosen(owner, side, soFar);
     try {
-      return await attempt(owner, side, called);
+      return await attempt(owner, side, { called, number });
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
       const { failures } = soFar;
@@ -108,15 +109,25 @@ async function chosen(owner: Host, side: SideCall, soFar: CallSoFar): Promise<Ca
   });
 }
 
-async function attempt(owner: Host, side: SideCall, called: CalledModel): Promise<ModelResponse> {
-  const { turnId, promptHash, request, signal } = side;
+interface Attempt {
+  readonly called: CalledModel;
+  /** From 1. */
+  readonly number: number;
+}
+
+async function attempt(owner: Host, side: SideCall, { called, number }: Attempt): Promise<ModelResponse> {
+  const { turnId, step, promptHash, request, signal } = side;
   const { model } = called;
   const { ask, reservation } = await reserved(owner, side, called);
   faultPoint("generate.intent");
   try {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
     const bounded = boundedRequest(model, request, { asked, ask, granted: reservation });
-    const asking = throughBreaker(owner, called, { signal, call: () => callModel(model, lent(bounded), { signal }) });
+    const identity = callIdentity(owner, { turnId, step, attempt: number });
+    const asking = throughBreaker(owner, called, {
+      signal,
+      call: () => callModel(model, lent(bounded), { signal, call: identity }),
+    });
     // An adapter that ignores its signal must not block the calling code.
     const { response, warnings } = await abortable(asking, signal);
     // The journal and the calling code share the value.

@@ -16,6 +16,7 @@ import {
   type TurnState,
   type Usage,
 } from "../state/index.ts";
+import { callIdentity } from "./call-identity.ts";
 import {
   type AfterFailure,
   type CalledModel,
@@ -227,13 +228,15 @@ async function attempt(
       host.notes.noteAsked(key);
       const shown = listening ? host.viewers.showAnswer(granted) : undefined;
       const onDelta = (delta: ModelDelta): void => {
-        received += Buffer.byteLength(delta.text);
+        received += Buffer.byteLength(delta.type === "tool-call" ? delta.name : delta.text);
         if (!callSignal.aborted) shown?.add(delta);
       };
       try {
+        const identity = callIdentity(host, granted);
         return await throughBreaker(host, called, {
           signal: callSignal,
-          call: () => callModel(called.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta }),
+          call: () =>
+            callModel(called.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta, call: identity }),
         });
       } finally {
         shown?.end();
@@ -334,6 +337,7 @@ function respond(
           metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: !isFinal }),
           ...(isFinal ? {} : { toolCalls }),
           ...(response.reasoning ? { reasoning: response.reasoning } : {}),
+          ...(response.sources ? { sources: response.sources } : {}),
           ...(response.reasoning || !isFinal ? { reasoningBy: writerOf(called.model, response) } : {}),
         },
       ],

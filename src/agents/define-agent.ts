@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import { deepFreeze, describeValue, optionsOf, reading, stableStringify } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { calledModels, compositionOf, type LanguageModel, modelOf } from "../model/index.ts";
@@ -6,7 +5,7 @@ import { limitsOf, type Price } from "../budget/index.ts";
 import { fullHistory, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
-import { artifactTool, controlTools, createToolRegistry, internalTools } from "../tools/index.ts";
+import { artifactTool, controlTools, createToolRegistry, internalTools, type ValueSchema } from "../tools/index.ts";
 import { definitionOptions, toolRule } from "./definition-options.ts";
 import type {
   AgentDefinition,
@@ -22,7 +21,7 @@ import { outputSchemaOf } from "./output-schema.ts";
 export const DEFAULT_MAX_STEPS = 10;
 
 /** Defines an agent. Throws `InvalidInputError` with the name of the wrong field and what is expected. */
-export function defineAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
+export function defineAgent<const Schema extends ValueSchema = ValueSchema>(
   given: AgentOptions<Schema>,
 ): AgentDefinition<OutputOf<Schema>> {
   const name = nameOf(given);

@@ -8,7 +8,6 @@ import {
   type OptionRule,
   optionsRule,
   portNameRule,
-  portRule,
   ruleOf,
   wholeNumberRule,
 } from "../base/index.ts";
@@ -17,6 +16,7 @@ import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { checkedPrice } from "../model/index.ts";
 import { responseFormatSchema, take } from "../state/index.ts";
+import { isValueSchema, valueSchemaKinds } from "../tools/index.ts";
 import type { AgentOptions, AgentTool, AutoCompactOptions } from "./definition.ts";
 
 const toolKinds: readonly unknown[] = [
@@ -105,7 +105,7 @@ export const definitionOptions = {
     autoCompact: (value, where) =>
       typeof value === "object" && value !== null ? autoCompactOptions(value, where) : flagRule(value, where),
     clientTools: flagRule,
-    output: portRule("a schema of zod 4", ["safeParseAsync"]),
+    output: ruleOf(valueSchemaKinds, isValueSchema),
   },
   needed: ["name", "model"] as const,
   instead: {

@@ -1,6 +1,5 @@
 import { describeValue, hasMethods, type OptionRule, reading, ruleOf } from "../base/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
-import type { z } from "zod";
 import type { Budget, Limits, Price } from "../budget/index.ts";
 import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
 import type { HookRegistry, Hooks, Plugin } from "../hooks/index.ts";
@@ -15,7 +14,16 @@ import type {
   ResponseFormat,
   StoredDefinition,
 } from "../state/index.ts";
-import type { ClientTool, ControlTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
+import type {
+  ClientTool,
+  ControlTool,
+  InternalTool,
+  ParsedArguments,
+  Tool,
+  ToolRegistry,
+  ValueOf,
+  ValueSchema,
+} from "../tools/index.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
 /** Limits on a subagent: its depth, the number of children and their tools. */
@@ -84,7 +92,7 @@ export interface AutoCompact {
 }
 
 /** What `defineAgent()` takes. */
-export interface AgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType> {
+export interface AgentOptions<Schema extends ValueSchema = ValueSchema> {
   /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. */
   readonly name: string;
   /** A model or a model name: `offline`, or any model of the OpenAI-compatible server that the environment configures. */
@@ -131,7 +139,7 @@ export interface AgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType> 
   /** Compacts the conversation when it has too many messages or fills the model's window. Default false. */
   readonly autoCompact?: boolean | AutoCompactOptions | undefined;
   /**
-   * Schema of the final answer. It is sent to the model and the answer is validated; an invalid answer is requested once more,
+   * Schema of the final answer: of zod 4, arktype, valibot (`toStandardJsonSchema()`) or another library with Standard JSON Schema. It is sent to the model and the answer is validated; an invalid answer is requested once more,
    * then the turn fails. `result.output` is the validated value after transforms. Replaces `responseFormat`. Default: any text is
    * an answer.
    */
@@ -141,7 +149,7 @@ export interface AgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType> 
 }
 
 /** The output type of an `output` schema; `Json` without one. */
-export type OutputOf<Schema extends z.core.$ZodType> = z.core.$ZodType extends Schema ? Json : z.output<Schema>;
+export type OutputOf<Schema extends ValueSchema> = ValueSchema extends Schema ? Json : ValueOf<Schema>;
 
 /** An agent's definition, without state. Created by `defineAgent`. `Output`: the type of its `output` schema. */
 export interface AgentDefinition<Output = unknown> {

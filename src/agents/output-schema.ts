@@ -1,8 +1,7 @@
-import { z } from "zod";
 import { deepFreeze, renderPath, toJson, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
-import { createRepair, writtenByZod } from "../tools/index.ts";
+import { checkValue, createRepair, type Issue, jsonSchemaOf, type ValueSchema } from "../tools/index.ts";
 import { jsonDocumentsIn } from "./json-answer.ts";
 
 /** The schema of an answer, prepared for the request and for validating the answer. */
@@ -26,12 +25,14 @@ export type ParsedOutput =
 const ISSUES_TOLD = 5;
 
 /** Throws `InvalidInputError` if the schema cannot be expressed as JSON Schema. */
-export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSchema {
+export function outputSchemaOf(agent: string, schema: ValueSchema): OutputSchema {
   let shape: JsonObject;
   try {
-    shape = writtenByZod(schema) as JsonObject;
+    shape = jsonSchemaOf(schema);
   } catch (error) {
-    throw new InvalidInputError(`agent "${agent}": output has no JSON Schema: ${String(error)}`, { cause: error });
+    throw new InvalidInputError(`agent "${agent}": output has no JSON Schema: ${wordsOfThrown(error)}`, {
+      cause: error,
+    });
   }
   const isWrapped = shape["type"] !== "object";
   const sentSchema = isWrapped ? wrapped(shape) : shape;
@@ -49,7 +50,7 @@ export function outputSchemaOf(agent: string, schema: z.core.$ZodType): OutputSc
 
 /** The last valid document of the answer is used; if none is valid, the mistakes of the last one are reported. */
 async function parse(
-  schema: z.core.$ZodType,
+  schema: ValueSchema,
   text: string,
   readings: (document: unknown) => AsyncIterable<unknown>,
 ): Promise<ParsedOutput> {
@@ -64,17 +65,16 @@ async function parse(
   return first ?? { ok: false, issues: "it is not JSON" };
 }
 
-async function check(schema: z.core.$ZodType, given: unknown): Promise<ParsedOutput> {
-  try {
-    const parsed = await z.safeParseAsync(schema, given);
-    if (!parsed.success) return { ok: false, issues: issuesOf(parsed.error) };
-    const value = toJson(parsed.data);
-    if (value.ok) return { ok: true, value: value.json };
-    const { path, message } = value.issue;
-    return { ok: false, issues: `the schema's output is not valid JSON: ${renderPath(path)}: ${message}` };
-  } catch (error) {
-    return { ok: false, issues: `it could not be checked: ${wordsOfThrown(error)}` };
+async function check(schema: ValueSchema, given: unknown): Promise<ParsedOutput> {
+  const checked = await checkValue(schema, given);
+  if (!checked.ok) {
+    if ("issues" in checked) return { ok: false, issues: shownIssues(checked.issues) };
+    return { ok: false, issues: `it could not be checked: ${checked.thrown}` };
   }
+  const value = toJson(checked.value);
+  if (value.ok) return { ok: true, value: value.json };
+  const { path, message } = value.issue;
+  return { ok: false, issues: `the schema's output is not valid JSON: ${renderPath(path)}: ${message}` };
 }
 
 /** The member that contains a root that is not an object. */
@@ -121,10 +121,11 @@ function movedReferences(schema: Json): Json {
   );
 }
 
-function issuesOf({ issues }: z.core.$ZodError): string {
-  const told = issues.slice(0, ISSUES_TOLD).map(({ path, message }) => {
-    return path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`;
+function shownIssues(issues: readonly Issue[]): string {
+  const shown = issues.slice(0, ISSUES_TOLD).map(({ path, message, expected }) => {
+    const line = expected === undefined ? message : `${message} (expected ${expected})`;
+    return path.length === 0 ? line : `${path.join(".")}: ${line}`;
   });
-  const more = issues.length - told.length;
-  return more > 0 ? `${told.join("; ")}; and ${more} more` : told.join("; ");
+  const more = issues.length - shown.length;
+  return more > 0 ? `${shown.join("; ")}; and ${more} more` : shown.join("; ");
 }

@@ -15,7 +15,7 @@ import {
 import { type Budget, budgetRule, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Background, Json, SpawnLimit } from "../state/index.ts";
-import { defineTool } from "../tools/index.ts";
+import { defineTool, type ValueOf, type ValueSchema } from "../tools/index.ts";
 import {
   type AgentDefinition,
   type AgentTool,
@@ -25,7 +25,7 @@ import {
 } from "./definition.ts";
 
 /** Options of `subagent()` besides the definition. */
-export interface SubagentOptions<Schema extends z.core.$ZodObject = z.core.$ZodObject> {
+export interface SubagentOptions<Schema extends ValueSchema = ValueSchema<unknown, { readonly input: string }>> {
   /** The tool's name for the model. Default: the definition's name. */
   readonly name?: string | undefined;
   /** Description for the model of what the subagent can do. Default: that it performs tasks and returns its final answer. */
@@ -33,7 +33,7 @@ export interface SubagentOptions<Schema extends z.core.$ZodObject = z.core.$ZodO
   /** Schema of the arguments that the model generates. Default: `{ input: string }`. */
   readonly parameters?: Schema | undefined;
   /** Builds the child's prompt from the arguments. Default: `input`, or the arguments as JSON. */
-  readonly input?: ((args: z.output<Schema>) => string) | undefined;
+  readonly input?: ((args: ValueOf<Schema>) => string) | undefined;
   /**
    * Limits of the child's whole life, in addition to those of its turns and of all its ancestors. Default: none of its
    * own.
@@ -56,7 +56,7 @@ export interface SubagentOptions<Schema extends z.core.$ZodObject = z.core.$ZodO
 export const DEFAULT_MAX_DEPTH = 3;
 
 /** Makes a definition callable by another agent's model. Throws `InvalidInputError` for a wrong name or budget. */
-export function subagent<Schema extends z.core.$ZodObject = z.core.$ZodObject>(
+export function subagent<Schema extends ValueSchema = ValueSchema<unknown, { readonly input: string }>>(
   definition: AgentDefinition,
   given?: SubagentOptions<Schema>,
 ): SubagentTool {
@@ -108,10 +108,7 @@ const subagentOptionsSchema: OptionsSchema<SubagentOptions> = {
   },
 };
 
-function made<Schema extends z.core.$ZodObject>(
-  definition: AgentDefinition,
-  options: SubagentOptions<Schema>,
-): SubagentTool {
+function made<Schema extends ValueSchema>(definition: AgentDefinition, options: SubagentOptions<Schema>): SubagentTool {
   const name = options.name ?? definition.name;
   const parameters =
     options.parameters ?? z.object({ input: z.string().describe("What the subagent is asked to do.") });
@@ -141,7 +138,10 @@ function made<Schema extends z.core.$ZodObject>(
   });
 }
 
-function backgroundOf(name: string, { mode = "await", onEnd }: SubagentOptions): Background | null {
+function backgroundOf(
+  name: string,
+  { mode = "await", onEnd }: Pick<SubagentOptions, "mode" | "onEnd">,
+): Background | null {
   if (mode === "background") return { onEnd: onEnd ?? "keep" };
   if (onEnd === undefined) return null;
   throw new InvalidInputError(

@@ -1,4 +1,4 @@
-import type { FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
+import type { AnswerSource, FinishReason, Json, JsonObject, ModelResponse } from "../state/index.ts";
 import { type WireObject, wireObject, wireText, wireArray, wireParts } from "./wire-values.ts";
 import { ModelError } from "../errors/index.ts";
 import { answerError } from "./call-failure.ts";
@@ -28,6 +28,7 @@ export class AnswerAccumulator {
   #isWhole = false;
   #isEnded = false;
   readonly #usage = new UsageReport();
+  readonly #sources = new Map<string, AnswerSource>();
   #model = "";
   #id = "";
 
@@ -51,6 +52,7 @@ export class AnswerAccumulator {
     if (choice === undefined) return;
     const reason = choice["finish_reason"];
     if (typeof reason === "string" && reason !== "") this.#finishReason = reason;
+    if (this.isFinished) this.#calls.reportAll(onDelta);
   }
 
   /** Adds the text of a chunk that contains nothing else. */
@@ -61,8 +63,9 @@ export class AnswerAccumulator {
   }
 
   /** Records that the server has ended the answer. */
-  end(): void {
+  end(onDelta?: (delta: ModelDelta) => void): void {
     this.#isEnded = true;
+    this.#calls.reportAll(onDelta);
   }
 
   /** Whether only usage can still arrive. */
@@ -110,6 +113,7 @@ export class AnswerAccumulator {
       usage: this.usage,
       finishReason: this.#reason(),
       model: this.#model === "" ? requested : this.#model,
+      ...(this.#sources.size === 0 ? {} : { sources: [...this.#sources.values()] }),
     };
   }
 
@@ -128,7 +132,15 @@ export class AnswerAccumulator {
     const text = typeof content === "string" ? content : wireParts(content, "text", "text");
     this.addText(text, onDelta);
     this.#refusal += wireText(delta["refusal"]);
-    for (const call of wireArray(delta["tool_calls"])) this.#calls.add(call, isWhole);
+    for (const call of wireArray(delta["tool_calls"])) this.#calls.add(call, isWhole, onDelta);
+    for (const note of wireArray(delta["annotations"])) this.#addSource(wireObject(wireObject(note)?.["url_citation"]));
+  }
+
+  /** Each page once, even if several passages cite it. */
+  #addSource(citation: WireObject | undefined): void {
+    const url = wireText(citation?.["url"]);
+    const title = wireText(citation?.["title"]);
+    if (url !== "") this.#sources.set(url, { type: "url", url, ...(title === "" ? {} : { title }) });
   }
 
   #reason(): FinishReason {

@@ -16,7 +16,8 @@ import { delayRule, tooLongMessagesRule } from "./model-option-rules.ts";
 import { structuredOutputs } from "./structured-output.ts";
 
 export type { AiSdkModelOptions } from "./ai-sdk/ai-sdk-model.ts";
-export type { AiSdkLanguageModel, ProviderOptions } from "./ai-sdk/provider-model.ts";
+export type { AiSdkLanguageModel } from "./ai-sdk/provider-model.ts";
+export type { ProviderOptions } from "../state/index.ts";
 
 const optionsSchema: OptionsSchema<AiSdkModelOptions> = {
   rules: {

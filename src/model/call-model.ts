@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import {
   createId,
   describeValue,
@@ -10,11 +11,15 @@ import {
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
   answeringAdapterSchema,
+  type AnswerSource,
+  answerSourceSchema,
   contentSchema,
   type FinishReason,
   finishReasonSchema,
   type JsonObject,
   type ModelResponse,
+  type ModelWarning,
+  modelWarningSchema,
   taken,
   textOf,
   type Usage,
@@ -22,7 +27,7 @@ import {
 } from "../state/index.ts";
 import { answerEnd, brokenBy, type BrokenAnswer } from "./finish-reason.ts";
 import { type GivenUsage, readUsage, completeUsage, isTokenCount } from "./usage.ts";
-import { type LanguageModel, type ModelDelta, MOST_CALLS } from "./language-model.ts";
+import { type GenerateOptions, type LanguageModel, type ModelDelta, MOST_CALLS } from "./language-model.ts";
 import { byteBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** An answer ready for the journal, and the warnings for the agent. */
@@ -31,10 +36,7 @@ export interface ModelAnswer {
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
 }
 
-interface CallOptions {
-  readonly signal: AbortSignal;
-  readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
-}
+type CallOptions = Required<Pick<GenerateOptions, "signal" | "call">> & Pick<GenerateOptions, "onDelta">;
 
 /**
  * Makes one attempt of one call. This is the only caller of `LanguageModel.generate`: even if an adapter misbehaves, the result fits its
@@ -44,7 +46,7 @@ interface CallOptions {
 export async function callModel(
   model: LanguageModel,
   request: ModelRequest,
-  { signal, onDelta }: CallOptions,
+  { signal, onDelta, call }: CallOptions,
 ): Promise<ModelAnswer> {
   let isOver = false;
   const listen = (given: unknown): void => {
@@ -53,7 +55,7 @@ export async function callModel(
   };
   let given: unknown;
   try {
-    given = await model.generate(request, onDelta ? { signal, onDelta: listen } : { signal });
+    given = await model.generate(request, onDelta ? { signal, call, onDelta: listen } : { signal, call });
   } catch (thrown) {
     throw adapterError(thrown);
   } finally {
@@ -68,11 +70,18 @@ export async function callModel(
 /** A valid delta, or `undefined`. Deltas are shown and never stored, so an invalid one is skipped. */
 function deltaOf(given: unknown): ModelDelta | undefined {
   try {
-    const { type, text } = given as Partial<ModelDelta>;
-    return (type === "text" || type === "reasoning") && typeof text === "string" ? { type, text } : undefined;
+    const { type, text, index, id, name } = given as Readonly<Record<string, unknown>>;
+    if (type === "text" || type === "reasoning") return typeof text === "string" ? { type, text } : undefined;
+    if (!isCallIndex(index)) return undefined;
+    if (type === "tool-arguments") return typeof text === "string" ? { type, index, text } : undefined;
+    return type === "tool-call" && isName(name) ? { type, index, id: isId(id) ? id : "", name } : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isCallIndex(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < MOST_CALLS;
 }
 
 /** The reported usage where it is plausible; the rest is counted, or estimated by its bytes if counting fails. */
@@ -94,8 +103,9 @@ async function counted(request: ModelRequest, { answer, usage: told }: TakenAnsw
   }
 }
 
-function warningsOf({ usage: told, lost }: TakenAnswer, { note }: Usage): ModelAnswer["warnings"] {
-  const warnings = [];
+function warningsOf({ usage: told, lost, answer }: TakenAnswer, { note }: Usage): ModelAnswer["warnings"] {
+  // The prefix keeps them apart from the warnings of the runtime, some of which change what it does.
+  const warnings = (answer.warnings ?? []).map(({ code, message }) => ({ code: `model:${code}`, message }));
   if (told.wrong !== undefined) {
     const place = told.usage === undefined ? "it was counted here" : "it was left out";
     const message = `the model's adapter reported ${told.wrong}, an impossible count; ${place}`;
@@ -168,6 +178,13 @@ interface TakenAnswer {
   readonly broken: BrokenAnswer | undefined;
 }
 
+/** Most warnings and sources of an answer, and the longest text in one, in UTF-16 units; the rest is left out. */
+const MOST_WARNINGS = 20;
+const MOST_SOURCES = 200;
+const LONGEST_CODE = 100;
+const LONGEST_TEXT = 2_000;
+const LONGEST_URL = 2 ** 13;
+
 type Fields = Readonly<Record<keyof ModelResponse, unknown>>;
 
 /**
@@ -210,9 +227,40 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
     finishReason: reasonOf(finishReason, toolCalls.length > 0),
     model: isName(model) && model !== "" ? model : requested,
     ...(adapter?.ok ? { adapter: adapter.value } : {}),
+    ...withItems("warnings", usableWarnings(fields.warnings)),
+    ...withItems("sources", usableSources(fields.sources)),
   };
   const broken = isReason(finishReason) ? brokenBy(finishReason) : undefined;
   return { answer, lost, broken };
+}
+
+function withItems<Name extends string, Item>(name: Name, items: readonly Item[]) {
+  return items.length === 0 ? {} : ({ [name]: items } as { readonly [Key in Name]: readonly Item[] });
+}
+
+/** Warnings and sources are shown to people; an item of another form is left out. */
+function usableWarnings(given: unknown): ModelWarning[] {
+  return itemsOf(modelWarningSchema, given, MOST_WARNINGS).map(({ code, message }) => ({
+    code: code.slice(0, LONGEST_CODE),
+    message: message.slice(0, LONGEST_TEXT),
+  }));
+}
+
+function usableSources(given: unknown): AnswerSource[] {
+  return itemsOf(answerSourceSchema, given, MOST_SOURCES)
+    .filter(({ url = "" }) => url.length <= LONGEST_URL)
+    .map((source) => ({
+      ...source,
+      ...(source.title === undefined ? {} : { title: source.title.slice(0, LONGEST_TEXT) }),
+    }));
+}
+
+function itemsOf<Schema extends z.ZodType>(schema: Schema, given: unknown, most: number): z.infer<Schema>[] {
+  if (!Array.isArray(given)) return [];
+  return given.slice(0, most).flatMap((item) => {
+    const read = taken(schema, item);
+    return read.ok ? [read.value as z.infer<Schema>] : [];
+  });
 }
 
 const finishReasons: ReadonlySet<unknown> = new Set(finishReasonSchema.options);
@@ -268,8 +316,7 @@ function callOf(given: unknown, index: number, before: readonly Call[]): Call {
     throw new InvalidInputError(`its toolCalls[${index}].name is ${what}; it must be the name of a tool`);
   }
   // Results are sent back under these ids, so no two calls may have the same one.
-  const isOwn =
-    typeof id === "string" && id.length <= LONGEST_ID && id !== "" && !before.some((call) => call.id === id);
+  const isOwn = isId(id) && !before.some((call) => call.id === id);
   return { id: isOwn ? id : createId("call"), name, arguments: argumentsOf(args, index) };
 }
 
@@ -293,6 +340,10 @@ function reasoningOf(given: unknown): { readonly reasoning?: JsonObject; readonl
 
 function isObject(json: Json): json is JsonObject {
   return typeof json === "object" && json !== null && !Array.isArray(json);
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === "string" && value.length <= LONGEST_ID && value !== "";
 }
 
 function isName(value: unknown): value is string {

@@ -1,12 +1,31 @@
 import type { ModelRequest, ModelResponse } from "../state/index.ts";
 
-/** A piece of an answer while it is being generated. Ephemeral: never journalled. */
+/**
+ * A piece of an answer while it is being generated. Ephemeral: never journalled. A tool call is reported by its name first, then by
+ * pieces of the JSON text of its arguments; `index` is the position of the call among those of the answer, `id` the provider's id.
+ */
 export type ModelDelta =
   | { readonly type: "text"; readonly text: string }
-  | { readonly type: "reasoning"; readonly text: string };
+  | { readonly type: "reasoning"; readonly text: string }
+  | { readonly type: "tool-call"; readonly index: number; readonly id: string; readonly name: string }
+  | { readonly type: "tool-arguments"; readonly index: number; readonly text: string };
 
 /** Most tool calls in one answer. */
 export const MOST_CALLS = 1_000;
+
+/** The agent and the step for which a model is called. */
+export interface ModelCallIdentity {
+  readonly agentId: string;
+  /** The agent at the root of the team. */
+  readonly rootAgentId: string;
+  /** The name of the agent's definition. */
+  readonly agentName: string;
+  readonly turnId: string;
+  /** The step of the turn; for a call of a hook, a tool or a compaction the step in which it is made. */
+  readonly step: number;
+  /** 1 for the first attempt. */
+  readonly attempt: number;
+}
 
 /** Options of `LanguageModel.generate`. */
 export interface GenerateOptions {
@@ -14,6 +33,8 @@ export interface GenerateOptions {
   readonly signal: AbortSignal;
   /** If given, the answer is streamed and each piece is reported. If absent, an adapter may request an unstreamed answer. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+  /** Who calls, for instance to route or to log. Every call of the runtime has it. */
+  readonly call?: ModelCallIdentity | undefined;
 }
 
 /**

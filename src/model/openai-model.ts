@@ -16,7 +16,7 @@ import { AnswerAccumulator } from "./accumulator.ts";
 import { CallGuard } from "./call-guard.ts";
 import { type GenerateOptions, type LanguageModel } from "./language-model.ts";
 import { addressOf, givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
-import { type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
+import { fieldsOfProvider, type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
 import { FormFallback } from "./form-fallback.ts";
 import { guardedCall } from "./guarded-call.ts";
 import type { WireWriter } from "./wire-calls.ts";
@@ -182,8 +182,9 @@ class OpenaiModel implements LanguageModel {
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
     const { structuredOutput = "auto", extraBody = {} } = this.#options;
-    // `extraBody` overrides the field.
-    const fixed = "response_format" in extraBody ? "prompt" : structuredOutput;
+    // `extraBody` and `providerOptions` override the field.
+    const own = fieldsOfProvider(request, this);
+    const fixed = "response_format" in extraBody || "response_format" in own ? "prompt" : structuredOutput;
     const known = async () => knownFormatsOf((await this.#connected()).client.address, this.name);
     return await this.#forms.call(request, fixed === "auto" ? known : fixed, (asked) => this.#send(asked, options));
   }

@@ -1,4 +1,5 @@
-import type { ContentPart, JsonObject, ModelRequest, ResponseFormat } from "../state/index.ts";
+import { ModelError } from "../errors/index.ts";
+import type { ContentPart, JsonObject, ModelRequest, ResponseFormat, ToolChoice } from "../state/index.ts";
 import { type FormedAnswer, type FormedCall, formedPrompt, type FormedMessage } from "./prompt-form.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
@@ -18,25 +19,59 @@ export interface WireOptions {
 /** The body of a Chat Completions request. */
 export type WireBody = WireObject & { readonly model: string };
 
+/** @throws ModelError of kind `configuration` for provider options that the runtime sets itself. */
 export function wireBody(request: ModelRequest, options: WireOptions): WireBody {
-  const { tools, toolChoice, maxOutputTokens, temperature, responseFormat } = request;
+  const { tools, toolChoice, maxOutputTokens, temperature, stopSequences, reasoningEffort, responseFormat } = request;
   const body: Record<string, unknown> & { model: string } = { model: options.reader.model };
   if (tools !== undefined && tools.length > 0) {
     body["tools"] = tools.map(({ name, description, parameters }) => ({
       type: "function",
       function: { name, description, parameters },
     }));
-    if (toolChoice !== undefined) body["tool_choice"] = toolChoice;
+    if (toolChoice !== undefined) body["tool_choice"] = wireChoice(toolChoice);
   }
   if (maxOutputTokens !== undefined) body[options.outputLimitField] = maxOutputTokens;
   if (temperature !== undefined) body["temperature"] = temperature;
+  if (stopSequences !== undefined && stopSequences.length > 0) body["stop"] = stopSequences;
+  if (reasoningEffort !== undefined) body["reasoning_effort"] = reasoningEffort;
   if (responseFormat !== undefined) body["response_format"] = wireFormat(responseFormat);
   if (options.stream) {
     body["stream"] = true;
     if (options.extraBody["stream"] !== false) body["stream_options"] = { include_usage: true };
   }
   if (!("messages" in options.extraBody)) body["messages"] = wireMessages(request, options);
-  return Object.assign(body, fittingFields(options.extraBody, "tools" in body));
+  const hasTools = "tools" in body;
+  const own = fieldsOfProvider(request, options.reader);
+  return Object.assign(body, fittingFields(options.extraBody, hasTools), fittingFields(own, hasTools));
+}
+
+/** Fields that decide what is sent, billed and read. */
+const reserved = ["model", "messages", "tools", "functions", "stream", "stream_options", "n"] as const;
+const outputLimits = ["max_tokens", "max_completion_tokens"] as const;
+
+/** The `providerOptions` of the request for this model's provider. */
+export function fieldsOfProvider(
+  { providerOptions }: Pick<ModelRequest, "providerOptions">,
+  { provider }: Pick<WireWriter, "provider">,
+): JsonObject {
+  const own = providerOptions?.[provider] ?? {};
+  const limit = outputLimits.find((name) => name in own);
+  if (limit !== undefined) throw reservedField(provider, limit, "set maxOutputTokens instead");
+  const field = reserved.find((name) => name in own);
+  if (field !== undefined) throw reservedField(provider, field, "troupe sets it itself; leave it out");
+  return own;
+}
+
+function reservedField(provider: string, field: string, advice: string): ModelError {
+  return new ModelError(`The model call was not sent: providerOptions.${provider} has ${field}; ${advice}.`, {
+    retryable: false,
+    mayHaveBeenSent: false,
+    details: { kind: "configuration" },
+  });
+}
+
+function wireChoice(choice: ToolChoice): unknown {
+  return typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } };
 }
 
 /** Fields such as `parallel_tool_calls` and `tool_choice`: servers refuse them in a request without tools, such as one for a summary. */

@@ -125,7 +125,7 @@ class EventReader implements BodyReader {
       return;
     }
     if (data === "[DONE]") {
-      this.#accumulator.end();
+      this.#accumulator.end(this.#pieces?.add);
       this.#reading.onLastEvent();
       return;
     }
@@ -136,27 +136,36 @@ class EventReader implements BodyReader {
   }
 }
 
-/** Joins consecutive pieces of one type and reports them as one. */
+/** Joins consecutive pieces of one kind, for arguments those of one call, and reports them as one. */
 class GatheredPieces {
   readonly #onDelta: (delta: ModelDelta) => void;
-  #type: ModelDelta["type"] = "text";
-  #text = "";
+  #pending: Exclude<ModelDelta, { type: "tool-call" }> | undefined;
 
   constructor(onDelta: (delta: ModelDelta) => void) {
     this.#onDelta = onDelta;
   }
 
-  readonly add = ({ type, text }: ModelDelta): void => {
-    if (type !== this.#type) this.tell();
-    this.#type = type;
-    this.#text += text;
+  readonly add = (delta: ModelDelta): void => {
+    if (delta.type === "tool-call") {
+      this.tell();
+      this.#onDelta(delta);
+      return;
+    }
+    const before = this.#pending;
+    const continues = before?.type === delta.type && indexOf(before) === indexOf(delta);
+    if (!continues) this.tell();
+    this.#pending = continues ? { ...delta, text: before.text + delta.text } : delta;
   };
 
   tell(): void {
-    const text = this.#text;
-    this.#text = "";
-    if (text !== "") this.#onDelta({ type: this.#type, text });
+    const delta = this.#pending;
+    this.#pending = undefined;
+    if (delta !== undefined && delta.text !== "") this.#onDelta(delta);
   }
+}
+
+function indexOf(delta: ModelDelta): number | undefined {
+  return delta.type === "tool-arguments" ? delta.index : undefined;
 }
 
 /** Characters that end a JSON string or begin an escape in it. */

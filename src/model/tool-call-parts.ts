@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { JsonObject, ModelResponse } from "../state/index.ts";
 import { ModelError } from "../errors/index.ts";
-import { MOST_CALLS } from "./language-model.ts";
+import { MOST_CALLS, type ModelDelta } from "./language-model.ts";
 import { isJsonObject, type WireObject, wireObject, wireText } from "./wire-values.ts";
 
 interface OpenCall {
@@ -10,6 +10,8 @@ interface OpenCall {
   name: string;
   readonly arguments: ObjectText;
   extra: JsonObject | undefined;
+  /** Whether its name was reported. */
+  isReported: boolean;
 }
 
 interface CallPiece {
@@ -20,7 +22,12 @@ interface CallPiece {
   readonly extra: JsonObject | undefined;
 }
 
-/** Assembles tool calls from their pieces, even if a server omits or repeats ids, indexes or names. */
+type Listener = ((delta: ModelDelta) => void) | undefined;
+
+/**
+ * Assembles tool calls from their pieces, even if a server omits or repeats ids, indexes or names. A call's name is reported once it is
+ * complete: when its arguments or the next call begin, or at the end of the answer.
+ */
 export class ToolCallParts {
   readonly #calls: OpenCall[] = [];
 
@@ -29,13 +36,15 @@ export class ToolCallParts {
   }
 
   /** Adds one entry of `tool_calls`. `isWhole`: the entry is a complete call of an unstreamed answer. */
-  add(value: unknown, isWhole: boolean): void {
+  add(value: unknown, isWhole: boolean, onDelta?: Listener): void {
     const raw = wireObject(value);
     if (raw === undefined) return;
     const piece = readPiece(raw);
     const call = isWhole ? undefined : this.#callOf(piece);
     if (call === undefined) {
-      if (piece.id !== "" || piece.name !== "" || piece.arguments !== "") this.#open(piece);
+      if (piece.id === "" && piece.name === "" && piece.arguments === "") return;
+      this.reportAll(onDelta);
+      this.#report(this.#open(piece), piece, onDelta);
       return;
     }
     if (call.id === "") call.id = piece.id;
@@ -43,6 +52,13 @@ export class ToolCallParts {
     if (call.name === "" || (call.arguments.text === "" && piece.name !== call.name)) call.name += piece.name;
     call.arguments.add(piece.arguments);
     call.extra = piece.extra ?? call.extra;
+    this.#report(call, piece, onDelta);
+  }
+
+  /** Reports the calls whose names were not reported yet: no further piece of a name follows. */
+  reportAll(onDelta: Listener): void {
+    if (onDelta === undefined) return;
+    for (const [index, call] of this.#calls.entries()) announce(call, index, onDelta);
   }
 
   /** Names and arguments so far, for token counting. */
@@ -70,9 +86,18 @@ export class ToolCallParts {
     );
   }
 
-  #open(piece: CallPiece): void {
+  #open(piece: CallPiece): OpenCall {
     if (this.#calls.length === MOST_CALLS) throw tooManyCalls();
-    this.#calls.push({ ...piece, arguments: new ObjectText(piece.arguments) });
+    const call = { ...piece, arguments: new ObjectText(piece.arguments), isReported: false };
+    this.#calls.push(call);
+    return call;
+  }
+
+  #report(call: OpenCall, { arguments: text }: CallPiece, onDelta: Listener): void {
+    if (onDelta === undefined || text === "") return;
+    const index = this.#calls.indexOf(call);
+    announce(call, index, onDelta);
+    onDelta({ type: "tool-arguments", index, text });
   }
 
   #callOf(piece: CallPiece): OpenCall | undefined {
@@ -87,6 +112,12 @@ export class ToolCallParts {
     }
     return undefined;
   }
+}
+
+function announce(call: OpenCall, index: number, onDelta: (delta: ModelDelta) => void): void {
+  if (call.isReported) return;
+  call.isReported = true;
+  onDelta({ type: "tool-call", index, id: call.id, name: call.name });
 }
 
 /** Without an id, a piece with a name starts a new call if the last call has a name and is complete. */

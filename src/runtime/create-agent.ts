@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import {
   type AgentDefinition,
   type AgentOptions,
@@ -7,6 +6,7 @@ import {
   type OutputOf,
 } from "../agents/index.ts";
 import { anyRule, type OptionsSchema, idRule, optionsIn, optionsOf } from "../base/index.ts";
+import type { ValueSchema } from "../tools/index.ts";
 import { createRuntime } from "./create-runtime.ts";
 import { agentFields } from "./api/agent-options.ts";
 import type { Agent, AgentStartOptions } from "./api/agent-types.ts";
@@ -17,7 +17,7 @@ import type { Runtime, RuntimeSettings } from "./api/runtime-types.ts";
  * Options of `createAgent()`: those of `defineAgent()`, of `runtime.agent()`, and of `createRuntime()` except `role` and `work`.
  * `budget` limits each turn, as in a definition.
  */
-export interface CreateAgentOptions<Schema extends z.core.$ZodType = z.core.$ZodType>
+export interface CreateAgentOptions<Schema extends ValueSchema = ValueSchema>
   extends Omit<AgentOptions<Schema>, "name">,
     Omit<AgentStartOptions, "budget">,
     RuntimeSettings {
@@ -48,7 +48,7 @@ const createAgentOptionsSchema: OptionsSchema<CreateAgentOptions> = {
  * The short form: one agent in a private runtime, which must be shut down when the agent is no longer needed. Rejects with
  * `InvalidInputError` for invalid options, and with errors of the stores.
  */
-export async function createAgent<const Schema extends z.core.$ZodType = z.core.$ZodType>(
+export async function createAgent<const Schema extends ValueSchema = ValueSchema>(
   given: CreateAgentOptions<Schema>,
 ): Promise<Agent<OutputOf<Schema>> & { readonly runtime: Runtime }> {
   const options = optionsOf<CreateAgentOptions<Schema>>(given, "createAgent()", createAgentOptionsSchema);

@@ -37,6 +37,16 @@ export const answeringAdapterSchema = z.object({
 });
 export type AnsweringAdapter = DeepReadonly<z.infer<typeof answeringAdapterSchema>>;
 
+/** What an answer is based on, as its provider reports it: a page, or a document of the prompt. */
+export const answerSourceSchema = z.object({
+  type: z.enum(["url", "document"]),
+  id: optionalTextSchema,
+  url: optionalTextSchema,
+  title: optionalTextSchema,
+  mediaType: optionalTextSchema,
+});
+export type AnswerSource = DeepReadonly<z.infer<typeof answerSourceSchema>>;
+
 /** Metadata of a message that a step added. The names come from the source document. */
 export const messageMetadataSchema = z.object({
   step_id: optionalTextSchema,
@@ -82,6 +92,8 @@ export const assistantMessageSchema = z.object({
   reasoningBy: z
     .object({ provider: textSchema, model: textSchema, adapter: answeringAdapterSchema.optional() })
     .optional(),
+  /** What the answer is based on; never sent to a model. */
+  sources: z.array(answerSourceSchema).optional(),
 });
 export const toolMessageSchema = z.object({
   role: z.literal("tool"),

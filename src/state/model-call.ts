@@ -9,7 +9,7 @@ import {
 } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
 import { jsonObjectSchema } from "./json.ts";
-import { answeringAdapterSchema, messageSchema } from "./message.ts";
+import { answeringAdapterSchema, answerSourceSchema, messageSchema } from "./message.ts";
 
 /** Tokens of one model call. `inputTokens` includes cached tokens, `outputTokens` includes reasoning. */
 export const usageSchema = z.object({
@@ -45,17 +45,40 @@ export const responseFormatSchema = z.discriminatedUnion("type", [
 ]);
 export type ResponseFormat = DeepReadonly<z.infer<typeof responseFormatSchema>>;
 
+export const reasoningEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export const reasoningEffortSchema = z.enum(reasoningEfforts);
+/** How much a model thinks before it answers. Providers differ in the values that they accept. */
+export type ReasoningEffort = z.infer<typeof reasoningEffortSchema>;
+
+export const toolChoices = ["auto", "none", "required"] as const;
+export const toolChoiceSchema = z.union([z.enum(toolChoices), z.object({ tool: textSchema })]);
+/** Whether tools may be called, must be called, or which one must be called. */
+export type ToolChoice = DeepReadonly<z.infer<typeof toolChoiceSchema>>;
+
+export const providerOptionsSchema = z.record(z.string(), jsonObjectSchema);
+/** Options of a provider, by the provider's name. */
+export type ProviderOptions = DeepReadonly<z.infer<typeof providerOptionsSchema>>;
+
 export const modelRequestSchema = z.object({
   messages: z.array(messageSchema),
   tools: z.array(modelToolSchema).optional(),
-  toolChoice: z.enum(["auto", "none", "required"]).optional(),
+  toolChoice: toolChoiceSchema.optional(),
   /** Maximum number of tokens to generate, including reasoning. */
   maxOutputTokens: optionalPositiveSchema,
   temperature: z.number().optional(),
+  /** Texts at which the answer ends; they are not part of it. */
+  stopSequences: z.array(textSchema).optional(),
+  reasoningEffort: reasoningEffortSchema.optional(),
   responseFormat: responseFormatSchema.optional(),
+  /** Fields of the provider, by its name. An adapter sends those of its own provider and ignores all others. */
+  providerOptions: providerOptionsSchema.optional(),
 });
 /** One call of a language model: the prompt, the tools, and the required form of the answer. */
 export type ModelRequest = DeepReadonly<z.infer<typeof modelRequestSchema>>;
+
+/** Something that an adapter could not send or that a provider reported about a call, for instance an option that was ignored. */
+export const modelWarningSchema = z.object({ code: textSchema, message: textSchema });
+export type ModelWarning = DeepReadonly<z.infer<typeof modelWarningSchema>>;
 
 /** A complete answer. Tools are wanted exactly if `toolCalls` is not empty; `finishReason` does not matter. */
 export const modelResponseSchema = z.object({
@@ -68,6 +91,10 @@ export const modelResponseSchema = z.object({
   model: textSchema,
   /** The adapter that answered. A model that delegates calls passes it on. Default: the called model. */
   adapter: answeringAdapterSchema.optional(),
+  /** Each becomes a warning of the agent, once in a turn. */
+  warnings: z.array(modelWarningSchema).optional(),
+  /** What the answer is based on, as the provider reports it; stored with the message. */
+  sources: z.array(answerSourceSchema).optional(),
 });
 /** The answer of a language model to one call. */
 export type ModelResponse = DeepReadonly<z.infer<typeof modelResponseSchema>>;

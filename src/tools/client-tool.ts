@@ -36,7 +36,7 @@ export interface ClientToolDefinition<Schema extends ToolParameters> {
   readonly name: string;
   /** For the model: what the tool does and when to use it. */
   readonly description: string;
-  /** A zod 4 object schema, or the text of a JSON Schema. */
+  /** A schema of an object (zod 4, arktype, valibot, any Standard JSON Schema), or the text of a JSON Schema. */
   readonly parameters: Schema;
   /** The text of the question to the caller. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
   readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;

@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import { anyRule, copyOfJson, describeValue, type OptionsSchema, optionsOf, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type EffectClass, effectClassSchema, type JsonObject } from "../state/index.ts";
@@ -6,12 +5,11 @@ import { checkIdentity, checkQueue, checkWaits, toolNameIn } from "./definition-
 import { describer, parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import type { RunContext } from "./run-context.ts";
 import { checkSecrets, nothingToRedact, resolveArguments, type SecretResolver } from "./secrets.ts";
+import type { ValueOf, ValueSchema } from "./standard-schema.ts";
 import type { Reconciliation, Tool } from "./tool.ts";
 
-/** A model's arguments after the check: the output of the zod schema, or any JSON object with a JSON Schema text. */
-export type CheckedArguments<Schema extends ToolParameters> = Schema extends z.core.$ZodType
-  ? z.output<Schema>
-  : JsonObject;
+/** A model's arguments after the check: the output of the schema, or any JSON object with a JSON Schema text. */
+export type CheckedArguments<Schema extends ToolParameters> = Schema extends ValueSchema ? ValueOf<Schema> : JsonObject;
 
 /** The arguments of `execute`: the checked ones, plus the secrets by name. */
 export type ToolArguments<Schema extends ToolParameters, SecretName extends string = never> = [SecretName] extends [
@@ -27,7 +25,8 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
   /** For the model: the tool's purpose and when to use it. */
   readonly description: string;
   /**
-   * An object schema of zod 4 or zod/mini, or the text of a JSON Schema. Asynchronous checks run for at most 60 seconds. Transforms must
+   * A schema of an object, by zod 4, zod/mini, arktype, valibot (`toStandardJsonSchema()`) or another library with Standard JSON Schema; or
+   * the text of a JSON Schema. Asynchronous checks run for at most 60 seconds. Transforms must
    * return JSON values: their result is journalled, and `execute` gets it from the journal after a restart.
    */
   readonly parameters: Schema;

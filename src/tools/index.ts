@@ -46,8 +46,16 @@ export {
 export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
 export { type ToolResult, toolResult, type ToolResultPart } from "./tool-result.ts";
 export { excerptOf, type RenderedOutput, renderOutput } from "./output.ts";
-export type { ParsedArguments } from "./parsed-arguments.ts";
-export { createRepair, type ToolParameters, writtenByZod } from "./parameters.ts";
+export type { Issue, ParsedArguments } from "./parsed-arguments.ts";
+export { createRepair, type ToolParameters } from "./parameters.ts";
+export {
+  checkValue,
+  isValueSchema,
+  jsonSchemaOf,
+  type ValueOf,
+  type ValueSchema,
+  valueSchemaKinds,
+} from "./standard-schema.ts";
 export { createToolRegistry, type RegisteredTool, type ToolRegistry, withTools } from "./registry.ts";
 export { type RevocableRun, revocable } from "./revocable.ts";
 export { nothingToRedact, redactError, type SecretResolver } from "./secrets.ts";

@@ -1,23 +1,15 @@
-import { z } from "zod";
-import { copyOfJson, deepFreeze, parseJson, toJson } from "../base/index.ts";
+import { copyOfJson, deepFreeze, parseJson, toJson, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import type { Refuse } from "./definition-checks.ts";
 import { headOf } from "./output.ts";
-import {
-  type Issue,
-  jsonIn,
-  type Parameters,
-  type ParsedArguments,
-  type Refusal,
-  type Repair,
-  unfit,
-} from "./parsed-arguments.ts";
+import { jsonIn, type Parameters, type ParsedArguments, type Refusal, type Repair, unfit } from "./parsed-arguments.ts";
 import { readDocument, type SchemaDocument } from "./schema-document.ts";
 import { secretClashIn, secretGivenIn, type SecretResolvers } from "./secrets.ts";
+import { checkValue, isValueSchema, jsonSchemaOf, type ValueSchema, valueSchemaKinds } from "./standard-schema.ts";
 
-/** An object schema of zod 4 or zod/mini, or the text of a JSON Schema. */
-export type ToolParameters = z.core.$ZodType | string;
+/** A schema of an object (zod 4, arktype, valibot, any Standard JSON Schema), or the text of a JSON Schema. */
+export type ToolParameters = ValueSchema | string;
 
 /** Throws the error from `refuse` for a value that is neither, cannot be compiled, or does not describe an object. */
 export function readParameters(parameters: ToolParameters, refuse: Refuse = plainly): Parameters {
@@ -61,8 +53,8 @@ const plainly: Refuse = (what, cause) => new InvalidInputError(what, { cause });
 
 function readSchema(parameters: unknown): ReadSchema {
   if (typeof parameters === "string") return jsonSchemaParameters(parameters);
-  if (parameters instanceof z.core.$ZodType) return zodParameters(parameters);
-  throw new InvalidInputError("The parameters must be a zod 4 schema, or a string that holds a JSON Schema.");
+  if (isValueSchema(parameters)) return authoredParameters(parameters);
+  throw new InvalidInputError(`The parameters must be ${valueSchemaKinds}, or a string that holds a JSON Schema.`);
 }
 
 const defaultMaxBytes = 1_000_000;
@@ -125,94 +117,35 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? "an array" : `a ${typeof value}`;
 }
 
-/** Parameters declared by a zod schema. Throws `InvalidInputError` if JSON Schema cannot express it. */
-function zodParameters(schema: z.core.$ZodType): ReadSchema {
-  return { jsonSchema: jsonSchemaOf(schema), check: (value) => check(schema, value) };
+/** Parameters declared by a schema of the author's library. Throws `InvalidInputError` if JSON Schema cannot express it. */
+function authoredParameters(schema: ValueSchema): ReadSchema {
+  return { jsonSchema: writtenSchema(schema), check: (value) => check(schema, value) };
 }
 
-/** Methods of a schema that are missing in zod/mini and early versions. */
-interface Describing {
-  readonly meta?: (this: z.core.$ZodType) => object | undefined;
-  readonly toJSONSchema?: (this: z.core.$ZodType, params: { readonly io: "input" }) => z.core.JSONSchema.BaseSchema;
-}
-
-/** The metadata of a schema in its own copy of zod, set by `describe` and `meta`. */
-const ownRegistry = {
-  get: (schema: z.core.$ZodType) => metadataOf(schema),
-  has: (schema: z.core.$ZodType) => metadataOf(schema) !== undefined,
-};
-
-function metadataOf(schema: z.core.$ZodType): object | undefined {
-  const { meta } = schema as Describing;
-  return meta === undefined ? z.globalRegistry.get(schema) : meta.call(schema);
-}
-
-/**
- * The JSON Schema of a user's schema. The schema may come from another copy and version of zod: that copy knows all its types and
- * metadata, so its `toJSONSchema` is used if it has one.
- * @throws Error if JSON Schema cannot express the schema.
- */
-export function writtenByZod(schema: z.core.$ZodType): z.core.JSONSchema.BaseSchema {
-  const { toJSONSchema } = schema as Describing;
-  if (toJSONSchema !== undefined) return toJSONSchema.call(schema, { io: "input" });
-  const metadata = ownRegistry as unknown as typeof z.globalRegistry;
-  return z.toJSONSchema(schema, { io: "input", metadata });
-}
-
-function jsonSchemaOf(schema: z.core.$ZodType): JsonObject {
+function writtenSchema(schema: ValueSchema): JsonObject {
   try {
-    const { $schema: _ignored, ...jsonSchema } = writtenByZod(schema);
-    return JSON.parse(JSON.stringify(jsonSchema)) as JsonObject;
+    const { $schema: _ignored, ...jsonSchema } = jsonSchemaOf(schema);
+    return jsonSchema;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : "unknown reason";
     throw new InvalidInputError(
-      `The parameters cannot be shown to a model: ${reason}. Use types that JSON has, for instance z.iso.datetime() for a date.`,
+      `The parameters cannot be shown to a model: ${wordsOfThrown(error)}. Use types that JSON has, for instance z.iso.datetime() for a date.`,
       { cause: error },
     );
   }
 }
 
-async function check(schema: z.core.$ZodType, value: unknown): Promise<ParsedArguments> {
-  let result: z.ZodSafeParseResult<unknown>;
-  try {
-    result = await z.safeParseAsync(schema, value);
-  } catch (error) {
-    // Refinements and transforms are the author's code, and may throw.
-    const reason = error instanceof Error ? error.message : "its check threw";
-    return { ok: false, message: `they could not be checked (${reason.slice(0, 200)})` };
+async function check(schema: ValueSchema, given: unknown): Promise<ParsedArguments> {
+  const checkedValue = await checkValue(schema, given);
+  if (!checkedValue.ok) {
+    if ("issues" in checkedValue) return unfit(checkedValue.issues);
+    return { ok: false, message: `they could not be checked (${checkedValue.thrown.slice(0, 200)})` };
   }
-  if (!result.success) return unfit(result.error.issues.flatMap(issuesOf));
-  const json = toJson(result.data);
-  if (json.ok) return { ok: true, value: result.data, json: json.json };
+  const { value } = checkedValue;
+  const json = toJson(value);
+  if (json.ok) return { ok: true, value, json: json.json };
   const { path, message } = json.issue;
   const transformed = { path, message: `the tool's own transform returned something other than JSON: ${message}` };
   return { ok: false, message: `${unfit([transformed]).message}\n${faultOfTool}` };
-}
-
-function issuesOf(issue: z.core.$ZodIssue): Issue[] {
-  const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
-  // If no language is set in zod, its messages do not contain the expected type.
-  const known = issue.code === "invalid_type" ? { expected: issue.expected } : {};
-  if (issue.code !== "invalid_union") return [{ path, ...known, ...messageOf(issue.message) }];
-  // A union's own message has no details, so the expectations of its alternatives are listed.
-  const alternatives = issue.errors
-    .flat()
-    .slice(0, 5)
-    .map((inner) => {
-      const { message, expected } = messageOf(inner.message);
-      return `${inner.path.length === 0 ? "" : `${inner.path.map(String).join(".")}: `}${expected ?? message}`;
-    });
-  if (alternatives.length === 0) return [{ path, message: "fits none of the alternatives" }];
-  return [{ path, message: "fits none of the alternatives", expected: alternatives.join(", or ") }];
-}
-
-/** Splits "Invalid input: expected string, received number". */
-function messageOf(text: string): { readonly message: string; readonly expected?: string | undefined } {
-  const parts = /^(.*?): expected (.*?)(?:, received (.*))?$/s.exec(text);
-  if (parts === null) return { message: text };
-  const [, message = text, expected, received] = parts;
-  if (received === "undefined") return { message: "is missing", expected };
-  return { message: received === undefined ? message : `${message}: received ${received}`, expected };
 }
 
 const maxSchemaBytes = 256_000;

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ModelError } from "../../src/errors/index.ts";
 import { AnswerAccumulator } from "../../src/model/accumulator.ts";
 import type { ModelDelta } from "../../src/model/index.ts";
+import { deltaText } from "../support/model-calls.ts";
 
 const chunkOf = (delta: object, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta, finish_reason }],
@@ -35,7 +36,7 @@ describe("AnswerAccumulator", () => {
         accumulator.add(chunkOf({}, "stop"));
         const answer = accumulator.answer("m");
         expect(answer.content).toBe(text);
-        expect(heard.map((delta) => delta.text).join("")).toBe(text);
+        expect(heard.map(deltaText).join("")).toBe(text);
         expect(answer.toolCalls).toEqual(
           asked.map(({ name, input }, index) => ({ id: `id-${index}`, name, arguments: JSON.stringify(input) })),
         );

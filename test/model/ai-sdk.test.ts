@@ -15,6 +15,7 @@ import {
 } from "../../src/index.ts";
 import { aiSdkModel } from "../../src/model/ai-sdk.ts";
 import type { ModelDelta } from "../../src/model/index.ts";
+import { deltaText } from "../support/model-calls.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { freePort } from "../support/redis-server.ts";
 import { providerFamilies, providerServer } from "../support/provider-servers.ts";
@@ -58,7 +59,8 @@ describe.each(providerFamilies)("$name", (family) => {
   test("streams text and thoughts, each piece once, and reports the usage", async () => {
     const { model } = await providerServer(family, [{ thought: "Bernese Alps.", text: "3,967 metres." }]);
     const { answer, deltas } = await generated(model());
-    const joined = (type: ModelDelta["type"]) => deltas.map((one) => (one.type === type ? one.text : "")).join("");
+    const joined = (type: ModelDelta["type"]) =>
+      deltas.map((one) => (one.type === type ? deltaText(one) : "")).join("");
     expect(joined("text")).toBe("3,967 metres.");
     expect(joined("reasoning")).toBe("Bernese Alps.");
     expect(answer).toMatchObject({ content: "3,967 metres.", finishReason: "stop", toolCalls: [] });

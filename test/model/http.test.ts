@@ -2,7 +2,16 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { Socket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { OpenaiModelOptions } from "../../src/model/index.ts";
-import { chunk, done, failureOf, neverAborted, request, streamed, usageChunk } from "../support/model-calls.ts";
+import {
+  chunk,
+  deltaText,
+  done,
+  failureOf,
+  neverAborted,
+  request,
+  streamed,
+  usageChunk,
+} from "../support/model-calls.ts";
 import {
   byClient,
   callOf,
@@ -188,8 +197,8 @@ describe("bodies", () => {
     const pieces: string[] = [];
     const call = wireModel(server).generate(request, {
       signal: controller.signal,
-      onDelta: ({ text }) => {
-        pieces.push(text);
+      onDelta: (delta) => {
+        pieces.push(deltaText(delta));
         controller.abort();
       },
     });

@@ -3,6 +3,7 @@ import { ModelError } from "../../src/errors/index.ts";
 import { offlineModel } from "../../src/model/index.ts";
 import { defaultClosingLine } from "../../src/model/offline-model.ts";
 import type { ModelRequest } from "../../src/state/index.ts";
+import { deltaText } from "../support/model-calls.ts";
 import { conversation, weather } from "./offline-conversation.ts";
 
 const never = new AbortController().signal;
@@ -29,7 +30,7 @@ describe("as a language model", () => {
     const response = await offlineModel().generate(request, {
       signal: never,
       onDelta: (delta) => {
-        pieces.push(delta.text);
+        pieces.push(deltaText(delta));
       },
     });
     expect(pieces.join("")).toBe(response.content);
@@ -74,7 +75,7 @@ describe("as a language model", () => {
     const cut = offlineModel({ tokensPerSecond: 1_000 }).generate(request, {
       signal: controller.signal,
       onDelta: (delta) => {
-        pieces.push(delta.text);
+        pieces.push(deltaText(delta));
         if (pieces.length === 3) controller.abort(new Error("stopped"));
       },
     });

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { AnswerAccumulator } from "../../src/model/accumulator.ts";
 import type { ModelDelta } from "../../src/model/index.ts";
 import { readAnswer } from "../../src/model/read-answer.ts";
+import { deltaText } from "../support/model-calls.ts";
 
 /** An answer whose body arrives in these pieces, which may end inside a character. */
 function answerOf(reads: readonly string[]): Response {
@@ -39,7 +40,7 @@ async function readOf(reads: readonly string[]) {
 
 const event = (data: string): string => `data: ${data}\n\n`;
 const toldOf = (heard: readonly ModelDelta[], wanted: ModelDelta["type"]): string =>
-  heard.map(({ type, text }) => (type === wanted ? text : "")).join("");
+  heard.map((delta) => (delta.type === wanted ? deltaText(delta) : "")).join("");
 const piece = (content: string, fields: object = {}): string =>
   event(JSON.stringify({ id: "a", choices: [{ index: 0, delta: { content } }], ...fields }));
 

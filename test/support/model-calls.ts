@@ -30,13 +30,23 @@ export async function streamed(
 ): Promise<{ readonly answer: ModelResponse; readonly deltas: readonly ModelDelta[] }> {
   const deltas: ModelDelta[] = [];
   // The number of pieces depends on how the connection delivers them.
-  const onDelta = ({ type, text }: ModelDelta): void => {
+  const onDelta = (delta: ModelDelta): void => {
     const last = deltas.at(-1);
-    if (last?.type === type) deltas[deltas.length - 1] = { type, text: last.text + text };
-    else deltas.push({ type, text });
+    if (!last || last.type !== delta.type || !isSameCall(last, delta)) deltas.push(delta);
+    else deltas[deltas.length - 1] = { ...delta, text: deltaText(last) + deltaText(delta) } as ModelDelta;
   };
   const answer = await model.generate(request, { signal, onDelta });
   return { answer, deltas };
+}
+
+/** The text of a delta; a call's name has none. */
+export function deltaText(delta: ModelDelta): string {
+  return delta.type === "tool-call" ? "" : delta.text;
+}
+
+function isSameCall(a: ModelDelta, b: ModelDelta): boolean {
+  if (a.type === "tool-call" || b.type === "tool-call") return false;
+  return !("index" in a) || !("index" in b) || a.index === b.index;
 }
 
 /** One event of a stream. */

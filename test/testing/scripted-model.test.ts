@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { neverAborted, request, streamed } from "../support/model-calls.ts";
+import { deltaText, neverAborted, request, streamed } from "../support/model-calls.ts";
 
 const ask = (model: ReturnType<typeof scriptedModel>) => model.generate(request, { signal: neverAborted });
 
@@ -76,7 +76,7 @@ describe("scriptedModel", () => {
     const heard: string[] = [];
     const call = scriptedModel({ deltas: ["a"], error }).generate(request, {
       signal: neverAborted,
-      onDelta: ({ text }) => heard.push(text),
+      onDelta: (delta) => heard.push(deltaText(delta)),
     });
     await expect(call).rejects.toBe(error);
     expect(heard).toEqual(["a"]);

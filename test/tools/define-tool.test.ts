@@ -96,7 +96,11 @@ describe("refused definitions", () => {
     ["a timeout that is not a number", { timeoutMs: Number.NaN }, /timeoutMs is NaN/],
     ["a missing execute", { execute: undefined }, /execute must be a function, not undefined/],
     ["a reconcile that is not a function", { reconcile: "yes" }, /reconcile must be a function, not string/],
-    ["parameters that are not a schema", { parameters: { type: "object" } }, /zod 4 schema, or a string/],
+    [
+      "parameters that are not a schema",
+      { parameters: { type: "object" } },
+      /a schema of zod 4, arktype or valibot, or a string/,
+    ],
     ["the reserved queue name", { queue: "wake" }, /queue is "wake", which is reserved for agents; give.*another name/],
     ["a queue with an invalid name", { queue: "a b" }, /queue "a b" .*is not a valid id: use 1 to 128 characters/],
     ["a priority without a queue", { priority: 1 }, /priority is set without a queue; set queue as well/],

@@ -1,5 +1,13 @@
 import { ModelError } from "../../errors/index.ts";
-import type { JsonObject, ModelRequest, ModelResponse } from "../../state/index.ts";
+import type {
+  JsonObject,
+  ModelRequest,
+  ModelResponse,
+  ModelWarning,
+  ProviderOptions,
+  ReasoningEffort,
+  ToolChoice,
+} from "../../state/index.ts";
 import { CallGuard } from "../call-guard.ts";
 import { FormFallback } from "../form-fallback.ts";
 import { guardedCall } from "../guarded-call.ts";
@@ -11,7 +19,7 @@ import type { WireWriter } from "../wire-calls.ts";
 import { wireObject, wireText } from "../wire-values.ts";
 import { ProviderAnswer } from "./provider-answer.ts";
 import { providerFailure } from "./provider-failure.ts";
-import { type AiSdkLanguageModel, type ProviderCall, type ProviderOptions, streamOf } from "./provider-model.ts";
+import { type AiSdkLanguageModel, type ProviderCall, streamOf } from "./provider-model.ts";
 import { providerPrompt } from "./provider-prompt.ts";
 
 /** Options of `aiSdkModel()`. */
@@ -48,7 +56,6 @@ export class ProviderModel implements LanguageModel {
   readonly contextWindow: number | undefined;
   readonly #model: AiSdkLanguageModel;
   readonly #options: AiSdkModelOptions;
-  readonly #providerOptions: ProviderOptions;
   readonly #adapter: WireWriter;
   readonly #imageTokens: number;
   readonly #forms = new FormFallback();
@@ -60,7 +67,6 @@ export class ProviderModel implements LanguageModel {
     this.contextWindow = options.contextWindow;
     this.#model = model;
     this.#options = options;
-    this.#providerOptions = sentOptions(provider, options.providerOptions ?? {});
     this.#adapter = Object.freeze({ provider: this.provider, model: this.name, server: provider });
     this.#imageTokens = options.imageTokens ?? imageTokenBound;
   }
@@ -84,11 +90,11 @@ export class ProviderModel implements LanguageModel {
   async #send(request: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {
     const { requestTimeoutMs = 600_000, headersTimeoutMs, stallTimeoutMs = 60_000, tooLongMessages } = this.#options;
     const prompt = await this.#prompt(request);
-    const limit = answerLimit(request.maxOutputTokens, this.#providerOptions);
+    const { settings, warnings } = settingsOf(request, this.#model, this.#options.providerOptions);
     if (signal.aborted) throw notSent("the call was aborted", "aborted", signal.reason);
-    const progress = new ProviderAnswer();
+    const progress = new ProviderAnswer(warnings);
     const guard = new CallGuard(signal, { requestTimeoutMs, headersTimeoutMs, stallTimeoutMs });
-    const call = { prompt, abortSignal: guard.signal, ...fieldsOf(request, limit, this.#providerOptions) };
+    const call = { prompt, abortSignal: guard.signal, ...fieldsOf(request), ...settings };
     const answer = await guardedCall({
       model: this.name,
       request,
@@ -122,6 +128,48 @@ export class ProviderModel implements LanguageModel {
   }
 }
 
+interface Settings {
+  readonly settings: Pick<ProviderCall, "maxOutputTokens" | "providerOptions" | "reasoning">;
+  /** What could not be sent. */
+  readonly warnings: readonly ModelWarning[];
+}
+
+/** The settings that depend on each other: the options of the provider, its budget for thinking and the limit of the answer. */
+function settingsOf(
+  { maxOutputTokens, providerOptions, reasoningEffort }: ModelRequest,
+  { provider, modelId, specificationVersion }: AiSdkLanguageModel,
+  ofModel: ProviderOptions | undefined,
+): Settings {
+  const options = sentOptions(provider, merged(ofModel, providerOptions));
+  const effort = reasoningEffort === undefined ? {} : { reasoning: reasoningEffort };
+  if (reasoningEffort !== undefined && specificationVersion === "v3") {
+    return { settings: limited(maxOutputTokens, options), warnings: [withoutEffort] };
+  }
+  if (reasoningEffort === undefined || reasoningEffort === "none" || maxOutputTokens === undefined) {
+    return { settings: { ...limited(maxOutputTokens, options), ...effort }, warnings: [] };
+  }
+  const place = thinkingFields.find(([name]) => provider.includes(name));
+  const isOwn = place === undefined || options[place[0]]?.[place[1]] !== undefined;
+  if (isOwn || !thinksByBudget(modelId)) {
+    return { settings: { ...limited(maxOutputTokens, options), ...effort }, warnings: [] };
+  }
+  // The provider's package would derive a budget from the model's limit and add it to the limit of this call.
+  const budgetTokens = Math.round(maxOutputTokens * budgetShares[reasoningEffort]);
+  if (budgetTokens < SMALLEST_THINKING_BUDGET) {
+    return { settings: limited(maxOutputTokens, options), warnings: [tooFewForThinking(maxOutputTokens)] };
+  }
+  const [name, field] = place;
+  const thinking = { [name]: { ...options[name], [field]: { type: "enabled", budgetTokens } } };
+  return { settings: limited(maxOutputTokens, { ...options, ...thinking }), warnings: [] };
+}
+
+/** The options of the call over those of the model, field by field. */
+function merged(ofModel: ProviderOptions = {}, ofCall: ProviderOptions = {}): ProviderOptions {
+  const all: Record<string, JsonObject> = { ...ofModel };
+  for (const [name, fields] of Object.entries(ofCall)) all[name] = { ...all[name], ...fields };
+  return all;
+}
+
 /** The options that are sent: models of OpenAI's Responses API must not keep the history themselves, unless the user asks for it. */
 function sentOptions(provider: string, given: ProviderOptions): ProviderOptions {
   if (!provider.endsWith(".responses")) return given;
@@ -135,30 +183,64 @@ const thinkingFields = [
   ["bedrock", "reasoningConfig"],
 ] as const;
 
+/** The provider accepts no smaller budget, and its package uses this one if none is set. */
+const SMALLEST_THINKING_BUDGET = 1_024;
+
+/** The part of `maxOutputTokens` that a model of a thinking budget may think with. */
+const budgetShares: Readonly<Record<Exclude<ReasoningEffort, "none">, number>> = {
+  minimal: 0.1,
+  low: 0.2,
+  medium: 0.4,
+  high: 0.6,
+  xhigh: 0.7,
+  max: 0.8,
+};
+
+/** Claude 4.5 and older think by a budget, as may models of unknown names; newer ones decide by themselves how much they think. */
+const budgetModels = /claude-(?:instant|v?[23](?=$|[-.:])|(?:opus|sonnet|haiku)-4(?!-[6-9]))/;
+
+function thinksByBudget(modelId: string): boolean {
+  return !modelId.includes("claude-") || budgetModels.test(modelId);
+}
+
+const withoutEffort: ModelWarning = {
+  code: "unsupported",
+  message:
+    "reasoningEffort was not sent: the model's package follows the specification v3, which has no such option; set it in providerOptions",
+};
+
+function tooFewForThinking(maxOutputTokens: number): ModelWarning {
+  return {
+    code: "unsupported",
+    message: `reasoningEffort was not sent: this model thinks with at least ${SMALLEST_THINKING_BUDGET} tokens, too many for an answer of at most ${maxOutputTokens}`,
+  };
+}
+
 /** The limit to send, so that the answer and the provider's budget for thinking together stay within `maxOutputTokens`. */
-function answerLimit(maxOutputTokens: number | undefined, options: ProviderOptions): number | undefined {
-  if (maxOutputTokens === undefined) return undefined;
+function limited(
+  maxOutputTokens: number | undefined,
+  options: ProviderOptions,
+): Pick<ProviderCall, "maxOutputTokens" | "providerOptions"> {
+  const sent = Object.keys(options).length === 0 ? {} : { providerOptions: options };
+  if (maxOutputTokens === undefined) return sent;
   let budget = 0;
   for (const [provider, field] of thinkingFields) {
     const { type, budgetTokens } = wireObject(options[provider]?.[field]) ?? {};
-    if (wireText(type) === "enabled" && typeof budgetTokens === "number") budget += budgetTokens;
+    if (wireText(type) !== "enabled") continue;
+    budget += typeof budgetTokens === "number" ? budgetTokens : SMALLEST_THINKING_BUDGET;
   }
-  if (maxOutputTokens > budget) return maxOutputTokens - budget;
+  if (maxOutputTokens > budget) return { maxOutputTokens: maxOutputTokens - budget, ...sent };
   throw notSent(
     `at most ${maxOutputTokens} output tokens are left, and the thinking budget alone is ${budget}: raise maxOutputTokens or the budget of the agent, or lower budgetTokens`,
     "configuration",
   );
 }
 
-function fieldsOf(
-  request: ModelRequest,
-  limit: number | undefined,
-  providerOptions: ProviderOptions,
-): Omit<ProviderCall, "prompt" | "abortSignal"> {
-  const { tools = [], toolChoice, temperature, responseFormat } = request;
+function fieldsOf(request: ModelRequest): Omit<ProviderCall, "prompt" | "abortSignal" | keyof Settings["settings"]> {
+  const { tools = [], toolChoice, temperature, stopSequences = [], responseFormat } = request;
   return {
-    ...(limit === undefined ? {} : { maxOutputTokens: limit }),
     ...(temperature === undefined ? {} : { temperature }),
+    ...(stopSequences.length === 0 ? {} : { stopSequences }),
     ...(responseFormat === undefined || responseFormat.type === "text"
       ? {}
       : { responseFormat: formatOf(responseFormat) }),
@@ -171,10 +253,13 @@ function fieldsOf(
             description,
             inputSchema: parameters,
           })),
-          ...(toolChoice === undefined ? {} : { toolChoice: { type: toolChoice } }),
+          ...(toolChoice === undefined ? {} : { toolChoice: choiceOf(toolChoice) }),
         }),
-    ...(Object.keys(providerOptions).length === 0 ? {} : { providerOptions }),
   };
+}
+
+function choiceOf(choice: ToolChoice): NonNullable<ProviderCall["toolChoice"]> {
+  return typeof choice === "string" ? { type: choice } : { type: "tool", toolName: choice.tool };
 }
 
 type Format = Exclude<NonNullable<ModelRequest["responseFormat"]>, { type: "text" }>;

@@ -1,6 +1,6 @@
 import { toJson } from "../../base/index.ts";
 import { ModelError } from "../../errors/index.ts";
-import type { FinishReason, Json, JsonObject, ModelResponse } from "../../state/index.ts";
+import type { AnswerSource, FinishReason, Json, JsonObject, ModelResponse, ModelWarning } from "../../state/index.ts";
 import { brokenBy } from "../finish-reason.ts";
 import type { AnswerInProgress } from "../guarded-call.ts";
 import type { ModelDelta } from "../language-model.ts";
@@ -18,6 +18,16 @@ interface WrittenPart {
   options: Record<string, JsonObject> | undefined;
 }
 
+/** A call whose input arrives in pieces. */
+interface OpenInput {
+  readonly index: number;
+  readonly name: string;
+  /** The input so far; not part of the answer before the whole call has arrived. */
+  text: string;
+  /** Whether the pieces are the JSON text of the input. */
+  readonly isJson: boolean;
+}
+
 /**
  * Assembles one answer from the parts of a stream of the AI SDK; unknown parts are ignored.
  * 1. Each piece of text is reported once and is in the answer once.
@@ -26,10 +36,18 @@ interface WrittenPart {
  */
 export class ProviderAnswer implements AnswerInProgress {
   readonly #parts: WrittenPart[] = [];
+  readonly #inputs = new Map<string, OpenInput>();
+  readonly #sources: AnswerSource[] = [];
+  readonly #warnings: ModelWarning[];
   #finish: WireObject | undefined;
   #model = "";
   /** Whether the provider has warned that it ignores the response format. */
   ignoresFormat = false;
+
+  /** @param warnings Those of the adapter. */
+  constructor(warnings: readonly ModelWarning[]) {
+    this.#warnings = [...warnings];
+  }
 
   /** Adds a part of the stream. Throws `ModelError` for an error in the stream, and for a tool that the provider executes itself. */
   add(value: unknown, onDelta?: (delta: ModelDelta) => void): void {
@@ -46,8 +64,17 @@ export class ProviderAnswer implements AnswerInProgress {
       case "reasoning-end":
         this.#addText("reasoning", part, onDelta);
         break;
+      case "tool-input-start":
+        this.#openInput(wireText(part["id"]), part, onDelta);
+        break;
+      case "tool-input-delta":
+        this.#addInput(part, onDelta);
+        break;
       case "tool-call":
-        this.#addCall(part);
+        this.#addCall(part, onDelta);
+        break;
+      case "source":
+        this.#addSource(part);
         break;
       case "stream-start":
         this.#readWarnings(part["warnings"]);
@@ -102,11 +129,16 @@ export class ProviderAnswer implements AnswerInProgress {
   }
 
   generatedText(): string {
-    return this.#parts.map(({ name, text }) => name + text).join("");
+    const written = this.#parts.map(({ name, text }) => name + text).join("");
+    const called = new Set(this.#parts.map(({ type, id }) => (type === "call" ? id : undefined)));
+    const open = [...this.#inputs].map(([id, { name, text }]) => (called.has(id) ? "" : name + text));
+    return written + open.join("");
   }
 
   answer(requested: string): Omit<ModelResponse, "usage"> {
     const calls = this.#parts.filter(({ type }) => type === "call");
+    // In the order in which they were begun, which `index` of the deltas names.
+    calls.sort((a, b) => (this.#inputs.get(a.id)?.index ?? 0) - (this.#inputs.get(b.id)?.index ?? 0));
     const reasoning = this.#reasoning();
     return {
       content: this.#parts.map(({ type, text }) => (type === "text" ? text : "")).join(""),
@@ -114,6 +146,8 @@ export class ProviderAnswer implements AnswerInProgress {
       ...(reasoning === undefined ? {} : { reasoning }),
       finishReason: this.#reason(calls.length > 0),
       model: this.#model === "" ? requested : this.#model,
+      ...(this.#warnings.length === 0 ? {} : { warnings: this.#warnings }),
+      ...(this.#sources.length === 0 ? {} : { sources: this.#sources }),
     };
   }
 
@@ -132,23 +166,50 @@ export class ProviderAnswer implements AnswerInProgress {
     onDelta?.({ type, text });
   }
 
-  #addCall(given: WireObject): void {
+  #openInput(id: string, part: WireObject, onDelta: ((delta: ModelDelta) => void) | undefined): OpenInput {
+    if (part["providerExecuted"] === true) throw executedByProvider(wireText(part["toolName"]));
+    const index = this.#inputs.size;
+    const name = wireText(part["toolName"]);
+    const input = { index, name, text: "", isJson: part["inputEncoding"] !== "text" };
+    this.#inputs.set(id, input);
+    onDelta?.({ type: "tool-call", index, id, name });
+    return input;
+  }
+
+  #addInput(part: WireObject, onDelta: ((delta: ModelDelta) => void) | undefined): void {
+    const input = this.#inputs.get(wireText(part["id"]));
+    const text = wireText(part["delta"]);
+    if (input === undefined || text === "") return;
+    input.text += text;
+    if (input.isJson) onDelta?.({ type: "tool-arguments", index: input.index, text });
+  }
+
+  #addCall(given: WireObject, onDelta: ((delta: ModelDelta) => void) | undefined): void {
     const name = wireText(given["toolName"]);
-    if (given["providerExecuted"] === true) {
-      throw new ModelError(
-        `The provider has executed the tool "${name.slice(0, 100)}" itself. Its cost and its effects cannot be controlled here: leave it out of providerOptions.`,
-        { retryable: false, mayHaveBeenSent: true, details: { kind: "configuration" } },
-      );
-    }
-    const { input } = given;
-    const text = typeof input === "string" ? input : JSON.stringify(input ?? {});
-    const part: WrittenPart = { type: "call", id: wireText(given["toolCallId"]), text, name, options: undefined };
+    if (given["providerExecuted"] === true) throw executedByProvider(name);
+    const value = given["input"];
+    const text = typeof value === "string" ? value : JSON.stringify(value ?? {});
+    const id = wireText(given["toolCallId"]);
+    const input = this.#inputs.get(id) ?? this.#openInput(id, given, onDelta);
+    const isReported = input.isJson && input.text !== "";
+    if (!isReported && text !== "") onDelta?.({ type: "tool-arguments", index: input.index, text });
+    const part: WrittenPart = { type: "call", id, text, name, options: undefined };
     keepOptions(part, given["providerMetadata"]);
     this.#parts.push(part);
   }
 
+  /** Each source once. */
+  #addSource({ sourceType, id, url, title, filename, mediaType }: WireObject): void {
+    const fields = { id, url, title: title ?? filename, mediaType };
+    const texts = Object.entries(fields).filter(([, value]) => typeof value === "string" && value !== "");
+    const type = sourceType === "document" ? "document" : "url";
+    const isKnown = type === "url" && this.#sources.some((one) => one.type === "url" && one.url === url);
+    if (!isKnown) this.#sources.push({ type, ...Object.fromEntries(texts) });
+  }
+
   #readWarnings(warnings: unknown): void {
     if (!Array.isArray(warnings)) return;
+    for (const given of warnings) this.#warnings.push(warningOf(wireObject(given) ?? {}));
     this.ignoresFormat ||= warnings.some((given) => {
       const { type, feature, setting } = wireObject(given) ?? {};
       return type !== "other" && (feature === "responseFormat" || setting === "responseFormat");
@@ -174,6 +235,21 @@ export class ProviderAnswer implements AnswerInProgress {
     if (hasCalls) return "tool_calls";
     return unified === "stop" || unified === "tool-calls" ? "stop" : "unknown";
   }
+}
+
+function executedByProvider(tool: string): ModelError {
+  return new ModelError(
+    `The provider has executed the tool "${tool.slice(0, 100)}" itself. Its cost and its effects cannot be controlled here: leave it out of providerOptions.`,
+    { retryable: false, mayHaveBeenSent: true, details: { kind: "configuration" } },
+  );
+}
+
+function warningOf({ type, feature, setting, details, message }: WireObject): ModelWarning {
+  const subject = wireText(feature) || wireText(setting);
+  const text = wireText(message) || wireText(details);
+  const ofSubject = `the provider reports ${wireText(type)}: ${subject}`;
+  const words = subject === "" ? text : `${ofSubject}${text === "" ? "" : ` (${text})`}`;
+  return { code: wireText(type) || "other", message: words };
 }
 
 /** `v3` providers of the first releases report the reason as a text. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../state/index.ts";
+import type { JsonObject, ProviderOptions, ReasoningEffort } from "../../state/index.ts";
 
 /*
  * The structure of `LanguageModelV3` and `LanguageModelV4` of `@ai-sdk/provider`, as far as it is used here: the published types name
@@ -18,9 +18,6 @@ export interface AiSdkLanguageModel {
   /** Sends one call and resolves with the parts of its answer. */
   doStream(options: never): PromiseLike<{ readonly stream: ReadableStream<unknown> }>;
 }
-
-/** Options of a provider, by the provider's name. */
-export type ProviderOptions = Readonly<Record<string, JsonObject>>;
 
 interface WithOptions {
   readonly providerOptions?: ProviderOptions | undefined;
@@ -80,7 +77,12 @@ export interface ProviderCall {
     readonly description: string;
     readonly inputSchema: JsonObject;
   }[];
-  readonly toolChoice?: { readonly type: "auto" | "none" | "required" };
+  readonly toolChoice?:
+    | { readonly type: "auto" | "none" | "required" }
+    | { readonly type: "tool"; readonly toolName: string };
+  readonly stopSequences?: readonly string[];
+  /** Only `v4` has it. */
+  readonly reasoning?: ReasoningEffort;
   readonly providerOptions?: ProviderOptions;
 }
 

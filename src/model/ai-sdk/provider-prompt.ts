@@ -1,12 +1,11 @@
 import { ModelError } from "../../errors/index.ts";
-import type { ContentPart, JsonObject } from "../../state/index.ts";
+import type { ContentPart, JsonObject, ProviderOptions } from "../../state/index.ts";
 import type { FormedAnswer, FormedMessage } from "../prompt-form.ts";
 import { wireArray, wireJson, wireObject, wireText } from "../wire-values.ts";
 import type {
   AiSdkLanguageModel,
   FilePart,
   ProviderMessage,
-  ProviderOptions,
   ReasoningPart,
   TextPart,
   ToolCallPart,

@@ -236,7 +236,9 @@ export class LiveBroadcast {
     const said = { ...this.#originOf(source), turnId, step, attempt, seq };
     const open = { kind: "whole" as const, ...said, text: "", reasoning: "" };
     this.#open.add(open);
-    const add: ReturnType<Viewers["showAnswer"]>["add"] = ({ type, text }) => {
+    const add: ReturnType<Viewers["showAnswer"]>["add"] = (delta) => {
+      if (delta.type !== "text" && delta.type !== "reasoning") return;
+      const { type, text } = delta;
       if (text === "" || !this.#open.has(open)) return;
       const offset = open[type].length;
       open[type] += text;
