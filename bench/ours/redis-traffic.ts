@@ -84,7 +84,7 @@ async function stationOf({ turnsBefore }: TrafficOptions) {
     model: instantModel(STEPS),
     instructions,
     tools: [lookupTool],
-    history: windowHistory(1),
+    history: windowHistory(1, { upTo: 1 }),
     budget: { maxTokens: 1_000_000_000 },
   });
   const runtime = await createRuntime({ agents: [definition], stores, leaseMs: QUIET_MS });

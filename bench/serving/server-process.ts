@@ -96,7 +96,7 @@ async function serveBare(): Promise<Serving> {
 
 async function serveOurs(kind: StoreKind): Promise<Serving> {
   const { stores, remove } = await openStores(kind);
-  const agent = defineAgent({ name: "agent", instructions, model: writer, history: windowHistory(1) });
+  const agent = defineAgent({ name: "agent", instructions, model: writer, history: windowHistory(1, { upTo: 1 }) });
   const runtime = await createRuntime({ agents: [agent], stores });
   const server = serveRuntime(runtime, {
     authenticate: tokenAuth({ tokens: { [token]: { userId: "bench", scopes: [] } } }),

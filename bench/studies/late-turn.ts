@@ -70,7 +70,7 @@ export function windowed(kind: StoreKind): Contender {
         name: "agent",
         model: instantModel(1),
         instructions,
-        history: windowHistory(1),
+        history: windowHistory(1, { upTo: 1 }),
         budget: { maxTokens: 1_000_000 },
       });
       const runtime = await createRuntime({ agents: [definition], stores });

@@ -15,7 +15,7 @@ export function workedAgents(): AgentDefinition[] {
       model: instantModel(turnSteps[name]),
       instructions,
       tools: [lookupTool],
-      history: windowHistory(1),
+      history: windowHistory(1, { upTo: 1 }),
     }),
   );
 }

@@ -94,11 +94,17 @@ export const endTurn = turnEffect("endTurn", async (host, { turnId }, interrupte
 
 /** The turn's end if it ended now, derived from its fold. */
 export function endOf(host: Host, turn: TurnState) {
-  const signal = strongestSignal(turn.execution.continuation.stopSignals) ?? null;
+  const signal = strongestSignal(turn.execution.continuation.stopSignals) ?? refusalIn(turn) ?? null;
   const { outcome, stopReason } = verdictOf(turn, signal);
   const closing = closingMessage(host, turn, outcome, signal);
   const text = textOf((closing ?? host.message(turn.outputMessageId ?? ""))?.content ?? "");
   return { signal, outcome, stopReason, closing, text };
+}
+
+/** The stop of a turn whose last answer is a refusal; hooks could still have asked the model again. */
+function refusalIn({ execution }: TurnState): StopSignal | undefined {
+  if (naturalStopReason(execution) !== "refusal") return undefined;
+  return { reason: "refusal", message: "the model or its provider refused to answer", source: "model" };
 }
 
 /** A pause that arrived while the turn was ending takes effect after it. */

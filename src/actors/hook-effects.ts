@@ -1,6 +1,6 @@
 import type { ParsedOutput } from "../agents/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import { type Message, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
+import { type Message, naturalStopReason, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
 import { callEffect, turnEffect } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
@@ -78,6 +78,8 @@ async function checkOutput(host: Host, turnId: string, signal: AbortSignal): Pro
   if (!output || !turn?.checksOutput || turn.outputFits !== null) return;
   const { stopSignals, isContinuationRequested } = turn.execution.continuation;
   if (stopSignals.length > 0 || isContinuationRequested) return;
+  // A refusal is not an answer in a wrong form: it is not repaired, and ends the turn as a refusal.
+  if (naturalStopReason(turn.execution) === "refusal") return;
   const { step } = turn;
   const messageId = `${turnId}:${step}`;
   const text = textOf(host.message(messageId)?.content ?? "");

@@ -1,5 +1,5 @@
 import type { CompileInput } from "../context/index.ts";
-import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
+import type { AgentDefinition, OutputSchema, SubagentTool } from "../agents/index.ts";
 import type { Clock, TraceHeaders } from "../base/index.ts";
 import type { Account } from "../budget/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
@@ -115,12 +115,24 @@ export interface CallQueue {
   withdraw(call: CallState, reason: string, signal: AbortSignal): Promise<Withdrawal>;
 }
 
+/** An answer that is shown while it is written. */
+export interface ShownAnswer {
+  add(delta: ModelDelta): void;
+  /** The answer is complete: followers get its last value. */
+  complete(): void;
+  /** Nothing more is shown. */
+  end(): void;
+}
+
 /** Followers of events that are not stored: deltas and progress. */
 export interface Viewers {
   /** Whether models are to stream their answers. Reads no store. */
   isStreaming(): boolean;
-  /** Sends the answer of a granted call to followers while it is written, until `end()`. */
-  showAnswer(granted: EntryOf<"model.requested">): { add(delta: ModelDelta): void; end(): void };
+  /**
+   * Sends the answer of a granted call to followers while it is written, until `end()`.
+   * @param partial The value of the text so far, for an agent with an output schema.
+   */
+  showAnswer(granted: EntryOf<"model.requested">, partial?: OutputSchema["partial"]): ShownAnswer;
   showProgress(call: CallState, update: Json): void;
 }
 

@@ -17,6 +17,7 @@ export type {
   Host,
   Proposed,
   CallQueue,
+  ShownAnswer,
   SpawnRequest,
   TurnMemory,
   Viewers,

@@ -5,6 +5,7 @@ import {
   bindsAmounts,
   costOf,
   DEFAULT_OUTPUT_TOKENS,
+  hasLongWriteRate,
   MINIMUM_OUTPUT_TOKENS,
   type Price,
   type Reservation,
@@ -47,7 +48,8 @@ export async function reservationAskOf(
   const binding = bindingOf(turn.limits, identity.binding);
   const bound = request.maxOutputTokens ?? definition.maxOutputTokens;
   const asked = Math.min(bound ?? DEFAULT_OUTPUT_TOKENS, MOST_TOKENS);
-  const price = await priceFor(host, model, binding.maxCostMicros !== undefined);
+  const writesLongCache = mayWriteLong(model, request);
+  const price = await priceFor(host, model, { binds: binding.maxCostMicros !== undefined, writesLongCache });
   // Without a bound the server uses the rest of its window.
   const window = bound !== undefined || bindsAmounts(binding) ? model.contextWindow : undefined;
   const measuring = { turnId, model, key: call.key, binding, outputTokens: asked, window, signal };
@@ -62,17 +64,38 @@ export async function reservationAskOf(
     outputTokens,
     minimumOutputTokens: Math.min(outputTokens, MINIMUM_OUTPUT_TOKENS),
     price,
+    ...(writesLongCache ? { writesLongCache } : {}),
     model: model.name,
   };
+}
+
+/** If the adapter cannot tell, the higher rate is reserved: a turn does not depend on the adapter. */
+function mayWriteLong(model: LanguageModel, request: ModelRequest): boolean {
+  try {
+    return model.writesLongCache?.(lent(request)) === true;
+  } catch {
+    return true;
+  }
 }
 
 /**
  * The definition's price, or the runtime's; `null` if unknown. If a limit on cost applies, an unknown price is refused, also that
  * of a model that may be called instead: otherwise the turn would fail when that model is needed.
  */
-async function priceFor(host: Host, called: LanguageModel, binds: boolean): Promise<Price | null> {
+async function priceFor(
+  host: Host,
+  called: LanguageModel,
+  { binds, writesLongCache }: { readonly binds: boolean; readonly writesLongCache: boolean },
+): Promise<Price | null> {
   const { definition, prices, clock } = host;
   const price = definition.price ?? (await prices.priceOf(called, binds, clock.now()));
+  if (price && writesLongCache && price.cacheWritePerMillion !== undefined && !hasLongWriteRate(price)) {
+    if (!binds) return null;
+    throw new InvalidInputError(
+      `the price of cache entries of the longer lifetime of model "${called.name}" is not known (provider "${called.provider}"), but maxCost needs it: ` +
+        `set longCacheWritePerMillion in its price (createRuntime({ prices }) or defineAgent({ price })), or leave cacheTtl out`,
+    );
+  }
   if (!binds) return price;
   if (!price) throw unpriced(host, called);
   if (compositionOf(definition.model)) {

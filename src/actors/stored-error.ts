@@ -7,11 +7,12 @@ import {
   wordsOfThrown,
 } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
-import { AgentStopError, TroupeError } from "../errors/index.ts";
+import { AgentStopError, ModelError, TroupeError } from "../errors/index.ts";
 import {
   accountHolderSchema,
   type Json,
   type LimitFigures,
+  REFUSAL_CODE,
   type Refusal,
   signalOfLimit,
   signalOfRefusal,
@@ -24,9 +25,10 @@ export function storedErrorOf(thrown: unknown): StoredError {
   const error = readableThrown(thrown);
   const message = shown(withAdvice(error, wordsOfThrown(error)));
   if (error instanceof TroupeError) {
-    // A prompt that the model refused as too long gets its own code, because compaction depends on it.
-    const isTooLong = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"] === "context_length";
-    return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: isTrue(error.retryable) };
+    const kind = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"];
+    // Compaction depends on the code of a prompt that is too long, the reason for the turn's end on that of a refusal.
+    const isOwn = error instanceof ModelError && (kind === "context_length" || kind === REFUSAL_CODE);
+    return { code: isOwn ? kind : codeOf(error.code), message, retryable: isTrue(error.retryable) };
   }
   return { code: error instanceof Error ? codeOf(error.name) : "thrown", message, retryable: false };
 }

@@ -226,18 +226,22 @@ async function attempt(
     });
     const answer = await host.inFlight.run(key, signal, async (callSignal) => {
       host.notes.noteAsked(key);
-      const shown = listening ? host.viewers.showAnswer(granted) : undefined;
+      const { output } = definition;
+      const partial = host.turn(granted.turnId)?.checksOutput === true && output ? output.partial : undefined;
+      const shown = listening ? host.viewers.showAnswer(granted, partial) : undefined;
       const onDelta = (delta: ModelDelta): void => {
         received += Buffer.byteLength(delta.type === "tool-call" ? delta.name : delta.text);
         if (!callSignal.aborted) shown?.add(delta);
       };
       try {
         const identity = callIdentity(host, granted);
-        return await throughBreaker(host, called, {
+        const answer = await throughBreaker(host, called, {
           signal: callSignal,
           call: () =>
             callModel(called.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta, call: identity }),
         });
+        if (!callSignal.aborted && answer.response.toolCalls.length === 0) shown?.complete();
+        return answer;
       } finally {
         shown?.end();
       }

@@ -2,7 +2,7 @@ import { deepFreeze, describeValue, optionsOf, reading, stableStringify } from "
 import { InvalidInputError } from "../errors/index.ts";
 import { calledModels, compositionOf, type LanguageModel, modelOf } from "../model/index.ts";
 import { limitsOf, type Price } from "../budget/index.ts";
-import { fullHistory, summarize } from "../context/index.ts";
+import { fullHistory, type HistoryCompiler, isOwnCompiler, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools, type ValueSchema } from "../tools/index.ts";
@@ -56,7 +56,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     ),
   ];
   const tools = createToolRegistry<AgentTool>(
-    [...given, ...(given.some(isBackground) ? controlTools : []), ...(history.internalTools ? internalTools : [])],
+    [...given, ...(given.some(isBackground) ? controlTools : []), ...contextTools(history)],
     given.length > 0 || options.clientTools ? [artifactTool] : [],
   );
   const grantedTools = tools.tools.map((tool) => {
@@ -205,6 +205,14 @@ export function assertPriceFits(of: string, model: LanguageModel, price: Price |
 function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
   const { name, kind, description, effect, jsonSchema } = tool;
   return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
+}
+
+/** The tools on the agent's own context that its history needs. */
+function contextTools(history: HistoryCompiler): readonly AgentTool[] {
+  if (!history.internalTools) return [];
+  // `elideResults` has no window that could be widened.
+  const hasWindow = history.contextWindowSize !== undefined || !isOwnCompiler(history);
+  return hasWindow ? internalTools : internalTools.filter(({ name }) => name !== "load_history");
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

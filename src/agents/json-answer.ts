@@ -48,7 +48,7 @@ function valueOf(text: string): { readonly value: unknown } | undefined {
  * The text without thoughts. One tag of a pair may be missing: the template has already written the opening tag, or the answer
  * was cut off.
  */
-function withoutThoughts(text: string): string {
+export function withoutThoughts(text: string): string {
   let rest = text;
   for (const [open, close] of thoughtTags) rest = withoutSections(rest, open, close);
   const final = rest.lastIndexOf(finalChannel);

@@ -3,6 +3,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { checkValue, createRepair, type Issue, jsonSchemaOf, type ValueSchema } from "../tools/index.ts";
 import { jsonDocumentsIn } from "./json-answer.ts";
+import { partialJsonIn } from "./partial-json.ts";
 
 /** The schema of an answer, prepared for the request and for validating the answer. */
 export interface OutputSchema<Output = unknown> {
@@ -12,6 +13,8 @@ export interface OutputSchema<Output = unknown> {
   readonly sentSchema: JsonObject;
   /** Parses an answer, including the schema's refinements and transforms. Never rejects. */
   parse(text: string): Promise<ParsedOutput>;
+  /** The value of an unfinished answer so far, unwrapped but not validated; `undefined` until it begins. Takes time by the text's length. */
+  partial(text: string): Json | undefined;
   /** Type only: the parsed answer's type in the code that defines the agent. */
   readonly type?: Output;
 }
@@ -45,7 +48,19 @@ export function outputSchemaOf(agent: string, schema: ValueSchema): OutputSchema
       if (read !== value) yield read;
     }
   };
-  return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings) });
+  const partial = (text: string): Json | undefined => {
+    const value = partialJsonIn(text) as Json | undefined;
+    if (isWrapped) return unwrapped(value);
+    return Array.isArray(value) ? undefined : value;
+  };
+  return deepFreeze({ jsonSchema: shape, sentSchema, parse: (text: string) => parse(schema, text, readings), partial });
+}
+
+/** An empty object may become the wrapper. */
+function unwrapped(value: Json | undefined): Json | undefined {
+  if (isWrapper(value)) return value[WRAPPED];
+  const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
+  return isEmpty && !Array.isArray(value) ? undefined : value;
 }
 
 /** The last valid document of the answer is used; if none is valid, the mistakes of the last one are reported. */
@@ -80,7 +95,7 @@ async function check(schema: ValueSchema, given: unknown): Promise<ParsedOutput>
 /** The member that contains a root that is not an object. */
 const WRAPPED = "value";
 
-function isWrapper(document: unknown): document is { readonly value: unknown } {
+function isWrapper<Value>(document: Value): document is Value & { readonly value: Json } {
   if (typeof document !== "object" || document === null || Array.isArray(document)) return false;
   const names = Object.keys(document);
   return names.length === 1 && names[0] === WRAPPED;

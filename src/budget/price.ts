@@ -6,6 +6,8 @@ export interface UsedTokens {
   readonly outputTokens: number;
   readonly cachedInputTokens?: number | undefined;
   readonly cacheWriteTokens?: number | undefined;
+  /** Included in `cacheWriteTokens`: written for the longer lifetime that the provider offers. */
+  readonly longCacheWriteTokens?: number | undefined;
 }
 
 /**
@@ -16,12 +18,14 @@ export function costOf(used: UsedTokens, price: Price): number {
   const { inputTokens, outputTokens } = used;
   const cached = Math.min(used.cachedInputTokens ?? 0, inputTokens);
   const written = Math.min(used.cacheWriteTokens ?? 0, inputTokens - cached);
-  const tier = tierOf(price, inputTokens);
-  const { inputPerMillion, cachedInputPerMillion, cacheWritePerMillion, outputPerMillion } = tier;
+  const writtenLong = Math.min(used.longCacheWriteTokens ?? 0, written);
+  const { inputPerMillion, cachedInputPerMillion, outputPerMillion, ...tier } = tierOf(price, inputTokens);
+  const { cacheWritePerMillion = inputPerMillion, longCacheWritePerMillion = cacheWritePerMillion } = tier;
   return wholeMicros(
     charge(inputTokens - cached - written, inputPerMillion) +
       charge(cached, cachedInputPerMillion ?? inputPerMillion) +
-      charge(written, cacheWritePerMillion ?? inputPerMillion) +
+      charge(written - writtenLong, cacheWritePerMillion) +
+      charge(writtenLong, longCacheWritePerMillion) +
       charge(outputTokens, outputPerMillion) +
       charge(1_000_000, price.perCall ?? 0),
   );
@@ -34,8 +38,8 @@ export function costOf(used: UsedTokens, price: Price): number {
 export const TIER_MARGIN = 0.25;
 
 /**
- * Upper bound of a call's cost in micro-dollars, rounded up: no input is cached, all of it is written to the cache if that costs more,
- * and each price is that of the most expensive tier that a prompt 25 % longer than `inputTokens` may reach.
+ * Upper bound of a call's cost in micro-dollars, rounded up: no input is cached, all of it is written to the cache at the highest rate if
+ * that costs more, and each price is that of the most expensive tier that a prompt 25 % longer than `inputTokens` may reach.
  */
 export function costBound(price: Price, inputTokens: number, outputTokens: number): number {
   const { input, output } = dearest(price, inputTokens);
@@ -70,8 +74,28 @@ function dearest(price: Price, inputTokens: number): { readonly input: number; r
 
 type Rates = Omit<PriceTier, "aboveInputTokens">;
 
-function dearestInput({ inputPerMillion, cachedInputPerMillion, cacheWritePerMillion }: Rates): number {
-  return Math.max(inputPerMillion, cachedInputPerMillion ?? 0, cacheWritePerMillion ?? 0);
+function dearestInput(rates: Rates): number {
+  const { inputPerMillion, cachedInputPerMillion, cacheWritePerMillion, longCacheWritePerMillion } = rates;
+  return Math.max(
+    inputPerMillion,
+    cachedInputPerMillion ?? 0,
+    cacheWritePerMillion ?? 0,
+    longCacheWritePerMillion ?? 0,
+  );
+}
+
+/** Whether the price, or one of its tiers, has a rate of its own for cache entries of the longer lifetime. */
+export function hasLongWriteRate({ longCacheWritePerMillion, tiers = [] }: Price): boolean {
+  return [longCacheWritePerMillion, ...tiers.map((tier) => tier.longCacheWritePerMillion)].some(
+    (rate) => rate !== undefined,
+  );
+}
+
+/** The price by which a call is reserved that writes no cache entries of the longer lifetime. */
+export function withoutLongWrites(price: Price): Price {
+  const { longCacheWritePerMillion: _rate, tiers, ...rates } = price;
+  const cheaper = tiers?.map(({ longCacheWritePerMillion: _tierRate, ...tier }) => tier);
+  return { ...rates, ...(cheaper === undefined ? {} : { tiers: cheaper }) };
 }
 
 function tierOf(price: Price, inputTokens: number): Rates {

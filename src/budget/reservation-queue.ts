@@ -1,6 +1,5 @@
 import { type MetLimit, metLimit, type Moment, nothingReserved } from "./account.ts";
-import { costBound } from "./price.ts";
-import { gateOf, isUnpriced, promptOf, reserve, type ReserveOutcome } from "./reserve.ts";
+import { costOfCall, gateOf, isUnpriced, promptOf, reserve, type ReserveOutcome } from "./reserve.ts";
 import type { Account, ReservationAsk, ReservedAmounts, Waiter } from "./schemas.ts";
 
 /**
@@ -207,10 +206,10 @@ export function needOf(
 
 /** The reservation of the call with the minimum output. */
 export function leastOf(chain: readonly Account[], ask: ReservationAsk): ReservedAmounts {
-  const { price, outputTokens, minimumOutputTokens } = ask;
+  const { outputTokens, minimumOutputTokens } = ask;
   const promptTokens = promptOf(chain, ask);
   const output = Math.min(outputTokens, minimumOutputTokens);
-  return { tokens: promptTokens + output, costMicros: price ? costBound(price, promptTokens, output) : 0 };
+  return { tokens: promptTokens + output, costMicros: costOfCall({ ...ask, promptTokens }, output) };
 }
 
 /**

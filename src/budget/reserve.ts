@@ -1,7 +1,7 @@
 import { activeMsAt, type MetLimit, metLimit, type Moment } from "./account.ts";
 import type { LimitName } from "./limit-names.ts";
-import { costBound, outputWithin } from "./price.ts";
-import type { Account, Reservation, ReservationAsk, ReservedAmounts } from "./schemas.ts";
+import { costBound, hasLongWriteRate, outputWithin, withoutLongWrites } from "./price.ts";
+import type { Account, Price, Reservation, ReservationAsk, ReservedAmounts } from "./schemas.ts";
 
 export type ReserveOutcome =
   | {
@@ -188,8 +188,14 @@ export function leastOfCall(ask: ReservationAsk): ReservedAmounts {
 }
 
 /** Upper bound of the call's cost; 0 if its price is unknown. */
-export function costOfCall({ price, promptTokens }: ReservationAsk, outputTokens: number): number {
-  return price ? costBound(price, promptTokens, outputTokens) : 0;
+export function costOfCall(ask: ReservationAsk, outputTokens: number): number {
+  const price = reservedPrice(ask);
+  return price ? costBound(price, ask.promptTokens, outputTokens) : 0;
+}
+
+/** The rates that the call may reach. */
+function reservedPrice({ price, writesLongCache }: ReservationAsk): Price | null {
+  return price === null || writesLongCache === true || !hasLongWriteRate(price) ? price : withoutLongWrites(price);
 }
 
 /** Whether the amounts fit beside the used and reserved ones. */
@@ -212,7 +218,9 @@ export interface OutputHeadroom {
 }
 
 /** One entry for each limit on tokens and cost of the account. */
-export function roomsOn(account: Account, { promptTokens, price }: ReservationAsk): OutputHeadroom[] {
+export function roomsOn(account: Account, ask: ReservationAsk): OutputHeadroom[] {
+  const { promptTokens } = ask;
+  const price = reservedPrice(ask);
   const rooms: OutputHeadroom[] = [];
   const { limits, used, reserved } = account;
   if (limits.maxTokens !== undefined) {

@@ -74,6 +74,7 @@ export const settledUsageSchema = z.object({
   outputTokens: tokenCountSchema,
   cachedInputTokens: tokenCountSchema.optional(),
   cacheWriteTokens: tokenCountSchema.optional(),
+  longCacheWriteTokens: tokenCountSchema.optional(),
   reasoningTokens: tokenCountSchema.optional(),
   /** True if the provider sent no usage, so that it was counted locally. */
   estimated: z.boolean().optional(),
@@ -170,6 +171,11 @@ const rates = {
   cachedInputPerMillion: rate.optional(),
   /** Price of input that the provider wrote to its cache, if it is billed separately. Default: `inputPerMillion`. */
   cacheWritePerMillion: rate.optional(),
+  /**
+   * Price of input that the provider wrote to its cache for its longer lifetime: an hour for Anthropic, 12 hours for OpenAI. Default:
+   * `cacheWritePerMillion`.
+   */
+  longCacheWritePerMillion: rate.optional(),
   /** Price of output, including reasoning tokens. */
   outputPerMillion: rate,
 };
@@ -204,6 +210,8 @@ export const reservationAskSchema = z.object({
   /** The minimum output that makes the call worthwhile: min(outputTokens, 256). */
   minimumOutputTokens: positiveSchema,
   price: priceSchema.nullable(),
+  /** Whether the call may write cache entries of the longer lifetime, so that their price is reserved. Default `false`. */
+  writesLongCache: optionalFlagSchema,
   /** Whether this attempt opens a step; retries and metered side calls do not. */
   opensStep: flagSchema,
   /** The model name under which the accounts count the use. */

@@ -1,4 +1,4 @@
-import type { Content, Message, TroupeEvent } from "../state/index.ts";
+import type { Content, Json, Message, TroupeEvent } from "../state/index.ts";
 import type { ListPage, NewAgent, RequestDecision, TurnInfo, TurnRequest } from "./api-types.ts";
 import type { AgentHandle, ExecuteTurnOptions, TroupeClient } from "./client.ts";
 import { TroupeClientError } from "./client-error.ts";
@@ -21,6 +21,8 @@ export interface AgentSnapshot {
   readonly messages: readonly Message[];
   /** The streaming answer; empty without one. The complete answer is in `messages`. */
   readonly text: string;
+  /** The value of the streaming answer so far, if the agent has an `output` schema; not validated. `null` without one. */
+  readonly output: Json | null;
   /** Open requests of the open turn, of the agent itself and its subagents. */
   readonly requests: readonly TurnRequest[];
   /** The newest known turn, or `null`. `result` describes how the turn ended. */
@@ -34,6 +36,7 @@ const beginning: AgentSnapshot = {
   agentId: null,
   messages: [],
   text: "",
+  output: null,
   requests: [],
   turn: null,
   error: null,
@@ -138,6 +141,7 @@ class Following {
   #turn: number | null = null;
   #isOpenTurn = false;
   #text = "";
+  #output: Json | null = null;
   /** The step of the streaming text. */
   #step = "";
   #reading: Promise<void> | undefined;
@@ -197,8 +201,12 @@ class Following {
   #take(event: TroupeEvent): void {
     const step = `${event.turnId}:${event.step}`;
     if (event.type === "turn.started") this.#turn = event.number;
-    if (event.type === "step.started" || event.type === "step.restarted") this.#show("", step);
+    if (event.type === "step.started" || event.type === "step.restarted") {
+      this.#show("", step);
+      this.#showOutput(null, step);
+    }
     if (event.type === "text.snapshot") this.#show(event.text, step);
+    if (event.type === "output.delta") this.#showOutput(event.output, step);
     // A delta after a gap is ignored: a snapshot follows.
     if (event.type === "text.delta" && event.offset <= this.#text.length) {
       this.#show(this.#text.slice(0, event.offset) + event.text, step);
@@ -210,6 +218,13 @@ class Following {
     if (text === this.#text || this.#isAnswered()) return;
     this.#text = text;
     this.#change({ text });
+  }
+
+  #showOutput(output: Json | null, step: string): void {
+    this.#step = step;
+    if (output === this.#output || this.#isAnswered()) return;
+    this.#output = output;
+    this.#change({ output });
   }
 
   /** Whether the messages contain the answer of the streaming step. */
@@ -245,8 +260,12 @@ class Following {
       this.#messages = messages;
       this.#isOpenTurn = turn !== null && turn.result === null;
       // Events and messages arrive independently: an answer that is among the messages is not shown twice.
-      if (!this.#isOpenTurn || this.#isAnswered()) this.#text = "";
-      this.#change({ turn, requests: requests.items, messages, text: this.#text, status: statusOf(turn) });
+      if (!this.#isOpenTurn || this.#isAnswered()) {
+        this.#text = "";
+        this.#output = null;
+      }
+      const streaming = { text: this.#text, output: this.#output };
+      this.#change({ turn, requests: requests.items, messages, ...streaming, status: statusOf(turn) });
     } while (this.#isStale);
   }
 

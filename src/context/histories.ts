@@ -1,15 +1,10 @@
 import { describeValue, optionsOf, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Content, HookPatch, Message, AssistantMessage } from "../state/index.ts";
-import {
-  legalMessages,
-  isLegal,
-  isOfTurn,
-  isSummary,
-  openTurnStart,
-  type Round,
-  roundsOf,
-} from "./turns-and-rounds.ts";
+import { withElidedResults } from "./elided-results.ts";
+import { type HistoryBlock, leftOut } from "./history-block.ts";
+import { loadedRounds } from "./loaded-rounds.ts";
+import { legalMessages, isLegal, isOfTurn, isSummary, openTurnStart } from "./turns-and-rounds.ts";
 
 /** The input of a history compiler. */
 export interface CompileInput {
@@ -267,87 +262,67 @@ export function expandedWindow(compiler: HistoryCompiler, input: CompileInput): 
   return { size: Math.max(size, Math.min(size + (compiler.expandBy ?? 10), total)), total };
 }
 
-/**
- * Earlier calls that the model asked to load again, each as a round with one call and its result. Unknown calls and calls in
- * `shown` are skipped.
- */
-function loadedRounds(callIds: readonly string[], from: readonly Message[], shown: readonly Message[]): Message[] {
-  const wanted = new Set(callIds);
-  for (const { calls } of roundsOf(shown).values()) for (const { callId } of calls) wanted.delete(callId);
-  const found = new Map<string, Message[]>();
-  for (const round of roundsOf(from).values()) {
-    for (const [place, { callId }] of round.calls.entries()) {
-      if (wanted.has(callId) && (round.results[place] || !found.has(callId))) {
-        found.set(callId, pseudoRound(round, place));
-      }
-    }
-  }
-  return [...wanted].flatMap((callId) => found.get(callId) ?? []);
-}
-
-function pseudoRound({ message, calls, results }: Round, place: number): Message[] {
-  const call = calls[place];
-  if (!call) return [];
-  const id = `loaded:${call.callId}`;
-  const { createdAt } = message;
-  const asked: Message = {
-    id,
-    role: "assistant",
-    createdAt,
-    content: "",
-    origin: "runtime",
-    toolCalls: [call],
-    ...(message.reasoningBy ? { reasoningBy: message.reasoningBy } : {}),
-  };
-  const result = results[place];
-  return result ? [asked, { ...result, id: `${id}:result` }] : [asked];
+export interface WindowHistoryOptions {
+  /**
+   * Most messages that are visible. The window grows up to this number, and the next message moves it on to the newest ones. Default:
+   * twice the size. The size itself: the window moves with every message, so that no prompt continues the one before.
+   */
+  readonly upTo?: number | undefined;
 }
 
 /**
- * The newest `size` messages, including results. Fewer if the cut would separate a call from its results; more if the open turn
- * alone has more, since its messages are always visible. A compaction's summary is always visible and not counted.
- * Throws `InvalidInputError` unless the size is a whole number of at least 1.
+ * At least the newest `size` messages, including results, and at most `upTo`. The window moves in blocks: in between, each prompt
+ * continues the one before, as the prompt caches of providers require. A call and its results are never separated, so a few more may be
+ * visible (with `upTo` equal to the size: fewer). The open turn's messages are always visible, and so is the summary of a compaction,
+ * which is not counted. Throws `InvalidInputError` unless the size is a whole number of at least 1, and `upTo` one of at least the size.
  */
-export function windowHistory(size: number): HistoryCompiler {
+export function windowHistory(size: number, options?: WindowHistoryOptions): HistoryCompiler {
   wholeNumberRule(1)(size, "windowHistory(): its size");
+  const { upTo = Math.min(2 * size, Number.MAX_SAFE_INTEGER) } = optionsOf<WindowHistoryOptions>(
+    options,
+    "windowHistory()",
+    { rules: { upTo: wholeNumberRule(size) }, instead: { max: "upTo", maxSize: "upTo", most: "upTo" } },
+  );
   return own({
-    name: `windowHistory(${size})`,
+    name: upTo === size ? `windowHistory(${size})` : `windowHistory(${size}, ${upTo})`,
     internalTools: false,
-    compile: (input: CompileInput) => windowOf(size, input),
+    compile: (input: CompileInput) => windowOf({ least: size, most: upTo }, input),
   });
 }
 
-function windowOf(size: number, { history, turnId, turnStart }: CompileInput): readonly Message[] {
-  const from = turnStart === undefined ? 0 : tailStart(size, history, turnStart);
-  if (from > 1) {
-    const tail = history.slice(from);
-    const [first] = history;
-    if (isLegal(tail) === undefined) {
-      return legalWindow(size, first !== undefined && isSummary(first) ? [first, ...tail] : tail, turnId);
-    }
-  }
-  return legalWindow(size, legalMessages(history), turnId);
+function windowOf(block: HistoryBlock, { history, turnId, turnStart }: CompileInput): readonly Message[] {
+  const summaries = (turnStart === undefined ? history : history.slice(0, 1)).filter(isSummary);
+  const body = summaries.length === 0 ? history : history.filter((message) => !isSummary(message));
+  const open = turnStart === undefined ? openTurnStart(body, turnId) : Math.max(0, turnStart - summaries.length);
+  let from = Math.min(leftOut(block, body.length), open);
+  // Results directly follow their call. A window that moves in blocks has room for a round more.
+  const step = block.most > block.least ? -1 : 1;
+  while (from > 0 && from < open && body[from]?.role === "tool") from += step;
+  return legalMessages(from === 0 ? history : [...summaries, ...body.slice(from)]);
+}
+
+export interface ElideResultsOptions {
+  /** How many of the newest rounds of tool calls are always shown completely. Default 5. */
+  readonly keepRounds?: number | undefined;
+  /** Longest result of an older round that is still shown, in characters. Default 2,000. */
+  readonly overCharacters?: number | undefined;
 }
 
 /**
- * An index before the open turn and the newest `size` messages that does not split a round. A legal tail of the history is also
- * the tail of the legal history: each result in it answers a call in it.
+ * The whole conversation, in which a short note replaces the long results of older tool rounds, and those with images or files. Rounds
+ * grow old in blocks of `keepRounds`, so that in between each prompt continues the one before. The model loads a result again with
+ * `load_tool_results`, until the end of the turn.
  */
-function tailStart(size: number, history: readonly Message[], turnStart: number): number {
-  let from = Math.min(turnStart, Math.max(0, history.length - size));
-  while (from > 0 && history[from]?.role === "tool") from -= 1;
-  return from;
-}
-
-function legalWindow(size: number, legal: readonly Message[], turnId: string): readonly Message[] {
-  const body = legal.some(isSummary) ? legal.filter((message) => !isSummary(message)) : legal;
-  const open = openTurnStart(body, turnId);
-  let from = Math.max(0, body.length - size);
-  // Results directly follow their call, so a cut separates them only if it is before a result.
-  while (from < open && body[from]?.role === "tool") from += 1;
-  from = Math.min(from, open);
-  if (from === 0) return legal;
-  return legalMessages([...legal.filter(isSummary), ...body.slice(from)]);
+export function elideResults(options?: ElideResultsOptions): HistoryCompiler {
+  const { keepRounds = 5, overCharacters = 2_000 } = optionsOf<ElideResultsOptions>(options, "elideResults()", {
+    rules: { keepRounds: wholeNumberRule(1), overCharacters: wholeNumberRule(1) },
+    instead: { keep: "keepRounds", rounds: "keepRounds", maxCharacters: "overCharacters" },
+  });
+  return own({
+    name: `elideResults(${keepRounds}, ${overCharacters})`,
+    internalTools: true,
+    compile: (input: CompileInput) => withElidedResults({ keepRounds, overCharacters }, input),
+  });
 }
 
 /** The whole conversation. The default. */
@@ -374,12 +349,14 @@ export function withoutTraces(): HistoryCompiler {
 
 /** The compiler of this package with this name; `undefined` for a user's compiler. */
 export function historyNamed(name: string): HistoryCompiler | undefined {
-  const [, kind, size, expandBy] = /^(\w+)(?:\((\d+)(?:, (\d+))?\))?$/.exec(name) ?? [];
+  const [, kind, first, second] = /^(\w+)(?:\((\d+)(?:, (\d+))?\))?$/.exec(name) ?? [];
+  const size = Number(first);
   const makers: Readonly<Record<string, () => HistoryCompiler>> = {
     fullHistory,
     withoutTraces,
-    windowHistory: () => windowHistory(Number(size)),
-    reactHistory: () => reactHistory({ contextWindowSize: Number(size), expandBy: Number(expandBy) }),
+    windowHistory: () => windowHistory(size, { upTo: second === undefined ? size : Number(second) }),
+    reactHistory: () => reactHistory({ contextWindowSize: size, expandBy: Number(second) }),
+    elideResults: () => elideResults({ keepRounds: size, overCharacters: Number(second) }),
   };
   const make = kind !== undefined && Object.hasOwn(makers, kind) ? makers[kind] : undefined;
   try {

@@ -21,7 +21,10 @@ export {
   fullHistory,
   isOwnCompiler,
   withoutTraces,
+  type WindowHistoryOptions,
   windowHistory,
+  type ElideResultsOptions,
+  elideResults,
   historyNamed,
 } from "./histories.ts";
 export {

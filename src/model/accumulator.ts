@@ -23,7 +23,8 @@ export class AnswerAccumulator {
   readonly #calls = new ToolCallParts();
   readonly #reasoning = new ReasoningParts();
   #content = "";
-  #refusal = "";
+  /** Whether part of the content is a refusal of the model. */
+  #isRefusal = false;
   #finishReason: string | undefined;
   #isWhole = false;
   #isEnded = false;
@@ -68,6 +69,10 @@ export class AnswerAccumulator {
     this.#calls.reportAll(onDelta);
   }
 
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
   /** Whether only usage can still arrive. */
   get isFinished(): boolean {
     return this.#isWhole || this.#isEnded || this.#finishReason !== undefined;
@@ -75,14 +80,14 @@ export class AnswerAccumulator {
 
   /** Whether any text, reasoning or call has arrived. */
   get hasBegun(): boolean {
-    return this.#content !== "" || this.#refusal !== "" || !this.#calls.isEmpty || this.#reasoning.hasBegun;
+    return this.#content !== "" || !this.#calls.isEmpty || this.#reasoning.hasBegun;
   }
 
   /** Why the answer so far is not complete; `undefined` if it is. */
   get fault(): ModelError | undefined {
     const reason = this.#finishReason;
     if (reason === undefined) {
-      const hasText = this.#content + this.#refusal !== "";
+      const hasText = this.#content !== "";
       const isWhole = this.#isWhole && (hasText || !this.#calls.isEmpty);
       return isWhole || (this.#isEnded && hasText && this.#calls.isEmpty) ? undefined : modelError(withoutReason);
     }
@@ -97,7 +102,7 @@ export class AnswerAccumulator {
 
   /** All text generated so far, reasoning and calls included; counted when the server reports no usage. */
   generatedText(): string {
-    return this.#reasoning.text() + this.#content + this.#refusal + this.#calls.text();
+    return this.#reasoning.text() + this.#content + this.#calls.text();
   }
 
   /** The answer so far. `requested` is the model name if the server reported none. */
@@ -107,7 +112,7 @@ export class AnswerAccumulator {
     const fields = this.#reasoning.fields();
     const reasoning: JsonObject = { ...fields, ...(extras.length === 0 ? {} : { tool_call_extras: extras }) };
     return {
-      content: this.#content === "" ? this.#refusal : this.#content,
+      content: this.#content,
       toolCalls: this.#calls.calls(seed),
       ...(fields === undefined && extras.length === 0 ? {} : { reasoning }),
       usage: this.usage,
@@ -131,7 +136,9 @@ export class AnswerAccumulator {
     const content = delta["content"];
     const text = typeof content === "string" ? content : wireParts(content, "text", "text");
     this.addText(text, onDelta);
-    this.#refusal += wireText(delta["refusal"]);
+    const refusal = wireText(delta["refusal"]);
+    this.#isRefusal ||= refusal !== "";
+    this.addText(refusal, onDelta);
     for (const call of wireArray(delta["tool_calls"])) this.#calls.add(call, isWhole, onDelta);
     for (const note of wireArray(delta["annotations"])) this.#addSource(wireObject(wireObject(note)?.["url_citation"]));
   }
@@ -145,6 +152,7 @@ export class AnswerAccumulator {
 
   #reason(): FinishReason {
     const end = this.#finishReason === undefined ? undefined : answerEnd(this.#finishReason);
+    if (this.#isRefusal) return "content_filter";
     if (end === "length" || end === "content_filter") return end;
     if (!this.#calls.isEmpty) return "tool_calls";
     return end === "stop" ? "stop" : "unknown";

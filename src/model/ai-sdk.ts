@@ -1,19 +1,10 @@
-import {
-  describeValue,
-  nameRule,
-  oneOfRule,
-  optionsOf,
-  type OptionsSchema,
-  recordRule,
-  wholeNumberRule,
-} from "../base/index.ts";
+import { describeValue, nameRule, optionsOf, type OptionsSchema, recordRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { takeObject } from "../state/index.ts";
-import { type AiSdkModelOptions, ProviderModel } from "./ai-sdk/ai-sdk-model.ts";
+import { type AiSdkModelOptions, providerModel } from "./ai-sdk/ai-sdk-model.ts";
 import type { AiSdkLanguageModel } from "./ai-sdk/provider-model.ts";
 import type { LanguageModel } from "./language-model.ts";
-import { delayRule, tooLongMessagesRule } from "./model-option-rules.ts";
-import { structuredOutputs } from "./structured-output.ts";
+import { adapterOptionRules, adapterOptionsInstead } from "./model-option-rules.ts";
 
 export type { AiSdkModelOptions } from "./ai-sdk/ai-sdk-model.ts";
 export type { AiSdkLanguageModel } from "./ai-sdk/provider-model.ts";
@@ -21,27 +12,14 @@ export type { ProviderOptions } from "../state/index.ts";
 
 const optionsSchema: OptionsSchema<AiSdkModelOptions> = {
   rules: {
+    ...adapterOptionRules,
     name: nameRule,
     provider: nameRule,
-    contextWindow: wholeNumberRule(1),
     providerOptions: recordRule("an object of options by the names of providers", (value, where) =>
       takeObject(value, where),
     ),
-    stallTimeoutMs: delayRule,
-    headersTimeoutMs: delayRule,
-    requestTimeoutMs: delayRule,
-    imageTokens: wholeNumberRule(1),
-    tooLongMessages: tooLongMessagesRule,
-    structuredOutput: oneOfRule("auto", ...structuredOutputs),
   },
-  instead: {
-    timeout: "requestTimeoutMs",
-    timeoutMs: "requestTimeoutMs",
-    maxRetries: "retries of defineAgent()",
-    maxOutputTokens: "maxOutputTokens of defineAgent()",
-    maxTokens: "maxOutputTokens of defineAgent()",
-    temperature: "temperature of defineAgent()",
-  },
+  instead: adapterOptionsInstead,
 };
 
 /**
@@ -59,7 +37,7 @@ const optionsSchema: OptionsSchema<AiSdkModelOptions> = {
  */
 export function aiSdkModel(model: AiSdkLanguageModel, options?: AiSdkModelOptions): LanguageModel {
   assertProviderModel(model);
-  return new ProviderModel(model, optionsOf<AiSdkModelOptions>(options, "aiSdkModel()", optionsSchema));
+  return providerModel(model, optionsOf<AiSdkModelOptions>(options, "aiSdkModel()", optionsSchema));
 }
 
 function assertProviderModel(given: unknown): asserts given is AiSdkLanguageModel {

@@ -193,6 +193,7 @@ export type ModelFailureKind =
   | "context_length"
   | "tool_use_failed"
   | "insufficient_quota"
+  | "refusal"
   | "http"
   | "error_in_answer"
   | "unexpected";
@@ -208,6 +209,10 @@ interface ProviderFault {
 /** The server could not parse the model's tool call: a mistake of the model, which it can correct in the next attempt. */
 const toolUsePattern = /tool_use_failed|failed to (?:call a function|parse tool call)/i;
 const quotaPattern = /insufficient_quota|billing_hard_limit|insufficient (credit|balance|funds)/i;
+/** Content that the provider refuses: the prompt, or what the model has written. Another attempt would be refused as well. */
+const refusalCode = /content_?(?:filter|policy|safety)|responsible_?ai|data_inspection_failed|sensitive_content/i;
+const refusalWords =
+  /content (?:filter|policy|management policy|exists risk)|content violates usage|violat\w+ (?:our|the) (?:usage|content) polic|flagged as potentially violating/i;
 const lastingPattern =
   /invalid_request|invalid_api_key|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
 
@@ -240,10 +245,17 @@ function classifyFault(
     return { kind: "context_length", retryable: false };
   }
   if (toolUsePattern.test(named) || toolUsePattern.test(message)) return { kind: "tool_use_failed", retryable: true };
+  const isRefusal = refusalCode.test(named) || (isClientStatus(status) && refusalWords.test(message));
+  if (isRefusal) return { kind: "refusal", retryable: false };
   if (quotaPattern.test(named) || status === 402) return { kind: "insufficient_quota", retryable: false };
   const kind = status === undefined ? "error_in_answer" : "http";
   if (status === undefined) return { kind, retryable: !lastingPattern.test(named) };
   return { kind, retryable: status === 408 || status === 409 || status === 429 || status >= 500 };
+}
+
+/** Only these statuses, or none in a stream, are about what was sent. */
+function isClientStatus(status: number | undefined): boolean {
+  return status === undefined || status === 400 || status === 403 || status === 422;
 }
 
 /** The error for a fault inside an answer, with the server's message: the status was 200 or the stream had begun. */

@@ -137,8 +137,13 @@ function adapterError(thrown: unknown): unknown {
       : {}),
     ...(isTokenCount(partialInputTokens) ? { partialInputTokens } : {}),
     ...(isTokenCount(partialOutputTokens) ? { partialOutputTokens } : {}),
-    ...(error.details?.["kind"] === "context_length" ? { details: { kind: "context_length" } } : {}),
+    ...(isDecisive(error.details?.["kind"]) ? { details: { kind: error.details["kind"] } } : {}),
   });
+}
+
+/** Whether the end of a turn depends on this kind of a failure. */
+function isDecisive(kind: unknown): boolean {
+  return kind === "context_length" || kind === "refusal";
 }
 
 function flag(value: unknown, otherwise: boolean): boolean {

@@ -1,9 +1,29 @@
 import { ModelError } from "../errors/index.ts";
-import type { ModelRequest, ModelResponse } from "../state/index.ts";
+import type { ModelRequest, ModelResponse, ResponseFormat } from "../state/index.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
-import { askedFor, type KnownFormats, refusesFormat, type StructuredOutput } from "./structured-output.ts";
+import type { ModelDelta } from "./language-model.ts";
+import { OutputToolDeltas, withoutOutputTool, withOutputTool } from "./output-tool.ts";
+import {
+  askedFor,
+  type KnownFormats,
+  refusesForcedTool,
+  refusesFormat,
+  type StructuredOutput,
+  structuredOutputs,
+} from "./structured-output.ts";
 
-type Send = (request: ModelRequest) => Promise<ModelResponse>;
+type OnDelta = ((delta: ModelDelta) => void) | undefined;
+type Send = (request: ModelRequest, onDelta: OnDelta) => Promise<ModelResponse>;
+
+/** How a call is made. */
+export interface FormedCall {
+  /** The only strategy to ask for structured output, or `auto` for the first that is not known to be refused. */
+  readonly structuredOutput: "auto" | StructuredOutput;
+  /** What is known of the server and the model; read only for a request with a schema. */
+  readonly known: () => KnownFormats | Promise<KnownFormats>;
+  readonly onDelta: OnDelta;
+  readonly send: Send;
+}
 
 /**
  * Repeats a call in another form if the server has refused the format of the answer or the images of tools. A refusal has cost
@@ -12,36 +32,92 @@ type Send = (request: ModelRequest) => Promise<ModelResponse>;
 export class FormFallback {
   #takesImages = true;
 
-  /** @param format The only format to ask for, or the formats that are known to work, which are looked up once they are needed. */
-  async call(
-    request: ModelRequest,
-    format: StructuredOutput | (() => KnownFormats | Promise<KnownFormats>),
-    send: Send,
-  ): Promise<ModelResponse> {
-    if (request.responseFormat?.type !== "json_schema") return await this.#attempt(request, send);
-    if (typeof format === "string") return await this.#attempt(askedFor(request, format), send);
-    const formats = await format();
+  async call(request: ModelRequest, call: FormedCall): Promise<ModelResponse> {
+    const { responseFormat } = request;
+    if (responseFormat?.type !== "json_schema") return await this.#attempt(request, call, call.onDelta);
+    const { structuredOutput } = call;
+    const formats = await call.known();
+    const refusals: string[] = [];
     for (;;) {
-      const next = formats.formatFor(request);
+      const next = structuredOutput === "auto" ? formats.formatFor(request) : structuredOutput;
       try {
-        return await this.#attempt(askedFor(request, next), send);
+        if (next !== "tool") return await this.#attempt(askedFor(request, next), call, call.onDelta);
+        return await this.#askByTool(request, responseFormat, { call, formats });
       } catch (error) {
-        if (next === "prompt" || !(error instanceof ModelError) || !refusesFormat(error)) throw error;
+        if (!(error instanceof ModelError)) throw error;
+        if (!refusesFormat(error, next)) throw refusals.length === 0 ? error : withRefusals(error, refusals);
+        if (structuredOutput !== "auto") throw refusedChoice(error, next);
+        refusals.push(`${next} (${error.message.slice(0, LONGEST_REFUSAL)})`);
         formats.refused(request, next);
       }
     }
   }
 
-  async #attempt(request: ModelRequest, send: Send): Promise<ModelResponse> {
+  async #askByTool(
+    request: ModelRequest,
+    format: Extract<ResponseFormat, { type: "json_schema" }>,
+    { call, formats }: { readonly call: FormedCall; readonly formats: KnownFormats },
+  ): Promise<ModelResponse> {
+    // Other calls are forbidden and this one cannot be forced.
+    if (!formats.forcesTools && request.toolChoice === "none") {
+      return await this.#attempt(askedFor(request, "prompt"), call, call.onDelta);
+    }
+    const asked = withOutputTool(request, format, formats);
+    const deltas = call.onDelta && new OutputToolDeltas(asked.name, call.onDelta);
+    let answer: ModelResponse;
+    try {
+      answer = await this.#attempt(asked.request, call, deltas?.add);
+    } catch (error) {
+      if (!formats.forcesTools || !(error instanceof ModelError) || !refusesForcedTool(error)) throw error;
+      formats.forcesTools = false;
+      return await this.#askByTool(request, format, { call, formats });
+    }
+    // A server that ignores tools has not shown the schema to the model: the next call is made in another way.
+    const isWhole = answer.finishReason !== "length" && answer.finishReason !== "content_filter";
+    const isIgnored = asked.isForced && answer.toolCalls.length === 0 && isWhole;
+    if (isIgnored && call.structuredOutput === "auto") formats.refused(request, "tool");
+    return withoutOutputTool(answer, asked.name);
+  }
+
+  async #attempt(request: ModelRequest, { send }: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
     const asked = this.#takesImages ? request : withoutToolImages(request);
     try {
-      return await send(asked);
+      return await send(asked, onDelta);
     } catch (error) {
       const rest = withoutToolImages(asked);
       if (rest === asked || !(error instanceof ModelError) || !refusesImages(error)) throw error;
-      const answer = await send(rest);
+      const answer = await send(rest, onDelta);
       this.#takesImages = false;
       return answer;
     }
   }
+}
+
+/** Most characters of each refusal in a message about several. */
+const LONGEST_REFUSAL = 300;
+
+function refusedChoice(error: ModelError, chosen: StructuredOutput): ModelError {
+  const others = structuredOutputs.filter((one) => one !== chosen).map((one) => `"${one}"`);
+  const advice = `Set structuredOutput of the model to "auto", or to ${others.slice(0, -1).join(", ")} or ${others.at(-1)}.`;
+  return reworded(error, `The server refused structuredOutput "${chosen}": ${error.message} ${advice}`, [chosen]);
+}
+
+/** An error that remains after structured output was asked for in every way. */
+function withRefusals(error: ModelError, refusals: readonly string[]): ModelError {
+  const message = `${error.message} Before that the server refused these values of structuredOutput: ${refusals.join("; ")}.`;
+  return reworded(error, message, refusals);
+}
+
+function reworded(error: ModelError, message: string, refused: readonly string[]): ModelError {
+  const { retryable, status, retryAfterMs, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
+  return new ModelError(message, {
+    retryable,
+    status,
+    retryAfterMs,
+    mayHaveBeenSent,
+    partialInputTokens,
+    partialOutputTokens,
+    cause: error,
+    details: { ...details, refusedFormats: [...refused] },
+  });
 }

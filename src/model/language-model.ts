@@ -59,4 +59,9 @@ export interface LanguageModel {
   countPromptTokens(request: ModelRequest): number | Promise<number>;
   /** An upper bound of the prompt's tokens, synchronously: reserved if a budget is `strict`. Default: the bytes of all its texts. */
   boundPromptTokens?(request: ModelRequest): number;
+  /**
+   * Whether the call may write cache entries of the longer lifetime that its provider offers (an hour for Anthropic, 12 hours for OpenAI):
+   * their rate (`longCacheWritePerMillion`) is then reserved for the whole prompt. Default: it does not.
+   */
+  writesLongCache?(request: ModelRequest): boolean;
 }

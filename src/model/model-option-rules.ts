@@ -1,4 +1,5 @@
-import { listRule, type OptionRule, ruleOf, wholeNumberRule } from "../base/index.ts";
+import { listRule, oneOfRule, type OptionRule, ruleOf, wholeNumberRule } from "../base/index.ts";
+import { type StructuredOutput, structuredOutputs } from "./structured-output.ts";
 
 /** Longest delay of a timer, in milliseconds. */
 const LONGEST_DELAY_MS = 2_147_483_647;
@@ -10,4 +11,38 @@ const messageRule = ruleOf(
   (value) => (typeof value === "string" && value !== "") || value instanceof RegExp,
 );
 
-export const tooLongMessagesRule: OptionRule = listRule("a list of texts and patterns", messageRule);
+const tooLongMessagesRule: OptionRule = listRule("a list of texts and patterns", messageRule);
+
+/** The options that all adapters of this package have. */
+export interface AdapterOptions {
+  readonly contextWindow?: number | undefined;
+  readonly stallTimeoutMs?: number | undefined;
+  readonly headersTimeoutMs?: number | undefined;
+  readonly requestTimeoutMs?: number | undefined;
+  readonly imageTokens?: number | undefined;
+  readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
+  readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+}
+
+export const adapterOptionRules: { readonly [Name in keyof AdapterOptions]-?: OptionRule } = {
+  contextWindow: wholeNumberRule(1),
+  stallTimeoutMs: delayRule,
+  headersTimeoutMs: delayRule,
+  requestTimeoutMs: delayRule,
+  imageTokens: wholeNumberRule(1),
+  tooLongMessages: tooLongMessagesRule,
+  structuredOutput: oneOfRule("auto", ...structuredOutputs),
+};
+
+/** Options of other libraries, and where they are set here. */
+export const adapterOptionsInstead = {
+  timeout: "requestTimeoutMs",
+  timeoutMs: "requestTimeoutMs",
+  maxRetries: "maxModelAttempts of defineAgent()",
+  maxOutputTokens: "maxOutputTokens of defineAgent()",
+  maxTokens: "maxOutputTokens of defineAgent()",
+  temperature: "temperature of defineAgent()",
+} as const;
+
+/** Milliseconds for a whole call, unless `requestTimeoutMs` is set. */
+export const defaultRequestTimeoutMs = 600_000;

@@ -22,14 +22,11 @@ export interface OpenaiClient {
   /** Keys, and header values that may be keys; removed from messages. */
   secrets(): readonly string[];
   /**
-   * Sends one Chat Completions request, once; resolves when the headers of a successful response have arrived. The guard's signal ends
-   * it.
+   * Posts one request to a path below the base URL, once; resolves when the headers of a successful response have arrived. The guard's
+   * signal ends it.
    */
-  send(body: object, guard: CallGuard): Promise<Response>;
+  send(call: { readonly path: string; readonly body: object }, guard: CallGuard): Promise<Response>;
 }
-
-/** The path of Chat Completions below the base URL. */
-const completionsPath = "/chat/completions";
 
 /** Wraps the user's client. Throws `ModelError` of kind `configuration` for an unusable base URL. */
 export function givenClient(client: OpenAI): OpenaiClient {
@@ -39,8 +36,8 @@ export function givenClient(client: OpenAI): OpenaiClient {
     address: addressOf(baseURL),
     // A key that comes from a function is known only after the client has called it.
     secrets: () => longestFirst([client.apiKey, client.adminAPIKey].filter((key) => typeof key === "string")),
-    send: (body, { signal }) =>
-      client.post(completionsPath, { body, signal, maxRetries: 0 }).asResponse().catch(failedBy(client)),
+    send: ({ path, body }, { signal }) =>
+      client.post(path, { body, signal, maxRetries: 0 }).asResponse().catch(failedBy(client)),
   };
 }
 
@@ -77,11 +74,11 @@ export async function ownClient(options: ConnectionOptions): Promise<OpenaiClien
   return {
     address: addressOf(baseURL),
     secrets: () => known,
-    send: (body, guard) => {
+    send: ({ path, body }, guard) => {
       // It is unknown when a user's `fetch` sends the bytes.
       guard.wasSent = isOwnFetch ? false : undefined;
       const fetchOptions: Omit<CallInit, "body" | "headers" | "method" | "signal"> = { guard };
-      return client.post(completionsPath, { body, maxRetries: 0, fetchOptions }).asResponse().catch(failedBy(client));
+      return client.post(path, { body, maxRetries: 0, fetchOptions }).asResponse().catch(failedBy(client));
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { OpenAI } from "openai";
-import { InvalidInputError, ModelError } from "../errors/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import {
   type OptionsSchema,
   functionRule,
@@ -9,21 +9,15 @@ import {
   recordRule,
   ruleOf,
   textRule,
-  wholeNumberRule,
 } from "../base/index.ts";
-import { type JsonObject, type ModelRequest, type ModelResponse, takeObject } from "../state/index.ts";
-import { AnswerAccumulator } from "./accumulator.ts";
-import { CallGuard } from "./call-guard.ts";
-import { type GenerateOptions, type LanguageModel } from "./language-model.ts";
-import { addressOf, givenClient, type OpenaiClient, ownClient } from "./openai-client.ts";
-import { fieldsOfProvider, type WireBody, type WireOptions, wireBody } from "./openai-wire.ts";
-import { FormFallback } from "./form-fallback.ts";
-import { guardedCall } from "./guarded-call.ts";
-import type { WireWriter } from "./wire-calls.ts";
-import { delayRule, tooLongMessagesRule } from "./model-option-rules.ts";
-import { readAnswer } from "./read-answer.ts";
-import { knownFormatsOf, type StructuredOutput, structuredOutputs } from "./structured-output.ts";
-import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
+import { type JsonObject, takeObject } from "../state/index.ts";
+import { AdapterModel } from "./adapter-model.ts";
+import type { LanguageModel } from "./language-model.ts";
+import { adapterOptionRules, adapterOptionsInstead, defaultRequestTimeoutMs } from "./model-option-rules.ts";
+import { OpenaiBackend } from "./openai-backend.ts";
+import { chatApi } from "./openai-chat.ts";
+import { addressOf, givenClient, ownClient } from "./openai-client.ts";
+import type { StructuredOutput } from "./structured-output.ts";
 
 /** Options of `openaiModel()`. */
 export interface OpenaiModelOptions {
@@ -73,9 +67,10 @@ export interface OpenaiModelOptions {
    */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   /**
-   * How to request an answer that fits a schema (`output`): by `json_schema`, by `json_object` with the schema in the instructions, or by
-   * the instructions alone (`prompt`). Default `auto`: `json_schema`, until the server refuses it; the format that it accepts is then
-   * remembered in the process for this server and model, separately for requests with tools.
+   * How to request an answer that fits a schema (`output`): `jsonSchema` by `json_schema`, `tool` by a final call of a tool whose
+   * parameters are the schema, `jsonObject` by `json_object` with the schema in the instructions, `prompt` by the instructions alone.
+   * Default `auto`: the first of these that the server accepts, which is remembered in the process for this server and model, separately
+   * for requests with tools. A call in another form that the server refuses fails with a `ModelError`.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
 }
@@ -97,7 +92,23 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
       `openaiModel() was given both client and ${names}: set ${names} on the client, or leave client out.`,
     );
   }
-  return new OpenaiModel(name, options);
+  const { provider = "openai", extraBody = {}, outputLimitField = "max_completion_tokens", foreignCallIds } = options;
+  const keepsForeignIds = foreignCallIds === "verbatim";
+  const api = chatApi({ extraBody, outputLimitField, keepsForeignIds });
+  const backend = new OpenaiBackend({ name, provider, api, connect });
+  return new AdapterModel({ name, provider, server: serverOf(options) }, options, backend);
+
+  function connect() {
+    const { client, apiKey, baseURL, organization, headers, fetch, requestTimeoutMs } = options;
+    if (client !== undefined) return givenClient(client);
+    const timeoutMs = requestTimeoutMs ?? defaultRequestTimeoutMs;
+    return ownClient({ apiKey, baseURL, organization, headers, fetch, timeoutMs });
+  }
+}
+
+/** The address of the server, as far as the options name it. */
+function serverOf({ client, baseURL = client?.baseURL }: OpenaiModelOptions): string | undefined {
+  return baseURL !== undefined && URL.canParse(baseURL) ? addressOf(baseURL) : undefined;
 }
 
 /** Options that a given client already has. */
@@ -110,6 +121,7 @@ const clientRule = ruleOf(
 
 const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
   rules: {
+    ...adapterOptionRules,
     client: clientRule,
     provider: nameRule,
     // A key must not appear in messages, even an invalid one.
@@ -117,166 +129,21 @@ const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
     baseURL: textRule,
     organization: textRule,
     headers: recordRule("an object of header values by header name", secretRule),
-    contextWindow: wholeNumberRule(1),
-    stallTimeoutMs: delayRule,
-    headersTimeoutMs: delayRule,
-    requestTimeoutMs: delayRule,
     fetch: functionRule,
     extraBody: (value, where) => takeObject(value, where),
     outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
-    imageTokens: wholeNumberRule(1),
     foreignCallIds: oneOfRule("portable", "verbatim"),
-    tooLongMessages: tooLongMessagesRule,
-    structuredOutput: oneOfRule("auto", ...structuredOutputs),
   },
   instead: {
     key: "apiKey",
     token: "apiKey",
     baseUrl: "baseURL",
     url: "baseURL",
-    timeout: "requestTimeoutMs",
-    timeoutMs: "requestTimeoutMs",
-    maxTokens: "maxOutputTokens of defineAgent()",
-    temperature: "temperature of defineAgent()",
+    ...adapterOptionsInstead,
   },
 };
 
 function secretRule(value: unknown, where: string): string {
   if (typeof value === "string") return value;
   throw new InvalidInputError(`${where} is of type ${value === null ? "null" : typeof value}; expected a text`);
-}
-
-class OpenaiModel implements LanguageModel {
-  readonly name: string;
-  readonly provider: string;
-  readonly contextWindow: number | undefined;
-  readonly server: string | undefined;
-  readonly #options: OpenaiModelOptions;
-  readonly #stallTimeoutMs: number;
-  readonly #headersTimeoutMs: number | undefined;
-  readonly #requestTimeoutMs: number;
-  readonly #imageTokens: number;
-  #connection: Promise<Connection> | undefined;
-  readonly #forms = new FormFallback();
-
-  constructor(name: string, options: OpenaiModelOptions) {
-    this.name = name;
-    this.provider = options.provider ?? "openai";
-    this.contextWindow = options.contextWindow;
-    const baseURL = options.client?.baseURL ?? options.baseURL;
-    this.server = baseURL !== undefined && URL.canParse(baseURL) ? addressOf(baseURL) : undefined;
-    this.#options = options;
-    this.#stallTimeoutMs = options.stallTimeoutMs ?? 60_000;
-    this.#headersTimeoutMs = options.headersTimeoutMs;
-    this.#requestTimeoutMs = options.requestTimeoutMs ?? 600_000;
-    this.#imageTokens = options.imageTokens ?? imageTokenBound;
-  }
-
-  countPromptTokens(request: ModelRequest): number | Promise<number> {
-    return countPromptTokens(request, this.#imageTokens);
-  }
-
-  boundPromptTokens(request: ModelRequest): number {
-    return promptByteBound(request, this.#imageTokens);
-  }
-
-  async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
-    const { structuredOutput = "auto", extraBody = {} } = this.#options;
-    // `extraBody` and `providerOptions` override the field.
-    const own = fieldsOfProvider(request, this);
-    const fixed = "response_format" in extraBody || "response_format" in own ? "prompt" : structuredOutput;
-    const known = async () => knownFormatsOf((await this.#connected()).client.address, this.name);
-    return await this.#forms.call(request, fixed === "auto" ? known : fixed, (asked) => this.#send(asked, options));
-  }
-
-  async #send(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
-    const { signal } = options;
-    const { client, whole, stream, adapter } = await this.#connected();
-    if (signal.aborted) throw notSent(signal);
-    const progress = new AnswerAccumulator();
-    const body = wireBody(request, options.onDelta === undefined ? whole : stream);
-    const isStreamed = body["stream"] === true;
-    const guard = new CallGuard(signal, {
-      requestTimeoutMs: this.#requestTimeoutMs,
-      headersTimeoutMs: isStreamed ? this.#headersTimeoutMs : undefined,
-      stallTimeoutMs: this.#stallTimeoutMs,
-    });
-    const call: Call = { progress, guard, options, isStreamed, isCountable: false };
-    const answer = await guardedCall({
-      model: this.name,
-      request,
-      signal,
-      guard,
-      progress,
-      exchange: () => this.#exchange(client, body, call),
-      countPrompt: (counted) => this.countPromptTokens(counted),
-      isCountable: () => call.isCountable,
-      secrets: () => client.secrets(),
-      tooLongMessages: this.#options.tooLongMessages,
-    });
-    return { ...answer, adapter };
-  }
-
-  #connected(): Promise<Connection> {
-    this.#connection ??= this.#connect().catch((error: unknown) => {
-      // The environment variables may be set before the next call.
-      this.#connection = undefined;
-      throw error;
-    });
-    return this.#connection;
-  }
-
-  async #connect(): Promise<Connection> {
-    const { client: given, apiKey, baseURL, organization, headers, fetch, foreignCallIds } = this.#options;
-    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
-    const own = { apiKey, baseURL, organization, headers, fetch, timeoutMs: this.#requestTimeoutMs };
-    const client = given === undefined ? await ownClient(own) : givenClient(given);
-    const adapter = Object.freeze({ provider: this.provider, model: this.name, server: client.address });
-    const keepsForeignIds = foreignCallIds === "verbatim";
-    const whole = { stream: false, extraBody, outputLimitField, reader: adapter, keepsForeignIds };
-    return { client, adapter, whole, stream: { ...whole, stream: true } };
-  }
-
-  async #exchange(client: OpenaiClient, body: WireBody, call: Call): Promise<void> {
-    const { progress, guard, options, isStreamed } = call;
-    const received = await client.send(body, guard);
-    await readAnswer(received, progress, {
-      signal: guard.signal,
-      asksForStream: isStreamed,
-      onDelta: options.onDelta,
-      onForm: (isStream) => (call.isCountable = isStream),
-      onProgress: () => guard.heard(),
-      onLastEvent: () => guard.expectEnd(),
-    });
-    call.isCountable = true;
-    if (progress.fault !== undefined) throw progress.fault;
-  }
-}
-
-/** Known once the model is used for the first time. */
-interface Connection {
-  readonly client: OpenaiClient;
-  /** The model and its server, as stored in messages. */
-  readonly adapter: WireWriter;
-  readonly whole: WireOptions;
-  readonly stream: WireOptions;
-}
-
-interface Call {
-  readonly progress: AnswerAccumulator;
-  readonly guard: CallGuard;
-  readonly options: GenerateOptions;
-  /** Whether the answer is requested as a stream. */
-  readonly isStreamed: boolean;
-  /** Whether the cost can be counted from the received text: the answer is a stream, or it has arrived completely. */
-  isCountable: boolean;
-}
-
-function notSent(signal: AbortSignal): ModelError {
-  return new ModelError("The model call was aborted before it was sent.", {
-    retryable: false,
-    mayHaveBeenSent: false,
-    cause: signal.reason,
-    details: { kind: "aborted" },
-  });
 }

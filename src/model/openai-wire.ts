@@ -1,5 +1,5 @@
-import { ModelError } from "../errors/index.ts";
 import type { ContentPart, JsonObject, ModelRequest, ResponseFormat, ToolChoice } from "../state/index.ts";
+import { fieldsOfProvider, fittingFields, type ReservedFields } from "./openai-fields.ts";
 import { type FormedAnswer, type FormedCall, formedPrompt, type FormedMessage } from "./prompt-form.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
@@ -41,45 +41,18 @@ export function wireBody(request: ModelRequest, options: WireOptions): WireBody 
   }
   if (!("messages" in options.extraBody)) body["messages"] = wireMessages(request, options);
   const hasTools = "tools" in body;
-  const own = fieldsOfProvider(request, options.reader);
+  const own = fieldsOfProvider(request, options.reader, chatFields);
   return Object.assign(body, fittingFields(options.extraBody, hasTools), fittingFields(own, hasTools));
 }
 
 /** Fields that decide what is sent, billed and read. */
-const reserved = ["model", "messages", "tools", "functions", "stream", "stream_options", "n"] as const;
-const outputLimits = ["max_tokens", "max_completion_tokens"] as const;
-
-/** The `providerOptions` of the request for this model's provider. */
-export function fieldsOfProvider(
-  { providerOptions }: Pick<ModelRequest, "providerOptions">,
-  { provider }: Pick<WireWriter, "provider">,
-): JsonObject {
-  const own = providerOptions?.[provider] ?? {};
-  const limit = outputLimits.find((name) => name in own);
-  if (limit !== undefined) throw reservedField(provider, limit, "set maxOutputTokens instead");
-  const field = reserved.find((name) => name in own);
-  if (field !== undefined) throw reservedField(provider, field, "troupe sets it itself; leave it out");
-  return own;
-}
-
-function reservedField(provider: string, field: string, advice: string): ModelError {
-  return new ModelError(`The model call was not sent: providerOptions.${provider} has ${field}; ${advice}.`, {
-    retryable: false,
-    mayHaveBeenSent: false,
-    details: { kind: "configuration" },
-  });
-}
+export const chatFields: ReservedFields = {
+  limits: ["max_tokens", "max_completion_tokens"],
+  own: ["model", "messages", "tools", "functions", "stream", "stream_options", "n"],
+};
 
 function wireChoice(choice: ToolChoice): unknown {
   return typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } };
-}
-
-/** Fields such as `parallel_tool_calls` and `tool_choice`: servers refuse them in a request without tools, such as one for a summary. */
-const aboutTools = /tool|function/i;
-
-function fittingFields(extraBody: JsonObject, hasTools: boolean): JsonObject {
-  if (hasTools || "tools" in extraBody || "functions" in extraBody) return extraBody;
-  return Object.fromEntries(Object.entries(extraBody).filter(([name]) => !aboutTools.test(name)));
 }
 
 function wireFormat(format: ResponseFormat): WireObject {

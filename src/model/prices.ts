@@ -126,11 +126,13 @@ function ratesAt(listed: ModelPrice, inputTokens: number): Rates | undefined {
   if (inputPerMillion === undefined || outputPerMillion === undefined) return undefined;
   const cached = at("cache_read_mtok");
   const written = at("cache_write_mtok");
+  const writtenLong = at("cache_write_1h_mtok");
   return {
     inputPerMillion,
     outputPerMillion,
     ...(cached === undefined ? {} : { cachedInputPerMillion: cached }),
     ...(written === undefined ? {} : { cacheWritePerMillion: written }),
+    ...(writtenLong === undefined ? {} : { longCacheWritePerMillion: writtenLong }),
   };
 }
 

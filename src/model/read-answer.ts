@@ -1,9 +1,22 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
-import type { AnswerAccumulator } from "./accumulator.ts";
 import { ModelError } from "../errors/index.ts";
 import { answerError } from "./call-failure.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { wireArray, wireJson, wireObject, wireText } from "./wire-values.ts";
+
+/** An answer that is assembled from the parsed events of a stream, or from one JSON text. */
+export interface ReceivedAnswer {
+  /** Whether any text, reasoning or call has arrived. */
+  readonly hasBegun: boolean;
+  /** Whether the last event has arrived. */
+  readonly isEnded: boolean;
+  /** Adds an event or the whole answer. Throws `ModelError` if the server reports an error in it. */
+  add(value: unknown, onDelta?: (delta: ModelDelta) => void): void;
+  /** Adds the text of an event that has nothing else. Absent if no such event can be told apart without parsing it. */
+  addText?(text: string, onDelta?: (delta: ModelDelta) => void): void;
+  /** Records that the server has ended the answer. */
+  end(onDelta?: (delta: ModelDelta) => void): void;
+}
 
 interface AnswerReading {
   /** Stops the reading and cancels the body. */
@@ -35,11 +48,7 @@ const LONGEST_START = 64;
  * Reads the body of an answer: a JSON text or an event stream. The form follows from its beginning, else from its content type, else from
  * the request. Throws `SyntaxError` for broken JSON, `ModelError` for an error in the answer, and errors of the connection.
  */
-export async function readAnswer(
-  answer: Response,
-  accumulator: AnswerAccumulator,
-  reading: AnswerReading,
-): Promise<void> {
+export async function readAnswer(answer: Response, accumulator: ReceivedAnswer, reading: AnswerReading): Promise<void> {
   const type = (answer.headers.get("content-type") ?? "").toLowerCase();
   const isNamedStream = type.includes("event-stream") || (reading.asksForStream && !type.includes("json"));
   let beginning = "";
@@ -62,11 +71,11 @@ export async function readAnswer(
 }
 
 class JsonReader implements BodyReader {
-  readonly #accumulator: AnswerAccumulator;
+  readonly #accumulator: ReceivedAnswer;
   readonly #reading: AnswerReading;
   #text = "";
 
-  constructor(accumulator: AnswerAccumulator, reading: AnswerReading) {
+  constructor(accumulator: ReceivedAnswer, reading: AnswerReading) {
     this.#accumulator = accumulator;
     this.#reading = reading;
   }
@@ -83,9 +92,9 @@ class JsonReader implements BodyReader {
 
 /** Reads an event stream. Text that arrives together is reported as one piece. */
 class EventReader implements BodyReader {
-  readonly #accumulator: AnswerAccumulator;
+  readonly #accumulator: ReceivedAnswer;
   readonly #reading: AnswerReading;
-  readonly #plain = new PlainChunks();
+  readonly #plain: PlainChunks | undefined;
   readonly #pieces: GatheredPieces | undefined;
   readonly #parser = createParser({
     onEvent: (event) => this.#take(event),
@@ -96,9 +105,10 @@ class EventReader implements BodyReader {
   });
   #length = 0;
 
-  constructor(accumulator: AnswerAccumulator, reading: AnswerReading) {
+  constructor(accumulator: ReceivedAnswer, reading: AnswerReading) {
     this.#accumulator = accumulator;
     this.#reading = reading;
+    this.#plain = accumulator.addText && new PlainChunks();
     this.#pieces = reading.onDelta && new GatheredPieces(reading.onDelta);
   }
 
@@ -119,20 +129,19 @@ class EventReader implements BodyReader {
   }
 
   #take({ event, data }: EventSourceMessage): void {
-    const text = event === undefined ? this.#plain.textIn(data) : undefined;
+    const text = event === undefined ? this.#plain?.textIn(data) : undefined;
     if (text !== undefined) {
-      this.#accumulator.addText(text, this.#pieces?.add);
+      this.#accumulator.addText?.(text, this.#pieces?.add);
       return;
     }
-    if (data === "[DONE]") {
-      this.#accumulator.end(this.#pieces?.add);
-      this.#reading.onLastEvent();
-      return;
+    if (data === "[DONE]") this.#accumulator.end(this.#pieces?.add);
+    else {
+      const chunk = JSON.parse(data) as unknown;
+      this.#accumulator.add(chunk, this.#pieces?.add);
+      if (event === "error") throw answerError(chunk);
+      this.#plain?.learn(data, chunk);
     }
-    const chunk = JSON.parse(data) as unknown;
-    this.#accumulator.add(chunk, this.#pieces?.add);
-    if (event === "error") throw answerError(chunk);
-    this.#plain.learn(data, chunk);
+    if (this.#accumulator.isEnded) this.#reading.onLastEvent();
   }
 }
 

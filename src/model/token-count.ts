@@ -8,7 +8,7 @@ import {
   textOf,
 } from "../state/index.ts";
 import { sentArguments, toolImagesCaption } from "./prompt-form.ts";
-import { schemaText } from "./structured-output.ts";
+import { outputToolText } from "./output-tool.ts";
 import { countedId, sentName } from "./wire-calls.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 
@@ -143,8 +143,11 @@ function takesFiller(last: Message["role"] | undefined, role: Message["role"]): 
 }
 
 /** The tokens of a prompt without the texts of its tools and its format. */
-function tokensOf(size: MessagesSize, { tools = [] }: ModelRequest, imageTokens: number): number {
-  const around = answerOverhead + (tools.length === 0 ? 0 : toolsOverhead + tools.length * entryOverhead);
+function tokensOf(size: MessagesSize, request: ModelRequest, imageTokens: number): number {
+  const { tools = [], responseFormat } = request;
+  // The schema of the answer may be sent as one more tool.
+  const count = tools.length + (responseFormat?.type === "json_schema" ? 1 : 0);
+  const around = answerOverhead + (count === 0 ? 0 : toolsOverhead + count * entryOverhead);
   const end = size.last === "assistant" || size.last === "system" ? fillerOverhead : 0;
   return around + end + size.overhead + size.images * imageTokens + size.tokens;
 }
@@ -244,9 +247,9 @@ const toolsOverhead = 400;
 /** The tokens that open the answer. */
 const answerOverhead = 8;
 
-/** The schema of the answer as sent in the instructions; a schema in its own field is shorter. */
+/** The schema of the answer as sent by a tool; in the instructions, or in its own field, it is shorter. */
 function formatText({ responseFormat }: ModelRequest): string {
-  return responseFormat?.type === "json_schema" ? schemaText(responseFormat.schema) : "";
+  return responseFormat?.type === "json_schema" ? outputToolText(responseFormat.schema) : "";
 }
 
 function imageCount(content: Content): number {

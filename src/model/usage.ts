@@ -27,12 +27,14 @@ export function isTokenCount(value: unknown): value is number {
 export function readUsage(given: unknown): GivenUsage {
   if (typeof given !== "object" || given === null) return { usage: undefined, wrong: `usage: ${describeValue(given)}` };
   const told = given as Readonly<Record<keyof Usage, unknown>>;
-  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, estimated, note } = told;
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, longCacheWriteTokens } = told;
+  const { reasoningTokens, estimated, note } = told;
   const wrong =
     wrongSide("inputTokens", inputTokens) ??
     wrongSide("outputTokens", outputTokens) ??
     wrongPart("cachedInputTokens", cachedInputTokens, inputTokens) ??
     wrongPart("cacheWriteTokens", cacheWriteTokens) ??
+    wrongPart("longCacheWriteTokens", longCacheWriteTokens, cacheWriteTokens) ??
     wrongPart("reasoningTokens", reasoningTokens, outputTokens);
   if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) {
     const sides = { inputTokens: known(inputTokens), outputTokens: known(outputTokens) };
@@ -40,7 +42,12 @@ export function readUsage(given: unknown): GivenUsage {
   }
   const usage: { -readonly [Part in keyof Usage]: Usage[Part] } = { inputTokens, outputTokens };
   if (isTokenCount(cachedInputTokens) && cachedInputTokens <= inputTokens) usage.cachedInputTokens = cachedInputTokens;
-  if (isTokenCount(cacheWriteTokens)) usage.cacheWriteTokens = cacheWriteTokens;
+  if (isTokenCount(cacheWriteTokens)) {
+    usage.cacheWriteTokens = cacheWriteTokens;
+    if (isTokenCount(longCacheWriteTokens) && longCacheWriteTokens <= cacheWriteTokens) {
+      usage.longCacheWriteTokens = longCacheWriteTokens;
+    }
+  }
   if (isTokenCount(reasoningTokens) && reasoningTokens <= outputTokens) usage.reasoningTokens = reasoningTokens;
   if (estimated === true) usage.estimated = true;
   if (typeof note === "string") usage.note = note.slice(0, longestNote);
@@ -123,6 +130,7 @@ export interface ReportedUsage {
   readonly outputTokens?: number;
   readonly cachedInputTokens?: number;
   readonly cacheWriteTokens?: number;
+  readonly longCacheWriteTokens?: number;
   readonly reasoningTokens?: number;
   /** An implausible count as it was reported. */
   readonly nonsense?: string;
@@ -170,7 +178,7 @@ function nonsenseIn(usage: WireObject): string | undefined {
   return undefined;
 }
 
-type Input = Pick<ReportedUsage, "inputTokens" | "cachedInputTokens" | "cacheWriteTokens">;
+type Input = Pick<ReportedUsage, "inputTokens" | "cachedInputTokens" | "cacheWriteTokens" | "longCacheWriteTokens">;
 
 function inputOf(told: WireObject): Input | undefined {
   const details = wireObject(told["prompt_tokens_details"] ?? told["input_tokens_details"]);
@@ -187,13 +195,12 @@ function inputOf(told: WireObject): Input | undefined {
   else if ((cached ?? 0) > inputTokens) inputTokens += cached ?? 0;
   // Every call has a prompt.
   if (inputTokens === 0 || inputTokens > MOST_TOKENS) return undefined;
-  return {
-    inputTokens,
-    ...(cached === undefined ? {} : { cachedInputTokens: Math.min(cached, inputTokens) }),
-    ...(written === undefined || written === 0
-      ? {}
-      : { cacheWriteTokens: Math.min(written, inputTokens - Math.min(cached ?? 0, inputTokens)) }),
-  };
+  const parts = cached === undefined ? {} : { cachedInputTokens: Math.min(cached, inputTokens) };
+  if (written === undefined || written === 0) return { inputTokens, ...parts };
+  const cacheWriteTokens = Math.min(written, inputTokens - Math.min(cached ?? 0, inputTokens));
+  const long = usedCount(wireObject(told["cache_creation"])?.["ephemeral_1h_input_tokens"]);
+  const longWrites = long === undefined ? {} : { longCacheWriteTokens: Math.min(long, cacheWriteTokens) };
+  return { inputTokens, ...parts, cacheWriteTokens, ...longWrites };
 }
 
 type Output = Pick<ReportedUsage, "outputTokens" | "reasoningTokens">;

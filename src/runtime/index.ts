@@ -69,6 +69,7 @@ export type {
   Turn,
   TurnOptions,
   TurnRest,
+  DeepPartial,
   TurnResult,
   WaitingTurn,
 } from "./api/turn-types.ts";

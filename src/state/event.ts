@@ -113,6 +113,11 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     reasoning: textOrNullSchema,
   }),
   z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
+  /**
+   * The value of an unfinished answer so far, for an agent with an `output` schema: it replaces the value of the event before. It is not
+   * validated, and members that have not arrived are missing.
+   */
+  z.object({ type: z.literal("output.delta"), ...common, ...ephemeral, output: jsonSchema }),
   z.object({
     type: z.literal("tool.started"),
     ...common,

@@ -165,8 +165,16 @@ function failedAttempt(execution: ExecutionState, entry: EntryOf<"model.failed">
   if (entry.retryAt !== null) return billed;
   const failed = onStep(billed, (step) => ({ ...step, errors: [...step.errors, entry.error] }));
   if (failed.continuation.stopSignals.length > 0 && entry.error.code === "turn_interrupted") return failed;
-  const reason = entry.isExhausted ? "retry_limit" : "error";
+  const reason = reasonOfFailure(entry);
   return signalled(failed, { reason, message: entry.error.message, source: "model" });
+}
+
+/** The code of an error with which the provider has refused the prompt or the answer because of its content. */
+export const REFUSAL_CODE = "refusal";
+
+function reasonOfFailure({ error, isExhausted }: EntryOf<"model.failed">): StopReason {
+  if (error.code === REFUSAL_CODE) return "refusal";
+  return isExhausted ? "retry_limit" : "error";
 }
 
 function withError(execution: ExecutionState, error: StoredError): ExecutionState {
@@ -288,14 +296,16 @@ export function errorsOf(execution: ExecutionState): StoredError[] {
 /** Why the turn stopped, or is about to: the strongest signal, else the finish reason of its last answer. */
 export function stopReasonOf(execution: ExecutionState): StopReason | undefined {
   const signal = strongestSignal(execution.continuation.stopSignals);
-  if (signal || execution.status !== "completed") return signal?.reason;
-  return naturalStopReason(execution);
+  if (signal) return signal.reason;
+  const hasEnded = execution.status === "completed" || execution.status === "stopped";
+  return hasEnded ? naturalStopReason(execution) : undefined;
 }
 
-/** The stop reason of a turn without signals: its last answer was complete, or the model cut it off. */
+/** The stop reason of a turn without signals: its last answer was complete, was cut off at its length, or is a refusal. */
 export function naturalStopReason(execution: ExecutionState): StopReason {
   const finish = lastStepOf(execution)?.inference?.finishReason;
-  return finish === "length" || finish === "content_filter" ? "finish_reason" : "completed";
+  if (finish === "content_filter") return "refusal";
+  return finish === "length" ? "finish_reason" : "completed";
 }
 
 /** The decisive signal: the one with the highest priority; the first one if several are equal. */
@@ -326,7 +336,11 @@ export function addUsage(one: Usage | null, other: Usage): Usage {
 }
 
 /** Few providers report cache writes: absent if neither usage has them. */
-function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens"> {
-  if (one.cacheWriteTokens === undefined && other.cacheWriteTokens === undefined) return {};
-  return { cacheWriteTokens: (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0) };
+function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens" | "longCacheWriteTokens"> {
+  return { ...sumOf("cacheWriteTokens", one, other), ...sumOf("longCacheWriteTokens", one, other) };
+}
+
+function sumOf<Name extends "cacheWriteTokens" | "longCacheWriteTokens">(name: Name, one: Usage, other: Usage) {
+  if (one[name] === undefined && other[name] === undefined) return {};
+  return { [name]: (one[name] ?? 0) + (other[name] ?? 0) };
 }

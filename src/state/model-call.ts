@@ -18,6 +18,8 @@ export const usageSchema = z.object({
   cachedInputTokens: optionalCountSchema,
   /** Input that the provider wrote to its cache, which some providers bill separately; not included in the cached tokens. */
   cacheWriteTokens: optionalCountSchema,
+  /** Included in `cacheWriteTokens`: written for the longer lifetime that the provider offers, at a higher price. */
+  longCacheWriteTokens: optionalCountSchema,
   reasoningTokens: optionalCountSchema,
   /** True if the provider sent no usage or an implausible one, so that it was counted locally. */
   estimated: optionalFlagSchema,

@@ -11,6 +11,7 @@ export const stopReasons = [
   "cost_limit",
   "time_limit",
   "retry_limit",
+  "refusal",
   "finish_reason",
   "user_requested",
   "completed",

@@ -15,7 +15,12 @@ interface Narration {
 }
 
 /** Frequent events that are not logged. */
-const silentTypes: ReadonlySet<TroupeEvent["type"]> = new Set(["text.delta", "text.snapshot", "reasoning.delta"]);
+const silentTypes: ReadonlySet<TroupeEvent["type"]> = new Set([
+  "text.delta",
+  "text.snapshot",
+  "reasoning.delta",
+  "output.delta",
+]);
 
 /** Longer than the path in the deepest tree. */
 const longestPath = 64;

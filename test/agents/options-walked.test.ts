@@ -23,6 +23,7 @@ import {
   summarize,
   toolLogging,
   trust,
+  elideResults,
   windowHistory,
 } from "../../src/index.ts";
 import { startInspector } from "../../src/inspector/index.ts";
@@ -120,6 +121,8 @@ const walked: readonly Walked[] = [
     call: bullmqQueues,
   },
   { of: "reactHistory", good: {}, names: "contextWindowSize expandBy", call: reactHistory },
+  { of: "windowHistory", good: {}, names: "upTo", call: (options) => windowHistory(5, options) },
+  { of: "elideResults", good: {}, names: "keepRounds overCharacters", call: elideResults },
   { of: "dropOldest", good: {}, names: "keep", call: dropOldest },
   { of: "summarize", good: {}, names: "keep instructions maxOutputTokens maxInputCharacters", call: summarize },
   { of: "approval", good: { decide: () => true }, names: "decide", call: approval },

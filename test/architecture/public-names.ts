@@ -6,7 +6,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     ArtifactStore askUser Auth AuthRequest Budget BudgetLeft BudgetOverview CircuitBreakerOptions ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
     createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
-    DrainReport dropOldest EffectClass ErrorFamily EventObserver fallbackModel FallbackModelOptions fullHistory GenerateOptions getRuntime HistoryCompiler Hook
+    DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fallbackModel FallbackModelOptions fullHistory GenerateOptions getRuntime HistoryCompiler Hook
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError isFallbackError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelChoice ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
@@ -17,7 +17,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
     TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnConflictError TurnContext TurnFailedError
     TurnInterruptedError
-    TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
+    DeepPartial TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
     windowHistory withoutTraces
   `),
   "troupe/react": words(`

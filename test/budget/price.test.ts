@@ -1,6 +1,14 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { costBound, costOf, outputWithin, type Price, priceSchema, TIER_MARGIN } from "../../src/budget/index.ts";
+import {
+  costBound,
+  costOf,
+  outputWithin,
+  type Price,
+  priceSchema,
+  TIER_MARGIN,
+  withoutLongWrites,
+} from "../../src/budget/index.ts";
 
 const flat: Price = { inputPerMillion: 0.25, cachedInputPerMillion: 0.025, outputPerMillion: 2 };
 const tiered: Price = {
@@ -28,6 +36,7 @@ describe("a price", () => {
       },
     ],
     [{ inputPerMillion: 1, outputPerMillion: 1, perCall: -1 }],
+    [{ inputPerMillion: 1, outputPerMillion: 1, longCacheWritePerMillion: -1 }],
   ])("cannot be %o", (price) => {
     expect(priceSchema.safeParse(price).success).toBe(false);
   });
@@ -49,6 +58,17 @@ describe("the cost of a call", () => {
     const written = { inputTokens: 1_000, outputTokens: 0, cachedInputTokens: 600, cacheWriteTokens: 400 };
     expect(costOf(written, flat)).toBe(115);
     expect(costOf(written, { ...flat, cacheWritePerMillion: 2.5 })).toBe(1_015);
+  });
+
+  test("has a second rate for cache entries of the longer lifetime", () => {
+    const price = { inputPerMillion: 1, cacheWritePerMillion: 1.25, longCacheWritePerMillion: 2, outputPerMillion: 5 };
+    const used = { inputTokens: 1_000, outputTokens: 0, cacheWriteTokens: 800 };
+    expect(costOf(used, price)).toBe(1_200);
+    expect(costOf({ ...used, longCacheWriteTokens: 300 }, price)).toBe(200 + 625 + 600);
+    expect(costOf({ ...used, longCacheWriteTokens: 900 }, price)).toBe(200 + 1_600);
+    const { longCacheWritePerMillion: _rate, ...single } = price;
+    expect(costOf({ ...used, longCacheWriteTokens: 300 }, single)).toBe(1_200);
+    expect(costOf({ ...used, longCacheWriteTokens: 300 }, flat)).toBe(250);
   });
 
   test("uses the input price for cached tokens without a price", () => {
@@ -94,6 +114,7 @@ const rates = {
   outputPerMillion: rate,
   cachedInputPerMillion: fc.option(rate, { nil: undefined }),
   cacheWritePerMillion: fc.option(rate, { nil: undefined }),
+  longCacheWritePerMillion: fc.option(rate, { nil: undefined }),
 };
 const anyPrice = fc.record({
   ...rates,
@@ -107,7 +128,8 @@ describe("the upper bound of a call's cost", () => {
   test("is never below the cost, regardless of cached and cache-written tokens", () => {
     const amount = fc.nat(5_000);
     fc.assert(
-      fc.property(anyPrice, amount, amount, amount, amount, (price, inputTokens, outputTokens, cached, written) => {
+      fc.property(anyPrice, fc.tuple(amount, amount, amount, amount, amount), (price, amounts) => {
+        const [inputTokens, outputTokens, cached, written, long] = amounts;
         const bound = costBound(price, inputTokens, outputTokens);
         for (const share of [1, 0.5, 0]) {
           const used = {
@@ -115,8 +137,14 @@ describe("the upper bound of a call's cost", () => {
             outputTokens: Math.ceil(outputTokens * share),
             cachedInputTokens: cached,
             cacheWriteTokens: written,
+            longCacheWriteTokens: long,
           };
           expect(costOf(used, price)).toBeLessThanOrEqual(bound);
+          // Without the rate of the longer lifetime, the bound holds for calls that write nothing at it.
+          const { longCacheWriteTokens: _long, ...short } = used;
+          const lower = costBound(withoutLongWrites(price), inputTokens, outputTokens);
+          expect(costOf(short, price)).toBeLessThanOrEqual(lower);
+          expect(lower).toBeLessThanOrEqual(bound);
         }
       }),
       { seed: 11, numRuns: 500 },

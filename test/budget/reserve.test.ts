@@ -57,6 +57,18 @@ describe("a reservation", () => {
     });
   });
 
+  test("reserves the rate of the longer cache lifetime only for calls that may write at it", () => {
+    const rates = { ...price, cacheWritePerMillion: 2.5, longCacheWritePerMillion: 4 };
+    const costOf = (more: Partial<ReservationAsk>) => {
+      const outcome = reserve([account({ maxCost: 1 })], ask({ price: rates, ...more }), momentAt(0));
+      return outcome.granted ? outcome.reservation.costMicros : undefined;
+    };
+    expect(costOf({})).toBe(100 * 2.5 + 4_000);
+    expect(costOf({ writesLongCache: true })).toBe(100 * 4 + 4_000);
+    const tight = reserve([account({ maxCost: 0.0035 })], ask({ price: rates, writesLongCache: true }), momentAt(0));
+    expect(tight).toMatchObject({ reservation: { outputTokens: 310, costMicros: 3_500 } });
+  });
+
   test("waits if only others' reservations are in its way, rather than being clamped", () => {
     const first = reserve([account({ maxTokens: 900 })], ask(), momentAt(0));
     if (!first.granted) throw new Error("expected the first reservation to be granted");

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   assembleMessages,
   type CompileInput,
+  elideResults,
   expandedWindow,
   fullHistory,
   type HistoryCompiler,
@@ -17,13 +18,18 @@ import { amount } from "../support/full.ts";
 import { brokenConversation, type Conversation, wholeConversation } from "./arbitrary-histories.ts";
 import { idsOf } from "./messages.ts";
 
+/** The most calls of a round in `arbitrary-histories.ts`. */
+const mostCalls = 3;
+
 const anyWindow: fc.Arbitrary<HistoryCompiler> = fc.oneof(
   fc.integer({ min: 1, max: 30 }).map((size) => windowHistory(size)),
+  fc.integer({ min: 1, max: 30 }).map((size) => windowHistory(size, { upTo: size })),
   fc.integer({ min: 1, max: 12 }).map((contextWindowSize) => reactHistory({ contextWindowSize, expandBy: 2 })),
 );
 const compiler: fc.Arbitrary<HistoryCompiler> = fc.oneof(
   fc.constant(fullHistory()),
   fc.constant(withoutTraces()),
+  fc.integer({ min: 1, max: 4 }).map((keepRounds) => elideResults({ keepRounds, overCharacters: 1_000 })),
   anyWindow,
 );
 
@@ -126,17 +132,60 @@ describe("for conversations as the runtime writes them", () => {
     );
   });
 
-  test("windowHistory returns the end of the history, as long as the size allows, and no more", () => {
+  test("windowHistory returns the end of the history: at least the size, and no more than a round above upTo", () => {
+    const window = fc.record({ size: fc.integer({ min: 1, max: 20 }), room: fc.integer({ min: 1, max: 20 }) });
+    fc.assert(
+      fc.property(window, inputOf(wholeConversation), ({ size, room }, input) => {
+        const { history, turnId } = input;
+        const compiled = windowHistory(size, { upTo: size + room }).compile(input);
+        expect(compiled).toEqual(history.slice(history.length - compiled.length));
+        const own = history.filter(({ id }) => id.startsWith(`${turnId}:`)).length;
+        expect(compiled.length).toBeGreaterThanOrEqual(Math.min(size, history.length));
+        expect(compiled.length).toBeLessThanOrEqual(Math.max(size + room + mostCalls, own));
+      }),
+      { numRuns: amount(1_000, 170) },
+    );
+  });
+
+  test("with upTo equal to its size, windowHistory returns no more than the size, and as much as it allows", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), inputOf(wholeConversation), (size, input) => {
         const { history, turnId } = input;
-        const compiled = windowHistory(size).compile(input);
+        const compiled = windowHistory(size, { upTo: size }).compile(input);
         expect(compiled).toEqual(history.slice(history.length - compiled.length));
         const own = history.filter(({ id }) => id.startsWith(`${turnId}:`)).length;
         expect(compiled.length).toBeLessThanOrEqual(Math.max(size, own));
         // One more message would exceed the size, or the previous cut position is before a round that does not fit.
         const next = history.slice(0, history.length - compiled.length).findLastIndex(({ role }) => role !== "tool");
         expect(next < 0 || history.length - next > size).toBe(true);
+      }),
+      { numRuns: amount(1_000, 170) },
+    );
+  });
+
+  test("a conversation that grows moves a block only once for each block of new messages or rounds", () => {
+    const cases = fc.record({
+      block: fc.integer({ min: 2, max: 6 }),
+      isWindow: fc.boolean(),
+      conversation: wholeConversation,
+    });
+    fc.assert(
+      fc.property(cases, ({ block, isWindow, conversation: { history } }) => {
+        const chosen = isWindow ? windowHistory(block) : elideResults({ keepRounds: block, overCharacters: 1 });
+        // The prompts of all calls of one process: each begins with the turn's messages so far.
+        const prompts = history.flatMap(({ role }, index) => {
+          if (role === "assistant" || history[index + 1]?.role === "tool") return [];
+          const shown = history.slice(0, index + 1);
+          const turnId = /^agent#\d+/.exec(shown.at(-1)?.id ?? "")?.[0] ?? "";
+          return [chosen.compile({ history: shown, turnId, contextWindowSize: null, loadedCallIds: [], earlier: [] })];
+        });
+        const breaks = prompts.filter((prompt, index) => {
+          const before = prompts[index - 1] ?? [];
+          return before.some(
+            (message, place) => message.id !== prompt[place]?.id || message.content !== prompt[place].content,
+          );
+        });
+        expect(breaks.length).toBeLessThanOrEqual(Math.ceil(history.length / block));
       }),
       { numRuns: amount(1_000, 170) },
     );

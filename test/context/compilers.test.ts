@@ -1,8 +1,12 @@
 import { describe, expect, test } from "vitest";
 import {
   type CompileInput,
+  elideResults,
   expandedWindow,
   fullHistory,
+  type HistoryCompiler,
+  historyNamed,
+  isLegal,
   reactHistory,
   windowHistory,
   withoutTraces,
@@ -23,31 +27,134 @@ test("fullHistory returns the whole history unchanged", () => {
 });
 
 describe("windowHistory", () => {
-  test("returns the newest messages", () => {
-    const history = [...wholeTurn(1), ...wholeTurn(2), ...open];
-    expect(windowHistory(8).compile(given(history))).toEqual(history.slice(-8));
+  const sizes = (window: HistoryCompiler, most: number) =>
+    Array.from({ length: most }, (_, index) => {
+      const history = Array.from({ length: index + 1 }, (_each, number) => input(turn(number + 1)));
+      return window.compile({ ...given(history), turnId: turn(index + 1) }).length;
+    });
+
+  test("grows up to twice its size, and then moves to the newest: in between each prompt continues the one before", () => {
+    expect(sizes(windowHistory(3), 13)).toEqual([1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4]);
+    expect(sizes(windowHistory(3, { upTo: 4 }), 6)).toEqual([1, 2, 3, 4, 4, 4]);
+    expect(sizes(windowHistory(3, { upTo: 10 }), 12)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 4, 5]);
   });
 
-  test("leaves out results that would be separated from their call", () => {
+  test("moves with every message where upTo is its size", () => {
     const history = [...wholeTurn(1), ...wholeTurn(2), ...open];
+    expect(sizes(windowHistory(3, { upTo: 3 }), 6)).toEqual([1, 2, 3, 3, 3, 3]);
+    expect(windowHistory(8, { upTo: 8 }).compile(given(history))).toEqual(history.slice(-8));
     // The sixth newest message is the result of the second turn's call.
-    expect(windowHistory(6).compile(given(history))).toEqual(history.slice(-5));
+    expect(windowHistory(6, { upTo: 6 }).compile(given(history))).toEqual(history.slice(-5));
+  });
+
+  test("keeps a call with its results, and at least the newest `size` messages", () => {
+    // 13 messages: the window begins at the result of the second turn's call, so the call is visible too.
+    const history = [...wholeTurn(1), ...wholeTurn(2), input(turn(9)), ...round(turn(9), 1, 3)];
+    expect(history).toHaveLength(13);
+    expect(windowHistory(6).compile(given(history))).toEqual(history.slice(5));
   });
 
   test("shows the whole open turn even if it alone exceeds the size", () => {
-    expect(windowHistory(2).compile(given([...wholeTurn(1), ...open]))).toEqual(open);
+    expect(windowHistory(1).compile(given([...wholeTurn(1), ...open]))).toEqual(open);
   });
 
   test("a summary stays in front and is not counted", () => {
     const history = [summary(turn(2), 1), ...wholeTurn(3), ...open];
-    expect(idsOf(windowHistory(5).compile(given(history)))).toEqual(
-      idsOf([summary(turn(2), 1), answer(turn(3), 2), ...open]),
-    );
+    expect(idsOf(windowHistory(3, { upTo: 5 }).compile(given(history)))).toEqual(idsOf([summary(turn(2), 1), ...open]));
+    expect(windowHistory(5).compile(given(history))).toEqual(history);
+  });
+
+  test("has its numbers in its name, by which a stored definition finds it again", () => {
+    const windows = [windowHistory(5), windowHistory(5, { upTo: 7 }), windowHistory(5, { upTo: 5 })];
+    expect(windows.map(({ name }) => name)).toEqual([
+      "windowHistory(5, 10)",
+      "windowHistory(5, 7)",
+      "windowHistory(5)",
+    ]);
+    for (const { name } of windows) expect(historyNamed(name)?.name).toBe(name);
   });
 
   test.each([0, -1, 1.5, Number.NaN])("a size of %s is refused", (size) => {
     expect(() => windowHistory(size)).toThrow(InvalidInputError);
     expect(() => windowHistory(size)).toThrow(/windowHistory\(\): its size is .*whole number of at least 1/);
+  });
+
+  test.each([4, 5.5, Number.NaN, "9", null])("upTo of %s is refused for a size of 5", (upTo) => {
+    expect(() => windowHistory(5, { upTo: upTo as number })).toThrow(/windowHistory\(\): upTo is .*at least 5/);
+  });
+});
+
+describe("elideResults", () => {
+  const long = "x".repeat(60);
+  /** One turn with so many rounds, each with a long and a short result. */
+  const working = (rounds: number, turnId = turn(9)): Message[] => [
+    input(turnId),
+    ...Array.from({ length: rounds }, (_, index) => round(turnId, index + 1, 2)).flatMap((messages) =>
+      messages.map((message) =>
+        message.role === "tool" && message.callId.endsWith(":0") ? { ...message, content: long } : message,
+      ),
+    ),
+  ];
+  const elide = elideResults({ keepRounds: 2, overCharacters: 50 });
+  const hiddenIn = (messages: readonly Message[]) =>
+    messages.flatMap((message) =>
+      message.role === "tool" && textOf(message.content).includes("no longer shown") ? message.callId : [],
+    );
+
+  test("replaces long results of old rounds in blocks, so that prompts continue each other in between", () => {
+    const counts = Array.from({ length: 9 }, (_, rounds) => hiddenIn(elide.compile(given(working(rounds)))).length);
+    expect(counts).toEqual([0, 0, 0, 0, 0, 2, 2, 4, 4]);
+    const [fifth, sixth] = [5, 6].map((rounds) => elide.compile(given(working(rounds))));
+    expect(sixth?.slice(0, fifth?.length)).toEqual(fifth);
+  });
+
+  test("names the length of the result and how to load it, and changes nothing else", () => {
+    const history = working(5);
+    const compiled = elide.compile(given(history));
+    expect(textOf(compiled[2]?.content ?? "")).toBe(
+      `[This result of 60 characters is no longer shown. If you need it, load_tool_results loads it again, by its id ${turn(9)}:1:0.]`,
+    );
+    expect(compiled.map((message, index) => message === history[index])).toEqual(
+      history.map((_, index) => index !== 2 && index !== 5),
+    );
+    // The same object again: counts and digests are kept by object.
+    expect(elide.compile(given(history))[2]).toBe(compiled[2]);
+  });
+
+  test("a loaded result is shown in its place in the open turn, and before it if it is of an earlier turn", () => {
+    const own = elide.compile(given(working(5), { loadedCallIds: [`${turn(9)}:1:0`] }));
+    expect(hiddenIn(own)).toEqual([`${turn(9)}:2:0`]);
+    expect(textOf(own[2]?.content ?? "")).toBe(long);
+
+    const history = [...working(3, turn(1)), answer(turn(1), 4), ...working(3)];
+    const compiled = elide.compile(given(history, { loadedCallIds: [`${turn(1)}:1:0`, `${turn(9)}:3:0`] }));
+    expect(hiddenIn(compiled)).toEqual([`${turn(1)}:1:0`, `${turn(1)}:2:0`]);
+    const before = working(3, turn(1)).length + 1;
+    expect(idsOf(compiled.slice(before, before + 2))).toEqual([
+      `loaded:${turn(1)}:1:0`,
+      `loaded:${turn(1)}:1:0:result`,
+    ]);
+    expect(compiled).toHaveLength(history.length + 2);
+    expect(isLegal(compiled)).toBeUndefined();
+  });
+
+  test("an image is too long at any length", () => {
+    const pictured = working(5).map((message): Message => {
+      const image = { type: "image", url: "https://example.com/a.png" } as const;
+      return message.id === `${turn(9)}:1:1:result` ? { ...message, content: [image] } : message;
+    });
+    expect(hiddenIn(elide.compile(given(pictured)))).toContain(`${turn(9)}:1:1`);
+  });
+
+  test.each([{ keepRounds: 0 }, { overCharacters: 0.5 }, { keepRounds: "3" }])("%o is refused", (options) => {
+    expect(() => elideResults(options as object)).toThrow(
+      /elideResults\(\): \w+ is .*; expected a whole number of at least 1/,
+    );
+  });
+
+  test("its name has its numbers", () => {
+    expect(elide.name).toBe("elideResults(2, 50)");
+    expect(historyNamed(elide.name)?.name).toBe(elide.name);
   });
 });
 
@@ -149,8 +256,8 @@ describe("reactHistory (seed 001)", () => {
   });
 });
 
-test("only reactHistory adds tools for the model's own context", () => {
-  const compilers = [fullHistory(), windowHistory(3), withoutTraces(), reactHistory()];
-  expect(compilers.map(({ internalTools }) => internalTools)).toEqual([false, false, false, true]);
-  expect(new Set(compilers.map(({ name }) => name)).size).toBe(4);
+test("only reactHistory and elideResults add tools for the model's own context", () => {
+  const compilers = [fullHistory(), windowHistory(3), withoutTraces(), reactHistory(), elideResults()];
+  expect(compilers.map(({ internalTools }) => internalTools)).toEqual([false, false, false, true, true]);
+  expect(new Set(compilers.map(({ name }) => name)).size).toBe(5);
 });

@@ -10,6 +10,7 @@ import {
   ModelError,
   reactHistory,
   subagent,
+  elideResults,
   windowHistory,
 } from "../../src/index.ts";
 import { type ModelScript, type ScriptedModel, scriptedModel } from "../../src/testing/index.ts";
@@ -59,6 +60,16 @@ describeRuntimes("a rebuilt prompt", (stage) => {
       { script: ({ messages }) => (messages.length % 2 === 0 ? '{"n":1}' : "no") },
     ],
     ["a window", { history: windowHistory(3) }, { prompts: ["a", "b", "c", "d"] }],
+    [
+      "a window that moves with each message",
+      { history: windowHistory(3, { upTo: 3 }) },
+      { prompts: ["a", "b", "c", "d"] },
+    ],
+    [
+      "old results that are no longer shown",
+      { history: elideResults({ keepRounds: 1, overCharacters: 3 }) },
+      { prompts: ["a", "b", "c", "d"] },
+    ],
     ["tools on the own context", { history: reactHistory({ contextWindowSize: 2, expandBy: 1 }) }],
     [
       "edits of hooks",

@@ -182,6 +182,31 @@ describe.each(ways)("over %s", (_way, over) => {
     });
   });
 
+  describe("content that the provider refuses", () => {
+    it.each([
+      ["Azure", 400, { code: "content_filter", message: "The response was filtered." }],
+      ["OpenAI", 400, { code: "content_policy_violation", message: "Your request was rejected." }],
+      [
+        "OpenAI's reasoning models",
+        400,
+        { code: "invalid_prompt", message: "It was flagged as potentially violating our usage policy." },
+      ],
+      ["Anthropic", 400, { type: "invalid_request_error", message: "Output blocked by content filtering policy" }],
+      ["DeepSeek", 400, { message: "Content Exists Risk" }],
+      ["DashScope", 400, { code: "data_inspection_failed", message: "Input data may contain inappropriate content." }],
+      ["xAI", 403, { message: "Content violates usage guidelines." }],
+    ])("is a refusal, in the words of %s", async (_provider, status, fields) => {
+      const failure = await answering(status, errorBody(fields));
+      expect(failure).toMatchObject({ retryable: false, status, details: { kind: "refusal" } });
+    });
+
+    it("is no refusal if the server merely fails or is asked too often", async () => {
+      const words = { message: "The content filter is not available." };
+      expect((await answering(503, errorBody(words))).details["kind"]).toBe("http");
+      expect((await answering(429, errorBody(words))).details["kind"]).toBe("http");
+    });
+  });
+
   describe("finish reasons", () => {
     const parts = { content: "The first of three po" };
     const wholeAnswer = (finish_reason: string | null, message: object = parts): string =>

@@ -227,11 +227,18 @@ describe.each(ways)("over %s", (_way, over) => {
       expect(answer).toMatchObject({ content: "hi", finishReason: "unknown", model: "requested" });
     });
 
-    it("returns a refusal as the text", async () => {
+    it("returns a refusal as the text, with its finish reason", async () => {
       const answer = await (await sending(whole({ content: null, refusal: "I will not." }))).generate(request, {
         signal: neverAborted,
       });
-      expect(answer.content).toBe("I will not.");
+      expect(answer).toMatchObject({ content: "I will not.", finishReason: "content_filter" });
+    });
+
+    it("streams a refusal as text", async () => {
+      const pieces = chunk({ content: null, refusal: "I will " }) + chunk({ refusal: "not." }) + chunk({}, "stop");
+      const { answer, deltas } = await streamed(await sending(pieces + done));
+      expect(answer).toMatchObject({ content: "I will not.", finishReason: "content_filter" });
+      expect(deltas).toEqual([{ type: "text", text: "I will not." }]);
     });
   });
 });

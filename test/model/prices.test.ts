@@ -50,7 +50,8 @@ describe("the public list", () => {
     });
     expect(await priceOf("anthropic", "claude-sonnet-4-5")).toMatchObject({
       cacheWritePerMillion: 3.75,
-      tiers: [{ cacheWritePerMillion: 7.5 }],
+      longCacheWritePerMillion: 6,
+      tiers: [{ cacheWritePerMillion: 7.5, longCacheWritePerMillion: 12 }],
     });
     expect(await priceOf("perplexity", "sonar")).toMatchObject({ perCall: expect.closeTo(0.012) });
   });

@@ -13,7 +13,12 @@ interface Body {
 }
 
 const bodyOf = ({ body }: WireRequest): Body => JSON.parse(body) as Body;
-const formatsOf = ({ requests }: WireServer) => requests.map((one) => bodyOf(one).response_format?.type ?? "none");
+/** The form of each request; `tool` if it has the tool of the answer. */
+const formatsOf = ({ requests }: WireServer) =>
+  requests.map((one) => {
+    const { response_format, tools: sent = [] } = bodyOf(one);
+    return response_format?.type ?? (JSON.stringify(sent).includes("final_answer") ? "tool" : "none");
+  });
 
 /** A server that refuses requests for which `refusal` returns a text. */
 function refusing(refusal: (body: Body) => unknown, status = 400): Promise<WireServer> {
@@ -57,33 +62,42 @@ describe("a server that refuses a response format", () => {
       response_format?.type === "json_schema" ? refusal : undefined,
     );
     expect((await call(server)).content).toBe('{"francs":12}');
-    expect(formatsOf(server)).toEqual(["json_schema", "json_object"]);
-    const [first, second] = server.requests.map(bodyOf);
-    expect(first?.messages).toHaveLength(1);
-    expect(second?.messages[0]).toMatchObject({ role: "system", content: expect.stringContaining('"francs"') });
+    expect(formatsOf(server)).toEqual(["json_schema", "tool"]);
   });
 
-  it("is asked without any if it accepts none", async () => {
-    const server = await refusing(({ response_format }) => response_format && words("Unknown field response_format"));
-    await call(server);
-    expect(formatsOf(server)).toEqual(["json_schema", "json_object", "none"]);
+  it("is asked in its JSON mode if it takes no tools, and without any format if it accepts none", async () => {
+    const withJson = await refusing(({ response_format: format, tools: given }) =>
+      given || format?.type === "json_schema" ? words("Unknown field response_format, tools") : undefined,
+    );
+    await call(withJson);
+    expect(formatsOf(withJson)).toEqual(["json_schema", "tool", "json_object"]);
+    const [first, , third] = withJson.requests.map(bodyOf);
+    expect(first?.messages).toHaveLength(1);
+    expect(third?.messages[0]).toMatchObject({ role: "system", content: expect.stringContaining('"francs"') });
+    const plain = await refusing(({ response_format: format, tools: given }) =>
+      given || format ? words("Unknown field response_format, tools") : undefined,
+    );
+    await call(plain);
+    expect(formatsOf(plain)).toEqual(["json_schema", "tool", "json_object", "none"]);
   });
 
   it.each([
     ["Groq", "json mode cannot be combined with tool/function calling"],
     ["Gemini", "Function calling with a response mime type: 'application/json' is unsupported"],
     ["Cerebras", '"tools" is incompatible with "response_format"'],
-  ])("next to tools is asked by the instructions, after the text of %s", async (_name, message) => {
+  ])("next to tools is asked by one more tool, after the text of %s", async (_name, message) => {
     const server = await refusing(({ response_format, tools: given }) => response_format && given && words(message));
     await call(server, { ...asked, tools });
     await call(server, { ...asked, tools });
     await call(server);
-    expect(formatsOf(server)).toEqual(["json_schema", "none", "none", "json_schema"]);
-    expect(server.requests.map((one) => bodyOf(one).tools?.length ?? 0)).toEqual([1, 1, 1, 0]);
+    expect(formatsOf(server)).toEqual(["json_schema", "tool", "tool", "json_schema"]);
+    expect(server.requests.map((one) => bodyOf(one).tools?.length ?? 0)).toEqual([1, 2, 2, 0]);
   });
 
   it("is remembered for the server and the model, also for other adapters", async () => {
-    const server = await refusing(({ response_format }) => response_format && words("no response_format here"));
+    const server = await refusing(({ response_format: format, tools: given }) =>
+      given || format ? words("no response_format and no tools here") : undefined,
+    );
     await call(server);
     await call(server);
     await openaiModel("other", { baseURL: `http://${server.host}/v1`, apiKey: "none" }).generate(asked, {
@@ -91,10 +105,12 @@ describe("a server that refuses a response format", () => {
     });
     expect(formatsOf(server)).toEqual([
       "json_schema",
+      "tool",
       "json_object",
       "none",
       "none",
       "json_schema",
+      "tool",
       "json_object",
       "none",
     ]);

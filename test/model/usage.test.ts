@@ -79,6 +79,17 @@ describe("usage as servers report it", () => {
       { inputTokens: 100, outputTokens: 3, cachedInputTokens: 64, cacheWriteTokens: 26 },
     ],
     [
+      "cache entries of two lifetimes",
+      {
+        input_tokens: 10,
+        output_tokens: 3,
+        cache_read_input_tokens: 64,
+        cache_creation_input_tokens: 26,
+        cache_creation: { ephemeral_5m_input_tokens: 6, ephemeral_1h_input_tokens: 20 },
+      },
+      { inputTokens: 100, outputTokens: 3, cachedInputTokens: 64, cacheWriteTokens: 26, longCacheWriteTokens: 20 },
+    ],
+    [
       "cached tokens as a part of the input",
       { prompt_tokens: 100, completion_tokens: 3, cache_read_input_tokens: 64, cache_creation_input_tokens: 26 },
       { inputTokens: 100, outputTokens: 3, cachedInputTokens: 64, cacheWriteTokens: 26 },

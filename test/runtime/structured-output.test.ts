@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent } from "../../src/index.ts";
+import { defineAgent, ModelError, type Plugin } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
@@ -80,6 +80,90 @@ describeRuntimes("structured output", (stage) => {
     });
     await ask(desk('{"ok":true}', counted).definition);
     expect(runs).toBe(1);
+  });
+
+  it("is shown while it is written, and never stored", async () => {
+    const { definition } = desk({ deltas: ['{"city":"Be', 'rn, the city","peo', 'ple":3', "}"] });
+    const runtime = await stage().open({ agents: [definition] });
+    const agent = await runtime.agent(definition, { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    const shown: unknown[] = [];
+    for await (const event of turn) if (event.type === "output.delta") shown.push([event.step, event.output]);
+    expect(shown).toEqual([
+      [1, { city: "Be" }],
+      [1, { city: "Bern, the city" }],
+      [1, { city: "Bern, the city", people: 3 }],
+    ]);
+    expect((await turn.result).output).toEqual({ city: "Bern, the city", people: 6 });
+    const again: string[] = [];
+    for await (const event of agent.turn("a#1")) again.push(event.type);
+    expect(again).toContain("turn.completed");
+    expect(again).not.toContain("output.delta");
+  });
+
+  it("is shown as values of the turn, each attempt anew, without its wrapper", async () => {
+    const list = { deltas: ['{"value":["a", "', 'b and a long rest"', "]}"] };
+    const { definition } = desk(["nothing", list], z.array(z.string()));
+    const runtime = await stage().open({ agents: [definition] });
+    const agent = await runtime.agent(definition, { agentId: "a" });
+    await agent.start();
+    const shown: unknown[] = [];
+    for await (const value of agent.executeTurn("go").partialOutputs()) shown.push(value);
+    expect(shown).toEqual([
+      ["a", ""],
+      ["a", "b and a long rest"],
+    ]);
+  });
+
+  it("a refusal ends the turn as a refusal: it is neither checked nor repaired", async () => {
+    const { model, definition } = desk([
+      { text: "I will not help with that.", finishReason: "content_filter" },
+      '{"city":"Bern","people":1}',
+    ]);
+    const { runtime, agent, result } = await ask(definition);
+    expect(result).toMatchObject({
+      status: "stopped",
+      stopReason: "refusal",
+      text: "I will not help with that.",
+      signal: { reason: "refusal", source: "model", message: "the model or its provider refused to answer" },
+      stop: null,
+      error: null,
+      steps: 1,
+    });
+    expect(result.output).toBeUndefined();
+    expect(model.calls).toHaveLength(1);
+    expect(agent.state.status).toBe("ready");
+    expect(await runtime.turns({ agentId: "a" })).toMatchObject([{ status: "stopped", stopReason: "refusal" }]);
+    const ends: unknown[] = [];
+    for await (const event of agent.turn("a#1")) if (event.type === "turn.stopped") ends.push(event);
+    expect(ends).toMatchObject([{ stopReason: "refusal", text: "I will not help with that." }]);
+    expect((await agent.executeTurn("again").result).output).toEqual({ city: "Bern", people: 2 });
+  });
+
+  it("a hook may have a refusal asked again", async () => {
+    const model = scriptedModel([{ text: "No.", finishReason: "content_filter" }, '{"city":"Bern","people":1}']);
+    const insist: Plugin = {
+      name: "insist",
+      hooks: {
+        afterLlm: (draft) => {
+          if (draft.response.finishReason === "content_filter") draft.continue();
+        },
+      },
+    };
+    const definition = defineAgent({ name: "desk", model, output: answer, plugins: [insist] });
+    const { result } = await ask(definition as ReturnType<typeof desk>["definition"]);
+    expect(result).toMatchObject({ status: "completed", stopReason: "completed", output: { people: 2 }, steps: 2 });
+  });
+
+  it("a prompt that the provider refuses ends the turn as a refusal too", async () => {
+    const outcome = { retryable: false, mayHaveBeenSent: true, details: { kind: "refusal" } };
+    const { definition } = desk({ error: new ModelError("The prompt violates a policy.", outcome) });
+    const { agent, result } = await ask(definition);
+    expect(result).toMatchObject({ status: "stopped", stopReason: "refusal", error: null });
+    expect(result.text).toBe("Task incomplete: The prompt violates a policy.");
+    expect(result.errors).toMatchObject([{ code: "refusal" }]);
+    expect(agent.state.status).toBe("ready");
   });
 
   it("can be read for a turn that ended in another process", async () => {

@@ -98,15 +98,25 @@ describe.each(Object.entries(libraries))("a schema of %s", (_library, schema) =>
   });
 });
 
-describe("a schema that cannot be used", () => {
-  const parametersOf = (parameters: unknown) => () =>
-    defineTool({
-      name: "weather",
-      description: "The weather.",
-      parameters: parameters as ToolParameters,
-      execute: () => "",
-    });
+function throwing() {
+  const jsonSchema = {
+    input: () => {
+      throw new Error("no JSON for this");
+    },
+  };
+  return { "~standard": { ...own["~standard"], jsonSchema } };
+}
 
+function toolWith(parameters: unknown) {
+  return defineTool({
+    name: "weather",
+    description: "The weather.",
+    parameters: parameters as ToolParameters,
+    execute: () => "",
+  });
+}
+
+describe("a schema that cannot be used", () => {
   test.each([
     [
       "without a JSON Schema",
@@ -129,7 +139,7 @@ describe("a schema that cannot be used", () => {
     ["that is missing", undefined, "must be a schema of zod 4, arktype or valibot"],
     ["that is null", null, "must be a schema of zod 4, arktype or valibot"],
   ])("is refused: one %s", (_what, schema, message) => {
-    expect(parametersOf(schema)).toThrow(message);
+    expect(() => toolWith(schema)).toThrow(message);
   });
 
   test("is refused as an output", () => {
@@ -140,15 +150,6 @@ describe("a schema that cannot be used", () => {
     );
     expect(() => defineAgent({ name: "agent", model, output: v.object({}) })).toThrow("toStandardJsonSchema()");
   });
-
-  function throwing() {
-    const jsonSchema = {
-      input: () => {
-        throw new Error("no JSON for this");
-      },
-    };
-    return { "~standard": { ...own["~standard"], jsonSchema } };
-  }
 });
 
 test.each([
@@ -162,12 +163,7 @@ test.each([
   ["returns nothing", () => undefined],
 ])("a check that %s is told to the model, and the process survives", async (_how, validate) => {
   const schema: unknown = { "~standard": { ...own["~standard"], validate } };
-  const tool = defineTool({
-    name: "weather",
-    description: "The weather.",
-    parameters: schema as typeof own,
-    execute: () => "",
-  });
+  const tool = toolWith(schema);
   expect(await tool.parse('{"city":"Bern"}')).toMatchObject({
     ok: false,
     message: expect.stringContaining("they could not be checked"),
@@ -180,12 +176,7 @@ test("an asynchronous check of zod runs once, and its rejection does not end the
     runs += 1;
     throw new Error("no connection");
   });
-  const tool = defineTool({
-    name: "weather",
-    description: "The weather.",
-    parameters: z.object({ city }),
-    execute: () => "",
-  });
+  const tool = toolWith(z.object({ city }));
   expect(await tool.parse('{"city":"Bern"}')).toMatchObject({ ok: false });
   expect(runs).toBe(1);
 });

@@ -2,19 +2,16 @@ import { ModelError } from "../../errors/index.ts";
 import type {
   JsonObject,
   ModelRequest,
-  ModelResponse,
   ModelWarning,
   ProviderOptions,
   ReasoningEffort,
   ToolChoice,
 } from "../../state/index.ts";
-import { CallGuard } from "../call-guard.ts";
-import { FormFallback } from "../form-fallback.ts";
-import { guardedCall } from "../guarded-call.ts";
+import { AdapterModel, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
+import type { CallGuard } from "../call-guard.ts";
 import type { GenerateOptions, LanguageModel } from "../language-model.ts";
 import { formedPrompt } from "../prompt-form.ts";
-import { knownFormatsOf, type StructuredOutput } from "../structured-output.ts";
-import { countPromptTokens, imageTokenBound, promptByteBound } from "../token-count.ts";
+import { type KnownFormats, knownFormatsOf, type StructuredOutput } from "../structured-output.ts";
 import type { WireWriter } from "../wire-calls.ts";
 import { wireObject, wireText } from "../wire-values.ts";
 import { ProviderAnswer } from "./provider-answer.ts";
@@ -43,82 +40,68 @@ export interface AiSdkModelOptions {
   /** Further texts by which the provider refuses a prompt that is too long: parts of its messages, or patterns. Default: none. */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   /**
-   * How an answer that fits a schema (`output`) is asked for: `jsonSchema` by the provider's own mode, `jsonObject` by its JSON mode with
-   * the schema in the instructions, `prompt` by the instructions alone. Default `auto`: `jsonSchema`, until the provider refuses or
-   * ignores it.
+   * How an answer that fits a schema (`output`) is asked for: `jsonSchema` by the provider's own mode, `tool` by a final call of a tool
+   * whose parameters are the schema, `jsonObject` by its JSON mode with the schema in the instructions, `prompt` by the instructions
+   * alone. Default `auto`: the first of these that the provider neither refuses nor ignores. A call in another form that the provider
+   * refuses fails with a `ModelError`.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
 }
 
-export class ProviderModel implements LanguageModel {
+/** The model of a provider's package, as `aiSdkModel()` returns it. */
+export function providerModel(model: AiSdkLanguageModel, options: AiSdkModelOptions): LanguageModel {
+  const name = options.name ?? model.modelId;
+  const provider = options.provider ?? model.provider.split(".")[0] ?? model.provider;
+  return new AdapterModel({ name, provider }, options, new ProviderBackend(model, { name, provider, options }));
+}
+
+interface ProviderIdentity {
   readonly name: string;
   readonly provider: string;
-  readonly contextWindow: number | undefined;
+  readonly options: AiSdkModelOptions;
+}
+
+class ProviderBackend implements ModelBackend {
+  readonly keyAdvice = "check the API key of the provider";
   readonly #model: AiSdkLanguageModel;
   readonly #options: AiSdkModelOptions;
   readonly #adapter: WireWriter;
-  readonly #imageTokens: number;
-  readonly #forms = new FormFallback();
 
-  constructor(model: AiSdkLanguageModel, options: AiSdkModelOptions) {
-    const { provider, modelId } = model;
-    this.name = options.name ?? modelId;
-    this.provider = options.provider ?? provider.split(".")[0] ?? provider;
-    this.contextWindow = options.contextWindow;
+  constructor(model: AiSdkLanguageModel, { name, provider, options }: ProviderIdentity) {
     this.#model = model;
     this.#options = options;
-    this.#adapter = Object.freeze({ provider: this.provider, model: this.name, server: provider });
-    this.#imageTokens = options.imageTokens ?? imageTokenBound;
+    this.#adapter = Object.freeze({ provider, model: name, server: model.provider });
   }
 
-  countPromptTokens(request: ModelRequest): number | Promise<number> {
-    return countPromptTokens(request, this.#imageTokens);
+  knownFormats(): KnownFormats {
+    return knownFormatsOf(this.#model.provider, this.#model.modelId);
   }
 
-  boundPromptTokens(request: ModelRequest): number {
-    return promptByteBound(request, this.#imageTokens);
-  }
-
-  async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
-    const { structuredOutput = "auto" } = this.#options;
-    const known = () => knownFormatsOf(this.#model.provider, this.#model.modelId);
-    return await this.#forms.call(request, structuredOutput === "auto" ? known : structuredOutput, (asked) =>
-      this.#send(asked, options),
-    );
-  }
-
-  async #send(request: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {
-    const { requestTimeoutMs = 600_000, headersTimeoutMs, stallTimeoutMs = 60_000, tooLongMessages } = this.#options;
+  async prepare(request: ModelRequest): Promise<PreparedCall> {
     const prompt = await this.#prompt(request);
     const { settings, warnings } = settingsOf(request, this.#model, this.#options.providerOptions);
-    if (signal.aborted) throw notSent("the call was aborted", "aborted", signal.reason);
+    const fields = { ...fieldsOf(request), ...settings };
     const progress = new ProviderAnswer(warnings);
-    const guard = new CallGuard(signal, { requestTimeoutMs, headersTimeoutMs, stallTimeoutMs });
-    const call = { prompt, abortSignal: guard.signal, ...fieldsOf(request), ...settings };
-    const answer = await guardedCall({
-      model: this.name,
-      request,
-      signal,
-      guard,
+    return {
+      adapter: this.#adapter,
+      isStreamed: true,
       progress,
-      exchange: async () => {
+      exchange: async (guard, onDelta) => {
         try {
+          const call = { prompt, abortSignal: guard.signal, ...fields };
           await readStream(await streamOf(this.#model, call), progress, { guard, onDelta });
         } catch (error) {
           throw providerFailure(error);
         }
         if (progress.fault !== undefined) throw progress.fault;
+        if (progress.ignoresFormat && request.responseFormat?.type === "json_schema") {
+          this.knownFormats().refused(request, "jsonSchema");
+        }
       },
-      countPrompt: (counted) => this.countPromptTokens(counted),
       // A call that is refused before its stream begins is not billed.
-      isCountable: () => guard.wasSent === true,
-      tooLongMessages,
-      keyAdvice: "check the API key of the provider",
-    });
-    if (progress.ignoresFormat && request.responseFormat?.type === "json_schema") {
-      knownFormatsOf(this.#model.provider, this.#model.modelId).refused(request, "jsonSchema");
-    }
-    return { ...answer, adapter: this.#adapter };
+      isCountable: (guard) => guard.wasSent === true,
+      secrets: () => [],
+    };
   }
 
   async #prompt(request: ModelRequest): Promise<ProviderCall["prompt"]> {
@@ -232,7 +215,6 @@ function limited(
   if (maxOutputTokens > budget) return { maxOutputTokens: maxOutputTokens - budget, ...sent };
   throw notSent(
     `at most ${maxOutputTokens} output tokens are left, and the thinking budget alone is ${budget}: raise maxOutputTokens or the budget of the agent, or lower budgetTokens`,
-    "configuration",
   );
 }
 
@@ -301,7 +283,10 @@ async function readStream(
   }
 }
 
-function notSent(reason: string, kind: "aborted" | "configuration", cause?: unknown): ModelError {
-  const message = `The model call was not sent: ${reason}.`;
-  return new ModelError(message, { retryable: false, mayHaveBeenSent: false, cause, details: { kind } });
+function notSent(reason: string): ModelError {
+  return new ModelError(`The model call was not sent: ${reason}.`, {
+    retryable: false,
+    mayHaveBeenSent: false,
+    details: { kind: "configuration" },
+  });
 }

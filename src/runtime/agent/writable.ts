@@ -74,8 +74,16 @@ interface ReadResult {
 }
 
 function assertCounts({ usage, model, calls }: Extract<FactBody, { type: "model.responded" }>): void {
-  const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = usage;
-  const counts = [inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens];
+  const { inputTokens, outputTokens, cachedInputTokens = 0, reasoningTokens = 0 } = usage;
+  const { cacheWriteTokens = 0, longCacheWriteTokens = 0 } = usage;
+  const counts = [
+    inputTokens,
+    outputTokens,
+    cachedInputTokens,
+    cacheWriteTokens,
+    longCacheWriteTokens,
+    reasoningTokens,
+  ];
   const wrong = counts.find((count) => !Number.isSafeInteger(count) || count < 0);
   if (wrong !== undefined) throw unreadable('"model.responded"', `its usage has ${describeValue(wrong)}`);
   if (typeof model === "string" && calls.every(({ name }) => typeof name === "string")) return;

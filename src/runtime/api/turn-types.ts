@@ -149,6 +149,13 @@ export type WaitingTurn =
 /** A function that is called with each event, or an object with `next`, `error` and `complete`. */
 export type EventObserver = Partial<Observer<TroupeEvent>> | ((event: TroupeEvent) => void);
 
+/** An unfinished value of this type: members and items that have not arrived are missing, and texts may be cut. */
+export type DeepPartial<Value> = Value extends readonly (infer Item)[]
+  ? readonly DeepPartial<Item>[]
+  : Value extends object
+    ? { readonly [Key in keyof Value]?: DeepPartial<Value[Key]> }
+    : Value;
+
 /**
  * One turn in progress: async-iterable and subscribable (RxJS `from` accepts it), not thenable. A turn that fails ends its stream
  * with `turn.failed`; only a refused command or a broken runtime rejects.
@@ -168,6 +175,11 @@ export interface Turn<Output = unknown> extends AsyncIterable<TroupeEvent> {
   readonly isReplayed: Promise<boolean>;
   /** The current state, without waiting. */
   current(): Promise<TurnNow>;
+  /**
+   * The turn's answer while it is written, for a definition with an `output` schema: each value replaces the one before. The values are
+   * those of the events `output.delta` of this agent: not validated and without the schema's transforms. `result` has the validated one.
+   */
+  partialOutputs(): AsyncIterable<DeepPartial<Output>>;
   /** Calls the observer with every further event, like an observer of RxJS. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /** Ends the turn and all children that it waits for; resolves when the abort is stored. */

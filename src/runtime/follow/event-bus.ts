@@ -1,4 +1,4 @@
-import type { Viewers } from "../../actors/index.ts";
+import type { ShownAnswer, Viewers } from "../../actors/index.ts";
 import { type Clock, deepFreeze, toJson } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import {
@@ -13,6 +13,7 @@ import {
 import type { Committed, LiveFollowing, LiveAddress, Stores } from "../../stores/index.ts";
 import type { LiveWarning } from "../agent/committer.ts";
 import type { RuntimeOptions } from "../api/runtime-types.ts";
+import { OutputSoFar } from "./output-so-far.ts";
 import { eventOfPart, type LivePart, type LivePartOf, livePartSchema, noCursor } from "./live-part.ts";
 
 export type EventListener = (event: TroupeEvent) => void;
@@ -169,7 +170,7 @@ export class LiveBroadcast {
   viewersOf(source: EventSource): Viewers {
     return {
       isStreaming: () => this.#options.streaming === "always" || this.#isWatched(source.rootAgentId),
-      showAnswer: (granted) => this.#showAnswer(source, granted),
+      showAnswer: (granted, partial) => this.#showAnswer(source, granted, partial),
       showProgress: (call, update) => {
         const { turnId, step, callId, name } = call;
         if (!this.#isWatched(source.rootAgentId)) return;
@@ -232,22 +233,34 @@ export class LiveBroadcast {
     return (this.#followedUntil.get(rootAgentId) ?? Number.NEGATIVE_INFINITY) > clock.elapsed();
   }
 
-  #showAnswer(source: EventSource, { turnId, step, attempt, seq }: EntryOf<"model.requested">) {
+  #showAnswer(
+    source: EventSource,
+    { turnId, step, attempt, seq }: EntryOf<"model.requested">,
+    partial: Parameters<Viewers["showAnswer"]>[1],
+  ): ShownAnswer {
     const said = { ...this.#originOf(source), turnId, step, attempt, seq };
     const open = { kind: "whole" as const, ...said, text: "", reasoning: "" };
     this.#open.add(open);
-    const add: ReturnType<Viewers["showAnswer"]>["add"] = (delta) => {
+    const output = partial && new OutputSoFar(partial);
+    const showOutput = (isComplete: boolean): void => {
+      if (output === undefined || !this.#open.has(open) || !this.#isWatched(open.rootAgentId)) return;
+      const value = output.next(open.text, isComplete);
+      if (value !== undefined) this.#tell({ kind: "output", ...said, at: this.#options.clock.now(), output: value });
+    };
+    const add: ShownAnswer["add"] = (delta) => {
       if (delta.type !== "text" && delta.type !== "reasoning") return;
       const { type, text } = delta;
       if (text === "" || !this.#open.has(open)) return;
       const offset = open[type].length;
       open[type] += text;
       this.#tell({ kind: type, ...said, at: this.#options.clock.now(), offset, text });
+      if (type === "text") showOutput(false);
     };
+    const complete = (): void => showOutput(true);
     const end = (): void => {
       if (this.#open.delete(open)) this.#sender.flush(open.rootAgentId);
     };
-    return { add, end };
+    return { add, complete, end };
   }
 
   #tell(part: LivePart): void {
@@ -341,6 +354,13 @@ function gather(waiting: Waiting, part: LivePart): void {
     return;
   }
   const key = `${part.kind} ${part.agentId} ${part.seq}`;
+  if (part.kind === "output") {
+    // Behind the text that it was read from; it replaces the value that waits.
+    waiting.parts.delete(key);
+    waiting.parts.set(key, part);
+    waiting.size += JSON.stringify(part.output).length;
+    return;
+  }
   const known = waiting.parts.get(key);
   waiting.size += part.text.length;
   if (part.kind === "whole" || known === undefined || known.kind !== part.kind) waiting.parts.set(key, part);

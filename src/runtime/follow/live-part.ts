@@ -30,10 +30,11 @@ const said = {
 };
 const piece = { ...said, offset: countSchema, text: textSchema };
 
-/** One live part, as sent to followers: a piece of an answer, a whole answer so far, progress, or a warning. */
+/** One live part, as sent to followers: a piece of an answer, its value or whole text so far, progress, or a warning. */
 export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), ...piece }),
   z.object({ kind: z.literal("reasoning"), ...piece }),
+  z.object({ kind: z.literal("output"), ...said, output: jsonSchema }),
   z.object({ kind: z.literal("whole"), ...said, text: textSchema, reasoning: textOrNullSchema }),
   z.object({
     kind: z.literal("progress"),
@@ -55,8 +56,8 @@ export function rowOf({ cursor }: LivePart): number {
 /** The public event of a part, frozen; `after` is the durable event that the stream emitted before it. */
 export function eventOfPart(part: LivePart, after: string | null): TroupeEvent {
   const body = bodyOfPart(part, after);
-  // Only progress contains a nested value.
-  return part.kind === "progress" ? deepFreeze(body) : Object.freeze(body);
+  const isNested = part.kind === "progress" || part.kind === "output";
+  return isNested ? deepFreeze(body) : Object.freeze(body);
 }
 
 function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
@@ -68,6 +69,8 @@ function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
       return { type: "text.delta", ...base, offset: part.offset, text: part.text };
     case "reasoning":
       return { type: "reasoning.delta", ...base, offset: part.offset, text: part.text };
+    case "output":
+      return { type: "output.delta", ...base, output: part.output };
     case "whole":
       return { type: "text.snapshot", ...base, offset: part.text.length, text: part.text, reasoning: part.reasoning };
     case "progress":

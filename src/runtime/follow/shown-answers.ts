@@ -89,6 +89,7 @@ export class ShownAnswers {
     if (part.kind === "progress") return this.#settled.get(part.agentId)?.has(part.callId) ? undefined : part;
     const shown = this.#answers.get(part.agentId);
     if (!shown?.isOpen || shown.seq !== part.seq) return undefined;
+    if (part.kind === "output") return part;
     return part.kind === "whole" ? takeWhole(shown, part) : takePiece(shown, part);
   }
 }

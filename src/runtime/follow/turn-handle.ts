@@ -1,6 +1,6 @@
 import { harmless, holdProcess } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
-import { rootOf, type TroupeEvent } from "../../state/index.ts";
+import { type Json, rootOf, type TroupeEvent } from "../../state/index.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
 import { assertObserver, reasonOf } from "../api/turn-options.ts";
 import type { EventObserver, Turn, TurnNow, TurnRest, TurnResult } from "../api/turn-types.ts";
@@ -145,6 +145,15 @@ export class TurnHandle implements Turn {
 
   [Symbol.asyncIterator](): AsyncIterator<TroupeEvent> {
     return this.#events({ hold: this.#source.waiting.begin });
+  }
+
+  partialOutputs(): AsyncGenerator<Json, void, undefined> {
+    return this.#outputsIn(this.#events({ hold: this.#source.waiting.begin }));
+  }
+
+  async *#outputsIn(events: AsyncIterable<TroupeEvent>): AsyncGenerator<Json, void, undefined> {
+    const turnId = await this.id;
+    for await (const event of events) if (event.type === "output.delta" && event.turnId === turnId) yield event.output;
   }
 
   /** Listens from this call on. */

@@ -29,6 +29,7 @@ function waitingState(requests: readonly AgentRequest[]): TaskState {
 function endState({ status, stopReason, steps }: Ended): TaskState {
   if (status === "completed" || stopReason === "steps_limit") return "TASK_STATE_COMPLETED";
   if (stopReason === "user_requested") return "TASK_STATE_CANCELED";
+  if (stopReason === "refusal") return "TASK_STATE_REJECTED";
   return stopReason === "stop_requested" && steps === 0 ? "TASK_STATE_REJECTED" : "TASK_STATE_FAILED";
 }
 

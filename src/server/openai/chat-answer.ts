@@ -1,6 +1,6 @@
 import { totalUse } from "../../budget/index.ts";
 import type { TurnRest } from "../../runtime/index.ts";
-import { type AgentRequest, type JsonObject, lastStepOf } from "../../state/index.ts";
+import type { AgentRequest, JsonObject } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { answersWhole, type Answering, type Asking, toolCallIdOf } from "./chat-start.ts";
 import { GAP } from "./chat-request.ts";
@@ -95,11 +95,10 @@ function toolCallOf({ requestId, name, arguments: args }: AgentRequest): ChatToo
 }
 
 function finishReasonOf(rest: TurnRest): ChatAnswer["finishReason"] {
-  if (rest.status === "stopped")
-    return ["stop_requested", "user_requested"].includes(rest.stopReason) ? "stop" : "length";
-  if (rest.status !== "completed" || rest.stopReason !== "finish_reason") return "stop";
-  const last = rest.execution === null ? undefined : lastStepOf(rest.execution);
-  return last?.inference?.finishReason === "content_filter" ? "content_filter" : "length";
+  if (rest.status === "waiting") return "stop";
+  if (rest.stopReason === "refusal") return "content_filter";
+  if (rest.status === "completed") return rest.stopReason === "finish_reason" ? "length" : "stop";
+  return ["stop_requested", "user_requested"].includes(rest.stopReason) ? "stop" : "length";
 }
 
 /** The `troupe` fields at the start of an answer: its agent and its turn. */

@@ -92,6 +92,8 @@ export interface ResponseHead {
 export interface ResponseBody {
   readonly status: ResponseStatus;
   readonly output: readonly OutputItem[];
+  /** Whether an incomplete response ends with a refusal of the model or its provider. */
+  readonly isRefusal?: boolean | undefined;
   readonly error?: { readonly code: string; readonly message: string } | undefined;
   /** `null` until the response has finished. */
   readonly usage: Usage | null;
@@ -111,15 +113,19 @@ export const responseSchema = z
   .meta({ id: "Response" });
 export type WireResponse = z.output<typeof responseSchema>;
 
-export function responseObject(head: ResponseHead, { status, output, error, usage }: ResponseBody): WireResponse {
+export function responseObject(
+  head: ResponseHead,
+  { status, output, isRefusal, error, usage }: ResponseBody,
+): WireResponse {
   return {
     id: head.id,
     object: "response",
     created_at: head.createdAt,
     status,
     error: error ?? null,
-    // The closest reason of the protocol: a limit of the agent left no budget for the rest.
-    incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+    // The protocol has two reasons; `max_output_tokens` is the closest one for a limit of the agent.
+    incomplete_details:
+      status === "incomplete" ? { reason: isRefusal === true ? "content_filter" : "max_output_tokens" } : null,
     instructions: null,
     max_output_tokens: null,
     model: head.model,

@@ -62,10 +62,16 @@ export function bodyOf(translation: ResponseTranslation, now: TurnNow): Response
   return { ...endOf(now), output, usage: less(now.spent.tree, before) };
 }
 
-function endOf({ status, stopReason, error, stop, text }: TurnResult): Pick<ResponseBody, "status" | "error"> {
+function endOf({
+  status,
+  stopReason,
+  error,
+  stop,
+  text,
+}: TurnResult): Pick<ResponseBody, "status" | "isRefusal" | "error"> {
   if (stopReason === "user_requested") return { status: "cancelled" };
   if (status === "completed" || stopReason === "stop_requested") return { status: "completed" };
-  if (status === "stopped") return { status: "incomplete" };
+  if (status === "stopped") return { status: "incomplete", isRefusal: stopReason === "refusal" };
   return { status: "failed", error: { code: "server_error", message: error?.message ?? stop?.message ?? text } };
 }
 

@@ -1,0 +1,96 @@
+import type { ModelRequest } from "../state/index.ts";
+import type { ModelBackend, PreparedCall } from "./adapter-model.ts";
+import type { AnswerInProgress } from "./guarded-call.ts";
+import type { OpenaiClient } from "./openai-client.ts";
+import { readAnswer, type ReceivedAnswer } from "./read-answer.ts";
+import { type KnownFormats, knownFormatsOf, type StructuredOutput } from "./structured-output.ts";
+import type { WireWriter } from "./wire-calls.ts";
+import type { WireObject } from "./wire-values.ts";
+
+/** An API of OpenAI: its path, its requests and its answers. */
+export interface OpenaiApi {
+  /** The path below the base URL. */
+  readonly path: string;
+  /** The only format that can be asked for, if fields of the user set it. */
+  fixedFormat(request: ModelRequest, reader: Pick<WireWriter, "provider">): StructuredOutput | undefined;
+  body(request: ModelRequest, options: { readonly reader: WireWriter; readonly stream: boolean }): WireObject;
+  /** An empty answer to this request. */
+  answer(request: ModelRequest): AnswerInProgress & ReceivedAnswer;
+}
+
+interface BackendOptions {
+  readonly name: string;
+  readonly provider: string;
+  readonly api: OpenaiApi;
+  /** Called on first use, and again if it has failed: environment variables may be set in between. */
+  readonly connect: () => OpenaiClient | Promise<OpenaiClient>;
+}
+
+/** Known once the model is used for the first time. */
+interface Connection {
+  readonly client: OpenaiClient;
+  /** The model and its server, as stored in messages. */
+  readonly adapter: WireWriter;
+}
+
+/** One model at one server, reached by a client of the `openai` package. */
+export class OpenaiBackend implements ModelBackend {
+  readonly #options: BackendOptions;
+  #connection: Promise<Connection> | undefined;
+
+  constructor(options: BackendOptions) {
+    this.#options = options;
+  }
+
+  fixedFormat(request: ModelRequest): StructuredOutput | undefined {
+    return this.#options.api.fixedFormat(request, this.#options);
+  }
+
+  async knownFormats(): Promise<KnownFormats> {
+    return knownFormatsOf((await this.#connected()).client.address, this.#options.name);
+  }
+
+  async prepare(request: ModelRequest, isListened: boolean): Promise<PreparedCall> {
+    const { api } = this.#options;
+    const { client, adapter } = await this.#connected();
+    const body = api.body(request, { reader: adapter, stream: isListened });
+    const progress = api.answer(request);
+    const isStreamed = body["stream"] === true;
+    // Whether the answer is a stream, or has arrived completely.
+    let isCountable = false;
+    return {
+      adapter,
+      isStreamed,
+      progress,
+      exchange: async (guard, onDelta) => {
+        const received = await client.send({ path: api.path, body }, guard);
+        await readAnswer(received, progress, {
+          signal: guard.signal,
+          asksForStream: isStreamed,
+          onDelta,
+          onForm: (isStream) => (isCountable = isStream),
+          onProgress: () => guard.heard(),
+          onLastEvent: () => guard.expectEnd(),
+        });
+        isCountable = true;
+        if (progress.fault !== undefined) throw progress.fault;
+      },
+      isCountable: () => isCountable,
+      secrets: () => client.secrets(),
+    };
+  }
+
+  #connected(): Promise<Connection> {
+    this.#connection ??= this.#connect().catch((error: unknown) => {
+      this.#connection = undefined;
+      throw error;
+    });
+    return this.#connection;
+  }
+
+  async #connect(): Promise<Connection> {
+    const { name, provider, connect } = this.#options;
+    const client = await connect();
+    return { client, adapter: Object.freeze({ provider, model: name, server: client.address }) };
+  }
+}
