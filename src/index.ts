@@ -34,22 +34,18 @@ export type { EffectClass } from "./state/index.ts";
 
 // Define: models
 export {
-  type BudgetLeft,
-  type CircuitBreakerOptions,
   fallbackModel,
-  type FallbackModelOptions,
   type GenerateOptions,
-  isFallbackError,
   type LanguageModel,
   type ModelChoice,
+  type ModelCallIdentity,
   type ModelDelta,
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
   routedModel,
-  type RoutedModelOptions,
 } from "./model/index.ts";
-export type { ModelRequest, ModelResponse } from "./state/index.ts";
+export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 
 // Define: hooks and plugins
 export {
@@ -122,6 +118,7 @@ export type { Auth } from "./tools/index.ts";
 export {
   type Account,
   type Budget,
+  cachedShare,
   type LimitName,
   type ModelUse,
   type Price,

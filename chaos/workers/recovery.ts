@@ -36,16 +36,17 @@ export function recoveriesOf(
   const released = new Set(
     lines.flatMap((line) => (line.type === "released" ? [`${line.agentId} ${line.epoch}`] : [])),
   );
-  return kills.flatMap(({ pid, at }) =>
-    acquired.flatMap((lease): Recovery[] => {
-      const { agentId, epoch } = lease;
-      if (lease.pid !== pid || released.has(`${agentId} ${epoch}`)) return [];
-      const next = byAgent.get(agentId)?.find((other) => other.epoch > epoch);
-      // A process that acquired the agent while the worker was still alive got it from the worker.
-      if (next && next.at < at) return [];
-      const end = known.get(agentId)?.entries.findLast(({ type }) => type === "turn.ended");
-      const wasOpen = end === undefined || end.epoch > epoch;
-      return [{ agentId, ms: next ? next.at - lastDeath(agentId, at, next.at) : null, wasOpen }];
-    }),
-  );
+  return acquired.flatMap((lease): Recovery[] => {
+    const { agentId, epoch, pid } = lease;
+    if (released.has(`${agentId} ${epoch}`)) return [];
+    // A long run uses process ids again, so the owner is the first process of that id killed after the lease was acquired.
+    const death = kills.filter((kill) => kill.pid === pid && kill.at >= lease.at).toSorted((a, b) => a.at - b.at)[0];
+    if (death === undefined) return [];
+    const next = byAgent.get(agentId)?.find((other) => other.epoch > epoch);
+    // A process that acquired the agent while the worker was still alive got it from the worker.
+    if (next && next.at < death.at) return [];
+    const end = known.get(agentId)?.entries.findLast(({ type }) => type === "turn.ended");
+    const wasOpen = end === undefined || end.epoch > epoch;
+    return [{ agentId, ms: next ? next.at - lastDeath(agentId, death.at, next.at) : null, wasOpen }];
+  });
 }

@@ -6,6 +6,7 @@ import {
   budgetLeftOf,
   type Composition,
   compositionOf,
+  isFallbackError,
   type LanguageModel,
   type ModelChoice,
   pickedIndex,
@@ -269,7 +270,7 @@ function permits(host: Host, { when }: Fallback, { turnId, error }: Failure): bo
   if (error.details["kind"] === "circuit_open") return true;
   let why: string;
   try {
-    const answer: unknown = when(error);
+    const answer: unknown = when(error, isFallbackError(error));
     if (typeof answer === "boolean") return answer;
     why = `returned ${describeValue(answer)}; it must return true or false`;
   } catch (thrown) {

@@ -22,7 +22,7 @@ import {
   throughBreaker,
 } from "./choose-model.ts";
 import { until } from "./effect.ts";
-import { appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
+import { appendModelWarnings, appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
 import {
   billOf,
   boundedRequest,
@@ -33,6 +33,7 @@ import {
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
+import { withArtifacts } from "./prompt-files.ts";
 import { refusedCall, storedErrorOf } from "./stored-error.ts";
 
 interface SideCall {
@@ -61,7 +62,7 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
     if (input.model !== undefined && input.model !== model.name) {
       throw new InvalidInputError(`generate() requested model "${input.model}"; this agent has "${model.name}"`);
     }
-    const request = requestOf(input, `${turnId}:${run}:${index}`);
+    const request = await withArtifacts(host, requestOf(input, `${turnId}:${run}:${index}`));
     const promptHash = promptHashOf(request.messages);
     const known = host
       .memory(turnId)
@@ -205,6 +206,7 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
     const { settlement } = outcome;
     host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
     appendWarnings(host, turnId, warnings);
+    if (outcome.type === "generate.responded") appendModelWarnings(host, turnId, outcome.response);
   });
 }
 

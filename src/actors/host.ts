@@ -16,6 +16,7 @@ import type {
   IntentBody,
   Json,
   Message,
+  ModelResponse,
   Refusal,
   StoredDefinition,
   Timer,
@@ -288,13 +289,38 @@ export interface Warning {
 
 /** Whether the turn has a warning with this code, including one that waits behind an undecided intent. */
 export function isWarnedOf(host: Host, turnId: string, code: string): boolean {
-  const isIt = (entry: Entry): boolean => entry.type === "warning" && entry.turnId === turnId && entry.code === code;
-  return host.memory(turnId).entries.some(isIt) || host.undelivered().some(isIt);
+  return warningsIn(host, turnId).some((warning) => warning.code === code);
+}
+
+function warningsIn(host: Host, turnId: string): readonly Warning[] {
+  const ofTurn = (entry: Entry): Warning[] => (entry.type === "warning" && entry.turnId === turnId ? [entry] : []);
+  return [...host.memory(turnId).entries, ...host.undelivered()].flatMap(ofTurn);
 }
 
 /** Appends the warnings whose codes the turn does not have yet. */
 export function appendWarnings(host: Host, turnId: string, warnings: readonly Warning[]): void {
   for (const { code, message } of warnings) {
     if (!isWarnedOf(host, turnId, code)) host.append({ type: "warning", turnId, code, message });
+  }
+}
+
+/** Keeps the codes of models apart from those of the runtime, some of which change what a turn does. */
+const MODEL_PREFIX = "model:";
+/** Most warnings of models in a turn: an adapter may word each one differently. */
+const MOST_MODEL_WARNINGS = 20;
+
+/** Appends the warnings that a model has returned with an answer, each once in a turn. */
+export function appendModelWarnings(
+  host: Host,
+  turnId: string,
+  { warnings = [] }: Pick<ModelResponse, "warnings">,
+): void {
+  for (const warning of warnings) {
+    const code = MODEL_PREFIX + warning.code;
+    const message = host.redactorOf(turnId)(warning.message);
+    const known = warningsIn(host, turnId).filter((one) => one.code.startsWith(MODEL_PREFIX));
+    if (known.length >= MOST_MODEL_WARNINGS) return;
+    const isKnown = known.some((one) => one.code === code && one.message === message);
+    if (!isKnown) host.append({ type: "warning", turnId, code, message });
   }
 }

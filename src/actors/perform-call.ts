@@ -125,8 +125,17 @@ async function takeDecision(
       settleCall(host, call, errorResult("The request has expired without a decision.", "expired", "denied"));
       return undefined;
     case "answered": {
-      const { text = "", isError = false } = decision.result ?? {};
-      const shown = resultOfOutput(host, call, { text }, ANSWER_CHARACTERS);
+      const { text = "", isError = false, images, files = [], artifacts = [], structured } = decision.result ?? {};
+      const output = {
+        text,
+        ...(images ? { images } : {}),
+        ...(structured === undefined ? {} : { structured }),
+        files: files.map((part) => {
+          const artifact = artifacts.find(({ artifactId }) => artifactId === part.artifactId);
+          return artifact ? { part, artifact } : { part };
+        }),
+      };
+      const shown = resultOfOutput(host, call, output, ANSWER_CHARACTERS);
       settleCall(host, call, isError ? { ...shown, ...errorResult(shown.text, "client_error") } : shown);
       return undefined;
     }

@@ -4,11 +4,14 @@ import { type CompileInput, isOwnCompiler, LAST_CALL_NOTE, patchesIn, promptMess
 import type { LanguageModel } from "../model/index.ts";
 import {
   type AssistantMessage,
+  type CallSettings,
   type EntryOf,
   type HookPatch,
   type LastCall,
   type ModelRequest,
   type ModelResponse,
+  type ModelTool,
+  settingsOfCall,
   signalOfLimit,
   type StopSignal,
   type TurnState,
@@ -38,16 +41,39 @@ export function assembleRequest(host: Host, turn: TurnState, model: LanguageMode
   } catch (error) {
     throw thrownBy(`the history compiler "${definition.history.name}"`, error);
   }
-  // The tool stays from the first excerpt on: changing the tools would invalidate the provider's cache of the whole prompt.
-  const all = toolsOf(host, turn.turnId).definitions({ onDemand: host.hasExcerpts() });
-  const isNarrowed = identity.grantedTools !== null || identity.deniedTools !== undefined;
-  const tools = isNarrowed ? all.filter(({ name }) => grantedTool(host, turn.turnId, name) !== undefined) : all;
+  const tools = toolsOfNext(host, turn);
   return {
     messages,
     ...(tools.length > 0 ? { tools } : {}),
-    ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
+    ...settingsOfNext(host, turn, tools),
     ...(definition.responseFormat === undefined ? {} : { responseFormat: definition.responseFormat }),
   };
+}
+
+/** The settings of the next model call. */
+export function settingsOfNext(host: Host, turn: TurnState, tools: readonly ModelTool[]): CallSettings {
+  const [started] = host.memory(turn.turnId).entries;
+  return settingsOfCall({
+    definition: host.definition,
+    turn: started?.type === "turn.started" ? started.settings : undefined,
+    hooks: patchesOf(host, turn).map(({ settings }) => settings),
+    step: nextStep(turn),
+    tools: tools.map(({ name }) => name),
+  });
+}
+
+/** The tools of the next model call. */
+export function toolsOfNext(host: Host, { turnId }: TurnState): readonly ModelTool[] {
+  // The tool stays from the first excerpt on: changing the tools would invalidate the provider's cache of the whole prompt.
+  const all = toolsOf(host, turnId).definitions({ onDemand: host.hasExcerpts() });
+  const { grantedTools, deniedTools } = host.identity;
+  const isNarrowed = grantedTools !== null || deniedTools !== undefined;
+  return isNarrowed ? all.filter(({ name }) => grantedTool(host, turnId, name) !== undefined) : all;
+}
+
+/** The step of the next call: a retry belongs to the same step. */
+export function nextStep({ attempt, step }: Pick<TurnState, "attempt" | "step">): number {
+  return attempt > 0 ? step : step + 1;
 }
 
 /** The input of the history compiler. */

@@ -19,6 +19,7 @@ import {
   type RunAgent,
   type RunContext,
   type SpawnedChild,
+  storedContent,
   type ToolAnswer,
 } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
@@ -55,7 +56,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     async saveArtifact({ name, contentType, content }) {
       return await onLive(host, async (live) => {
         assertOpenTurn(live, turnId);
-        const artifact = artifactOf(live, call, { name, contentType, content });
+        const artifact = artifactOf(live, call, { name, contentType, ...storedContent({ contentType, content }) });
         const { artifactId, size } = artifact;
         live.append(
           { type: "artifact.saved", turnId, step, callId, artifactId, name, contentType, size },

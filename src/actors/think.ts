@@ -11,6 +11,7 @@ import {
   type Message,
   type ModelRequest,
   type OpenRequest,
+  settingsIn,
   stepMetadata,
   takeText,
   type TurnState,
@@ -30,7 +31,7 @@ import {
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
-import { appendWarnings, type Host } from "./host.ts";
+import { appendModelWarnings, appendWarnings, type Host } from "./host.ts";
 import {
   billOf,
   boundedRequest,
@@ -43,7 +44,17 @@ import {
   settlementOf,
   unconfirmedSettlement,
 } from "./model-cost.ts";
-import { assembleRequest, finalAnswerOf, lastCallSignal, withNote, writerOf } from "./prompt.ts";
+import {
+  assembleRequest,
+  finalAnswerOf,
+  lastCallSignal,
+  nextStep,
+  settingsOfNext,
+  toolsOfNext,
+  withNote,
+  writerOf,
+} from "./prompt.ts";
+import { withArtifacts } from "./prompt-files.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { debugError, userCode } from "./user-errors.ts";
 
@@ -68,7 +79,8 @@ export const think = turnEffect("think", async (host, { turnId }, signal) => {
     addHeld(host, turnId);
     const called = await chooseForStep(host, turnId, signal);
     if (signal.aborted) return;
-    const call = { called, request: assembleRequest(host, turnOf(host, turnId), called.model) };
+    const call = { called, request: await requestFor(host, turnOf(host, turnId), called.model) };
+    if (signal.aborted) return;
     const granted = await requestCall(host, turnOf(host, turnId), call, signal);
     if (!granted || signal.aborted) return;
     if (await attempt(host, granted, call, signal)) return;
@@ -79,6 +91,10 @@ export const think = turnEffect("think", async (host, { turnId }, signal) => {
 interface Call {
   readonly called: CalledModel;
   readonly request: ModelRequest;
+}
+
+async function requestFor(host: Host, turn: TurnState, model: LanguageModel): Promise<ModelRequest> {
+  return await withArtifacts(host, assembleRequest(host, turn, model));
 }
 
 async function chooseForStep(host: Host, turnId: string, signal: AbortSignal): Promise<CalledModel> {
@@ -119,7 +135,8 @@ async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: Ab
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
   if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
     const called = modelOfRequest(host, granted);
-    return await attempt(host, granted, { called, request: assembleRequest(host, turn, called.model) }, signal);
+    const call = { called, request: await requestFor(host, turn, called.model) };
+    return signal.aborted || (await attempt(host, granted, call, signal));
   }
   abandonRequest(host, turn, open);
   return false;
@@ -146,7 +163,12 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
   if (turn.hooks.beforeLlm === 0) return !signal.aborted;
   const place = { turnId, step: nextStep(turn), hook: "beforeLlm" } as const;
   const registered = host.definition.hooks.beforeLlm;
-  const draft = () => createDraft("beforeLlm", { messages: host.history() });
+  const draft = () => {
+    const now = turnOf(host, turnId);
+    const tools = toolsOfNext(host, now);
+    const settings = settingsOfNext(host, now, tools);
+    return createDraft("beforeLlm", { messages: host.history(), settings, tools: tools.map(({ name }) => name) });
+  };
   return await runHooks(host, place, { registered, draft }, signal);
 }
 
@@ -162,11 +184,6 @@ async function compacts(host: Host, turnId: string, signal: AbortSignal): Promis
   }
 }
 
-/** The step of the next call: a retry belongs to the same step. */
-function nextStep(turn: TurnState): number {
-  return turn.attempt > 0 ? turn.step : turn.step + 1;
-}
-
 async function requestCall(
   host: Host,
   turn: TurnState,
@@ -180,6 +197,7 @@ async function requestCall(
   const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
   // The turn ended while tokens were counted, so that a reservation granted now would never be settled.
   if (signal.aborted) return undefined;
+  const { providerOptions: _ofProvider, ...settings } = settingsIn(request);
   const outcome = await host.propose({
     type: "model.requested",
     turnId: turn.turnId,
@@ -192,6 +210,7 @@ async function requestCall(
     ask: withNote(ask),
     price: ask.price,
     reservation: null,
+    ...(Object.keys(settings).length > 0 ? { settings } : {}),
   });
   return outcome.granted ? outcome.entry : undefined;
 }
@@ -220,7 +239,7 @@ async function attempt(
   try {
     const sent = granted.last ? asLastCall(request) : request;
     const bounded = boundedRequest(called.model, sent, {
-      asked: definition.maxOutputTokens,
+      asked: sent.maxOutputTokens,
       ask: granted.ask,
       granted: reservation,
     });
@@ -350,6 +369,7 @@ function respond(
   );
   noteUsage(host, granted, { model: called.model, usage: response.usage });
   if (warnings.length > 0) appendWarnings(host, turnId, warnings);
+  appendModelWarnings(host, turnId, response);
 }
 
 /** The tokens of the next prompt are counted from the provider's count of this one. */

@@ -7,12 +7,15 @@ import {
   type CallState,
   type Entry,
   type EntryOf,
+  type FileArtifact,
+  type FilePart,
   foldCall,
   type IntentBody,
   type Json,
   partsOfCall,
   type Refusal,
   signalOfLimit,
+  sizeOfBase64,
   stepMetadata,
   type StoredError,
   textOf,
@@ -21,7 +24,6 @@ import {
 } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
 import {
-  type ArtifactInput,
   clientToolsOf,
   excerptOf,
   LONGEST_ARTIFACT,
@@ -101,9 +103,16 @@ export interface CallResult {
   readonly text: string;
   /** Images sent to the model with the text. */
   readonly images?: RenderedOutput["images"] | undefined;
+  /** Files sent to the model with the text, if its provider accepts them. */
+  readonly files?: readonly FilePart[] | undefined;
+  /** The result as data, for programs. */
+  readonly structured?: Json | undefined;
   /** The error; `undefined` if the call ended without one. */
   readonly error?: StoredError | undefined;
+  /** The complete text, if `text` is an excerpt. */
   readonly artifact?: NewArtifact | undefined;
+  /** The content of its files. */
+  readonly fileArtifacts?: readonly NewArtifact[] | undefined;
 }
 
 type Begun = Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">;
@@ -153,10 +162,10 @@ interface SettleParts extends FactParts {
 /** Settles a call with its only result: the entry, and the message that answers it. */
 export function settleCall(host: Host, call: CallState, result: CallResult, parts: SettleParts = {}): void {
   const { callId, turnId, step, name } = call;
-  const { outcome, text, images = [], error, artifact } = result;
+  const { outcome, text, images = [], files = [], structured, error, artifact, fileArtifacts = [] } = result;
   const now = host.clock.now();
   const isError = outcome !== "success";
-  if (artifact) saveArtifacts(host, call, [artifact]);
+  saveArtifacts(host, call, artifact ? [...fileArtifacts, artifact] : fileArtifacts);
   settleAbandonedRun(host, call, (run) => run === callId);
   host.append(
     {
@@ -170,6 +179,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
       durationMs: call.startedAt === null ? 0 : Math.max(0, now - call.startedAt),
       error: error ?? null,
       artifactId: artifact?.artifactId ?? null,
+      ...(structured === undefined ? {} : { structured }),
       ...(parts.isInternal ? { internal: true as const } : {}),
       ...(!parts.isUnreviewed && isReviewDue(host, turnId, outcome) ? { reviewDue: true } : {}),
       ...(parts.reports && parts.reports.length > 0 ? { reports: [...parts.reports] } : {}),
@@ -183,7 +193,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
           id: callId,
           role: "tool",
           createdAt: now,
-          content: images.length === 0 ? text : [{ type: "text", text }, ...images],
+          content: images.length + files.length === 0 ? text : [{ type: "text", text }, ...images, ...files],
           origin: "tool",
           callId,
           providerId: requestOfCall(host, call)?.providerId ?? callId,
@@ -247,7 +257,17 @@ export function isFailure(outcome: string): boolean {
 export function settleEnded(
   host: Host,
   call: CallState,
-  { outcome, text, images, error, artifacts = [], artifactId, stop }: Extract<CallEnd, { type: "settled" }>,
+  {
+    outcome,
+    text,
+    images,
+    files,
+    structured,
+    error,
+    artifacts = [],
+    artifactId,
+    stop,
+  }: Extract<CallEnd, { type: "settled" }>,
   parts: SettleParts = {},
 ): void {
   const whole = artifacts.find((artifact) => artifact.artifactId === artifactId);
@@ -257,7 +277,8 @@ export function settleEnded(
     artifacts.filter((artifact) => artifact !== whole),
   );
   if (stop) host.append({ type: "stop.signalled", turnId: call.turnId, signal: stop });
-  settleCall(host, call, { outcome, text, images, error: error ?? undefined, artifact: whole }, parts);
+  const result = { outcome, text, images, files, structured, error: error ?? undefined, artifact: whole };
+  settleCall(host, call, result, parts);
 }
 
 export function saveArtifacts(
@@ -281,11 +302,20 @@ export function resultOfOutput(
   output: RenderedOutput,
   maxCharacters: number,
 ): CallResult {
-  const { text, images, error } = output;
+  const { text, images, files = [], structured, error } = output;
   if (error === "unreadable") return errorResult(text, "output_unreadable");
+  const parts =
+    files.length === 0
+      ? {}
+      : {
+          files: files.map(({ part }) => part),
+          fileArtifacts: files.flatMap(({ artifact }) => (artifact ? [artifactOf(place, call, artifact)] : [])),
+        };
   const settled = (shown: string): CallResult => ({
     ...(error === undefined ? { outcome: "success", text: shown } : errorResult(shown, "tool_error")),
     images,
+    structured,
+    ...parts,
   });
   if (text.length <= maxCharacters) return settled(text);
   if (text.length > LONGEST_ARTIFACT) {
@@ -296,13 +326,17 @@ export function resultOfOutput(
   return { ...settled(excerptOf(text, maxCharacters, artifact.artifactId)), artifact };
 }
 
+/** The content of a new artifact, with its id if it has one. */
+type ArtifactContent = Omit<FileArtifact, "artifactId"> & Partial<Pick<FileArtifact, "artifactId">>;
+
 export function artifactOf(
   { clock }: Pick<Host, "clock">,
   { turnId, callId }: Pick<CallState, "turnId" | "callId">,
-  { name, contentType, content }: ArtifactInput,
+  { name, contentType, content, encoding, artifactId = createId("artifact") }: ArtifactContent,
 ): NewArtifact {
-  const size = Buffer.byteLength(content);
-  return { artifactId: createId("artifact"), name, contentType, size, createdAt: clock.now(), turnId, callId, content };
+  const size = encoding === "base64" ? sizeOfBase64(content) : Buffer.byteLength(content);
+  const stored = { artifactId, name, contentType, size, createdAt: clock.now(), turnId, callId, content };
+  return encoding === undefined ? stored : { ...stored, encoding };
 }
 
 export function errorResult(message: string, code: string, outcome: CallOutcome = "error"): CallResult {

@@ -4,7 +4,13 @@ import { calledModels, compositionOf, type LanguageModel, modelOf } from "../mod
 import { limitsOf, type Price } from "../budget/index.ts";
 import { fullHistory, type HistoryCompiler, isOwnCompiler, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
-import { type DefinitionContent, hashOfDefinition, type StoredDefinition } from "../state/index.ts";
+import {
+  assertToolOf,
+  type DefinitionContent,
+  hashOfDefinition,
+  settingsIn,
+  type StoredDefinition,
+} from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools, type ValueSchema } from "../tools/index.ts";
 import { definitionOptions, toolRule } from "./definition-options.ts";
 import type {
@@ -63,6 +69,8 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     const { name, kind, effect } = tool;
     return { name, kind, effect, ...queueOf(tool) };
   });
+  const toolNames = tools.tools.map((tool) => tool.name);
+  assertToolOf(options, toolNames, `${of}: toolChoice`);
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
   const instructions = instructionsOf(name, options.instructions);
   const output = options.output ? outputSchemaOf(name, options.output) : null;
@@ -100,6 +108,10 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     limits,
     maxOutputTokens: options.maxOutputTokens,
     temperature: options.temperature,
+    stopSequences: options.stopSequences,
+    reasoningEffort: options.reasoningEffort,
+    toolChoice: options.toolChoice,
+    providerOptions: options.providerOptions,
     responseFormat,
     maxModelAttempts,
     maxConsecutiveToolFailures,
@@ -155,7 +167,7 @@ function storedOf({
   ...parts
 }: Parts): StoredDefinition {
   const { deadlineAt: _moment, ...limits } = parts.limits;
-  const { maxMessages, temperature, maxOutputTokens, clientTools = false } = options;
+  const { maxMessages, clientTools = false } = options;
   const content: DefinitionContent = {
     ...parts,
     model: modelSummary(model),
@@ -168,8 +180,7 @@ function storedOf({
     limits,
     plugins: parts.plugins.map((plugin) => plugin.name),
     maxMessages,
-    temperature,
-    maxOutputTokens,
+    ...settingsIn(options),
     clientTools,
   };
   return storedFrom(content);

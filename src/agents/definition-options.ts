@@ -15,7 +15,7 @@ import { budgetRule } from "../budget/index.ts";
 import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { checkedPrice } from "../model/index.ts";
-import { responseFormatSchema, take } from "../state/index.ts";
+import { callSettingsRules, responseFormatSchema, take } from "../state/index.ts";
 import { isValueSchema, valueSchemaKinds } from "../tools/index.ts";
 import type { AgentOptions, AgentTool, AutoCompactOptions } from "./definition.ts";
 
@@ -91,11 +91,7 @@ export const definitionOptions = {
     hooks: anyRule,
     plugins: listRule("a list of plugins", anyRule),
     budget: budgetRule,
-    maxOutputTokens: atLeastOne,
-    temperature: ruleOf(
-      "a number of at least 0",
-      (value) => typeof value === "number" && Number.isFinite(value) && value >= 0,
-    ),
+    ...callSettingsRules,
     responseFormat: (value, where) => take(responseFormatSchema, value, where),
     maxModelAttempts: atLeastOne,
     maxConsecutiveToolFailures: atLeastOne,
@@ -125,6 +121,9 @@ export const definitionOptions = {
     limits: "budget",
     maxSteps: "budget: { maxSteps }",
     maxTurns: "budget: { maxSteps }",
+    settings: "temperature, maxOutputTokens, reasoningEffort and so on, each as an option",
+    stop: "stopSequences",
+    effort: "reasoningEffort",
     maxTokens: "maxOutputTokens, or budget: { maxTokens }",
     maxCost: "budget: { maxCost }",
     maxSeconds: "budget: { maxSeconds }",

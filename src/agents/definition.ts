@@ -11,8 +11,11 @@ import type {
   HookCounts,
   Json,
   JsonObject,
+  ProviderOptions,
+  ReasoningEffort,
   ResponseFormat,
   StoredDefinition,
+  ToolChoice,
 } from "../state/index.ts";
 import type {
   ClientTool,
@@ -121,6 +124,24 @@ export interface AgentOptions<Schema extends ValueSchema = ValueSchema> {
   readonly maxOutputTokens?: number | undefined;
   /** Sampling temperature of the model, 0 or more. Default: the model's own. */
   readonly temperature?: number | undefined;
+  /** Texts at which an answer ends; they are not part of it. At most 64. Default: none. */
+  readonly stopSequences?: readonly string[] | undefined;
+  /**
+   * How much the model thinks before it answers. Providers differ in the values that they accept. Thoughts count as output, within
+   * `maxOutputTokens`. Default: the provider's.
+   */
+  readonly reasoningEffort?: ReasoningEffort | undefined;
+  /**
+   * Whether the model may call tools (`auto`), must not (`none`), or must call one (`required`) or a certain one (`{ tool: name }`). A
+   * call is forced in the first step of a turn only, since a turn whose steps all call tools would never end; a `beforeLlm` hook can
+   * force one in any step. Default: `auto`.
+   */
+  readonly toolChoice?: ToolChoice | undefined;
+  /**
+   * Fields of the provider, by its name: `{ openai: { service_tier: "flex" } }`. They are stored with the definition, so they must hold
+   * no secrets. Default: none.
+   */
+  readonly providerOptions?: ProviderOptions | undefined;
   /** Response format, sent to the model; the answer is not validated. Default: text. See `output`. */
   readonly responseFormat?: ResponseFormat | undefined;
   /** Attempts of one model call, including the first. Default 3. */
@@ -163,6 +184,10 @@ export interface AgentDefinition<Output = unknown> {
   readonly limits: Limits;
   readonly maxOutputTokens: number | undefined;
   readonly temperature: number | undefined;
+  readonly stopSequences: readonly string[] | undefined;
+  readonly reasoningEffort: ReasoningEffort | undefined;
+  readonly toolChoice: ToolChoice | undefined;
+  readonly providerOptions: ProviderOptions | undefined;
   readonly responseFormat: ResponseFormat | undefined;
   readonly maxModelAttempts: number;
   readonly maxConsecutiveToolFailures: number;

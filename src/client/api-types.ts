@@ -1,5 +1,14 @@
 import type { LimitStop, TurnResult } from "../runtime/index.ts";
-import type { AgentRequest, Content, Json, JsonObject, Lifecycle, StopReason, StoredError } from "../state/index.ts";
+import type {
+  AgentRequest,
+  CallSettings,
+  Content,
+  Json,
+  JsonObject,
+  Lifecycle,
+  StopReason,
+  StoredError,
+} from "../state/index.ts";
 
 /* The inputs and outputs of troupe's own API as plain types. A test compares them with the server's schemas. */
 
@@ -80,6 +89,9 @@ export interface NewAgent {
   /** The initial conversation of a new agent; ignored for an existing agent. */
   readonly messages?: readonly { readonly role: "user" | "assistant"; readonly content: Content }[] | undefined;
 }
+
+/** Settings of a turn's model calls. An agent's own bound and effort can only be lowered. */
+export type TurnSettings = Omit<CallSettings, "providerOptions">;
 
 /** A tool that the caller runs, for a definition with `clientTools: true`. */
 export interface ClientTool {

@@ -11,6 +11,7 @@ import type {
   TurnInfo,
   TurnRequest,
   TurnSummary,
+  TurnSettings,
 } from "./api-types.ts";
 import {
   assertIdempotencyKey,
@@ -47,6 +48,8 @@ export interface ExecuteTurnOptions extends KeyedOptions {
   readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
   /** Tools that the caller runs in this turn, for a definition with `clientTools: true`. Default: none. */
   readonly clientTools?: readonly ClientTool[] | undefined;
+  /** Settings of the turn's model calls. Default: those of the definition. */
+  readonly settings?: TurnSettings | undefined;
 }
 
 /** Start and end of a stream of events. */
@@ -220,7 +223,7 @@ function agentHandle(transport: Transport, agentId: string): AgentHandle {
     executeTurn: async (input, given = {}) => {
       assertInput(input);
       const { signal, idempotencyKey: _key, ...options } = given;
-      assertKnown("executeTurn()", options, ["budget", "ifBusy", "clientTools"]);
+      assertKnown("executeTurn()", options, ["budget", "ifBusy", "clientTools", "settings"]);
       if (options.ifBusy !== undefined) assertOneOf("ifBusy", options.ifBusy, ["refuse", "queue", "supersede"]);
       const headers = keyHeaders(given);
       const body = { input, ...options };

@@ -15,6 +15,7 @@ export type { ClientHeaders, ClientOptions } from "./transport.ts";
 export type {
   AgentInfo,
   BudgetInput,
+  TurnSettings,
   ClientTool,
   DefinitionInfo,
   ListOptions,

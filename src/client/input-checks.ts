@@ -39,18 +39,19 @@ export function assertIdempotencyKey(value: unknown): void {
   throw invalidInput(`idempotencyKey is ${shown(value)}; pass 1 to 255 visible ASCII characters`);
 }
 
-/** Throws unless the value is a text, a list of text and image parts, or null. */
+/** Throws unless the value is a text, a list of parts, or null. */
 export function assertInput(value: unknown): void {
   if (typeof value === "string" || value === null) return;
   if (Array.isArray(value) && value.length > 0 && value.every(isPart)) return;
   throw invalidInput(
-    `input is ${shown(value)}; pass a text, null, or a list of { type: "text", text } and { type: "image", url }`,
+    `input is ${shown(value)}; pass a text, null, or a list of { type: "text", text }, { type: "image", url } and { type: "file", mediaType, url }`,
   );
 }
 
 function isPart(part: unknown): boolean {
   if (typeof part !== "object" || part === null || !("type" in part)) return false;
   if (part.type === "text") return "text" in part && typeof part.text === "string";
+  if (part.type === "file") return "mediaType" in part && typeof part.mediaType === "string";
   return part.type === "image" && "url" in part && typeof part.url === "string";
 }
 

@@ -1,6 +1,7 @@
 import { ShortHash, shortHash } from "../base/index.ts";
 import {
   type AssistantMessage,
+  type Content,
   type Entry,
   type HookPatch,
   KnownBeginnings,
@@ -62,11 +63,21 @@ export function patchesIn(turnEntries: readonly Entry[]): HookPatch[] {
   return patches;
 }
 
+/** The content of an artifact never changes, so its id stands for it. */
+function hashedContent(content: Content): Content {
+  if (typeof content === "string") return content;
+  return content.map((part) => {
+    if (part.type !== "file" || part.artifactId === undefined || part.url === undefined) return part;
+    const { url: _content, ...rest } = part;
+    return rest;
+  });
+}
+
 function digestOf(message: Message): string {
   const notes = notesOn(message);
   if (notes.digest === undefined) {
     const toolCalls = message.role === "assistant" ? (message.toolCalls ?? null) : null;
-    notes.digest = shortHash(JSON.stringify([message.role, message.content, toolCalls]));
+    notes.digest = shortHash(JSON.stringify([message.role, hashedContent(message.content), toolCalls]));
   }
   return notes.digest;
 }

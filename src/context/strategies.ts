@@ -1,6 +1,6 @@
 import { type OptionsSchema, nameRule, optionsOf, wholeNumberRule } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
-import { type Content, type Message, type ModelResponse, textOf } from "../state/index.ts";
+import { type Content, fileMark, type Message, type ModelResponse, textOf } from "../state/index.ts";
 import { planCompaction } from "./compaction-plan.ts";
 import type { Compaction, CompactionInput, CompactionStrategy } from "./compaction.ts";
 
@@ -132,7 +132,7 @@ function newestWithin(texts: readonly string[], maxCharacters: number): string {
 
 function linesOf(message: Message, scale: number): string {
   const cut = (text: string, most: number): string => excerpt(text, Math.max(40, Math.floor(most * scale)));
-  const text = cut(plainText(message.content), message.role === "tool" ? mostOf.result : mostOf.said);
+  const text = cut(plainText(message), message.role === "tool" ? mostOf.result : mostOf.said);
   if (message.role === "tool") return `${message.isError ? "Failed result" : "Result"} of ${message.callId}: ${text}`;
   const calls = (message.role === "assistant" && message.toolCalls) || [];
   const lines = calls.map(
@@ -145,9 +145,15 @@ function linesOf(message: Message, scale: number): string {
 
 const speakerOf = { user: "User", assistant: "Assistant", system: "System" } as const;
 
-function plainText(content: Content): string {
+function plainText({ role, content }: Message): string {
   if (typeof content === "string") return content;
-  return content.map((part) => (part.type === "text" ? part.text : "[image]")).join(" ");
+  const texts = content.flatMap((part) => {
+    if (part.type === "text") return [part.text];
+    if (part.type === "image") return ["[image]"];
+    // The text of a result has the marks of its files.
+    return role === "tool" ? [] : [fileMark(part)];
+  });
+  return texts.join(" ");
 }
 
 /** Start and end of a text that is too long, with a marker between them; never splits a surrogate pair. */

@@ -1,13 +1,18 @@
 import { deepFreeze, describeValue, renderPath, stableStringify, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import {
+  assertToolOf,
   type CallPatch,
+  type CallSettings,
+  callSettingsRule,
+  checkedFilePart,
   type Content,
   contentSchema,
   type HookName,
   type HookPatch,
   type Json,
   LONGEST_CONTENT,
+  mergedSettings,
   type Message,
   taken,
   takeText,
@@ -49,7 +54,8 @@ const makers: { readonly [Name in HookName]: (view: HookViews[Name]) => OpenDraf
     const changes = new DraftChanges(view.messages, []);
     const edit: HookDrafts["beforeLlm"]["edit"] = (messageId, content) => changes.edit(messageId, content);
     const remove: HookDrafts["beforeLlm"]["remove"] = (messageId) => changes.remove(messageId);
-    return opened({ ...view, ...adding(changes), ...stopping(changes), edit, remove }, changes);
+    const set: HookDrafts["beforeLlm"]["set"] = (settings) => changes.set(settings, view.tools);
+    return opened({ ...view, ...adding(changes), ...stopping(changes), edit, remove, set }, changes);
   },
   afterLlm(view) {
     const changes = new DraftChanges(view.messages, view.calls);
@@ -125,6 +131,7 @@ class DraftChanges {
   readonly #edited = new Map<string, Content>();
   readonly #removed = new Set<string>();
   readonly #patches = new Map<string, CallPatch>();
+  #settings: CallSettings = {};
   #ownCall: Pick<CallDraftOutcome, "arguments" | "denied"> = {};
   #stop: HookPatch["stop"] = null;
   #continueRequested = false;
@@ -159,6 +166,13 @@ class DraftChanges {
     this.#assertMessage(messageId);
     this.#edited.delete(messageId);
     this.#removed.add(messageId);
+  }
+
+  set(given: CallSettings, tools: readonly string[]): void {
+    this.#assertOpen();
+    const settings = callSettingsRule(given, "draft.set()") as CallSettings;
+    assertToolOf(settings, tools, "draft.set(): toolChoice");
+    this.#settings = mergedSettings(this.#settings, settings);
   }
 
   changeArgumentsOf(callId: string, args: object): void {
@@ -198,6 +212,7 @@ class DraftChanges {
       added: [...this.#added],
       patch: {
         ...(this.#patches.size > 0 ? { calls: [...this.#patches.values()] } : {}),
+        ...(Object.keys(this.#settings).length > 0 ? { settings: this.#settings } : {}),
         edited: [...this.#edited].map(([messageId, content]) => ({ messageId, content })),
         removedMessageIds: [...this.#removed],
         stop: this.#stop,
@@ -232,11 +247,22 @@ class DraftChanges {
 /** Copied, so that later changes to the hook's own object have no effect. */
 function checkedContent(content: Content): Content {
   const checked = taken(contentSchema, content, { maxSize: LONGEST_CONTENT });
-  if (checked.ok) return checked.value as Content;
-  const right = "a text, or a list of text and image parts";
+  if (checked.ok) return filesChecked(checked.value as Content);
+  const right = "a text, or a list of text, image and file parts";
   throw new InvalidInputError(
     `the content of a message must be ${right}; it is ${describeValue(content)} (${checked.problem})`,
   );
+}
+
+function filesChecked(content: Content): Content {
+  if (typeof content === "string" || !content.some(({ type }) => type === "file")) return content;
+  const parts = content.map((part, index) => {
+    if (part.type !== "file") return part;
+    const file = checkedFilePart(part);
+    if (file.ok) return file.part;
+    throw new InvalidInputError(`the content of a message is wrong: part ${index}: ${file.problem}`);
+  });
+  return deepFreeze(parts);
 }
 
 /** Returns arguments as JSON text. Throws if they are not a JSON object. */

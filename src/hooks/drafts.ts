@@ -1,5 +1,6 @@
 import type {
   AssistantMessage,
+  CallSettings,
   CallOutcome,
   Content,
   FinishReason,
@@ -60,6 +61,15 @@ export interface BeforeLlmDraft extends Addable, Stoppable {
   readonly edit: (messageId: string, content: Content) => void;
   /** Leaves a message out of the next model call only; history keeps it. */
   readonly remove: (messageId: string) => void;
+  /** The settings of the next model call, as the definition, the turn and earlier hooks have set them. */
+  readonly settings: HookViews["beforeLlm"]["settings"];
+  /** Names of the tools that the next model call offers. */
+  readonly tools: HookViews["beforeLlm"]["tools"];
+  /**
+   * Changes settings of the next model call only, attempts that repeat it included; what is not given stays as it is. The options of a
+   * provider are merged field by field. Later hooks see the change and may change it again.
+   */
+  readonly set: (settings: CallSettings) => void;
 }
 
 export type AfterLlmDraft = HookViews["afterLlm"] & Addable & CallsChangeable & Stoppable & Continuable;
@@ -203,7 +213,10 @@ export interface HookViews {
     readonly input: string;
   };
   /** Before a model call. */
-  readonly beforeLlm: MessagesView;
+  readonly beforeLlm: MessagesView & {
+    readonly settings: CallSettings;
+    readonly tools: readonly string[];
+  };
   /** After the model has answered. */
   readonly afterLlm: MessagesView & {
     readonly response: HookResponse;

@@ -1,12 +1,13 @@
 import { ModelError } from "../errors/index.ts";
-import type { ModelRequest, ModelResponse } from "../state/index.ts";
+import type { FilePart, ModelRequest, ModelResponse, Usage } from "../state/index.ts";
 import { CallGuard } from "./call-guard.ts";
 import { FormFallback } from "./form-fallback.ts";
 import { type AnswerInProgress, guardedCall } from "./guarded-call.ts";
 import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-model.ts";
 import { type AdapterOptions, defaultRequestTimeoutMs } from "./model-option-rules.ts";
+import { isLongTtl } from "./prompt-cache.ts";
 import type { KnownFormats, StructuredOutput } from "./structured-output.ts";
-import { countPromptTokens, imageTokenBound, promptByteBound } from "./token-count.ts";
+import { countPromptTokens, promptByteBound } from "./token-count.ts";
 import type { WireWriter } from "./wire-calls.ts";
 
 /** One call, ready to be sent. */
@@ -24,17 +25,29 @@ export interface PreparedCall {
   secrets(): readonly string[];
 }
 
+/** For whom a call is prepared. */
+export interface CallContext {
+  /** Whether pieces of the answer are reported. */
+  readonly isListened: boolean;
+  /** The agent that calls, by whose id providers cache its prompts; `undefined` outside of a runtime. */
+  readonly agentId: string | undefined;
+}
+
 /** The server of a model and the protocol that it speaks. */
 export interface ModelBackend {
   /** The formats that the server accepts for this model. */
   knownFormats(): KnownFormats | Promise<KnownFormats>;
   /** Overrides the option `structuredOutput`. */
   fixedFormat?(request: ModelRequest): StructuredOutput | undefined;
+  /** Whether the protocol can carry the file; text files are sent as text. Default: it carries none. */
+  takesFile?(part: FilePart): boolean;
   /**
    * Translates the request.
    * @throws ModelError that was not sent, if the request or the configuration cannot be sent.
    */
-  prepare(request: ModelRequest, isListened: boolean): Promise<PreparedCall>;
+  prepare(request: ModelRequest, context: CallContext): Promise<PreparedCall>;
+  /** Whether the call may write cache entries of the longer lifetime. */
+  writesLongCache(request: ModelRequest): boolean;
   /** How to mend a refused key. Default: for `openaiModel`. */
   readonly keyAdvice?: string;
 }
@@ -56,8 +69,7 @@ export class AdapterModel implements LanguageModel {
   readonly server: string | undefined;
   readonly #options: AdapterOptions;
   readonly #backend: ModelBackend;
-  readonly #imageTokens: number;
-  readonly #forms = new FormFallback();
+  readonly #forms: FormFallback;
 
   constructor({ name, provider, server }: Identity, options: AdapterOptions, backend: ModelBackend) {
     this.name = name;
@@ -66,15 +78,15 @@ export class AdapterModel implements LanguageModel {
     this.contextWindow = options.contextWindow;
     this.#options = options;
     this.#backend = backend;
-    this.#imageTokens = options.imageTokens ?? imageTokenBound;
+    this.#forms = new FormFallback((part) => backend.takesFile?.(part) ?? false);
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
-    return countPromptTokens(request, this.#imageTokens);
+    return countPromptTokens(this.#forms.prepared(request), this.#options);
   }
 
   boundPromptTokens(request: ModelRequest): number {
-    return promptByteBound(request, this.#imageTokens);
+    return promptByteBound(this.#forms.prepared(request), this.#options);
   }
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
@@ -88,8 +100,13 @@ export class AdapterModel implements LanguageModel {
     });
   }
 
-  async #attempt(request: ModelRequest, { signal, onDelta }: GenerateOptions): Promise<ModelResponse> {
-    const call = await this.#backend.prepare(request, onDelta !== undefined);
+  writesLongCache(request: ModelRequest): boolean {
+    return this.#backend.writesLongCache(request);
+  }
+
+  async #attempt(request: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {
+    const context = { isListened: onDelta !== undefined, agentId: caller?.agentId };
+    const call = await this.#backend.prepare(request, context);
     if (signal.aborted) throw notSent(signal);
     const { requestTimeoutMs = defaultRequestTimeoutMs, headersTimeoutMs, stallTimeoutMs = 60_000 } = this.#options;
     const guard = new CallGuard(signal, {
@@ -110,8 +127,15 @@ export class AdapterModel implements LanguageModel {
       tooLongMessages: this.#options.tooLongMessages,
       keyAdvice: this.#backend.keyAdvice,
     });
-    return { ...answer, adapter: call.adapter };
+    const usage = isLongTtl(this.#options.cacheTtl) ? asLongWrites(answer.usage) : answer.usage;
+    return { ...answer, usage, adapter: call.adapter };
   }
+}
+
+/** Few providers report the lifetimes of what was written: it counts as written for the one that was asked for. */
+function asLongWrites(usage: Usage): Usage {
+  const { cacheWriteTokens: written, longCacheWriteTokens: long = written } = usage;
+  return long === undefined ? usage : { ...usage, longCacheWriteTokens: long };
 }
 
 function notSent(signal: AbortSignal): ModelError {

@@ -1,6 +1,6 @@
 import { ModelError, type ErrorDetails } from "../errors/index.ts";
 import { isContextOverflow } from "./context-overflow.ts";
-import { type WireObject, wireObject, wireText } from "./wire-values.ts";
+import { type WireObject, wireArray, wireObject, wireText } from "./wire-values.ts";
 
 /** Facts about a failed call that the error does not contain. */
 interface FailureContext {
@@ -53,7 +53,7 @@ function httpFailure(status: number, raw: Readonly<Record<string, unknown>>, con
   const outcome = {
     retryable: told === "true" ? kind === "http" || retryable : (isMended || told !== "false") && retryable,
     status,
-    retryAfterMs: parseRetryAfter(headers, context.now),
+    retryAfterMs: parseRetryAfter(headers, context.now) ?? retryDelayOf(raw["error"]),
     mayHaveBeenSent: true,
   };
   const advice = status === 401 ? ` (${context.keyAdvice ?? "check apiKey or OPENAI_API_KEY"})` : "";
@@ -172,6 +172,15 @@ export function parseRetryAfter(headers: { get(name: string): string | null }, n
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
+/** The delay that Google names in the details of an error and not in a header: `"retryDelay": "34.5s"`. */
+function retryDelayOf(error: unknown): number | undefined {
+  for (const detail of wireArray(wireObject(error)?.["details"])) {
+    const [, seconds] = /^(\d+(?:\.\d+)?)s$/.exec(wireText(wireObject(detail)?.["retryDelay"])) ?? [];
+    if (seconds !== undefined) return Math.ceil(Number(seconds) * 1_000);
+  }
+  return undefined;
+}
+
 /** HTTP dates begin with a day of the week (RFC 9110, 5.6.7), ISO 8601 dates with a year. */
 const dateStart = /^\s*(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s|\d{4}-\d\d-\d\dT)/i;
 
@@ -220,13 +229,16 @@ const lastingPattern =
 function readFault(value: unknown, status?: number): ProviderFault {
   const raw: WireObject = wireObject(value) ?? {};
   const code = raw["code"];
-  const numeric = Number(code ?? raw["status"]);
   return {
-    status: status ?? (Number.isInteger(numeric) && numeric >= 400 && numeric < 600 ? numeric : undefined),
+    status: status ?? [code, raw["status"]].map(Number).find(isErrorStatus),
     code: typeof code === "number" ? String(code) : wireText(code),
     type: wireText(raw["type"]),
     message: typeof value === "string" ? value : withUpstream(wireText(raw["message"]), raw),
   };
+}
+
+function isErrorStatus(value: number): boolean {
+  return Number.isInteger(value) && value >= 400 && value < 600;
 }
 
 /** Gateways put the message of the upstream server into `metadata.raw`; it is appended to their own. */

@@ -103,9 +103,8 @@ async function counted(request: ModelRequest, { answer, usage: told }: TakenAnsw
   }
 }
 
-function warningsOf({ usage: told, lost, answer }: TakenAnswer, { note }: Usage): ModelAnswer["warnings"] {
-  // The prefix keeps them apart from the warnings of the runtime, some of which change what it does.
-  const warnings = (answer.warnings ?? []).map(({ code, message }) => ({ code: `model:${code}`, message }));
+function warningsOf({ usage: told, lost }: TakenAnswer, { note }: Usage): ModelAnswer["warnings"] {
+  const warnings = [];
   if (told.wrong !== undefined) {
     const place = told.usage === undefined ? "it was counted here" : "it was left out";
     const message = `the model's adapter reported ${told.wrong}, an impossible count; ${place}`;
@@ -225,6 +224,7 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
     throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
   const { model, finishReason } = fields;
   const adapter = fields.adapter === undefined ? undefined : taken(answeringAdapterSchema, fields.adapter);
+  const [warnings, sources] = [usableWarnings(fields.warnings), usableSources(fields.sources)];
   const answer: TakenAnswer["answer"] = {
     content,
     toolCalls,
@@ -232,15 +232,11 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
     finishReason: reasonOf(finishReason, toolCalls.length > 0),
     model: isName(model) && model !== "" ? model : requested,
     ...(adapter?.ok ? { adapter: adapter.value } : {}),
-    ...withItems("warnings", usableWarnings(fields.warnings)),
-    ...withItems("sources", usableSources(fields.sources)),
+    ...(warnings.length === 0 ? {} : { warnings }),
+    ...(sources.length === 0 ? {} : { sources }),
   };
   const broken = isReason(finishReason) ? brokenBy(finishReason) : undefined;
   return { answer, lost, broken };
-}
-
-function withItems<Name extends string, Item>(name: Name, items: readonly Item[]) {
-  return items.length === 0 ? {} : ({ [name]: items } as { readonly [Key in Name]: readonly Item[] });
 }
 
 /** Warnings and sources are shown to people; an item of another form is left out. */

@@ -37,7 +37,7 @@ export interface ModelChoice {
 export interface FallbackComposition {
   readonly kind: "fallback";
   readonly models: readonly LanguageModel[];
-  readonly when: (error: ModelError) => boolean;
+  readonly when: (error: ModelError, byDefault: boolean) => boolean;
   /** `null` if a failing model is called again each time. */
   readonly breaker: BreakerLimits | null;
 }

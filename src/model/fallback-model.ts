@@ -9,10 +9,10 @@ import { modelsOf, windowRule } from "./model-of.ts";
 /** Options of `fallbackModel()`. */
 export interface FallbackModelOptions {
   /**
-   * Whether the next model is called after this error of one. Default: `isFallbackError`. Called once for each failed attempt; the
-   * decision is journalled.
+   * Whether the next model is called after this error of one; `byDefault` is what it replaces. Called once for each failed attempt:
+   * the decision is journalled. Default: after errors that another model or provider may not have.
    */
-  readonly when?: ((error: ModelError) => boolean) | undefined;
+  readonly when?: ((error: ModelError, byDefault: boolean) => boolean) | undefined;
   /** When models of a failing provider are skipped; `false`: never. Default: after 5 failures in a minute, for 30 seconds. */
   readonly breaker?: CircuitBreakerOptions | false | undefined;
   /** Name in the definition and in traces of turns. Default: the names of the models. */
@@ -33,7 +33,7 @@ export function fallbackModel(
 ): LanguageModel {
   const members = modelsOf("fallbackModel(): models", models);
   const options = optionsOf<FallbackModelOptions>(given, "fallbackModel()", fallbackOptions);
-  const { when = isFallbackError, breaker, name, contextWindow } = options;
+  const { when = (_error, byDefault) => byDefault, breaker, name, contextWindow } = options;
   const limits: BreakerLimits | null = breaker === false ? null : { ...defaultBreaker, ...definedIn(breaker) };
   return composedModel({ kind: "fallback", models: members, when, breaker: limits }, { name, contextWindow });
 }
@@ -56,7 +56,7 @@ function definedIn(options: CircuitBreakerOptions = {}): Partial<BreakerLimits> 
 }
 
 /**
- * The default of `fallbackModel({ when })`: whether another model may succeed where this one failed. True for errors that may be
+ * Whether, unless `when` decides otherwise, another model may succeed where this one failed. True for errors that may be
  * repeated (status 408, 409, 429 and 5xx, limits of time, broken answers), for keys, quotas, configurations and connections that
  * fail for good, for a model that the provider does not have (404), and for a prompt that is too long, which is only sent on to a
  * model with a larger window. False for other refusals, among them those of a content filter, and for tool calls that the server

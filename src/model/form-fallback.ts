@@ -1,5 +1,6 @@
 import { ModelError } from "../errors/index.ts";
-import type { ModelRequest, ModelResponse, ResponseFormat } from "../state/index.ts";
+import type { FilePart, ModelRequest, ModelResponse, ResponseFormat } from "../state/index.ts";
+import { FileForm, refusesFiles } from "./file-form.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { OutputToolDeltas, withoutOutputTool, withOutputTool } from "./output-tool.ts";
@@ -26,18 +27,29 @@ export interface FormedCall {
 }
 
 /**
- * Repeats a call in another form if the server has refused the format of the answer or the images of tools. A refusal has cost
+ * Repeats a call in another form if the server has refused the format of the answer, the images of tools or a file. A refusal has cost
  * nothing, and what the server accepts is remembered.
  */
 export class FormFallback {
+  readonly #files: FileForm;
   #takesImages = true;
+
+  /** @param takes Whether the provider accepts a file that is no text. Default: it accepts none. */
+  constructor(takes: (part: FilePart) => boolean = () => false) {
+    this.#files = new FileForm(takes);
+  }
+
+  /** The request as it is sent, as far as that is known before a call: without images and files that the server does not accept. */
+  prepared(request: ModelRequest): ModelRequest {
+    return this.#files.formed(this.#takesImages ? request : withoutToolImages(request));
+  }
 
   async call(request: ModelRequest, call: FormedCall): Promise<ModelResponse> {
     const { responseFormat } = request;
     if (responseFormat?.type !== "json_schema") return await this.#attempt(request, call, call.onDelta);
     const { structuredOutput } = call;
     const formats = await call.known();
-    const refusals: string[] = [];
+    const refusals: Refusal[] = [];
     for (;;) {
       const next = structuredOutput === "auto" ? formats.formatFor(request) : structuredOutput;
       try {
@@ -47,7 +59,7 @@ export class FormFallback {
         if (!(error instanceof ModelError)) throw error;
         if (!refusesFormat(error, next)) throw refusals.length === 0 ? error : withRefusals(error, refusals);
         if (structuredOutput !== "auto") throw refusedChoice(error, next);
-        refusals.push(`${next} (${error.message.slice(0, LONGEST_REFUSAL)})`);
+        refusals.push({ format: next, message: error.message });
         formats.refused(request, next);
       }
     }
@@ -79,13 +91,16 @@ export class FormFallback {
     return withoutOutputTool(answer, asked.name);
   }
 
-  async #attempt(request: ModelRequest, { send }: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
-    const asked = this.#takesImages ? request : withoutToolImages(request);
+  async #attempt(request: ModelRequest, call: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
+    const { send } = call;
+    const asked = this.prepared(request);
     try {
       return await send(asked, onDelta);
     } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      if (refusesFiles(error) && this.#files.refuse(asked)) return await this.#attempt(request, call, onDelta);
       const rest = withoutToolImages(asked);
-      if (rest === asked || !(error instanceof ModelError) || !refusesImages(error)) throw error;
+      if (rest === asked || !refusesImages(error)) throw error;
       const answer = await send(rest, onDelta);
       this.#takesImages = false;
       return answer;
@@ -102,13 +117,22 @@ function refusedChoice(error: ModelError, chosen: StructuredOutput): ModelError 
   return reworded(error, `The server refused structuredOutput "${chosen}": ${error.message} ${advice}`, [chosen]);
 }
 
-/** An error that remains after structured output was asked for in every way. */
-function withRefusals(error: ModelError, refusals: readonly string[]): ModelError {
-  const message = `${error.message} Before that the server refused these values of structuredOutput: ${refusals.join("; ")}.`;
-  return reworded(error, message, refusals);
+interface Refusal {
+  readonly format: StructuredOutput;
+  readonly message: string;
 }
 
-function reworded(error: ModelError, message: string, refused: readonly string[]): ModelError {
+/** An error that remains after structured output was asked for in several ways. */
+function withRefusals(error: ModelError, refusals: readonly Refusal[]): ModelError {
+  const list = refusals.map(({ format, message }) => `${format} (${message.slice(0, LONGEST_REFUSAL)})`).join("; ");
+  return reworded(
+    error,
+    `${error.message} Before that the server refused these values of structuredOutput: ${list}.`,
+    refusals.map(({ format }) => format),
+  );
+}
+
+function reworded(error: ModelError, message: string, refused: readonly StructuredOutput[]): ModelError {
   const { retryable, status, retryAfterMs, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
   return new ModelError(message, {
     retryable,
@@ -118,6 +142,6 @@ function reworded(error: ModelError, message: string, refused: readonly string[]
     partialInputTokens,
     partialOutputTokens,
     cause: error,
-    details: { ...details, refusedFormats: [...refused] },
+    details: { ...details, refusedFormats: refused.join(", ") },
   });
 }

@@ -43,7 +43,9 @@ function hasToolImage({ role, content }: Message): boolean {
 function noted(message: Message): Message {
   let copy = copies.get(message);
   if (copy === undefined) {
-    copy = { ...message, content: `${textOf(message.content)}\n${NOTE}` };
+    const text = `${textOf(message.content)}\n${NOTE}`;
+    const files = typeof message.content === "string" ? [] : message.content.filter(({ type }) => type === "file");
+    copy = { ...message, content: files.length === 0 ? text : [{ type: "text", text }, ...files] };
     copies.set(message, copy);
   }
   return copy;

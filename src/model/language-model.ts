@@ -15,11 +15,13 @@ export const MOST_CALLS = 1_000;
 
 /** The agent and the step for which a model is called. */
 export interface ModelCallIdentity {
+  /** The agent that calls. */
   readonly agentId: string;
   /** The agent at the root of the team. */
   readonly rootAgentId: string;
   /** The name of the agent's definition. */
   readonly agentName: string;
+  /** The turn in which it calls. */
   readonly turnId: string;
   /** The step of the turn; for a call of a hook, a tool or a compaction the step in which it is made. */
   readonly step: number;
@@ -33,7 +35,7 @@ export interface GenerateOptions {
   readonly signal: AbortSignal;
   /** If given, the answer is streamed and each piece is reported. If absent, an adapter may request an unstreamed answer. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
-  /** Who calls, for instance to route or to log. Every call of the runtime has it. */
+  /** The agent and the step that the call is for, to route or to log it. Every call of a runtime has it. Default: unknown. */
   readonly call?: ModelCallIdentity | undefined;
 }
 

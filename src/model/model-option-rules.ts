@@ -1,4 +1,5 @@
 import { listRule, oneOfRule, type OptionRule, ruleOf, wholeNumberRule } from "../base/index.ts";
+import type { CacheTtl, PromptCaching } from "./prompt-cache.ts";
 import { type StructuredOutput, structuredOutputs } from "./structured-output.ts";
 
 /** Longest delay of a timer, in milliseconds. */
@@ -20,8 +21,11 @@ export interface AdapterOptions {
   readonly headersTimeoutMs?: number | undefined;
   readonly requestTimeoutMs?: number | undefined;
   readonly imageTokens?: number | undefined;
+  readonly fileTokens?: number | undefined;
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+  readonly cache?: PromptCaching | undefined;
+  readonly cacheTtl?: CacheTtl | undefined;
 }
 
 export const adapterOptionRules: { readonly [Name in keyof AdapterOptions]-?: OptionRule } = {
@@ -30,14 +34,19 @@ export const adapterOptionRules: { readonly [Name in keyof AdapterOptions]-?: Op
   headersTimeoutMs: delayRule,
   requestTimeoutMs: delayRule,
   imageTokens: wholeNumberRule(1),
+  fileTokens: wholeNumberRule(1),
   tooLongMessages: tooLongMessagesRule,
   structuredOutput: oneOfRule("auto", ...structuredOutputs),
+  cache: oneOfRule("auto", "off"),
+  cacheTtl: oneOfRule("5m", "30m", "1h", "12h"),
 };
 
 /** Options of other libraries, and where they are set here. */
 export const adapterOptionsInstead = {
   timeout: "requestTimeoutMs",
   timeoutMs: "requestTimeoutMs",
+  caching: "cache",
+  ttl: "cacheTtl",
   maxRetries: "maxModelAttempts of defineAgent()",
   maxOutputTokens: "maxOutputTokens of defineAgent()",
   maxTokens: "maxOutputTokens of defineAgent()",

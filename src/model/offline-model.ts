@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type OptionsSchema, nameRule, optionsOf, ruleOf, textRule } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
+import type { ModelResponse } from "../state/index.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
 import { answerFromConversation } from "./offline-conversation.ts";
 import { type Assignment, assignmentOf } from "./offline-request.ts";
@@ -56,7 +57,7 @@ export function plannedModel(
     countPromptTokens: (request) => promptByteBound(request),
     async generate(request, options) {
       options.signal.throwIfAborted();
-      const { messages, responseFormat, maxOutputTokens = Number.POSITIVE_INFINITY } = request;
+      const { messages, responseFormat, stopSequences = [], maxOutputTokens = Number.POSITIVE_INFINITY } = request;
       if (responseFormat?.type === "json_schema") {
         const why = "The offline engine cannot fill a JSON schema: set a language model, or ask for text.";
         throw new ModelError(why, { retryable: false, mayHaveBeenSent: false });
@@ -65,7 +66,10 @@ export function plannedModel(
       const plan = await planOf(assignment);
       const [text, planned] = typeof plan === "string" ? [plan, []] : ["", plan];
       const signature = assignment.file === undefined && closingLine !== "" ? `\n\n${closingLine}` : "";
-      const whole = responseFormat?.type === "json" ? JSON.stringify({ answer: text }) : text + signature;
+      const whole = cutAt(
+        responseFormat?.type === "json" ? JSON.stringify({ answer: text }) : text + signature,
+        stopSequences,
+      );
       const calls = planned.map(({ name: tool, arguments: given }, index) => {
         return { id: `offline_${messages.length}_${index}`, name: tool, arguments: JSON.stringify(given) };
       });
@@ -80,7 +84,11 @@ export function plannedModel(
         kept += 1;
       }
       const words = isText ? pieces.slice(0, kept) : [];
-      await stream(pieces.slice(0, kept), tokensPerSecond, isText ? options : { signal: options.signal });
+      if (isText) await stream(words, tokensPerSecond, options);
+      else {
+        await stream(pieces.slice(0, kept), tokensPerSecond, { signal: options.signal });
+        reportCalls(calls.slice(0, kept), options);
+      }
       return {
         model: name,
         content: words.join(""),
@@ -90,6 +98,18 @@ export function plannedModel(
       };
     },
   };
+}
+
+function cutAt(text: string, stopSequences: readonly string[]): string {
+  const ends = stopSequences.map((stop) => text.indexOf(stop)).filter((end) => end >= 0);
+  return ends.length === 0 ? text : text.slice(0, Math.min(...ends));
+}
+
+function reportCalls(calls: ModelResponse["toolCalls"], { onDelta }: GenerateOptions): void {
+  for (const [index, { id, name, arguments: text }] of calls.entries()) {
+    onDelta?.({ type: "tool-call", index, id, name });
+    onDelta?.({ type: "tool-arguments", index, text });
+  }
 }
 
 async function stream(pieces: readonly string[], pace: number | undefined, { signal, onDelta }: GenerateOptions) {

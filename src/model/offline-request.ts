@@ -31,6 +31,11 @@ const asking =
   /^(?:who|what|when|where|why|which|how|is|are|am|do|does|did|can|could|will|would|should|tell me|list|name|explain|describe|find|show)\b/i;
 const nextQuestion = /[,;]?\s+and\s+(?=(?:who|what|when|where|why|which|how|does|is|are|can)\b)/i;
 
+function choosable(tools: readonly ModelTool[], choice: ModelRequest["toolChoice"]): readonly ModelTool[] {
+  if (choice === "none") return [];
+  return typeof choice === "object" ? tools.filter(({ name }) => name === choice.tool) : tools;
+}
+
 /** Converts a request; removes `closingLine` from earlier answers. */
 export function assignmentOf({ messages, tools = [], toolChoice }: ModelRequest, closingLine: string): Assignment {
   const byPerson = messages.findLastIndex(({ role, origin }) => role === "user" && origin === "user");
@@ -53,7 +58,7 @@ export function assignmentOf({ messages, tools = [], toolChoice }: ModelRequest,
       const { name, arguments: given } = calls.find(({ callId }) => callId === message.callId) ?? unknownCall;
       return { name, arguments: given, text: said(message).trim() || "done", isError: message.isError === true };
     }),
-    tools: toolChoice === "none" ? [] : tools,
+    tools: choosable(tools, toolChoice),
   };
 }
 

@@ -1,5 +1,5 @@
-import type { ModelRequest } from "../state/index.ts";
-import type { ModelBackend, PreparedCall } from "./adapter-model.ts";
+import type { FilePart, ModelRequest } from "../state/index.ts";
+import type { CallContext, ModelBackend, PreparedCall } from "./adapter-model.ts";
 import type { AnswerInProgress } from "./guarded-call.ts";
 import type { OpenaiClient } from "./openai-client.ts";
 import { readAnswer, type ReceivedAnswer } from "./read-answer.ts";
@@ -13,9 +13,21 @@ export interface OpenaiApi {
   readonly path: string;
   /** The only format that can be asked for, if fields of the user set it. */
   fixedFormat(request: ModelRequest, reader: Pick<WireWriter, "provider">): StructuredOutput | undefined;
-  body(request: ModelRequest, options: { readonly reader: WireWriter; readonly stream: boolean }): WireObject;
+  /** Whether requests can carry the file. */
+  takesFile(part: FilePart): boolean;
+  body(request: ModelRequest, context: BodyContext): WireObject;
+  /** Whether the call may write cache entries of the longer lifetime. */
+  writesLongCache(request: ModelRequest): boolean;
   /** An empty answer to this request. */
   answer(request: ModelRequest): AnswerInProgress & ReceivedAnswer;
+}
+
+/** What a body depends on beside the request. */
+export interface BodyContext {
+  readonly reader: WireWriter;
+  readonly stream: boolean;
+  /** The agent that calls; `undefined` outside of a runtime. */
+  readonly agentId: string | undefined;
 }
 
 interface BackendOptions {
@@ -46,14 +58,22 @@ export class OpenaiBackend implements ModelBackend {
     return this.#options.api.fixedFormat(request, this.#options);
   }
 
+  takesFile(part: FilePart): boolean {
+    return this.#options.api.takesFile(part);
+  }
+
   async knownFormats(): Promise<KnownFormats> {
     return knownFormatsOf((await this.#connected()).client.address, this.#options.name);
   }
 
-  async prepare(request: ModelRequest, isListened: boolean): Promise<PreparedCall> {
+  writesLongCache(request: ModelRequest): boolean {
+    return this.#options.api.writesLongCache(request);
+  }
+
+  async prepare(request: ModelRequest, { isListened, agentId }: CallContext): Promise<PreparedCall> {
     const { api } = this.#options;
     const { client, adapter } = await this.#connected();
-    const body = api.body(request, { reader: adapter, stream: isListened });
+    const body = api.body(request, { reader: adapter, stream: isListened, agentId });
     const progress = api.answer(request);
     const isStreamed = body["stream"] === true;
     // Whether the answer is a stream, or has arrived completely.

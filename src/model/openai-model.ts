@@ -17,6 +17,7 @@ import { adapterOptionRules, adapterOptionsInstead, defaultRequestTimeoutMs } fr
 import { OpenaiBackend } from "./openai-backend.ts";
 import { chatApi } from "./openai-chat.ts";
 import { addressOf, givenClient, ownClient } from "./openai-client.ts";
+import { assertCacheTtl, type CacheTtl, chatTtls, type PromptCaching } from "./prompt-cache.ts";
 import type { StructuredOutput } from "./structured-output.ts";
 
 /** Options of `openaiModel()`. */
@@ -56,6 +57,8 @@ export interface OpenaiModelOptions {
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
+  /** Tokens to reserve for a file that is sent as one. Default: 5,000 for each page of a PDF, 40 for each second of a WAV, else by size. */
+  readonly fileTokens?: number | undefined;
   /**
    * How to send ids of calls that another model or server wrote. `portable`: as 9 letters and digits, which every server accepts;
    * `verbatim`: unchanged. The model's own ids are always sent unchanged. Default `portable`.
@@ -73,6 +76,17 @@ export interface OpenaiModelOptions {
    * for requests with tools. A call in another form that the server refuses fails with a `ModelError`.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+  /**
+   * `auto` sends the agent's id as `prompt_cache_key`, and an explicit cache breakpoint to GPT-5.6 and later; models named `anthropic/…`
+   * get marks for their cache. `off` sends none of it, and tells GPT-5.6 and later to write nothing. Default: `auto` for OpenAI's own
+   * servers and for OpenRouter's models of Anthropic; nothing is sent to other servers, which may refuse the fields.
+   */
+  readonly cache?: PromptCaching | undefined;
+  /**
+   * How long the provider keeps what it has cached: `30m` or `12h` for GPT-5.6 and later, `5m` or `1h` for models named `anthropic/…`. The
+   * longer ones are written at a higher rate (`longCacheWritePerMillion`). Default: the provider's, which is the shorter one.
+   */
+  readonly cacheTtl?: CacheTtl | undefined;
 }
 
 /**
@@ -93,8 +107,10 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
     );
   }
   const { provider = "openai", extraBody = {}, outputLimitField = "max_completion_tokens", foreignCallIds } = options;
+  assertCacheTtl(options, "openaiModel()", chatTtls(name));
+  const { cache, cacheTtl } = options;
   const keepsForeignIds = foreignCallIds === "verbatim";
-  const api = chatApi({ extraBody, outputLimitField, keepsForeignIds });
+  const api = chatApi({ extraBody, outputLimitField, keepsForeignIds, caching: { cache, cacheTtl } });
   const backend = new OpenaiBackend({ name, provider, api, connect });
   return new AdapterModel({ name, provider, server: serverOf(options) }, options, backend);
 

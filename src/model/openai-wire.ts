@@ -1,6 +1,15 @@
-import type { ContentPart, JsonObject, ModelRequest, ResponseFormat, ToolChoice } from "../state/index.ts";
+import {
+  type ContentPart,
+  dataOf,
+  type FilePart,
+  type JsonObject,
+  type ModelRequest,
+  type ResponseFormat,
+  type ToolChoice,
+} from "../state/index.ts";
 import { fieldsOfProvider, fittingFields, type ReservedFields } from "./openai-fields.ts";
 import { type FormedAnswer, type FormedCall, formedPrompt, type FormedMessage } from "./prompt-form.ts";
+import { type CacheOptions, type CachePlan, chatCachePlan } from "./prompt-cache.ts";
 import type { WireWriter } from "./wire-calls.ts";
 import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
 
@@ -14,6 +23,10 @@ export interface WireOptions {
   readonly reader: WireWriter;
   /** Whether ids of calls that another model or server wrote are sent unchanged. */
   readonly keepsForeignIds: boolean;
+  /** The agent that calls; `undefined` outside of a runtime. */
+  readonly agentId?: string | undefined;
+  /** How the prompt is marked for the provider's cache. Default: as the server needs it. */
+  readonly caching?: CacheOptions | undefined;
 }
 
 /** The body of a Chat Completions request. */
@@ -39,7 +52,18 @@ export function wireBody(request: ModelRequest, options: WireOptions): WireBody 
     body["stream"] = true;
     if (options.extraBody["stream"] !== false) body["stream_options"] = { include_usage: true };
   }
-  if (!("messages" in options.extraBody)) body["messages"] = wireMessages(request, options);
+  if (!("messages" in options.extraBody)) {
+    const messages = formedPrompt(request, options);
+    const {
+      reader: { model, server },
+      agentId,
+    } = options;
+    const plan = chatCachePlan(messages, options.caching ?? {}, { model, address: server ?? "", agentId });
+    body["messages"] = messages.map((message, index) =>
+      wireMessage(message, plan.marked.includes(index) ? plan.mark : undefined),
+    );
+    Object.assign(body, plan.fields);
+  }
   const hasTools = "tools" in body;
   const own = fieldsOfProvider(request, options.reader, chatFields);
   return Object.assign(body, fittingFields(options.extraBody, hasTools), fittingFields(own, hasTools));
@@ -61,11 +85,19 @@ function wireFormat(format: ResponseFormat): WireObject {
   return { type: "json_schema", json_schema: { name: format.name, schema: format.schema } };
 }
 
-function wireMessages(request: ModelRequest, { reader, keepsForeignIds }: WireOptions): readonly WireObject[] {
-  return formedPrompt(request, { reader, keepsForeignIds }).map(wireMessage);
+function wireMessage(message: FormedMessage, mark: CachePlan["mark"]): WireObject {
+  const wired = unmarked(message);
+  if (mark === undefined) return wired;
+  const { name, value } = mark;
+  // Results of tools are texts; OpenRouter takes its mark beside the text.
+  if (message.role === "tool" && name === "cache_control") return { ...wired, [name]: value };
+  const { content } = wired;
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : wireArray(content);
+  const last = { ...wireObject(parts.at(-1)), [name]: value };
+  return { ...wired, content: [...parts.slice(0, -1), last] };
 }
 
-function wireMessage(message: FormedMessage): WireObject {
+function unmarked(message: FormedMessage): WireObject {
   switch (message.role) {
     case "system":
       return { role: "system", content: message.text };
@@ -80,13 +112,35 @@ function wireMessage(message: FormedMessage): WireObject {
   }
 }
 
-/** A text, or parts if there are images. */
+/** A text, or parts if there are images or files. */
 function wireContent(parts: readonly ContentPart[]): string | readonly WireObject[] {
   const [first] = parts;
   if (parts.length === 1 && first?.type === "text") return first.text;
-  return parts.map((part) =>
-    part.type === "text" ? { type: "text", text: part.text } : { type: "image_url", image_url: { url: part.url } },
-  );
+  return parts.map(wirePart);
+}
+
+function wirePart(part: ContentPart): WireObject {
+  if (part.type === "text") return { type: "text", text: part.text };
+  if (part.type === "image") return { type: "image_url", image_url: { url: part.url } };
+  const { mediaType, url = "", name = "file.pdf" } = part;
+  const format = audioFormats[mediaType];
+  if (format !== undefined) return { type: "input_audio", input_audio: { data: dataOf(url) ?? "", format } };
+  return { type: "file", file: { filename: name, file_data: url } };
+}
+
+const audioFormats: Readonly<Partial<Record<string, "wav" | "mp3">>> = {
+  "audio/wav": "wav",
+  "audio/wave": "wav",
+  "audio/x-wav": "wav",
+  "audio/vnd.wave": "wav",
+  "audio/mpeg": "mp3",
+  "audio/mp3": "mp3",
+};
+
+/** Whether Chat Completions have a part for the file: PDF, WAV and MP3, as data. */
+export function isChatFile({ mediaType, url }: FilePart): boolean {
+  const isKnown = mediaType === "application/pdf" || audioFormats[mediaType] !== undefined;
+  return isKnown && url !== undefined && dataOf(url) !== undefined;
 }
 
 function assistantMessage({ text, calls, reasoning: own = {} }: FormedAnswer): WireObject {

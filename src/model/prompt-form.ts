@@ -33,7 +33,7 @@ export interface FormedAnswer {
 /** A message of a prompt as every provider accepts it. An adapter only translates it into its own fields. */
 export type FormedMessage =
   | { readonly role: "system"; readonly text: string }
-  /** One text, or texts and images. */
+  /** One text, or texts, images and files. */
   | { readonly role: "user"; readonly parts: readonly ContentPart[] }
   | FormedAnswer
   | {
@@ -42,22 +42,31 @@ export type FormedMessage =
       /** The name of the tool, as in its call. */
       readonly name: string;
       readonly text: string;
+      /** Images and files that are sent in the result. Others follow in a user message after the round. */
+      readonly parts: readonly MediaPart[];
       readonly isError: boolean;
     };
+
+/** A part that is no text. */
+export type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
 
 interface FormOptions {
   /** The model that receives the prompt. */
   readonly reader: WireWriter;
   /** Whether ids of calls that another model or server wrote are sent unchanged. */
   readonly keepsForeignIds: boolean;
+  /** Whether an image or a file of a tool result is sent in the result. Default: none is; they follow in a user message. */
+  readonly takesInResult?: ((part: MediaPart, result: Pick<ToolMessage, "isError">) => boolean) | undefined;
 }
 
-/** The messages of a request in a form that every provider accepts. */
-export function formedPrompt(
-  request: ModelRequest,
-  { reader, keepsForeignIds }: FormOptions,
-): readonly FormedMessage[] {
-  const prompt = new FormedPrompt(reader, new WireCalls(reader, { tools: request.tools, keepsForeignIds }));
+/**
+ * The messages of a request in a form that every provider accepts. Files must be in the form of the provider already
+ * (`FormFallback.prepared`): those that are left are sent.
+ */
+export function formedPrompt(request: ModelRequest, options: FormOptions): readonly FormedMessage[] {
+  const { reader, keepsForeignIds } = options;
+  const wired = new WireCalls(reader, { tools: request.tools, keepsForeignIds });
+  const prompt = new FormedPrompt(options, wired);
   for (const message of request.messages) prompt.add(message);
   return prompt.end();
 }
@@ -80,12 +89,13 @@ const EMPTY_RESULT = "(no text)";
  * refused message would make all later turns fail. `legalMessages` ensures that each call is followed by exactly one result.
  * 1. At most one system message is sent, the first. Later ones are sent as user messages.
  * 2. Roles alternate. Consecutive user messages are joined.
- * 3. Results are followed by an answer, and then by a user message with their images, if there are any.
+ * 3. Results are followed by an answer, and then by a user message with those of their images and files that they cannot carry.
  * 4. No message is empty, except for answers with calls.
  * 5. The last message is a user message or a result.
  */
 class FormedPrompt {
   readonly #reader: WireWriter;
+  readonly #takesInResult: NonNullable<FormOptions["takesInResult"]>;
   readonly #wired: WireCalls;
   readonly #names = new Map<string, string>();
   readonly #sent: FormedMessage[] = [];
@@ -93,8 +103,9 @@ class FormedPrompt {
   /** Messages that are not sent yet, since more may be joined: messages of one role, or results whose images follow. */
   #open: Message[] = [];
 
-  constructor(reader: WireWriter, wired: WireCalls) {
+  constructor({ reader, takesInResult = () => false }: FormOptions, wired: WireCalls) {
     this.#reader = reader;
+    this.#takesInResult = takesInResult;
     this.#wired = wired;
   }
 
@@ -114,7 +125,7 @@ class FormedPrompt {
 
   #addAsked(message: Message): void {
     const isFirst = this.#last === undefined && (this.#open.length === 0 || this.#open[0]?.role === "system");
-    const isSystem = message.role === "system" && isFirst && !hasImage(message.content);
+    const isSystem = message.role === "system" && isFirst && !hasMedia(message.content);
     if (!isSystem && isFirst) this.#close();
     this.#open.push(isSystem || message.role === "user" ? message : { ...message, role: "user" });
   }
@@ -157,9 +168,13 @@ class FormedPrompt {
     const text = isBlank(textOf(message.content)) ? EMPTY_RESULT : sentText(message.content);
     const id = this.#wired.idOfResult(message);
     const name = this.#names.get(id) ?? "unknown";
-    this.#sent.push({ role: "tool", id, name, text, isError: message.isError === true });
+    const media = typeof message.content === "string" ? [] : message.content.filter((part) => part.type !== "text");
+    const parts = media.filter((part) => this.#takesInResult(part, message));
+    this.#sent.push({ role: "tool", id, name, text, parts, isError: message.isError === true });
     this.#last = "tool";
-    if (hasImage(message.content)) this.#open.push(message);
+    if (parts.length === media.length) return;
+    const following = media.filter((part) => !parts.includes(part));
+    this.#open.push({ ...message, content: following });
   }
 
   #close(): void {
@@ -168,19 +183,19 @@ class FormedPrompt {
     const parts = joinedParts(this.#open, (message) => this.#wired.idOfResult(message));
     if (this.#last === "tool") this.#sent.push(fillers.answer);
     const role = first.role === "system" ? "system" : "user";
-    // A system message with an image is sent as a user message.
+    // A system message with an image or a file is sent as a user message.
     this.#sent.push(role === "system" ? { role, text: textOf(parts) } : { role, parts });
     this.#last = role;
     this.#open = [];
   }
 }
 
-/** The content of one message for several: one text, or parts if there are images. */
+/** The content of one message for several: one text, or parts if there are images or files. */
 function joinedParts(messages: readonly Message[], idOf: (message: ToolMessage) => string): readonly ContentPart[] {
-  if (!messages.some(({ content }) => hasImage(content)))
+  if (!messages.some(({ content }) => hasMedia(content)))
     return [{ type: "text", text: messages.map(({ content }) => sentText(content)).join("\n\n") }];
   return messages.flatMap((message) =>
-    message.role === "tool" ? toolImages(message, idOf(message)) : sentParts(message.content),
+    message.role === "tool" ? toolMedia(message, idOf(message)) : sentParts(message.content),
   );
 }
 
@@ -199,22 +214,29 @@ function sentText(content: Content): string {
 
 function sentParts(content: Content): readonly ContentPart[] {
   if (typeof content === "string") return [{ type: "text", text: sentText(content) }];
-  const filled = content.filter((part) => part.type === "image" || part.text.trim() !== "");
+  const filled = content.filter((part) => part.type !== "text" || part.text.trim() !== "");
   return filled.map((part) => (part.type === "text" ? { type: "text", text: sentText(part.text) } : part));
 }
 
-function hasImage(content: Content): boolean {
-  return typeof content !== "string" && content.some((part) => part.type === "image");
+/** Whether the content has images or files. */
+export function hasMedia(content: Content): boolean {
+  return typeof content !== "string" && content.some((part) => part.type !== "text");
 }
 
-/** Tool messages carry only text, and no message may stand between the results of a round, so their images follow the round. */
-function toolImages({ content }: ToolMessage, id: string): readonly ContentPart[] {
-  const images = typeof content === "string" ? [] : content.filter((part) => part.type === "image");
-  return [{ type: "text", text: toolImagesCaption(id) }, ...images];
+/** No message may stand between the results of a round, so what they cannot carry follows the round. */
+function toolMedia({ content }: ToolMessage, id: string): readonly ContentPart[] {
+  const media = typeof content === "string" ? [] : content.filter((part) => part.type !== "text");
+  const caption = media.every(({ type }) => type === "image") ? toolImagesCaption(id) : toolFilesCaption(id);
+  return [{ type: "text", text: caption }, ...media];
 }
 
+/** The longest caption of images and files. */
 export function toolImagesCaption(id: string): string {
   return `Images from the result of tool call ${id}:`;
+}
+
+function toolFilesCaption(id: string): string {
+  return `Files from the result of tool call ${id}:`;
 }
 
 /**

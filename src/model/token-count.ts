@@ -7,7 +7,8 @@ import {
   notesOn,
   textOf,
 } from "../state/index.ts";
-import { sentArguments, toolImagesCaption } from "./prompt-form.ts";
+import { fileTokensOf } from "./file-tokens.ts";
+import { hasMedia, type MediaPart, sentArguments, toolImagesCaption } from "./prompt-form.ts";
 import { outputToolText } from "./output-tool.ts";
 import { countedId, sentName } from "./wire-calls.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
@@ -96,16 +97,18 @@ function sliceEnd(text: string, start: number): number {
   return splitsPair ? limit - 1 : limit;
 }
 
-/** The size of a prompt's messages: tokens of their texts (or an upper bound), tokens of overhead, and number of images. */
+/** The size of a prompt's messages: tokens of their texts (or an upper bound), of overhead and of files, and numbers of images and files. */
 interface MessagesSize {
   readonly tokens: number;
   readonly overhead: number;
   readonly images: number;
+  readonly files: number;
+  readonly fileTokens: number;
   /** The role of the last message. */
   readonly last: Message["role"] | undefined;
 }
 
-const nothing: MessagesSize = { tokens: 0, overhead: 0, images: 0, last: undefined };
+const nothing: MessagesSize = { tokens: 0, overhead: 0, images: 0, files: 0, fileTokens: 0, last: undefined };
 /** For shorter prompts the sizes of all messages are added up each time. */
 const FEWEST_KEPT = 16;
 /** Known sizes of prompts, by byte bound and by token count. */
@@ -122,18 +125,23 @@ function newIn(sizes: KnownBeginnings<MessagesSize>, { messages }: ModelRequest)
 
 /** The size of a prompt that extends another one by messages with this many tokens. */
 function goneOn(before: MessagesSize, fresh: readonly Message[], tokens: number): MessagesSize {
-  let { overhead, images, last } = before;
+  let { overhead, images, files, fileTokens, last } = before;
   for (const message of fresh) {
     if (takesFiller(last, message.role)) overhead += fillerOverhead;
     last = message.role;
-    const count = imageCount(message.content);
-    images += count;
     overhead += messageOverhead;
-    // Images of a tool result are sent in a separate message.
-    if (message.role === "tool" && count > 0) overhead += messageOverhead + fillerOverhead;
+    for (const part of mediaOf(message.content)) {
+      if (part.type === "image") images += 1;
+      else {
+        files += 1;
+        fileTokens += fileTokensOf(part);
+      }
+    }
+    // Images and files of a tool result are sent in a separate message.
+    if (message.role === "tool" && hasMedia(message.content)) overhead += messageOverhead + fillerOverhead;
     if (message.role === "assistant") overhead += (message.toolCalls?.length ?? 0) * entryOverhead;
   }
-  return { tokens: before.tokens + tokens, overhead, images, last };
+  return { tokens: before.tokens + tokens, overhead, images, files, fileTokens, last };
 }
 
 /** Whether a filler message is sent between messages of these roles. */
@@ -142,21 +150,31 @@ function takesFiller(last: Message["role"] | undefined, role: Message["role"]): 
   return role !== "tool" && last === "tool";
 }
 
+/** Tokens to reserve for images and files. */
+export interface MediaTokens {
+  /** For each image. Default 2,500. */
+  readonly imageTokens?: number | undefined;
+  /** For each file. Default: by its pages, its length or its size. */
+  readonly fileTokens?: number | undefined;
+}
+
 /** The tokens of a prompt without the texts of its tools and its format. */
-function tokensOf(size: MessagesSize, request: ModelRequest, imageTokens: number): number {
+function tokensOf(size: MessagesSize, request: ModelRequest, media: MediaTokens): number {
+  const { imageTokens = imageTokenBound, fileTokens } = media;
   const { tools = [], responseFormat } = request;
   // The schema of the answer may be sent as one more tool.
   const count = tools.length + (responseFormat?.type === "json_schema" ? 1 : 0);
   const around = answerOverhead + (count === 0 ? 0 : toolsOverhead + count * entryOverhead);
   const end = size.last === "assistant" || size.last === "system" ? fillerOverhead : 0;
-  return around + end + size.overhead + size.images * imageTokens + size.tokens;
+  const files = fileTokens === undefined ? size.fileTokens : size.files * fileTokens;
+  return around + end + size.overhead + size.images * imageTokens + files + size.tokens;
 }
 
 /**
  * Upper bound of a prompt's tokens by its bytes: texts, calls, reasoning that is sent back, tool schemas, and the providers' overhead.
  * Synchronous; results are cached per message and tool.
  */
-export function promptByteBound(request: ModelRequest, imageTokens = imageTokenBound): number {
+export function promptByteBound(request: ModelRequest, media: MediaTokens = {}): number {
   const { known, before, fresh } = newIn(boundSizes, request);
   let bytes = 0;
   for (const message of fresh) bytes += boundOf(message, messageBytes);
@@ -164,7 +182,7 @@ export function promptByteBound(request: ModelRequest, imageTokens = imageTokenB
   if (fresh.length > 0) boundSizes.keep(request.messages, size, known);
   let others = byteBound(formatText(request));
   for (const tool of request.tools ?? []) others += boundOf(tool, (one) => byteBound(toolText(one)));
-  return tokensOf(size, request, imageTokens) + others;
+  return tokensOf(size, request, media) + others;
 }
 
 function boundOf<Owner extends object>(owner: Owner, bytesOfOwner: (owner: Owner) => number): number {
@@ -177,7 +195,7 @@ function boundOf<Owner extends object>(owner: Owner, bytesOfOwner: (owner: Owner
  * A prompt's tokens in `o200k_base`, with the providers' overhead; never above `promptByteBound`. Counts are cached per message and tool,
  * so that a conversation is counted once. Synchronous if little is new and the tokenizer is loaded; long texts are counted in slices.
  */
-export function countPromptTokens(request: ModelRequest, imageTokens = imageTokenBound): number | Promise<number> {
+export function countPromptTokens(request: ModelRequest, media: MediaTokens = {}): number | Promise<number> {
   const { known, before, fresh } = newIn(countSizes, request);
   const format = formatText(request);
   const texts: PromptText[] = format === "" ? [] : [{ owner: undefined, text: format }];
@@ -197,7 +215,7 @@ export function countPromptTokens(request: ModelRequest, imageTokens = imageToke
     if (fresh.length > 0) countSizes.keep(request.messages, size, known);
     let others = formatTokens;
     for (const tool of request.tools ?? []) others += notesOn(tool).tokens ?? 0;
-    return tokensOf(size, request, imageTokens) + others;
+    return tokensOf(size, request, media) + others;
   };
   if (texts.length === 0) return total(0);
   if (countText === undefined || length >= uninterruptedLength) return countBitByBit(texts).then(total);
@@ -252,16 +270,17 @@ function formatText({ responseFormat }: ModelRequest): string {
   return responseFormat?.type === "json_schema" ? outputToolText(responseFormat.schema) : "";
 }
 
-function imageCount(content: Content): number {
-  if (typeof content === "string") return 0;
-  return content.reduce((count, part) => (part.type === "image" ? count + 1 : count), 0);
+const noMedia: readonly never[] = [];
+
+function mediaOf(content: Content): readonly MediaPart[] {
+  return typeof content === "string" ? noMedia : content.filter((part) => part.type !== "text");
 }
 
 function messageText(message: Message): string {
   let text = textOf(message.content);
   if (message.role === "tool") {
     const id = countedId(message);
-    return text + id + (imageCount(message.content) === 0 ? "" : toolImagesCaption(id));
+    return text + id + (hasMedia(message.content) ? toolImagesCaption(id) : "");
   }
   if (message.role !== "assistant") return text;
   const texts = sentArguments(message);
@@ -273,7 +292,7 @@ function messageText(message: Message): string {
 
 /** An upper bound for the bytes of `messageText`. */
 function messageBytes(message: Message): number {
-  if (message.role === "tool" && imageCount(message.content) > 0) return byteBound(messageText(message));
+  if (message.role === "tool" && hasMedia(message.content)) return byteBound(messageText(message));
   let bytes = byteBound(textOf(message.content));
   if (message.role === "tool") return bytes + byteBound(countedId(message));
   if (message.role !== "assistant") return bytes;

@@ -1,7 +1,14 @@
 import type { Message, StreamResponse, Task } from "@a2a-js/sdk";
 import { InvalidInputError, OutcomeUnknownError } from "../errors/index.ts";
-import type { JsonObject } from "../state/index.ts";
-import type { AskedRequest, RunContext, ToolAnswer } from "../tools/index.ts";
+import { type JsonObject, plainMediaType } from "../state/index.ts";
+import {
+  type AskedRequest,
+  type RunContext,
+  type ToolAnswer,
+  type ToolResult,
+  toolResult,
+  type ToolResultPart,
+} from "../tools/index.ts";
 import { type CallContexts, messageIdOf, type Note, noteOf } from "./call-contexts.ts";
 import { Credentials } from "./credentials.ts";
 import type { RemoteAgentOptions } from "./remote-options.ts";
@@ -76,7 +83,7 @@ export class RemoteCall {
    * Returns the answer for the model, or a question. Rejects with `RemoteAgentError`, `OutcomeUnknownError`,
    * `UnsupportedError`.
    */
-  async perform(): Promise<string | AskedRequest> {
+  async perform(): Promise<string | ToolResult | AskedRequest> {
     const { places, name, timeoutMs } = this.#settings;
     const before = this.#note;
     const contextId = before?.contextId ?? places.contextFor(this.#run, name);
@@ -127,7 +134,7 @@ export class RemoteCall {
     return await RemoteClient.open(this.#settings.place, () => this.#credentials.headers(), this.#ending);
   }
 
-  async #work(before: Note | null): Promise<string | AskedRequest> {
+  async #work(before: Note | null): Promise<string | ToolResult | AskedRequest> {
     const client = await this.#reached(before !== null);
     let ids = this.#ids();
     try {
@@ -231,7 +238,7 @@ export class RemoteCall {
   }
 
   /** Watches the task until it ends or asks something. */
-  async #watched(client: RemoteClient, ids: RemoteIds, sent?: Sent): Promise<string | AskedRequest> {
+  async #watched(client: RemoteClient, ids: RemoteIds, sent?: Sent): Promise<string | ToolResult | AskedRequest> {
     const { name } = this.#settings;
     const watching: Watching = {
       client,
@@ -313,7 +320,7 @@ export class RemoteCall {
   }
 
   /** The result of a task that is no longer watched: it timed out, or cannot be followed. */
-  async #leave(client: RemoteClient, ids: RemoteIds, error: unknown): Promise<string> {
+  async #leave(client: RemoteClient, ids: RemoteIds, error: unknown): Promise<string | ToolResult> {
     if (isTaskLost(error)) throw unknownOf(error);
     const isLate = this.#late.signal.aborted;
     const isFault = error instanceof RemoteAgentError && error.code === "remote_protocol";
@@ -339,7 +346,7 @@ export class RemoteCall {
     return new RemoteAgentError("remote_timeout", `the remote agent did not end ${time}; its task ${end}`);
   }
 
-  async #finished(task: Task, state: string): Promise<string> {
+  async #finished(task: Task, state: string): Promise<string | ToolResult> {
     await this.#bill(task);
     if (state === "TASK_STATE_COMPLETED") return await this.#rendered(piecesOfTask(task));
     const words = shortened(partsText(task.status?.message?.parts ?? []));
@@ -358,13 +365,13 @@ export class RemoteCall {
     await this.#run.bill({ key: task.id, model: `a2a:${name}`, inputTokens, outputTokens, cost });
   }
 
-  /** Joins the pieces to one text. Files are saved as artifacts of the call. */
-  async #rendered(pieces: readonly RemotePiece[]): Promise<string> {
-    const texts: string[] = [];
+  /** The pieces in order. Files are saved as artifacts of the call. */
+  async #rendered(pieces: readonly RemotePiece[]): Promise<ToolResult | string> {
+    const parts: ToolResultPart[] = [];
     let files = 0;
     for (const piece of pieces) {
       if ("text" in piece) {
-        texts.push(piece.text);
+        parts.push({ type: "text", text: piece.text });
         continue;
       }
       files += 1;
@@ -375,13 +382,16 @@ export class RemoteCall {
         ({ artifactId } = await this.#run.saveArtifact({
           name,
           contentType,
-          content: this.#credentials.hide(content),
+          content: typeof content === "string" ? this.#credentials.hide(content) : content,
         }));
         await this.#keep({ files: { ...this.#note?.files, [key]: artifactId } });
       }
-      texts.push(`[file ${JSON.stringify(name)}, ${contentType}, saved as the artifact ${artifactId}]`);
+      const mediaType = plainMediaType(contentType) ?? "application/octet-stream";
+      parts.push({ type: "file", mediaType, artifactId, name });
     }
-    if (files > MOST_FILES) texts.push(`[${files - MOST_FILES} more files were not saved]`);
+    if (files > MOST_FILES) parts.push({ type: "text", text: `[${files - MOST_FILES} more files were not saved]` });
+    if (files > 0) return toolResult({ content: parts });
+    const texts = parts.map((part) => (part.type === "text" ? part.text : ""));
     return texts.join("\n\n") || "(The remote agent gave no answer.)";
   }
 

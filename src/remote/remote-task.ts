@@ -88,8 +88,8 @@ export interface RemoteFile {
   readonly key: string;
   readonly name: string;
   readonly contentType: string;
-  /** Text unchanged; other content in base64, which the content type states. */
-  readonly content: string;
+  /** A text, or bytes. */
+  readonly content: string | Uint8Array;
 }
 
 /** The output of a task or a message, in order: texts for the model, and files to save. */
@@ -143,12 +143,12 @@ function normalJson(text: string): string {
   }
 }
 
-/** Artifacts contain text, so other content is encoded. */
+/** Bytes of a text type that are valid text become one. */
 function fileContent(bytes: Buffer, mediaType: string): Pick<RemoteFile, "content" | "contentType"> {
   const isText = /^(?:text\/|application\/(?:json|xml|yaml|[\w.-]+\+(?:json|xml)))/i.test(mediaType);
   const text = isText ? bytes.toString("utf8") : "";
   if (isText && Buffer.from(text).equals(bytes)) return { content: text, contentType: mediaType };
-  return { content: bytes.toString("base64"), contentType: `${mediaType};base64` };
+  return { content: bytes, contentType: mediaType };
 }
 
 /** A question of a waiting task. */

@@ -2,7 +2,7 @@ import { type AgentDefinition, definitionRule } from "../agents/index.ts";
 import { type OptionsSchema, flagRule, functionRule, idRule, optionsIn, optionsOf } from "../base/index.ts";
 import type { Budget } from "../budget/index.ts";
 import { AgentBusyError, RequestConflictError, TerminalError } from "../errors/index.ts";
-import type { AgentRequest, Content, TroupeEvent } from "../state/index.ts";
+import type { AgentRequest, CallSettings, Content, TroupeEvent } from "../state/index.ts";
 import type { Auth } from "../tools/index.ts";
 import { abortWithSignal, hearSignal } from "./handles/open-turn.ts";
 import { createRuntime } from "./create-runtime.ts";
@@ -18,6 +18,8 @@ export interface RunOptions extends RuntimeSettings {
   readonly agentId?: string | undefined;
   /** Limits of a new turn; each replaces the definition's limit of the same name. Default: the definition's. */
   readonly budget?: Budget | undefined;
+  /** Settings of the model calls of a new turn. Default: those of the definition. */
+  readonly settings?: CallSettings | undefined;
   /** The actor of the turn, with credentials for its tools, which are never stored. Default: none. */
   readonly auth?: Auth | undefined;
   /** Aborting it ends the turn with status `stopped`. Default: none. */
@@ -47,6 +49,7 @@ const runOptionsSchema: OptionsSchema<RunOptions> = {
   rules: {
     ...runtimeSettingsRules,
     budget: turnOptions.rules.budget,
+    settings: turnOptions.rules.settings,
     auth: turnOptions.rules.auth,
     signal: turnOptions.rules.signal,
     agentId: idRule,
@@ -148,7 +151,7 @@ export async function run<Output>(
 async function begunTurn<Output>(
   agent: Agent<Output>,
   input: Content | null,
-  { budget, auth, signal }: RunOptions,
+  { budget, settings, auth, signal }: RunOptions,
 ): Promise<Turn<Output>> {
   const { openTurnId } = agent.state;
   if (input !== null && openTurnId !== null) {
@@ -159,7 +162,7 @@ async function begunTurn<Output>(
   }
   await agent.start();
   const open = input === null ? agent.openTurn() : undefined;
-  if (!open) return agent.executeTurn(input, { budget, auth, signal });
+  if (!open) return agent.executeTurn(input, { budget, settings, auth, signal });
   if (signal) {
     const turns = { abort: (_: string, reason: string) => open.abort(reason), end: () => open.result };
     await abortWithSignal(turns, await open.id, hearSignal(signal, "run(): signal"));

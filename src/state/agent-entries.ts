@@ -28,7 +28,7 @@ import {
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./record.ts";
-import { modelToolSchema, usageSchema } from "./model-call.ts";
+import { callSettingsSchema, modelToolSchema, usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
 
 export const agentEntrySchemas = [
@@ -92,6 +92,8 @@ export const turnEntrySchemas = [
     tools: z.array(grantedToolSchema),
     /** Tools that the turn's caller runs, in addition to those of the definition. `undefined` if there are none. */
     clientTools: z.array(modelToolSchema).optional(),
+    /** Settings of the turn's model calls, over those of the definition. `undefined` if there are none. */
+    settings: callSettingsSchema.optional(),
     limits: limitsSchema,
     accountId: textSchema,
     maxConsecutiveToolFailures: positiveSchema,

@@ -36,7 +36,7 @@ export interface AgentOverview {
     Record<string, { readonly kind: RequestKind; readonly name: string; readonly prompt: string }>
   >;
   /** Tokens of all its model calls. */
-  readonly usage: Pick<Usage, "inputTokens" | "outputTokens">;
+  readonly usage: Pick<Usage, "inputTokens" | "outputTokens" | "cachedInputTokens">;
   /** Cost of all its model calls in millionths of a dollar; `null` if a price is unknown. */
   readonly costMicros: number | null;
   /** Text of the answer that is being generated. */
@@ -124,6 +124,7 @@ function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
         usage: Object.freeze({
           inputTokens: agent.usage.inputTokens + event.usage.inputTokens,
           outputTokens: agent.usage.outputTokens + event.usage.outputTokens,
+          ...cachedOf(agent.usage, event.usage),
         }),
         costMicros: agent.costMicros === null || event.costMicros === null ? null : agent.costMicros + event.costMicros,
       };
@@ -165,6 +166,12 @@ function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
     default:
       return agent;
   }
+}
+
+/** Absent if the provider has read nothing from its cache, as with most models of tests. */
+function cachedOf(one: AgentOverview["usage"], other: Usage): Pick<Usage, "cachedInputTokens"> {
+  const cachedInputTokens = (one.cachedInputTokens ?? 0) + (other.cachedInputTokens ?? 0);
+  return cachedInputTokens > 0 ? { cachedInputTokens } : {};
 }
 
 function withTool(agent: AgentOverview, callId: string, name: string): AgentOverview {

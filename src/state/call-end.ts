@@ -10,7 +10,8 @@ import {
 import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
-import { imagePartSchema } from "./message.ts";
+import { jsonSchema } from "./json.ts";
+import { filePartSchema, imagePartSchema } from "./message.ts";
 import { stopSignalSchema } from "./stop.ts";
 
 /** A result that an agent or a tool saved, or that was too large for the conversation. */
@@ -20,16 +21,28 @@ export const artifactSchema = z.object({
   /** Counted from 1 per name. */
   version: positiveSchema,
   contentType: textSchema,
-  /** UTF-8 bytes. */
+  /** Bytes: of the text in UTF-8, or of the decoded base64. */
   size: countSchema,
   createdAt: integerSchema,
   /** The turn and the call that saved it; `null` if it was saved outside of a call. */
   turnId: textOrNullSchema,
   callId: textOrNullSchema,
+  /** Set if `content` is base64; otherwise it is text. */
+  encoding: z.literal("base64").optional(),
   content: textSchema,
 });
 /** A version of a value that a tool saved. */
 export type Artifact = DeepReadonly<z.infer<typeof artifactSchema>>;
+
+/** A new artifact whose content is ready to be stored. */
+export const fileArtifactSchema = artifactSchema.pick({
+  artifactId: true,
+  name: true,
+  contentType: true,
+  encoding: true,
+  content: true,
+});
+export type FileArtifact = DeepReadonly<z.infer<typeof fileArtifactSchema>>;
 
 /** A child that a queued tool has ordered; the owner of its agent spawns it. */
 export const orderedSpawnSchema = z.object({
@@ -52,6 +65,10 @@ export const callEndSchema = z.discriminatedUnion("type", [
     text: textSchema,
     /** Images that are sent to the model with the text. */
     images: z.array(imagePartSchema).optional(),
+    /** Files that are sent to the model with the text, if its provider accepts them. */
+    files: z.array(filePartSchema).optional(),
+    /** The result as data, for programs. */
+    structured: jsonSchema.optional(),
     error: storedErrorSchema.nullable(),
     /** Artifacts that it saved, and results that were too large for the conversation. The owner's commit assigns their versions. */
     artifacts: z.array(artifactSchema.omit({ version: true })).optional(),

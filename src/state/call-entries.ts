@@ -29,7 +29,7 @@ import {
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { usageSchema } from "./model-call.ts";
-import { requestKindSchema, requestVerdictSchema } from "./request.ts";
+import { answerResultSchema, requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 export const callEntrySchemas = [
@@ -90,6 +90,8 @@ export const callEntrySchemas = [
     durationMs: countSchema,
     error: storedErrorSchema.nullable(),
     artifactId: textOrNullSchema,
+    /** The result as data, for programs; absent if the tool gave none. */
+    structured: jsonSchema.optional(),
     /** A tool on the agent's own context; its start is not recorded. */
     internal: z.literal(true).optional(),
     /** Whether hooks review it next: `afterEachTool`, and `onError` if it failed. */
@@ -125,7 +127,7 @@ export const callEntrySchemas = [
     /** The edited arguments, which replace the model's. */
     arguments: jsonSchema.optional(),
     /** The result of the caller's tool, or the person's answer. */
-    result: z.object({ text: textSchema, isError: flagSchema }).optional(),
+    result: answerResultSchema.optional(),
   }),
   z.object({
     type: z.literal("context.expanded"),

@@ -10,6 +10,7 @@ import {
 } from "../base/index.ts";
 import type { DeepReadonly, TraceHeaders } from "../base/index.ts";
 import { contentSchema } from "./message.ts";
+import { callSettingsSchema } from "./model-call.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /**
@@ -63,6 +64,8 @@ export const hookPatchSchema = z.object({
   removedMessageIds: z.array(textSchema),
   stop: z.object({ reason: stopReasonSchema, message: textSchema }).nullable(),
   continueRequested: flagSchema,
+  /** Settings of the next model call only. */
+  settings: callSettingsSchema.optional(),
 });
 export type HookPatch = DeepReadonly<z.infer<typeof hookPatchSchema>>;
 

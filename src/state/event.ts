@@ -15,7 +15,7 @@ import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./record.ts";
-import { usageSchema } from "./model-call.ts";
+import { callSettingsSchema, finishReasonSchema, usageSchema } from "./model-call.ts";
 import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 import { traceHeadersSchema } from "./entry-parts.ts";
@@ -49,6 +49,8 @@ const delta = {
   text: textSchema,
 };
 const call = { callId: textSchema, name: textSchema };
+/** A tool call of an unfinished answer, with the JSON text of its arguments so far. */
+export const writtenCallSchema = z.object({ ...call, index: countSchema, text: textSchema });
 const end = {
   stopReason: stopReasonSchema,
   text: textSchema,
@@ -78,7 +80,13 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("turn.completed"), ...common, ...end }),
   z.object({ type: z.literal("turn.stopped"), ...common, ...end }),
   z.object({ type: z.literal("turn.failed"), ...common, ...end, error: storedErrorSchema.nullable() }),
-  z.object({ type: z.literal("step.started"), ...common, model: textSchema }),
+  z.object({
+    type: z.literal("step.started"),
+    ...common,
+    model: textSchema,
+    /** The settings of the model call, without `providerOptions`. Absent if there are none. */
+    settings: callSettingsSchema.omit({ providerOptions: true }).optional(),
+  }),
   z.object({
     type: z.literal("step.restarted"),
     ...common,
@@ -97,6 +105,8 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     costMicros: integerOrNullSchema,
     toolCalls: integerSchema,
     durationMs: integerSchema,
+    /** Why the answer ended. */
+    finishReason: finishReasonSchema.optional(),
   }),
   z.object({ type: z.literal("text.delta"), ...common, ...delta }),
   /**
@@ -111,8 +121,24 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     offset: delta.offset,
     /** The reasoning so far; the next `reasoning.delta` starts at its length. `null` if the client keeps the pieces shown before. */
     reasoning: textOrNullSchema,
+    /** The tool calls so far; the next `call.delta` of each starts at the length of its `text`. `undefined` if there are none. */
+    calls: z.array(writtenCallSchema).optional(),
   }),
   z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
+  /**
+   * A piece of the arguments of a tool call that the model is writing; the first one of a call has no text. Nothing runs before
+   * `tool.started`: the arguments may be incomplete, and the call is void if the attempt fails.
+   */
+  z.object({
+    type: z.literal("call.delta"),
+    ...common,
+    ...delta,
+    ...call,
+    /** Position of the call among those of the answer. */
+    index: countSchema,
+    /** Position of the piece in the JSON text of the arguments, in UTF-16 units. */
+    offset: delta.offset,
+  }),
   /**
    * The value of an unfinished answer so far, for an agent with an `output` schema: it replaces the value of the event before. It is not
    * validated, and members that have not arrived are missing.
@@ -127,7 +153,14 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     queue: optionalTextSchema,
   }),
   z.object({ type: z.literal("tool.progress"), ...common, ...ephemeral, ...call, update: jsonSchema }),
-  z.object({ type: z.literal("tool.completed"), ...common, ...call, durationMs: integerSchema }),
+  z.object({
+    type: z.literal("tool.completed"),
+    ...common,
+    ...call,
+    durationMs: integerSchema,
+    /** The result as data, if the tool gave it as such. */
+    structured: jsonSchema.optional(),
+  }),
   z.object({
     type: z.literal("tool.failed"),
     ...common,
@@ -135,6 +168,8 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     outcome: callOutcomeSchema,
     durationMs: integerSchema,
     error: storedErrorSchema.nullable(),
+    /** The result as data, if the tool gave it as such. */
+    structured: jsonSchema.optional(),
   }),
   z.object({
     type: z.literal("request.opened"),

@@ -87,6 +87,7 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
           costMicros: entry.costMicros,
           toolCalls: entry.calls.length,
           durationMs: entry.durationMs,
+          finishReason: entry.finishReason,
         },
       ];
     case "model.failed":
@@ -149,13 +150,13 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
 }
 
 function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
-  const { attempt, step, model, last } = entry;
+  const { attempt, step, model, last, settings } = entry;
   const said =
     last &&
     `the last permitted model call, in which no tool may be called: ${limitText(last.limit, last.accountId, last)}`;
   const told: TroupeEventBody[] = said === undefined ? [] : [{ type: "warning", code: "last_call", message: said }];
   if (attempt > 1) return told;
-  const started: TroupeEventBody = { type: "step.started", model };
+  const started: TroupeEventBody = { type: "step.started", model, ...(settings ? { settings } : {}) };
   return step > 1 ? [{ type: "step.completed" }, started, ...told] : [started, ...told];
 }
 
@@ -172,9 +173,10 @@ function startedEvent({ callId, name, attempt, queue }: Beginning): TroupeEventB
 }
 
 function settledEvent(entry: EntryOf<"tool.settled">): TroupeEventBody {
-  const { callId, name, outcome, durationMs, error } = entry;
-  if (outcome === "success") return { type: "tool.completed", callId, name, durationMs };
-  return { type: "tool.failed", callId, name, outcome, durationMs, error };
+  const { callId, name, outcome, durationMs, error, structured } = entry;
+  const data = structured === undefined ? {} : { structured };
+  if (outcome === "success") return { type: "tool.completed", callId, name, durationMs, ...data };
+  return { type: "tool.failed", callId, name, outcome, durationMs, error, ...data };
 }
 
 function endedEvent(

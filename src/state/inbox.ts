@@ -14,7 +14,7 @@ import { callEndSchema } from "./call-end.ts";
 import { backgroundSchema, turnOutcomeSchema, traceHeadersSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
-import { modelToolSchema } from "./model-call.ts";
+import { callSettingsSchema, modelToolSchema } from "./model-call.ts";
 import { queuedCallKey } from "./record.ts";
 import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
@@ -35,6 +35,8 @@ export const turnItemSchema = z.object({
   limits: limitsSchema.nullable(),
   /** Tools of this turn that its caller runs; `undefined` if there are none. */
   clientTools: z.array(modelToolSchema).optional(),
+  /** Settings of the turn's model calls; `undefined` if there are none. */
+  settings: callSettingsSchema.optional(),
   /** The child whose end started the turn; `undefined` if a caller requested the turn. */
   wokenBy: optionalTextSchema,
   /** The span that requested the turn. */

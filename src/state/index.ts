@@ -1,7 +1,9 @@
 export * from "./json.ts";
 export * from "./take.ts";
+export * from "./file-part.ts";
 export * from "./message.ts";
 export * from "./model-call.ts";
+export * from "./call-settings.ts";
 export { type LastCall, type NextModel } from "./model-entries.ts";
 export * from "./entry.ts";
 export * from "./added-messages.ts";

@@ -6,12 +6,22 @@ import { jsonObjectSchema } from "./json.ts";
 export const textPartSchema = z.object({ type: z.literal("text"), text: textSchema });
 /** An image by `https:` or `data:` URL. */
 export const imagePartSchema = z.object({ type: z.literal("image"), url: textSchema });
-export const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
-/** A part of a message: a text or an image. */
+/** A file: a `url` (`https:` or `data:`), or the `artifactId` of an artifact of the agent. In a prompt it may have both. */
+export const filePartSchema = z.object({
+  type: z.literal("file"),
+  /** For instance `application/pdf`. */
+  mediaType: textSchema,
+  url: optionalTextSchema,
+  artifactId: optionalTextSchema,
+  name: optionalTextSchema,
+});
+export type FilePart = DeepReadonly<z.infer<typeof filePartSchema>>;
+export const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema, filePartSchema]);
+/** A part of a message: a text, an image or a file. */
 export type ContentPart = DeepReadonly<z.infer<typeof contentPartSchema>>;
 
 export const contentSchema = z.union([textSchema, z.array(contentPartSchema)]);
-/** The content of a message: a text, or parts of text and images. */
+/** The content of a message: a text, or parts. */
 export type Content = DeepReadonly<z.infer<typeof contentSchema>>;
 
 /** One tool call of the model. `arguments` is the model's own text and may be invalid JSON. */
@@ -117,7 +127,7 @@ export type ToolMessage = DeepReadonly<z.infer<typeof toolMessageSchema>>;
 /** A message of a conversation, of any role. */
 export type Message = DeepReadonly<z.infer<typeof messageSchema>>;
 
-/** The text of a message's content, without images. */
+/** The text of a message's content, without images and files. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");

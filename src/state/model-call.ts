@@ -61,19 +61,24 @@ export const providerOptionsSchema = z.record(z.string(), jsonObjectSchema);
 /** Options of a provider, by the provider's name. */
 export type ProviderOptions = DeepReadonly<z.infer<typeof providerOptionsSchema>>;
 
-export const modelRequestSchema = z.object({
-  messages: z.array(messageSchema),
-  tools: z.array(modelToolSchema).optional(),
-  toolChoice: toolChoiceSchema.optional(),
+/** The parts of a request that a definition, a turn or a `beforeLlm` hook can set. */
+export const callSettingsSchema = z.object({
+  temperature: z.number().optional(),
   /** Maximum number of tokens to generate, including reasoning. */
   maxOutputTokens: optionalPositiveSchema,
-  temperature: z.number().optional(),
   /** Texts at which the answer ends; they are not part of it. */
   stopSequences: z.array(textSchema).optional(),
   reasoningEffort: reasoningEffortSchema.optional(),
-  responseFormat: responseFormatSchema.optional(),
+  toolChoice: toolChoiceSchema.optional(),
   /** Fields of the provider, by its name. An adapter sends those of its own provider and ignores all others. */
   providerOptions: providerOptionsSchema.optional(),
+});
+
+export const modelRequestSchema = z.object({
+  messages: z.array(messageSchema),
+  tools: z.array(modelToolSchema).optional(),
+  ...callSettingsSchema.shape,
+  responseFormat: responseFormatSchema.optional(),
 });
 /** One call of a language model: the prompt, the tools, and the required form of the answer. */
 export type ModelRequest = DeepReadonly<z.infer<typeof modelRequestSchema>>;

@@ -18,7 +18,7 @@ import {
 } from "../budget/index.ts";
 import { ofStep, accountHolderSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
-import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";
+import { callSettingsSchema, finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";
 
 /** The limit that allows only one more call; `used` does not include that call's tokens and cost. */
 const lastCallSchema = z.object({
@@ -64,6 +64,8 @@ export const modelEntrySchemas = [
     price: priceSchema.nullable(),
     /** Set by the commit that grants the call. */
     reservation: reservationSchema.nullable(),
+    /** The settings of the call, without `providerOptions`; for readers. Absent if there are none. */
+    settings: callSettingsSchema.omit({ providerOptions: true }).optional(),
     /** The limit that allows no further call, so that this one may not call tools. Set by the commit. */
     last: lastCallSchema.optional(),
   }),

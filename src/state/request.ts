@@ -10,7 +10,9 @@ import {
   textSchema,
 } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
+import { fileArtifactSchema } from "./call-end.ts";
 import { jsonSchema } from "./json.ts";
+import { filePartSchema, imagePartSchema } from "./message.ts";
 
 /**
  * Why a turn waits: a person has to approve a call, the caller has to execute its own tool, a person has to answer a question, or
@@ -26,6 +28,18 @@ export type RequestKind = DeepReadonly<z.infer<typeof requestKindSchema>>;
 export const requestVerdictSchema = z.enum(["approved", "edited", "rejected", "answered", "provided", "expired"]);
 export type RequestVerdict = DeepReadonly<z.infer<typeof requestVerdictSchema>>;
 
+/** The result of the caller's tool, or a person's answer. */
+export const answerResultSchema = z.object({
+  text: textSchema,
+  isError: flagSchema,
+  images: z.array(imagePartSchema).optional(),
+  files: z.array(filePartSchema).optional(),
+  /** The content of its files, which the owner of the agent saves. */
+  artifacts: z.array(fileArtifactSchema).optional(),
+  /** The result as data, for programs. */
+  structured: jsonSchema.optional(),
+});
+
 /** A stored decision. It never contains credentials. */
 export const decisionSchema = z.object({
   verdict: requestVerdictSchema,
@@ -33,7 +47,7 @@ export const decisionSchema = z.object({
   by: textOrNullSchema,
   reason: textOrNullSchema,
   arguments: jsonSchema.optional(),
-  result: z.object({ text: textSchema, isError: flagSchema }).optional(),
+  result: answerResultSchema.optional(),
 });
 export type Decision = DeepReadonly<z.infer<typeof decisionSchema>>;
 

@@ -13,7 +13,7 @@ import {
 import { limitsSchema } from "../budget/index.ts";
 import { effectClassSchema, toolKindSchema } from "./entry-parts.ts";
 import { jsonObjectSchema } from "./json.ts";
-import { responseFormatSchema } from "./model-call.ts";
+import { providerOptionsSchema, reasoningEffortSchema, responseFormatSchema, toolChoiceSchema } from "./model-call.ts";
 
 const storedToolSchema = z.object({
   name: textSchema,
@@ -46,6 +46,10 @@ export const definitionContentSchema = z.object({
   maxMessages: optionalIntegerSchema,
   temperature: z.number().optional(),
   maxOutputTokens: optionalIntegerSchema,
+  stopSequences: z.array(textSchema).optional(),
+  reasoningEffort: reasoningEffortSchema.optional(),
+  toolChoice: toolChoiceSchema.optional(),
+  providerOptions: providerOptionsSchema.optional(),
   responseFormat: responseFormatSchema.optional(),
   /** Schema of the final answer. */
   output: jsonObjectSchema.nullable(),

@@ -58,6 +58,8 @@ export const toolExecutionTraceSchema = z.object({
   result: optionalTextSchema,
   /** The error as shown to the model, if the call failed. */
   error: optionalTextSchema,
+  /** The result as data, if the tool gave it as such. */
+  structured: jsonSchema.optional(),
   /** Name or code of the error, for instance `TypeError` or `outcome_unknown`. */
   errorType: optionalTextSchema,
   durationMs: z.number().nonnegative(),
@@ -108,7 +110,7 @@ export function traceEntriesOf(
         ];
       }
       case "tool.settled": {
-        const { turnId, step, callId, name, outcome, durationMs, error } = entry;
+        const { turnId, step, callId, name, outcome, durationMs, error, structured } = entry;
         const text = textOf(message(entry.messageId)?.content ?? "");
         const status = outcome === "success" || outcome === "not_found" ? outcome : "error";
         return [
@@ -122,6 +124,7 @@ export function traceEntriesOf(
             arguments: gated.get(callId) ?? null,
             status,
             ...(status === "success" ? { result: text } : { error: text }),
+            ...(structured === undefined ? {} : { structured }),
             ...(error ? { errorType: error.code } : {}),
             durationMs,
           },

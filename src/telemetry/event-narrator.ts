@@ -19,6 +19,7 @@ const silentTypes: ReadonlySet<TroupeEvent["type"]> = new Set([
   "text.delta",
   "text.snapshot",
   "reasoning.delta",
+  "call.delta",
   "output.delta",
 ]);
 

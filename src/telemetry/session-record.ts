@@ -1,11 +1,12 @@
 import { createRedactor, flagRule, optionsOf, reading, type Redactor, textRule } from "../base/index.ts";
 import { NotFoundError } from "../errors/index.ts";
 import {
-  rootOf,
+  fileMark,
   type Json,
   type Message,
-  textOf,
   partsOfCall,
+  rootOf,
+  textOf,
   type TroupeEvent,
   type TroupeEventOf,
 } from "../state/index.ts";
@@ -184,6 +185,8 @@ export interface SessionMessage {
   readonly content: string;
   /** URLs of images; data URLs are cut. */
   readonly images?: readonly string[];
+  /** Names, types and sizes of files. */
+  readonly files?: readonly string[];
   /** Tool calls of the model; absent without any. */
   readonly tool_calls?: readonly { readonly id: string; readonly name: string; readonly arguments: Json }[];
   /** The call whose result the message contains; absent for other messages. */
@@ -205,11 +208,14 @@ function sessionMessage(message: Message): SessionMessage {
     typeof content === "string"
       ? []
       : content.flatMap((part) => (part.type === "image" ? [shortAddress(part.url)] : []));
+  const files =
+    typeof content === "string" ? [] : content.flatMap((part) => (part.type === "file" ? [fileMark(part)] : []));
   const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
   return {
     role,
     content: textOf(content),
     ...(images.length > 0 ? { images } : {}),
+    ...(files.length > 0 ? { files } : {}),
     ...(calls.length > 0
       ? {
           tool_calls: calls.map(({ callId, name, arguments: text }) => ({ id: callId, name, arguments: parsed(text) })),

@@ -52,6 +52,17 @@ export function modelAttributes(event: TroupeEvent, operation: string, { provide
   return { ...agentAttributes(event, operation), ...provider };
 }
 
+/** The settings of a model call. */
+export function settingsAttributes({ settings = {} }: TroupeEventOf<"step.started">): SpanAttributes {
+  const { temperature, maxOutputTokens, stopSequences, reasoningEffort } = settings;
+  return {
+    ...(temperature === undefined ? {} : { "gen_ai.request.temperature": temperature }),
+    ...(maxOutputTokens === undefined ? {} : { "gen_ai.request.max_tokens": maxOutputTokens }),
+    ...(stopSequences === undefined ? {} : { "gen_ai.request.stop_sequences": stopSequences }),
+    ...(reasoningEffort === undefined ? {} : { "gen_ai.request.reasoning.level": reasoningEffort }),
+  };
+}
+
 export function turnStartAttributes(event: TroupeEventOf<"turn.started">, options: SpanOptions): SpanAttributes {
   return {
     ...modelAttributes(event, "invoke_agent", options),

@@ -3,6 +3,7 @@ import type { TroupeEvent, TroupeEventOf } from "../state/index.ts";
 import {
   modelAttributes,
   noteAttributes,
+  settingsAttributes,
   type SpanOptions,
   shortName,
   type ToolEnd,
@@ -19,7 +20,7 @@ import {
 
 interface OpenTurn {
   /** The running or next model call; its span is created when the call has ended. */
-  chat: { readonly model: string; readonly startedAt: number } | null;
+  chat: { readonly model: string; readonly startedAt: number; readonly settings: SpanAttributes } | null;
   chats: number;
   model: string | null;
   /** Calls with an open span. */
@@ -58,7 +59,7 @@ export class SpanPlan {
     }
     switch (event.type) {
       case "step.started":
-        turn.chat = { model: event.model, startedAt: event.at };
+        turn.chat = { model: event.model, startedAt: event.at, settings: settingsAttributes(event) };
         turn.model ??= event.model;
         return [];
       case "step.restarted":
@@ -115,9 +116,13 @@ export class SpanPlan {
   }
 
   #answeredChat(event: TroupeEventOf<"model.responded">, turnId: string, turn: OpenTurn): SpanOperation[] {
-    const { usage, costMicros, model, durationMs, at } = event;
-    const attributes = { ...usageAttributes(usage, costMicros), "gen_ai.response.model": model };
-    turn.chat ??= { model, startedAt: at - durationMs };
+    const { usage, costMicros, model, durationMs, at, finishReason } = event;
+    const attributes = {
+      ...usageAttributes(usage, costMicros),
+      "gen_ai.response.model": model,
+      ...(finishReason === undefined ? {} : { "gen_ai.response.finish_reasons": [finishReason] }),
+    };
+    turn.chat ??= { model, startedAt: at - durationMs, settings: {} };
     return this.#chat(event, { turn, turnId, startedAt: at - durationMs, attributes, error: null });
   }
 
@@ -127,7 +132,7 @@ export class SpanPlan {
     const { code, message } = event.error;
     const failed = { turn, turnId, startedAt: chat.startedAt, attributes: {}, error: { type: code, message } };
     const operations = this.#chat(event, failed);
-    turn.chat = { model: event.model ?? chat.model, startedAt: event.retryAt };
+    turn.chat = { ...chat, model: event.model ?? chat.model, startedAt: event.retryAt };
     return operations;
   }
 
@@ -143,7 +148,7 @@ export class SpanPlan {
     },
   ): SpanOperation[] {
     const { turn, turnId, error } = call;
-    const model = turn.chat?.model ?? "";
+    const { model = "", settings = {} } = turn.chat ?? {};
     turn.chat = null;
     // The turn ended before the call's next attempt started.
     if (call.startedAt > event.at) return [];
@@ -152,6 +157,7 @@ export class SpanPlan {
     const attributes = {
       ...modelAttributes(event, "chat", this.#options),
       "gen_ai.request.model": model,
+      ...settings,
       ...(event.step === null ? {} : { "troupe.step": event.step }),
     };
     const at = call.startedAt;

@@ -1,11 +1,13 @@
 import { describeValue, type OptionsSchema, nameRule, optionsOf, reading, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { GenerateOptions, LanguageModel } from "../model/index.ts";
+import type { GenerateOptions, LanguageModel, ModelCallIdentity } from "../model/index.ts";
 import {
+  type AnswerSource,
   type FinishReason,
   type JsonObject,
   type ModelRequest,
   type ModelResponse,
+  type ModelWarning,
   textOf,
   type Usage,
 } from "../state/index.ts";
@@ -36,6 +38,10 @@ export interface ScriptedReply {
   readonly delayUntil?: Promise<unknown> | undefined;
   /** Thrown instead of the answer, after the deltas. */
   readonly error?: Error | undefined;
+  /** Warnings about the call. Default: none. */
+  readonly warnings?: readonly ModelWarning[] | undefined;
+  /** What the answer is based on. Default: none. */
+  readonly sources?: readonly AnswerSource[] | undefined;
   /** The deltas in which the text is streamed. Default: a single one. Without `text` they form the text. */
   readonly deltas?: readonly string[] | undefined;
 }
@@ -49,6 +55,8 @@ export interface ScriptedCall {
   readonly index: number;
   /** Aborts when the call must end. */
   readonly signal: AbortSignal;
+  /** The agent and the step that the call is for; `undefined` if the model is called outside a runtime. */
+  readonly call: ModelCallIdentity | undefined;
 }
 
 /**
@@ -92,15 +100,16 @@ export function scriptedModel(script: ModelScript, given?: ScriptedModelOptions)
     calls,
     countPromptTokens: (request) => tokensOf(promptText(request)),
     async generate(request, generateOptions) {
-      const { signal } = generateOptions;
+      const { signal, call } = generateOptions;
       signal.throwIfAborted();
       const index = calls.push(request) - 1;
-      const scripted = await unlessAborted(answerOf(script, request, { index, signal }), signal);
+      const scripted = await unlessAborted(answerOf(script, request, { index, signal, call }), signal);
       const reply = typeof scripted === "string" ? { text: scripted } : scripted;
       await unlessAborted(reply.delayUntil, signal);
-      report(reply, generateOptions);
+      const toolCalls = callsOf(reply, index);
+      report(reply, toolCalls, generateOptions);
       if (reply.error !== undefined) throw reply.error;
-      return respond(reply, request, { index, name });
+      return respond(reply, toolCalls, { request, name });
     },
   };
 }
@@ -151,7 +160,11 @@ async function unlessAborted<Value>(work: Value | Promise<Value>, signal: AbortS
   }
 }
 
-function report(reply: ScriptedReply, { onDelta, signal }: GenerateOptions): void {
+function report(
+  reply: ScriptedReply,
+  calls: ModelResponse["toolCalls"],
+  { onDelta, signal }: Pick<GenerateOptions, "onDelta" | "signal">,
+): void {
   if (onDelta === undefined) return;
   if (reply.reasoning !== undefined && reply.reasoning !== "") onDelta({ type: "reasoning", text: reply.reasoning });
   const whole = reply.text === undefined || reply.text === "" ? [] : [reply.text];
@@ -160,19 +173,26 @@ function report(reply: ScriptedReply, { onDelta, signal }: GenerateOptions): voi
     onDelta({ type: "text", text });
   }
   signal.throwIfAborted();
+  for (const [index, { id, name, arguments: text }] of calls.entries()) {
+    onDelta({ type: "tool-call", index, id, name });
+    onDelta({ type: "tool-arguments", index, text });
+  }
 }
 
-function respond(
-  reply: ScriptedReply,
-  request: ModelRequest,
-  { index, name }: { readonly index: number; readonly name: string },
-): ModelResponse {
-  const content = reply.text ?? (reply.deltas ?? []).join("");
-  const toolCalls = (reply.toolCalls ?? []).map((call, position) => ({
+function callsOf({ toolCalls = [] }: ScriptedReply, index: number): ModelResponse["toolCalls"] {
+  return toolCalls.map((call, position) => ({
     id: call.id ?? `call_${index}_${position}`,
     name: call.name,
     arguments: typeof call.arguments === "string" ? call.arguments : JSON.stringify(call.arguments ?? {}),
   }));
+}
+
+function respond(
+  reply: ScriptedReply,
+  toolCalls: ModelResponse["toolCalls"],
+  { request, name }: { readonly request: ModelRequest; readonly name: string },
+): ModelResponse {
+  const content = reply.text ?? (reply.deltas ?? []).join("");
   const reasoning: JsonObject | undefined =
     reply.reasoning === undefined ? undefined : { reasoning_content: reply.reasoning };
   const generated = content + (reply.reasoning ?? "") + toolCalls.map((call) => call.name + call.arguments).join("");
@@ -183,6 +203,8 @@ function respond(
     usage: { inputTokens: tokensOf(promptText(request)), outputTokens: tokensOf(generated), ...reply.usage },
     finishReason: reply.finishReason ?? (toolCalls.length === 0 ? "stop" : "tool_calls"),
     model: name,
+    ...(reply.warnings === undefined ? {} : { warnings: reply.warnings }),
+    ...(reply.sources === undefined ? {} : { sources: reply.sources }),
   };
 }
 

@@ -18,9 +18,9 @@ export async function readArtifactText(
   args: ReadArtifactArguments,
   signal: AbortSignal,
 ): Promise<ArtifactReading> {
-  const { artifactId, name, contentType, content, size } = artifact;
+  const { artifactId, name, contentType, content, encoding, size } = artifact;
   const shown = `Artifact ${artifactId} (${name}, ${contentType})`;
-  if (isBinary(contentType)) {
+  if (encoding === "base64" || isBinary(contentType)) {
     const message = `${shown} is binary (${size} bytes) and cannot be read as text.`;
     return { ok: false, code: "not_text", message };
   }

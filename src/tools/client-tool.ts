@@ -4,10 +4,11 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject, ModelTool } from "../state/index.ts";
 import type { CheckedArguments } from "./define-tool.ts";
 import { checkExpiry, checkIdentity, checkOptionalFunction, toolNameIn } from "./definition-checks.ts";
-import { type RenderedOutput, outputText } from "./output.ts";
+import { type RenderedOutput, renderOutput } from "./output.ts";
 import { describer, parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import { type ParsedArguments } from "./parsed-arguments.ts";
 import { createToolRegistry } from "./registry.ts";
+import { nothingToRedact } from "./secrets.ts";
 
 /**
  * A tool that the agent's caller executes: the turn waits with a request until a caller answers it.
@@ -105,11 +106,9 @@ function waitingTool<const Schema extends ToolParameters>(
   return Object.freeze(tool);
 }
 
-/** The caller's answer as shown to the model: texts unchanged, other values as JSON text. Never throws. */
-export function answerText(tool: Pick<ClientTool, "name">, value: unknown): RenderedOutput {
-  const answer = outputText(value);
-  if (answer.ok) return { text: answer.text };
-  return { text: `The answer to "${tool.name}" cannot be shown: ${answer.reason}.`, error: "unreadable" };
+/** The caller's answer as shown to the model, like a tool's result. Never throws. */
+export function renderAnswer(tool: Pick<ClientTool, "name">, value: unknown): RenderedOutput {
+  return renderOutput(value, nothingToRedact, `The answer to "${tool.name}" cannot be shown`);
 }
 
 export interface AskUserOptions {

@@ -1,27 +1,43 @@
-import { nothingToRedact } from "./secrets.ts";
+import { isBase64, type Json } from "../state/index.ts";
+import { nothingToRedact, redactDeep } from "./secrets.ts";
 import type { Redact } from "./tool.ts";
-import { type ImagePart, isBase64, readResult } from "./tool-result.ts";
+import { type ImagePart, readResult, type ResultFile } from "./tool-result.ts";
 
 /** A tool's result for the model. */
 export interface RenderedOutput {
   readonly text: string;
   /** Images that are sent with the text. Default: none. */
   readonly images?: readonly ImagePart[];
+  /** Files of the result. Default: none. */
+  readonly files?: readonly ResultFile[];
+  /** The result as data, for programs. Default: none. */
+  readonly structured?: Json;
   /** `unreadable`: the output cannot be shown; the text contains the reason. `told`: the tool returned an error. Not set on success. */
   readonly error?: "unreadable" | "told";
 }
 
 /**
- * Strings are returned unchanged, `undefined` as "", results in parts as texts and images, everything else as JSON text. Never throws.
+ * Strings are returned unchanged, `undefined` as "", results in parts as texts, images and files, everything else as JSON text. Never throws.
  * @param redact Removes the secrets of the call from the text. Default: there are none.
+ * @param failure Begins the text for an output that cannot be shown.
  */
-export function renderOutput(value: unknown, redact: Redact = nothingToRedact): RenderedOutput {
+export function renderOutput(
+  value: unknown,
+  redact: Redact = nothingToRedact,
+  failure = "The tool ran, but its result cannot be shown",
+): RenderedOutput {
+  const unreadable = (reason: string) => ({ text: `${failure}: ${reason}.`, error: "unreadable" }) as const;
   try {
     const parts = readResult(value);
     if (parts !== undefined) {
-      const { images, isError } = parts;
-      const text = redact(parts.text);
-      return { text, ...(images.length > 0 ? { images } : {}), ...(isError ? { error: "told" as const } : {}) };
+      const { images, files, structured, isError } = parts;
+      return {
+        text: redact(parts.text),
+        ...(images.length > 0 ? { images } : {}),
+        ...(files.length > 0 ? { files: files.map((file) => redactedFile(file, redact)) } : {}),
+        ...(structured === undefined ? {} : { structured: redactDeep(structured, redact) }),
+        ...(isError ? { error: "told" as const } : {}),
+      };
     }
   } catch (error) {
     return unreadable(headOf(redact(reasonOf(error)), maxReasonCharacters));
@@ -30,8 +46,13 @@ export function renderOutput(value: unknown, redact: Redact = nothingToRedact): 
   return rendered.ok ? { text: rendered.text } : unreadable(rendered.reason);
 }
 
-function unreadable(reason: string): RenderedOutput {
-  return { text: `The tool ran, but its result cannot be shown: ${reason}.`, error: "unreadable" };
+/** Names and texts are redacted; a secret inside of base64 is not found. */
+function redactedFile({ part, artifact }: ResultFile, redact: Redact): ResultFile {
+  const named = part.name === undefined ? part : { ...part, name: redact(part.name) };
+  if (artifact === undefined) return { part: named };
+  const { name, content, encoding } = artifact;
+  const text = encoding === "base64" ? content : redact(content);
+  return { part: named, artifact: { ...artifact, name: redact(name), content: text } };
 }
 
 type TextOfValue = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
@@ -81,6 +102,7 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
 
 /** Longer images are not shown as text; shorter ones (icons) may be. */
 const LONGEST_IMAGE_TEXT = 1_000;
+const asFile = 'toolResult({ content: [{ type: "file", data, mediaType, name }] })';
 const asParts = 'toolResult({ content: [{ type: "image", data, mimeType }] })';
 
 /** The first characters of PNG, JPEG, GIF and WebP in base64. */
@@ -125,7 +147,7 @@ function tooManyValues(): TypeError {
   return new TypeError(`it has more than ${maxRenderedValues} values; return fewer, or a text`);
 }
 
-const binaryKind = `binary data; return an image with ${asParts}, other data as text, for instance by toString("base64")`;
+const binaryKind = `binary data; return an image with ${asParts}, other data with ${asFile}`;
 
 function lossyKindOf(value: unknown): string | undefined {
   if (typeof value === "bigint") return "a bigint";

@@ -135,7 +135,11 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
   const saveArtifact: RunContext["saveArtifact"] = (artifact) => {
     const run = live();
     firstAct.isOver = true;
-    return heard(async () => await run.saveArtifact(conceal(takeArtifact(artifact))));
+    return heard(async () => {
+      const { content, ...named } = takeArtifact(artifact);
+      const shown = typeof content === "string" ? conceal(content) : content;
+      return await run.saveArtifact({ ...conceal(named), content: shown });
+    });
   };
   const spawn: RunContext["spawn"] = (definition, input, options) => {
     const run = live();

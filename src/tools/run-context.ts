@@ -1,15 +1,20 @@
 import { z } from "zod";
 import { type OptionsSchema, nameRule, optionsOf, reading, textRule } from "../base/index.ts";
 import { budgetRule, type Limits, limitsOf } from "../budget/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import {
+  checkedFilePart,
   type Content,
   contentSchema,
+  type FileArtifact,
+  isTextType,
   type Json,
   LONGEST_CONTENT,
   type ModelResponse,
   take,
   takeJson,
   takeText,
+  textOfBase64,
   type TraceEntry,
 } from "../state/index.ts";
 import type { AskedRequest, AskInput, BillInput, ToolAnswer } from "./call-in-parts.ts";
@@ -57,8 +62,8 @@ export interface ArtifactInput {
   readonly name: string;
   /** A media type, for instance `text/plain`. */
   readonly contentType: string;
-  /** The content, as text. */
-  readonly content: string;
+  /** The content: a text, or bytes. */
+  readonly content: string | Uint8Array;
 }
 
 /** A version that `run.saveArtifact()` stored. */
@@ -226,13 +231,49 @@ const awaitOptionsSchema = z.object({ prefix: z.string().optional() }).optional(
 // Parse values that user code passes to its run. Each throws `InvalidInputError` with the mistake and its path.
 
 export function takeArtifact(given: unknown): ArtifactInput {
+  const what = "the artifact that run.saveArtifact() was given";
   const maxSize = LONGEST_ARTIFACT + 4 * LONGEST_NAME;
-  return take(artifactInputSchema, given, "the artifact that run.saveArtifact() was given", { maxSize });
+  const bytes = reading(what, () => bytesOf(given));
+  if (bytes === undefined) return take(artifactInputSchema, given, what, { maxSize });
+  const length = 4 * Math.ceil(bytes.byteLength / 3);
+  if (length > LONGEST_ARTIFACT) {
+    throw new InvalidInputError(
+      `${what} cannot be taken: content: ${bytes.byteLength} bytes are ${length} characters of base64; at most ${LONGEST_ARTIFACT} can be kept`,
+    );
+  }
+  const { name, contentType } = given as ArtifactInput;
+  // A copy, so that later changes of the bytes have no effect.
+  return { ...take(artifactInputSchema, { name, contentType, content: "" }, what), content: Buffer.from(bytes) };
+}
+
+function bytesOf(given: unknown): Uint8Array | undefined {
+  const { content } = (given ?? {}) as Readonly<Partial<Record<keyof ArtifactInput, unknown>>>;
+  return content instanceof Uint8Array ? content : undefined;
+}
+
+/** The content of an artifact as it is stored: text, or base64. Bytes of a text type are text. */
+export function storedContent({
+  content,
+  contentType,
+}: Pick<ArtifactInput, "content" | "contentType">): Pick<FileArtifact, "content" | "encoding"> {
+  if (typeof content === "string") return { content };
+  const data = Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString("base64");
+  const text = isTextType(contentType) ? textOfBase64(data) : undefined;
+  return text === undefined ? { encoding: "base64", content: data } : { content: text };
 }
 
 export function takeGenerateInput(given: unknown): GenerateInput {
   const maxSize = LONGEST_CONTENT;
-  return take(generateInputSchema, given, "the request that run.generate() was given", { maxSize }) as GenerateInput;
+  const what = "the request that run.generate() was given";
+  const input = take(generateInputSchema, given, what, { maxSize }) as GenerateInput;
+  for (const [index, { content }] of input.messages.entries()) {
+    for (const part of typeof content === "string" ? [] : content) {
+      const checked = part.type === "file" ? checkedFilePart(part) : undefined;
+      if (checked === undefined || checked.ok) continue;
+      throw new InvalidInputError(`${what} cannot be taken: messages[${index}]: ${checked.problem}`);
+    }
+  }
+  return input;
 }
 
 export function takeUpdate(given: unknown): Json {

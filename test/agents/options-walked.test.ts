@@ -40,6 +40,7 @@ import {
 } from "../../src/telemetry/index.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { amount } from "../support/full.ts";
+import { aiSdkModel } from "../../src/model/ai-sdk.ts";
 import { anyValues, classicValues, isTaken } from "../support/wrong-values.ts";
 
 interface Walked {
@@ -52,11 +53,18 @@ interface Walked {
 }
 
 const model = scriptedModel("fine");
+const sdkModel = {
+  specificationVersion: "v4",
+  provider: "test.chat",
+  modelId: "m",
+  supportedUrls: {},
+  doStream: () => Promise.reject(new Error("this model is never called")),
+} as const;
 const child = defineAgent({ name: "child", model });
 const parameters = z.object({});
 const feed = { subscribe: () => ({ unsubscribe: () => undefined }), stores: {}, tenant: "default" } as never;
 const definition =
-  "name model instructions tools hooks plugins budget maxOutputTokens temperature responseFormat maxModelAttempts maxConsecutiveToolFailures price history maxMessages autoCompact output";
+  "name model instructions tools hooks plugins budget maxOutputTokens temperature stopSequences reasoningEffort toolChoice providerOptions responseFormat maxModelAttempts maxConsecutiveToolFailures price history maxMessages autoCompact output";
 
 const walked: readonly Walked[] = [
   { of: "defineAgent", good: { name: "desk", model }, names: definition, call: defineAgent },
@@ -84,7 +92,7 @@ const walked: readonly Walked[] = [
     of: "openaiModel",
     good: {},
     names:
-      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages",
+      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput cache cacheTtl",
     call: (options) => openaiModel("m", options),
   },
   {
@@ -98,6 +106,13 @@ const walked: readonly Walked[] = [
     good: { models: [model] },
     names: "models name contextWindow",
     call: (options) => routedModel(() => model, options),
+  },
+  {
+    of: "aiSdkModel",
+    good: {},
+    names:
+      "name provider contextWindow providerOptions stallTimeoutMs headersTimeoutMs requestTimeoutMs imageTokens tooLongMessages structuredOutput cache cacheTtl",
+    call: (options) => aiSdkModel(sdkModel, options),
   },
   { of: "offlineModel", good: {}, names: "name tokensPerSecond closingLine", call: offlineModel },
   { of: "localQueues", good: {}, names: "clock random graceMs deadLettersKept redact", call: localQueues },

@@ -14,7 +14,7 @@ function isPartOf(part: unknown, whole: unknown): boolean {
 }
 
 describe("the value of a cut answer", () => {
-  it("is a part of the whole value, whatever the value and the place of the cut", () => {
+  it("is a part of the whole value, for each value and each place of the cut", () => {
     const documents = fc.oneof(fc.array(fc.jsonValue()), fc.dictionary(fc.string(), fc.jsonValue()));
     fc.assert(
       fc.property(documents, fc.boolean(), fc.nat(), (value, isIndented, place) => {
@@ -57,7 +57,7 @@ describe("the value of a cut answer", () => {
 });
 
 describe("an output schema", () => {
-  it("unwraps the value of a root that is no object", () => {
+  it("unwraps the value of a list at the root", () => {
     const { partial } = outputSchemaOf("a", z.array(z.string()));
     expect(["{", '{"value": [', '{"value": ["a", "b', '["a"'].map(partial)).toEqual([undefined, [], ["a", "b"], ["a"]]);
   });

@@ -3,15 +3,15 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   troupe: words(`
     Account Agent AgentBusyError AgentDefinition AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
     AgentRequest AgentStartOptions AgentStatus AgentStopError AgentTool AlreadyOwnedError approval Artifact
-    ArtifactStore askUser Auth AuthRequest Budget BudgetLeft BudgetOverview CircuitBreakerOptions ClientTool clientTool Clock Compaction CompactionInput
+    ArtifactStore askUser Auth AuthRequest Budget BudgetOverview cachedShare CallSettings ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
     createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
-    DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fallbackModel FallbackModelOptions fullHistory GenerateOptions getRuntime HistoryCompiler Hook
-    HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError isFallbackError JobStoppedError Json JsonObject
+    DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fallbackModel fullHistory GenerateOptions getRuntime HistoryCompiler Hook
+    HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
-    MessageCompaction MessageStore ModelChoice ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
+    MessageCompaction MessageStore ModelCallIdentity ModelChoice ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
     NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState formatAgentCursor formatTurnCursor Plugin PolicyRefusedError
-    PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError routedModel RoutedModelOptions run
+    PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError routedModel run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
@@ -73,7 +73,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     TokenAuthOptions Webhook WebhookRegistry WebhookForm WebhookOptions WebhookSubject
   `),
   "troupe/client": words(`
-    AgentHandle AgentInfo AgentSnapshot AgentView BudgetInput CallOptions ClientErrorOptions ClientHeaders ClientOptions ClientTool
+    AgentHandle AgentInfo AgentSnapshot AgentView TurnSettings BudgetInput CallOptions ClientErrorOptions ClientHeaders ClientOptions ClientTool
     createClient DefinitionInfo ExecuteTurnOptions FollowOptions KeyedOptions ListOptions ListPage NewAgent RequestDecision
     ShownAgent TreeInfo TroupeClient TroupeClientError TurnHandle TurnInfo TurnOutcome TurnRequest TurnSummary
   `),
@@ -109,11 +109,12 @@ export const opaqueTypes: readonly string[] = words(
  */
 export const unnamedTypes: readonly string[] = words(`
   DefinitionRef MessageQuery RunQuery SearchQuery
+  BudgetLeft CircuitBreakerOptions FallbackModelOptions RoutedModelOptions
   AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   BudgetChange DropOldestOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
-  TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
+  AnswerSource ModelWarning ProviderOptions ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 

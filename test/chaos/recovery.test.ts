@@ -35,3 +35,12 @@ it("measures from the last crash, if a process that had taken the wake crashed t
   // It held another agent, or came after the crash.
   expect(msOf({ 12: ["f1-2"], 13: ["f1-1"] })).toEqual([6_850]);
 });
+
+it("distinguishes two workers with the same process id", () => {
+  const lines = [acquired(1, 10, 9_000), acquired(2, 11, 9_800)];
+  const kills = [
+    { pid: 10, at: 150 },
+    { pid: 10, at: 9_300 },
+  ];
+  expect(recoveriesOf([], lines, kills, new Map())).toEqual([{ agentId: "f1-1", ms: 500, wasOpen: true }]);
+});

@@ -6,7 +6,7 @@ import { afterLlm, beforeEachTool, beforeLlm, calls, callResult, ended, nothing,
 /** A draft of every hook, with data. */
 const every = {
   afterUserInput: createDraft("afterUserInput", { messages: [], input: "go" }),
-  beforeLlm: createDraft("beforeLlm", { messages: [] }),
+  beforeLlm: createDraft("beforeLlm", { messages: [], settings: {}, tools: [] }),
   afterLlm: createDraft("afterLlm", { messages: [], response, calls }),
   beforeTools: createDraft("beforeTools", { messages: [], calls }),
   beforeEachTool: beforeEachTool(),
@@ -34,7 +34,7 @@ describe("H2: the methods of a draft", () => {
 
   test("the type has edits, calls and continuation only where they apply", () => {
     expectTypeOf<Extract<keyof HookDrafts["beforeLlm"], string>>().toEqualTypeOf<
-      "messages" | "add" | "edit" | "remove" | "stop"
+      "messages" | "settings" | "tools" | "add" | "edit" | "remove" | "set" | "stop"
     >();
     expectTypeOf<keyof HookDrafts["beforeTools"]>().toEqualTypeOf<
       "messages" | "calls" | "add" | "changeArguments" | "deny" | "stop"
@@ -49,7 +49,7 @@ describe("H2: the methods of a draft", () => {
 
   const offered: Readonly<Record<HookName, readonly string[]>> = {
     afterUserInput: ["add", "input", "messages", "stop"],
-    beforeLlm: ["add", "edit", "messages", "remove", "stop"],
+    beforeLlm: ["add", "edit", "messages", "remove", "set", "settings", "stop", "tools"],
     afterLlm: ["add", "calls", "changeArguments", "continue", "deny", "messages", "response", "stop"],
     beforeTools: ["add", "calls", "changeArguments", "deny", "messages", "stop"],
     beforeEachTool: ["call", "changeArguments", "deny", "stop"],
@@ -89,7 +89,7 @@ describe("the outcome of a draft", () => {
   );
 
   test("a patch without changes is empty, and every patch matches the journal's schema", () => {
-    const { outcome } = createDraft("beforeLlm", { messages: [] });
+    const { outcome } = createDraft("beforeLlm", { messages: [], settings: {}, tools: [] });
     expect(outcome()).toEqual({ added: [], patch: nothing });
     const changed = afterLlm();
     changed.draft.deny("a#1:1:1", "no");

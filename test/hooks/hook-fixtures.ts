@@ -31,7 +31,12 @@ export const ended = { outcome: "completed", stopReason: "completed", text: "the
 export const nothing = { edited: [], removedMessageIds: [], stop: null, continueRequested: false };
 
 export const afterLlm = () => createDraft("afterLlm", { messages: [message("m1")], response, calls });
-export const beforeLlm = () => createDraft("beforeLlm", { messages: [message("m1"), message("m2"), message("m3")] });
+export const beforeLlm = () =>
+  createDraft("beforeLlm", {
+    messages: [message("m1"), message("m2"), message("m3")],
+    settings: { temperature: 1 },
+    tools: ["search"],
+  });
 export const beforeEachTool = () =>
   createDraft("beforeEachTool", { call: { callId: "a#1:1:0", name: "search", arguments: { query: "x" } } });
 

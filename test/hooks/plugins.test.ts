@@ -113,7 +113,7 @@ describe("contextWarning", () => {
     const plugin = contextWarning({ warn });
     const { run, warnings } = fakeRun();
     for (const contextPercent of [null, 79.9, 80.4, 90]) {
-      const step = createDraft("beforeLlm", { messages: [message("m1")] });
+      const step = createDraft("beforeLlm", { messages: [message("m1")], settings: {}, tools: [] });
       const outcome = await runPlugin(plugin, "beforeLlm", step, { ...run, contextPercent });
       expect(outcome).toEqual({ added: [], patch: nothing });
     }
@@ -127,7 +127,12 @@ describe("contextWarning", () => {
     { contextPercent: 95, count: 1 },
   ])("atPercent: 95 warns $count times at $contextPercent %", async ({ contextPercent, count }) => {
     const { run, warnings } = fakeRun({ contextPercent });
-    await runPlugin(contextWarning({ atPercent: 95 }), "beforeLlm", createDraft("beforeLlm", { messages: [] }), run);
+    await runPlugin(
+      contextWarning({ atPercent: 95 }),
+      "beforeLlm",
+      createDraft("beforeLlm", { messages: [], settings: {}, tools: [] }),
+      run,
+    );
     expect(warnings).toHaveLength(count);
   });
 });
@@ -217,8 +222,9 @@ describe("trust", () => {
     ];
     const removedBy = async (plugin: Plugin, turnId: string) => {
       const { run } = fakeRun({ turnId, actorId: "mia" });
-      return (await runPlugin(plugin, "beforeLlm", createDraft("beforeLlm", { messages }), run)).patch
-        .removedMessageIds;
+      return (
+        await runPlugin(plugin, "beforeLlm", createDraft("beforeLlm", { messages, settings: {}, tools: [] }), run)
+      ).patch.removedMessageIds;
     };
     expect(await removedBy(trust({ allow: ["mia"] }), "desk-1#5")).toEqual([
       "desk-1#2:in",

@@ -1,3 +1,4 @@
+import { createAnthropic } from "@ai-sdk/anthropic";
 import type { LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
@@ -19,6 +20,8 @@ import { deltaText } from "../support/model-calls.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { freePort } from "../support/redis-server.ts";
 import { providerFamilies, providerServer } from "../support/provider-servers.ts";
+import { modelFamilies } from "./contract/families.ts";
+import { familyServer } from "./contract/model-server.ts";
 
 const question: ModelRequest = {
   messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content: "How high is the Eiger?" }],
@@ -199,6 +202,8 @@ describe.each(providerFamilies)("$name", (family) => {
   });
 });
 
+const xai = modelFamilies.find(({ name }) => name === "xAI");
+if (!xai) throw new Error("the family of xAI is missing");
 const [anthropic, , google, responses] = providerFamilies;
 if (!anthropic || !google || !responses) throw new Error("a family of providers is missing");
 
@@ -248,6 +253,12 @@ describe("what a provider has of its own", () => {
     );
   });
 
+  test("xAI keeps no history either", async () => {
+    const server = await familyServer(xai, [{ text: "Done." }]);
+    await generated(server.model());
+    expect(server.bodies[0]).toMatchObject({ store: false, include: ["reasoning.encrypted_content"] });
+  });
+
   test("options of the provider are sent, and the user's own come before ours", async () => {
     const server = await providerServer(responses, [{ text: "Done." }]);
     await generated(server.model({ providerOptions: { openai: { store: true, user: "ada" } } }));
@@ -259,6 +270,22 @@ describe("what a provider has of its own", () => {
     const server = await providerServer(google, [{ calls }, { text: "Done." }]);
     await run(defineAgent({ name: "guide", model: server.model(), tools: [height] }), "How high is it?");
     expect(JSON.stringify(server.bodies[1])).toContain("sig-of-call");
+  });
+
+  test("Google names the time of the next attempt in the details of its error", async () => {
+    const detailed = {
+      ...google,
+      refusal: ({ message, status }: { readonly message: string; readonly status: number }) => ({
+        error: {
+          code: status,
+          message,
+          status: "RESOURCE_EXHAUSTED",
+          details: [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.2s" }],
+        },
+      }),
+    };
+    const { model } = await providerServer(detailed, [{ status: 429, message: "You exceeded your current quota" }]);
+    expect(await failureOf(model())).toMatchObject({ retryable: true, retryAfterMs: 34_200 });
   });
 
   test("an answer without usage is counted here", async () => {
@@ -319,6 +346,169 @@ const text = [
 ];
 const usage = { inputTokens: { total: 5 }, outputTokens: { total: 2 } };
 
+/** The options that the provider's package receives. */
+async function received(request: Partial<ModelRequest>, own: Parameters<typeof aiSdkModel>[1] = {}) {
+  const asked: Readonly<Record<string, unknown>>[] = [];
+  const { specification = "v4", ...options } = own as { specification?: "v3" | "v4" };
+  const given = modelOf([...text, { type: "finish", usage, finishReason: { unified: "stop" } }], specification);
+  const model = {
+    ...given,
+    doStream: async (call: Readonly<Record<string, unknown>>) => {
+      asked.push(call);
+      return await given.doStream();
+    },
+  };
+  const { answer } = await generated(aiSdkModel(model as never, options), { ...question, ...request });
+  const { prompt: _prompt, abortSignal: _signal, ...sent } = asked[0] ?? {};
+  return { sent, answer };
+}
+
+describe("settings of a call", () => {
+  const tools = [{ name: "height", description: "Looks a height up.", parameters: { type: "object" } }];
+
+  test("are sent, and the options of a provider go over those of the model, field by field", async () => {
+    const { sent } = await received(
+      {
+        tools,
+        toolChoice: { tool: "height" },
+        temperature: 0,
+        stopSequences: ["END"],
+        reasoningEffort: "max",
+        providerOptions: { test: { a: 1 }, other: { c: 3 } },
+      },
+      { providerOptions: { test: { a: 0, b: 2 } } },
+    );
+    expect(sent).toMatchObject({
+      toolChoice: { type: "tool", toolName: "height" },
+      temperature: 0,
+      stopSequences: ["END"],
+      reasoning: "max",
+      providerOptions: { test: { a: 1, b: 2 }, other: { c: 3 } },
+    });
+  });
+
+  test("an effort that the specification does not have is a warning", async () => {
+    const { sent, answer } = await received({ reasoningEffort: "high" }, { specification: "v3" } as never);
+    expect(sent).toEqual({});
+    expect(answer.warnings).toEqual([
+      { code: "unsupported", message: expect.stringContaining("reasoningEffort was not sent") as string },
+    ]);
+  });
+
+  const sonnet = {
+    ...anthropic,
+    connect: (origin: string) => createAnthropic({ baseURL: `${origin}/v1`, apiKey: "none" })("claude-sonnet-4-5"),
+  };
+
+  test.each([
+    ["low", 800],
+    ["medium", 1_600],
+    ["high", 2_400],
+    ["max", 3_200],
+    ["minimal", undefined],
+  ] as const)("effort %s of a model with a thinking budget stays within maxOutputTokens", async (effort, budget) => {
+    const server = await providerServer(sonnet, [{ text: "3,967 m." }]);
+    const { answer } = await generated(server.model(), {
+      ...question,
+      maxOutputTokens: 4_000,
+      reasoningEffort: effort,
+    });
+    const [body] = server.bodies;
+    // A budget below the provider's minimum is not sent.
+    const isSent = budget !== undefined && budget >= 1_024;
+    expect(body?.["max_tokens"]).toBe(4_000);
+    expect(body?.["thinking"]).toEqual(isSent ? { type: "enabled", budget_tokens: budget } : undefined);
+    expect(answer.warnings?.map(({ code }) => code)).toEqual(isSent ? undefined : ["unsupported"]);
+  });
+
+  test("effort of a model that decides by itself how much it thinks is sent as it is", async () => {
+    const server = await providerServer(anthropic, [{ text: "3,967 m." }]);
+    await generated(server.model(), { ...question, maxOutputTokens: 4_000, reasoningEffort: "high" });
+    expect(server.bodies[0]).toMatchObject({
+      max_tokens: 4_000,
+      thinking: { type: "adaptive" },
+      output_config: { effort: "high" },
+    });
+  });
+
+  test("a thinking budget of the call counts as output, and so does the default one", async () => {
+    const server = await providerServer(anthropic, [{ text: "3,967 m." }]);
+    for (const thinking of [{ type: "enabled", budgetTokens: 1_500 }, { type: "enabled" }]) {
+      const providerOptions = { anthropic: { thinking } };
+      await generated(server.model(), { ...question, maxOutputTokens: 4_000, providerOptions });
+    }
+    expect(server.bodies.map((body) => body["max_tokens"])).toEqual([4_000, 4_000]);
+  });
+});
+
+describe("what comes with an answer", () => {
+  const finish = { type: "finish", usage, finishReason: { unified: "stop" } };
+
+  test("calls are reported as they are written, in the order in which they begin", async () => {
+    const parts = [
+      { type: "tool-input-start", id: "a", toolName: "height" },
+      { type: "tool-input-delta", id: "a", delta: '{"of":' },
+      { type: "tool-input-start", id: "b", toolName: "width" },
+      { type: "tool-input-delta", id: "b", delta: "{}" },
+      { type: "tool-input-delta", id: "a", delta: '"Eiger"}' },
+      { type: "tool-call", toolCallId: "b", toolName: "width", input: "{}" },
+      { type: "tool-call", toolCallId: "a", toolName: "height", input: '{"of":"Eiger"}' },
+      { type: "tool-input-start", id: "c", toolName: "raw", inputEncoding: "text" },
+      { type: "tool-input-delta", id: "c", delta: "as it is" },
+      { type: "tool-call", toolCallId: "c", toolName: "raw", input: '"as it is"' },
+      { type: "tool-call", toolCallId: "d", toolName: "late", input: "{}" },
+      finish,
+    ];
+    const { answer, deltas } = await generated(aiSdkModel(modelOf(parts)));
+    expect(answer.toolCalls.map(({ id, arguments: args }) => [id, args])).toEqual([
+      ["a", '{"of":"Eiger"}'],
+      ["b", "{}"],
+      ["c", '"as it is"'],
+      ["d", "{}"],
+    ]);
+    expect(deltas).toEqual([
+      { type: "tool-call", index: 0, id: "a", name: "height" },
+      { type: "tool-arguments", index: 0, text: '{"of":' },
+      { type: "tool-call", index: 1, id: "b", name: "width" },
+      { type: "tool-arguments", index: 1, text: "{}" },
+      { type: "tool-arguments", index: 0, text: '"Eiger"}' },
+      { type: "tool-call", index: 2, id: "c", name: "raw" },
+      { type: "tool-arguments", index: 2, text: '"as it is"' },
+      { type: "tool-call", index: 3, id: "d", name: "late" },
+      { type: "tool-arguments", index: 3, text: "{}" },
+    ]);
+  });
+
+  test("the arguments of a call that was cut count as output", async () => {
+    const parts = [
+      { type: "tool-input-start", id: "a", toolName: "height" },
+      { type: "tool-input-delta", id: "a", delta: '{"of": "a long name of a mountain in the Bernese Alps' },
+    ];
+    expect((await failureOf(aiSdkModel(modelOf(parts)))).partialOutputTokens).toBeGreaterThan(8);
+  });
+
+  test("warnings and sources are returned", async () => {
+    const warnings = [
+      { type: "unsupported", feature: "temperature", details: "it is fixed" },
+      { type: "deprecated", setting: "x", message: "use y" },
+      { type: "other", message: "slow today" },
+    ];
+    const source = { type: "source", sourceType: "url", id: "1", url: "https://a.example", title: "A" };
+    const file = { type: "source", sourceType: "document", id: "2", mediaType: "application/pdf", title: "B" };
+    const parts = [{ type: "stream-start", warnings }, ...text, source, source, file, finish];
+    const { answer } = await generated(aiSdkModel(modelOf(parts)));
+    expect(answer.warnings).toEqual([
+      { code: "unsupported", message: "the provider reports unsupported: temperature (it is fixed)" },
+      { code: "deprecated", message: "the provider reports deprecated: x (use y)" },
+      { code: "other", message: "slow today" },
+    ]);
+    expect(answer.sources).toEqual([
+      { type: "url", id: "1", url: "https://a.example", title: "A" },
+      { type: "document", id: "2", title: "B", mediaType: "application/pdf" },
+    ]);
+  });
+});
+
 describe("streams that no provider here sends", () => {
   test.each([
     ["no finish part", text, /no finish reason came/],
@@ -329,10 +519,41 @@ describe("streams that no provider here sends", () => {
       /"boom"/,
     ],
     ["an error that is a text", [{ type: "error", error: "overloaded" }], /overloaded/],
+    ["an end without a reason", [...text, { type: "finish", usage, finishReason: { unified: "other" } }], /no finish/],
+    ["an early end without one", [...text, { type: "finish", usage, finishReason: "unknown" }], /no finish/],
+    [
+      "a reason without a meaning",
+      [...text, { type: "finish", usage, finishReason: { unified: "other", raw: "load" } }],
+      /"load"/,
+    ],
   ])("%s: the call fails and may be repeated", async (_title, parts, message) => {
     const failure = await failureOf(aiSdkModel(modelOf(parts)));
     expect(failure).toMatchObject({ retryable: true, mayHaveBeenSent: true });
     expect(failure.message).toMatch(message);
+  });
+
+  test.each([
+    [429, true],
+    [400, false],
+  ])("the status %i of an error in the stream decides whether the call is repeated", async (statusCode, retryable) => {
+    const error = { message: "Not now", type: "throttlingException", code: "slow", statusCode };
+    const failure = await failureOf(aiSdkModel(modelOf([{ type: "error", error }])));
+    expect(failure).toMatchObject({ status: statusCode, retryable, details: { kind: "error_in_answer" } });
+  });
+
+  test.each([
+    ["MAX_TOKENS", "length"],
+    ["sensitive", "content_filter"],
+    ["eos", "stop"],
+  ])("the reason %s, which a package does not know, means %s", async (raw, finishReason) => {
+    const finish = { type: "finish", usage, finishReason: { unified: "other", raw } };
+    expect((await generated(aiSdkModel(modelOf([...text, finish])))).answer).toMatchObject({ finishReason });
+  });
+
+  test("an answer that has filled the window counts as a prompt that is too long", async () => {
+    const reason = { unified: "length", raw: "model_context_window_exceeded" };
+    const failure = await failureOf(aiSdkModel(modelOf([...text, { type: "finish", usage, finishReason: reason }])));
+    expect(failure).toMatchObject({ retryable: false, details: { kind: "context_length" } });
   });
 
   test("a tool that the provider executes itself ends the call for good", async () => {
@@ -357,7 +578,7 @@ describe("streams that no provider here sends", () => {
     });
   });
 
-  test("a provider that ignores the response format is asked by the instructions next time", async () => {
+  test("a provider that ignores the response format is asked by a tool next time, and then by the instructions", async () => {
     const calls: Record<string, unknown>[] = [];
     const warnings = [{ type: "unsupported", feature: "responseFormat" }];
     const model = modelOf([
@@ -381,18 +602,18 @@ describe("streams that no provider here sends", () => {
     expect(
       calls.map(({ responseFormat }) => (responseFormat as { schema?: object } | undefined)?.schema !== undefined),
     ).toEqual([true, false, false]);
-    expect(JSON.stringify(calls[1]?.["prompt"])).toContain("an answer");
+    expect(JSON.stringify(calls[1]?.["tools"])).toContain("an answer");
+    expect(calls[1]?.["toolChoice"]).toEqual({ type: "tool", toolName: "final_answer" });
+    expect(JSON.stringify(calls[2]?.["prompt"])).toContain("an answer");
   });
 
   test("a key that is missing is a wrong configuration: nothing is sent, nothing repeated", async () => {
-    const { createAnthropic } = await import("@ai-sdk/anthropic");
     const failure = await failureOf(aiSdkModel(createAnthropic()("claude-test")));
     expect(failure).toMatchObject({ retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } });
     expect(failure.message).toMatch(/ANTHROPIC_API_KEY/);
   });
 
   test("a server that cannot be reached has not been sent anything", async () => {
-    const { createAnthropic } = await import("@ai-sdk/anthropic");
     const failure = await failureOf(
       aiSdkModel(
         createAnthropic({ baseURL: `http://127.0.0.1:${await freePort()}/v1`, apiKey: "none" })("claude-test"),
@@ -416,6 +637,12 @@ describe("aiSdkModel()", () => {
     [{ temperature: 1 }, /temperature of defineAgent\(\)/],
     [{ providerOptions: { anthropic: 3 } }, /providerOptions\["anthropic"\]/],
     [{ stallTimeoutMs: 0 }, /stallTimeoutMs is 0/],
+    [{ name: "" }, /name is/],
+    [{ provider: 3 }, /provider is 3/],
+    [{ contextWindow: 0.5 }, /contextWindow is 0.5/],
+    [{ imageTokens: -1 }, /imageTokens is -1/],
+    [{ tooLongMessages: ["", /x/] }, /tooLongMessages/],
+    [{ structuredOutput: "yaml" }, /structuredOutput is the text "yaml"/],
   ])("refuses the options %o", (options, message) => {
     expect(() => aiSdkModel(modelOf([]), options as never)).toThrow(message);
   });

@@ -2,11 +2,8 @@ import { describe, expect, it } from "vitest";
 import {
   defineAgent,
   fallbackModel,
-  type FallbackModelOptions,
   InvalidInputError,
-  isFallbackError,
   type LanguageModel,
-  ModelError,
   openaiModel,
   routedModel,
 } from "../../src/index.ts";
@@ -93,7 +90,7 @@ it.each<[unknown, unknown, string]>([
   [[a], { name: " " }, "name is"],
   [[a], { contextWindow: 0 }, "contextWindow is 0"],
 ])("fallbackModel(%j, %j) is refused", (models, options, told) => {
-  const make = (): unknown => fallbackModel(models as LanguageModel[], options as FallbackModelOptions);
+  const make = (): unknown => fallbackModel(models as LanguageModel[], options as object);
   expect(make).toThrow(InvalidInputError);
   expect(make).toThrow(told);
 });
@@ -112,17 +109,6 @@ it.each<[unknown, unknown, string]>([
   const make = (): unknown => routedModel(pick as () => LanguageModel, options as { models: LanguageModel[] });
   expect(make).toThrow(InvalidInputError);
   expect(make).toThrow(told);
-});
-
-it("isFallbackError is the default, for conditions of your own", () => {
-  const error = (status: number) => new ModelError("no", { retryable: false, mayHaveBeenSent: true, status });
-  expect([400, 401, 403, 404, 422].map((status) => isFallbackError(error(status)))).toEqual([
-    false,
-    true,
-    true,
-    true,
-    false,
-  ]);
 });
 
 it("openaiModel names its server without secrets", () => {

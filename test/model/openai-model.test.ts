@@ -50,6 +50,10 @@ describe("openaiModel", () => {
     expect(deltas).toEqual([
       { type: "reasoning", text: "They greet." },
       { type: "text", text: "Hello there" },
+      { type: "tool-call", index: 0, id: "a", name: "search" },
+      { type: "tool-arguments", index: 0, text: '{"q":"x"}' },
+      { type: "tool-call", index: 1, id: "b", name: "read" },
+      { type: "tool-arguments", index: 1, text: "{}" },
     ]);
   });
 

@@ -159,6 +159,54 @@ describe("the request's fields", () => {
     expect(wire({ messages, responseFormat: { type: "json" } })["response_format"]).toEqual({ type: "json_object" });
   });
 
+  it("carry the settings of the call, and the options of their own provider last", () => {
+    const body = wire(
+      {
+        messages,
+        tools: [tool],
+        toolChoice: { tool: "f" },
+        stopSequences: ["END", "STOP"],
+        reasoningEffort: "high",
+        providerOptions: { p: { service_tier: "flex", temperature: 1 }, anthropic: { effort: "low" } },
+        temperature: 0,
+      },
+      { service_tier: "auto", seed: 7 },
+    );
+    expect(body).toEqual({
+      model: "m",
+      messages: [{ role: "user", content: "hi" }],
+      tools: [{ type: "function", function: tool }],
+      tool_choice: { type: "function", function: { name: "f" } },
+      stop: ["END", "STOP"],
+      reasoning_effort: "high",
+      service_tier: "flex",
+      seed: 7,
+      temperature: 1,
+    });
+    expect(Object.keys(wire({ messages, stopSequences: [] })).sort()).toEqual(["messages", "model"]);
+  });
+
+  it.each([
+    ["model", "troupe sets it itself"],
+    ["messages", "troupe sets it itself"],
+    ["tools", "troupe sets it itself"],
+    ["stream", "troupe sets it itself"],
+    ["n", "troupe sets it itself"],
+    ["max_tokens", "set maxOutputTokens instead"],
+    ["max_completion_tokens", "set maxOutputTokens instead"],
+  ])("refuse %s among the options of the provider before anything is sent", (field, advice) => {
+    const send = () => wire({ messages, providerOptions: { p: { [field]: 9 } } });
+    expect(send).toThrow(`The model call was not sent: providerOptions.p has ${field}; ${advice}`);
+    const failure = (() => {
+      try {
+        return send();
+      } catch (error) {
+        return error;
+      }
+    })();
+    expect(failure).toMatchObject({ retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } });
+  });
+
   it("omit an empty list of tools with its choice, which servers refuse", () => {
     expect(Object.keys(wire({ messages, tools: [], toolChoice: "none" })).sort()).toEqual(["messages", "model"]);
   });

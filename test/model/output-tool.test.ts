@@ -248,7 +248,7 @@ describe("a chosen strategy that the server refuses", () => {
     expect(failure.message).toContain(message);
     expect(failure.message).toMatch(/Set structuredOutput of the model to "auto", or to "\w+", "\w+" or "\w+"\.$/);
     expect(failure.message).not.toContain(`or to "${structuredOutput}"`);
-    expect(failure).toMatchObject({ retryable: false, status: 400, details: { refusedFormats: [structuredOutput] } });
+    expect(failure).toMatchObject({ retryable: false, status: 400, details: { refusedFormats: structuredOutput } });
     expect(server.requests).toHaveLength(1);
   });
 

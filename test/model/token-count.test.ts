@@ -63,7 +63,7 @@ describe("promptByteBound", () => {
     expect(promptByteBound(formatted) - empty).toBeGreaterThan(300);
     const pictured = { messages: [userMessage([picture])] };
     expect(promptByteBound(pictured) - empty).toBe(imageTokenBound);
-    expect(promptByteBound(pictured, 10) - empty).toBe(10);
+    expect(promptByteBound(pictured, { imageTokens: 10 }) - empty).toBe(10);
   });
 
   it("counts the sent form: arguments that are not JSON are wrapped in an object, a tool's images have their own message", () => {
@@ -93,7 +93,7 @@ describe("countPromptTokens", () => {
   it("counts texts, calls, reasoning, tools, schemas and images", async () => {
     const empty = await countPromptTokens({ messages: [userMessage("")] });
     const more = async (request: ModelRequest, imageTokens?: number) =>
-      (await countPromptTokens(request, imageTokens)) - empty;
+      (await countPromptTokens(request, { imageTokens })) - empty;
     expect(await more({ messages: [userMessage("hello world")] })).toBe(2);
     expect(await more({ messages: [assistant] })).toBeGreaterThan(150);
     expect(await more({ messages: [userMessage("")], tools: [tool] })).toBeGreaterThan(500);
@@ -161,7 +161,7 @@ describe("countPromptTokens", () => {
 const afresh = (request: ModelRequest): ModelRequest => JSON.parse(JSON.stringify(request)) as ModelRequest;
 const measures = async (request: ModelRequest): Promise<readonly unknown[]> => [
   promptByteBound(request),
-  promptByteBound(request, 7),
+  promptByteBound(request, { imageTokens: 7 }),
   await countPromptTokens(request),
 ];
 

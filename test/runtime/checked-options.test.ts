@@ -60,9 +60,10 @@ describeRuntimes(
     it("a turn accepts no wrong option", async () => {
       const runtime = await desk();
       const agent = await started(runtime);
-      const names = ["auth", "signal", "budget", "ifBusy", "trace"];
-      // An empty budget is a valid one.
-      expect(await walk(names, (options) => agent.executeTurn("x", options).result)).toEqual(["budget"]);
+      const names = ["auth", "signal", "budget", "ifBusy", "trace", "settings"];
+      // An empty budget is a valid one, and so are empty settings.
+      const taken = await walk(names, (options) => agent.executeTurn("x", options).result);
+      expect(taken).toEqual(["budget", "settings"]);
       const wrong = { signal: new AbortController() as unknown as AbortSignal };
       await expect(agent.executeTurn("x", wrong).result).rejects.toThrow(
         "executeTurn(): signal is an object of class AbortController; expected an AbortSignal",
@@ -77,6 +78,21 @@ describeRuntimes(
       [{ ifBuzy: "queue" }, 'executeTurn() has no option "ifBuzy": did you mean ifBusy?'],
       [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
       [{ ifBusy: "never" }, 'ifBusy is the text "never"; expected "refuse", "queue" or "supersede"'],
+      [{ temperature: 1 }, "did you mean settings: { temperature }?"],
+      [{ settings: { temprature: 1 } }, "did you mean temperature?"],
+      [{ settings: { temperature: -1 } }, "settings.temperature is -1; expected a number of at least 0"],
+      [{ settings: { maxOutputTokens: 0 } }, "settings.maxOutputTokens is 0; expected a whole number of at least 1"],
+      [{ settings: { reasoningEffort: "hard" } }, 'settings.reasoningEffort is the text "hard"; expected "none", '],
+      [{ settings: { stopSequences: "END" } }, 'settings.stopSequences is the text "END"; expected a list of texts'],
+      [
+        { settings: { stopSequences: ["END", ""] } },
+        'settings.stopSequences[1] is the text ""; expected a text of 1 to',
+      ],
+      [{ settings: { stopSequences: Array.from({ length: 65 }, () => "a") } }, "has 65 texts; expected at most 64"],
+      [{ settings: { toolChoice: "always" } }, 'settings.toolChoice is the text "always"; expected "auto", "none"'],
+      [{ settings: { toolChoice: { tool: "look" } } }, 'there is no tool "look"; there are no tools'],
+      [{ settings: { providerOptions: { openai: 5 } } }, 'settings.providerOptions["openai"] is 5; expected an object'],
+      [{ settings: { providerOptions: [] } }, "expected an object of options by the names of providers"],
       [{ auth: "me" }, "auth expects its options as an object { actorId, credentials }, not a text"],
       [{ auth: { actorId: 7 } }, "auth.actorId is 7; expected a non-empty text"],
       [{ auth: { userId: "anna", actorId: "anna" } }, "did you mean actorId?"],

@@ -56,6 +56,57 @@ describeRuntimes(
       expect(early.client.snapshots).toEqual([]);
     });
 
+    it("a call is shown while it is written: its name first, then its arguments, under the id of the later call", async () => {
+      const { spoken, runtime, agent } = await openedSpeaker(stage());
+      const early = new Reader(stage(), runtime);
+      await early.until("lifecycle.changed");
+      const turn = agent.executeTurn("go");
+      const speech = await spoken.next();
+      speech.call(0, "look");
+      speech.call(0, "look", '{"at"');
+      const written = { callId: "f#1:1:0", name: "look", index: 0, cursor: null, step: 1, attempt: 1 };
+      expect(await early.until("call.delta")).toMatchObject({ ...written, offset: 0, text: "" });
+      expect(await early.until("call.delta")).toMatchObject({ ...written, offset: 0, text: '{"at"' });
+      const late = new Reader(stage(), runtime);
+      const calls = [{ callId: "f#1:1:0", name: "look", index: 0, text: '{"at"' }];
+      expect(await late.until("text.snapshot")).toMatchObject({ text: "", calls });
+      speech.call(0, "look", ":1}");
+      for (const reader of [early, late]) {
+        expect(await reader.until("call.delta")).toMatchObject({ ...written, offset: 5, text: ":1}" });
+      }
+      speech.end("look");
+      expect(await late.until("tool.started")).toMatchObject({ callId: "f#1:1:0", name: "look" });
+      (await spoken.next()).end();
+      await turn.result;
+      for (const reader of [early, late]) {
+        await reader.until("turn.completed");
+        expect(reader.client.faults).toEqual([]);
+        reader.leave();
+      }
+    });
+
+    it("pieces of a call that an adapter reports wrongly are left out", async () => {
+      const { spoken, runtime, agent } = await openedSpeaker(stage());
+      const reader = new Reader(stage(), runtime);
+      await reader.until("lifecycle.changed");
+      const turn = agent.executeTurn("go");
+      const speech = await spoken.next();
+      speech.call(0, "look", "{");
+      speech.call(-1, "look");
+      speech.call(0.5, "look");
+      speech.call(2_000, "look");
+      speech.call(0, 7 as never);
+      speech.call(1, "look");
+      speech.call(1, "look");
+      speech.call(1, "look", 7 as never);
+      speech.end();
+      await turn.result;
+      await reader.until("turn.completed");
+      const pieces = reader.events.filter(({ type }) => type === "call.delta");
+      expect(pieces).toMatchObject([{ index: 1, name: "look", offset: 0, text: "" }]);
+      reader.leave();
+    });
+
     it("F28: a reader that leaves mid-answer and returns after it also gets the rest of an earlier step", async () => {
       const { spoken, runtime, agent } = await openedSpeaker(stage());
       const reader = new Reader(stage(), runtime);

@@ -2,7 +2,7 @@ import { defineAgent } from "troupe";
 import { apiSurface } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
 import { describe, expect, test } from "vitest";
-import { assertNotRaised } from "../../src/server/core/turn-budget.ts";
+import { assertNotDearer, assertNotRaised } from "../../src/server/core/turn-budget.ts";
 import { runtimeOf, serve } from "./served.ts";
 
 const agent = defineAgent({
@@ -43,4 +43,30 @@ test("over HTTP a raised limit is 403, and no turn begins", async () => {
   expect(refused.status).toBe(403);
   expect(await refused.json()).toMatchObject({ error: { code: "policy_refused" } });
   expect(await runtime.turns()).toEqual([]);
+});
+
+describe("settings of a caller", () => {
+  const model = scriptedModel("done");
+  const bounded = defineAgent({ name: "bounded", model, maxOutputTokens: 500, reasoningEffort: "low" });
+  const open = defineAgent({ name: "open", model });
+
+  test.each([
+    [bounded, { maxOutputTokens: 500, reasoningEffort: "low" }],
+    [
+      bounded,
+      { maxOutputTokens: 1, reasoningEffort: "none", temperature: 2, stopSequences: ["a"], toolChoice: "none" },
+    ],
+    [bounded, {}],
+    [open, { maxOutputTokens: 100_000, reasoningEffort: "max" }],
+    [undefined, { maxOutputTokens: 100_000 }],
+  ] as const)("may lower the definition's", (agent, settings) => {
+    expect(() => assertNotDearer(agent, settings)).not.toThrow();
+  });
+
+  test.each([
+    ["maxOutputTokens", { maxOutputTokens: 501 }],
+    ["reasoningEffort", { reasoningEffort: "medium" }],
+  ] as const)("may not raise %s", (field, settings) => {
+    expect(() => assertNotDearer(bounded, settings)).toThrow(`settings.${field} exceeds the agent's own setting`);
+  });
 });

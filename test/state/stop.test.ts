@@ -54,6 +54,7 @@ describe("stop reasons (row S6)", () => {
       "cost_limit",
       "time_limit",
       "retry_limit",
+      "refusal",
       "finish_reason",
       "user_requested",
       "completed",

@@ -7,6 +7,8 @@ export interface Speech {
   readonly isStreamed: boolean;
   say(text: string): void;
   think(text: string): void;
+  /** Writes a piece of a call's arguments; the first piece of a call names its tool. */
+  call(index: number, name: string, text?: string): void;
   /** Ends the answer with the sent text; with a tool name it calls that tool. */
   end(tool?: string): void;
   fail(error: Error): void;
@@ -57,6 +59,10 @@ export class SpokenModel {
       think: (text) => {
         thought += text;
         onDelta?.({ type: "reasoning", text });
+      },
+      call: (index, name, text) => {
+        if (text === undefined) onDelta?.({ type: "tool-call", index, id: `call${index}`, name });
+        else onDelta?.({ type: "tool-arguments", index, text });
       },
       end: (tool) =>
         answered.resolve({

@@ -79,6 +79,35 @@ describe("events as spans", () => {
       expect(JSON.stringify(operationsOf(leadAndReader(), { captureContent: true }))).toContain(text);
   });
 
+  it("have the settings of a model call, also of one that is repeated, and why its answer ended", () => {
+    const desk = teller({ at: start, row: 0 }, { agentId: "desk" });
+    const settings = {
+      temperature: 0.2,
+      maxOutputTokens: 900,
+      stopSequences: ["END"],
+      reasoningEffort: "high",
+      toolChoice: "auto",
+    } as const;
+    const answer = { usage: end.usage, costMicros: null, toolCalls: 0, durationMs: 0, model: "gpt-5" };
+    const operations = operationsOf([
+      desk.tell({ type: "turn.started", number: 1, prompt: "" }),
+      desk.tell({ type: "step.started", model: "gpt-5", settings }, 1),
+      desk.tell({ type: "step.restarted", attempt: 2, error: failure, retryAt: start }, 1),
+      desk.tell({ type: "model.responded", ...answer, finishReason: "stop" }, 1),
+    ]);
+    const chats = operations.filter((one) => one.type === "start" && one.name === "chat gpt-5");
+    expect(chats).toHaveLength(2);
+    for (const chat of chats) {
+      expect(chat.attributes).toMatchObject({
+        "gen_ai.request.temperature": 0.2,
+        "gen_ai.request.max_tokens": 900,
+        "gen_ai.request.stop_sequences": ["END"],
+        "gen_ai.request.reasoning.level": "high",
+      });
+    }
+    expect(operations.at(-1)?.attributes).toMatchObject({ "gen_ai.response.finish_reasons": ["stop"] });
+  });
+
   it("use the session as the conversation if there is one", () => {
     const desk = teller({ at: start, row: 0 }, { agentId: "desk", sessionId: "visit-4" });
     const [turn] = operationsOf([desk.tell({ type: "turn.started", number: 1, prompt: "" })]);

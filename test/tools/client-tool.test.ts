@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { InvalidInputError } from "../../src/errors/index.ts";
-import { answerText, askUser, clientTool, createToolRegistry, type UserQuestion } from "../../src/tools/index.ts";
+import { renderAnswer, askUser, clientTool, createToolRegistry, type UserQuestion } from "../../src/tools/index.ts";
 
 const base = {
   name: "pick_file",
@@ -95,11 +95,11 @@ describe("the caller's answer for the model", () => {
     [undefined, ""],
     [false, "false"],
   ])("%j is shown as %s", (value, text) => {
-    expect(answerText(askUser(), value)).toEqual({ text });
+    expect(renderAnswer(askUser(), value)).toEqual({ text });
   });
 
   test("an answer without a JSON form is an error that names the reason", () => {
-    const answer = answerText(clientTool(base), { picked: new Map() });
+    const answer = renderAnswer(clientTool(base), { picked: new Map() });
     expect(answer).toEqual({
       error: "unreadable",
       text: 'The answer to "pick_file" cannot be shown: it has no JSON form ("picked" is a Map).',

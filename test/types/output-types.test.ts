@@ -7,9 +7,11 @@ import {
   createAgent,
   createAgentLoop,
   createRuntime,
+  type DeepPartial,
   defineAgent,
   type Json,
   run,
+  type Turn,
   type TurnResult,
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
@@ -53,6 +55,22 @@ test("output has the output type of transforms and of zod/mini schemas", () => {
   expectTypeOf(doubled).toEqualTypeOf<AgentDefinition<{ n: string }>>();
   const small = defineAgent({ name: "b", model, output: mini.object({ n: mini.number() }) });
   expectTypeOf(small).toEqualTypeOf<AgentDefinition<{ n: number }>>();
+});
+
+test("while it is written, any part of it may be missing", () => {
+  interface Trip {
+    readonly legs: readonly { readonly to: string; readonly via?: string[] | undefined }[];
+    readonly price: Price | null;
+  }
+  type Part = DeepPartial<Trip>;
+  expectTypeOf<Part>().toEqualTypeOf<{
+    readonly legs?: readonly { readonly to?: string; readonly via?: readonly string[] | undefined }[];
+    readonly price?: { readonly francs?: number; readonly note?: string | undefined } | null;
+  }>();
+  type Shown = ReturnType<Turn<Price>["partialOutputs"]>;
+  expectTypeOf<Shown>().toEqualTypeOf<
+    AsyncIterable<{ readonly francs?: number; readonly note?: string | undefined }>
+  >();
 });
 
 test("without a schema its type is Json", async () => {

@@ -3,15 +3,16 @@ import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import {
   type AgentOverview,
   type AgentRecord,
+  DEFAULT_TENANT,
   entriesOfTurn,
   type Entry,
+  fileMark,
   type Message,
   promptOf,
-  textOf,
-  type TraceEntry,
-  traceEntriesOf,
-  DEFAULT_TENANT,
   statusOf,
+  textOf,
+  traceEntriesOf,
+  type TraceEntry,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -169,9 +170,36 @@ export function historyLines(messages: readonly Message[], isFull: boolean): str
     return [
       `[${titleOf(message)}]`,
       ...shown.map((line) => `  ${line}`.trimEnd()),
+      ...mediaLines(message),
       ...(left > 0 ? [`  … ${formatNumberOf(left, "more line")}; --full shows all`] : []),
       ...calls.map((call) => `  → ${call.name} ${clipped(call.arguments, isFull)}`),
+      ...sourceLines(message, isFull),
     ];
+  });
+}
+
+/** Most sources of a message that are shown without `--full`. */
+const shortSources = 5;
+
+function sourceLines(message: Message, isFull: boolean): string[] {
+  const sources = message.role === "assistant" ? (message.sources ?? []) : [];
+  const shown = isFull ? sources : sources.slice(0, shortSources);
+  const left = sources.length - shown.length;
+  return [
+    ...shown.map(({ type, id, title, url }) => {
+      const parts = [title, url ?? (title === undefined ? id : undefined)].filter((part) => part !== undefined);
+      return `  source: ${clipped(printable(parts.length === 0 ? type : parts.join(", ")), isFull)}`;
+    }),
+    ...(left > 0 ? [`  … ${formatNumberOf(left, "more source")}; --full shows all`] : []),
+  ];
+}
+
+/** The images and files of a message. The text of a tool's result has marks of them already. */
+function mediaLines({ role, content }: Message): string[] {
+  if (typeof content === "string" || role === "tool") return [];
+  return content.flatMap((part) => {
+    if (part.type === "text") return [];
+    return [`  ${part.type === "file" ? oneLine(fileMark(part)) : "[image]"}`];
   });
 }
 

@@ -1,6 +1,14 @@
 import { type Account, type Amounts, type LimitName, usedAt } from "../../budget/index.ts";
 import type { AgentOverview } from "../../state/index.ts";
-import { shortAgentId, formatCost, formatCount, formatDuration, formatOf, formatRunningTime } from "./format.ts";
+import {
+  shortAgentId,
+  formatCached,
+  formatCost,
+  formatCount,
+  formatDuration,
+  formatOf,
+  formatRunningTime,
+} from "./format.ts";
 import { waitText } from "./request-lines.ts";
 import { type Column, tableLines, placeTree } from "./table.ts";
 import { type Style, oneLine } from "./terminal-text.ts";
@@ -201,7 +209,7 @@ function summaryCells(agent: AgentOverview, branch: string, { accounts, now }: R
     String(agent.turns),
     String(agent.steps),
     String(agent.toolCalls),
-    formatCount(tokensOf(agent)),
+    tokensText(tokensOf(agent), agent.usage),
     formatCost(agent.costMicros),
     formatDuration(workingTimeOf(accounts, agent.agentId, now)),
     agent.stopReason ?? standingText(agent),
@@ -227,7 +235,10 @@ function totalCells(
     sum((agent) => agent.turns),
     sum((agent) => agent.steps),
     sum((agent) => agent.toolCalls),
-    formatCount(Number(sum(tokensOf))),
+    tokensText(Number(sum(tokensOf)), {
+      inputTokens: Number(sum(({ usage }) => usage.inputTokens)),
+      cachedInputTokens: Number(sum(({ usage }) => usage.cachedInputTokens ?? 0)),
+    }),
     formatCost(totalCost(agents)),
     root === undefined ? "" : formatDuration(workingTimeOf(accounts, root.agentId, now)),
     "",
@@ -236,6 +247,11 @@ function totalCells(
 
 function tokensOf({ usage }: AgentOverview): number {
   return usage.inputTokens + usage.outputTokens;
+}
+
+function tokensText(tokens: number, use: Parameters<typeof formatCached>[0]): string {
+  const cached = formatCached(use);
+  return formatCount(tokens) + (cached === undefined ? "" : ` (${cached})`);
 }
 
 /** Unknown if any price is. */

@@ -2,13 +2,14 @@ import {
   type Account,
   type LimitName,
   limitNameSchema,
+  type ModelUse,
   usedAt,
   totalUse,
   type UseByModel,
 } from "../../budget/index.ts";
 import { dollarsText, numberOfTurn } from "../../state/index.ts";
 import { agentLabel } from "./agent-rows.ts";
-import { shortAgentId, formatCost, formatCount, formatDuration, formatTime } from "./format.ts";
+import { shortAgentId, formatCached, formatCost, formatCount, formatDuration, formatTime } from "./format.ts";
 import { placeTree, type Column, tableLines } from "./table.ts";
 import { oneLine } from "./terminal-text.ts";
 import { truncate, widthOf, wrap } from "./text-width.ts";
@@ -149,7 +150,7 @@ function modelTable(rows: readonly ModelRow[]): string[] {
       oneLine(model),
       exact(use.calls),
       exact(use.inputTokens),
-      exact(use.cachedInputTokens),
+      cachedText(use),
       exact(use.outputTokens),
       exact(use.reasoningTokens),
       costOf(models),
@@ -165,10 +166,22 @@ function modelList(rows: readonly ModelRow[]): string[] {
     const note = noteOf(models);
     return [
       model === "" ? who : `${who}: ${oneLine(model)}`,
-      `  ${short(use.calls)} calls, ${short(use.inputTokens)} in, ${short(use.outputTokens)} out, ${costOf(models)}`,
+      `  ${short(use.calls)} calls, ${inputText(use)}, ${short(use.outputTokens)} out, ${costOf(models)}`,
       ...(note === "" ? [] : [`  ${note}`]),
     ];
   });
+}
+
+/** The cached tokens, and their share of the input if there are any. */
+function cachedText(use: ModelUse): string {
+  const cached = formatCached(use);
+  const count = exact(use.cachedInputTokens);
+  return cached === undefined ? count : `${count} (${cached.replace(" cached", "")})`;
+}
+
+function inputText(use: ModelUse): string {
+  const cached = formatCached(use);
+  return `${short(use.inputTokens)} in${cached === undefined ? "" : ` (${cached})`}`;
 }
 
 function exact(count: number): string {

@@ -1,3 +1,5 @@
+import { cachedShare } from "../../budget/index.ts";
+
 /** `850 ms`, `4.2 s`, `1 m 05 s`, `2 h 03 m`. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;
@@ -28,6 +30,13 @@ export function formatCount(value: number): string {
 
 function trimmed(value: number): string {
   return value.toFixed(1).replace(/\.0$/, "");
+}
+
+/** `80 % cached`; `undefined` if the provider read none of the input from its cache. */
+export function formatCached(use: Parameters<typeof cachedShare>[0]): string | undefined {
+  const share = cachedShare(use);
+  if (share === 0) return undefined;
+  return share < 0.01 ? "< 1 % cached" : `${Math.round(share * 100)} % cached`;
 }
 
 /** Millionths of a dollar as dollars: `$0`, `$0.0042`, `$1.25`; `?` for an unknown price. */

@@ -1,5 +1,5 @@
 import type { RequestKind, TroupeEvent, TroupeEventOf } from "../../state/index.ts";
-import { shortAgentId, formatCount, formatDuration, formatNumberOf } from "./format.ts";
+import { shortAgentId, formatCached, formatCount, formatDuration, formatNumberOf } from "./format.ts";
 import { verdictTexts } from "./request-lines.ts";
 import { oneLine } from "./terminal-text.ts";
 import { truncate } from "./text-width.ts";
@@ -20,9 +20,13 @@ export function eventText(event: TroupeEvent): string | undefined {
     case "turn.started":
       return `begins ${quote(event.prompt)}`;
     case "model.responded":
-      return `step ${event.step ?? 0}: ${formatCount(event.usage.inputTokens + event.usage.outputTokens)} tokens, ${
-        event.toolCalls === 0 ? "no tool calls" : formatNumberOf(event.toolCalls, "tool call")
-      }`;
+      return [
+        `step ${event.step ?? 0}: ${formatCount(event.usage.inputTokens + event.usage.outputTokens)} tokens`,
+        formatCached(event.usage),
+        event.toolCalls === 0 ? "no tool calls" : formatNumberOf(event.toolCalls, "tool call"),
+      ]
+        .filter((part) => part !== undefined)
+        .join(", ");
     case "step.restarted":
       return `tries step ${event.step ?? 0} again (attempt ${event.attempt}): ${oneLine(event.error.message)}`;
     case "tool.completed":

@@ -56,6 +56,8 @@ export interface FeedOptions {
 
 /** Most characters of an artifact in an answer. */
 const LONGEST_ARTIFACT = 1_000_000;
+/** Most characters of base64 in an answer: about 20 MB. A part of a binary would be of no use, so a longer one is left out. */
+const LONGEST_BINARY = 28_000_000;
 const ROWS_AT_A_TIME = 500;
 
 /**
@@ -224,6 +226,10 @@ export class Feed {
     if (!artifact) throw new NotFoundError(`agent "${agentId}" has no artifact "${artifactId}"`);
     const { namesOnly, redactor } = this.#sight;
     if (namesOnly) return { ...artifact, name: "", content: "", isCut: artifact.content !== "" };
+    if (artifact.encoding === "base64") {
+      const isCut = artifact.content.length > LONGEST_BINARY;
+      return { ...artifact, name: redactor.text(artifact.name), content: isCut ? "" : artifact.content, isCut };
+    }
     const content = redactor.text(artifact.content.slice(0, LONGEST_ARTIFACT));
     return { ...artifact, content, isCut: artifact.content.length > LONGEST_ARTIFACT };
   }

@@ -3,13 +3,17 @@ import { parseCursor } from "../../state/index.ts";
 import type { FeedEntry, LiveEvent } from "./messages.ts";
 
 type Said = Extract<LivePart, { readonly kind: "whole" }>;
+type Piece = Extract<LivePart, { readonly seq: number }>;
 type Progress = Extract<LivePart, { readonly kind: "progress" }>;
+
+type WrittenCall = NonNullable<Said["calls"]>[number];
 
 /** An answer that a model is writing, with all pieces received so far. */
 interface OpenAnswer {
   readonly base: Said;
   text: string;
   reasoning: string;
+  readonly calls: Map<number, WrittenCall>;
   /** True while a piece is missing. Readers get nothing more until the whole answer is received. */
   isTorn: boolean;
 }
@@ -17,9 +21,21 @@ interface OpenAnswer {
 /** Most characters kept of one answer and of one tool update. Readers get longer texts once they are committed. */
 const MOST_CHARACTERS = 400_000;
 const MOST_OF_UPDATE = 20_000;
+/** Most calls kept of one answer. */
+const MOST_CALLS = 100;
 
 /** How much of each open answer and of each tool's progress was sent to one reader. */
-export type Given = Map<string, { readonly seq: number; readonly text: number; readonly reasoning: number }>;
+export type Given = Map<string, GivenAnswer>;
+
+interface GivenAnswer {
+  readonly seq: number;
+  readonly text: number;
+  readonly reasoning: number;
+  /** By index, the characters of a call's arguments. */
+  readonly calls: ReadonlyMap<number, number>;
+}
+
+const noCalls: ReadonlyMap<number, number> = new Map();
 
 /**
  * The answers that the models of one tree are writing, and the last progress of its tools. They are not stored; a
@@ -48,12 +64,17 @@ export class LiveAnswers {
     if ((this.#ended.get(agentId) ?? 0) > seq || (known && known.base.seq > seq)) return true;
     if (part.kind === "whole") return this.#takeWhole(part);
     const isNew = known?.base.seq !== seq;
-    const answer = isNew ? opened({ ...part, kind: "whole", text: "", reasoning: "" }) : known;
+    const answer = isNew ? opened({ ...saidOf(part), kind: "whole", text: "", reasoning: "" }) : known;
     this.#answers.set(agentId, answer);
-    const given = answer[part.kind];
+    const call = part.kind === "call" ? answer.calls.get(part.index) : undefined;
+    if (part.kind === "call" && call === undefined && answer.calls.size >= MOST_CALLS) return !answer.isTorn;
+    const given = part.kind === "call" ? (call?.text ?? "") : answer[part.kind];
     if (part.offset > given.length) answer.isTorn = true;
-    else if (part.offset + part.text.length > given.length && given.length < MOST_CHARACTERS) {
-      answer[part.kind] = given + part.text.slice(given.length - part.offset);
+    else {
+      const isNews = part.offset + part.text.length > given.length && given.length < MOST_CHARACTERS;
+      const text = isNews ? given + part.text.slice(given.length - part.offset) : given;
+      if (part.kind !== "call") answer[part.kind] = text;
+      else answer.calls.set(part.index, { callId: part.callId, name: part.name, index: part.index, text });
     }
     return !answer.isTorn;
   }
@@ -87,7 +108,7 @@ export class LiveAnswers {
     }
     for (const [callId, part] of this.#progress) {
       if (rowOf(part) > cursor || given.get(callId)?.seq === part.at) continue;
-      given.set(callId, { seq: part.at, text: 0, reasoning: 0 });
+      given.set(callId, { seq: part.at, text: 0, reasoning: 0, calls: noCalls });
       yield eventOfPart(part, null) as LiveEvent;
     }
   }
@@ -95,9 +116,10 @@ export class LiveAnswers {
 
 function opened(base: Said): OpenAnswer {
   return {
-    base: { ...base, text: "", reasoning: "" },
+    base: { ...base, text: "", reasoning: "", calls: undefined },
     text: base.text,
     reasoning: base.reasoning ?? "",
+    calls: new Map((base.calls ?? []).slice(0, MOST_CALLS).map((call) => [call.index, call])),
     isTorn: false,
   };
 }
@@ -107,17 +129,33 @@ function rowOf({ cursor }: LivePart): number {
   return parseCursor(cursor)?.row ?? 0;
 }
 
-function* restOf({ base, text, reasoning }: OpenAnswer, agentId: string, given: Given): Generator<LiveEvent> {
+function saidOf({
+  agentId,
+  agentName,
+  parentAgentId,
+  rootAgentId,
+  sessionId,
+  turnId,
+  step,
+  attempt,
+  at,
+  cursor,
+  seq,
+}: Piece) {
+  return { agentId, agentName, parentAgentId, rootAgentId, sessionId, turnId, step, attempt, at, cursor, seq };
+}
+
+function* restOf({ base, text, reasoning, calls }: OpenAnswer, agentId: string, given: Given): Generator<LiveEvent> {
   const before = given.get(agentId);
   const { seq } = base;
   const isKnown = before?.seq === seq && before.text <= text.length && before.reasoning <= reasoning.length;
-  if (isKnown && before.text === text.length && before.reasoning === reasoning.length) return;
-  given.set(agentId, { seq, text: text.length, reasoning: reasoning.length });
+  const lengths = new Map([...calls].map(([index, call]) => [index, call.text.length]));
+  given.set(agentId, { seq, text: text.length, reasoning: reasoning.length, calls: lengths });
   if (!isKnown) {
-    yield eventOfPart({ ...base, text, reasoning }, null) as LiveEvent;
+    yield eventOfPart({ ...base, text, reasoning, calls: [...calls.values()] }, null) as LiveEvent;
     return;
   }
-  const { kind: _whole, text: _text, reasoning: _reasoning, ...said } = base;
+  const said = saidOf(base);
   for (const [kind, all] of [
     ["text", text],
     ["reasoning", reasoning],
@@ -125,5 +163,11 @@ function* restOf({ base, text, reasoning }: OpenAnswer, agentId: string, given: 
     const offset = before[kind];
     if (offset === all.length) continue;
     yield eventOfPart({ kind, ...said, offset, text: all.slice(offset) }, null) as LiveEvent;
+  }
+  for (const call of calls.values()) {
+    const offset = before.calls.get(call.index);
+    if (offset === call.text.length) continue;
+    const rest = call.text.slice(offset ?? 0);
+    yield eventOfPart({ kind: "call", ...said, ...call, offset: offset ?? 0, text: rest }, null) as LiveEvent;
   }
 }

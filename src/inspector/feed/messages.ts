@@ -77,7 +77,7 @@ export type FeedProcess = DeepReadonly<z.infer<typeof feedProcessSchema>>;
 export const feedOwnerSchema = z.object({ agentId: z.string(), processId: z.string().nullable() });
 export type FeedOwner = DeepReadonly<z.infer<typeof feedOwnerSchema>>;
 
-const live = ["text.delta", "text.snapshot", "reasoning.delta", "tool.progress"] as const;
+const live = ["text.delta", "text.snapshot", "reasoning.delta", "call.delta", "tool.progress"] as const;
 const isLiveType = (type: string): boolean => (live as readonly string[]).includes(type);
 export type LiveEvent = Extract<z.infer<typeof troupeEventSchema>, { type: (typeof live)[number] }>;
 

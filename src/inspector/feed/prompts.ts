@@ -47,7 +47,7 @@ async function promptIn(place: PromptContext, row: PromptRow): Promise<Prompt | 
     why: sent.check.isExact ? null : sent.check.message,
     messages: messages.map((message) => shownMessage(message, sight)),
     tools: tools.map((tool) => (sight.namesOnly ? { name: tool.name, description: "", parameters: {} } : tool)),
-    parameters: sight.namesOnly ? {} : parameters,
+    parameters: sight.namesOnly ? {} : (sight.redactor.value(parameters) as typeof parameters),
     answer: answer ? shownMessage(answer, sight) : null,
     error: error && sight.namesOnly ? { ...error, message: "" } : error,
   };

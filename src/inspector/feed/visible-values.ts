@@ -25,12 +25,14 @@ const contents: ReadonlySet<string> = new Set([
   "issues",
   "parameters",
   "prefix",
+  "structured",
   "text",
+  "url",
   "value",
 ]);
 
 /** Optional fields that rows leave out, because their schema accepts no empty value. */
-const leftOut: ReadonlySet<string> = new Set(["epoch", "reasoning", "trace"]);
+const leftOut: ReadonlySet<string> = new Set(["epoch", "providerOptions", "reasoning", "sources", "trace"]);
 
 /** Texts for people: rows keep them, redacted, unless only names are shown. */
 const remarks: ReadonlySet<string> = new Set(["denied", "message", "note", "prompt", "reason"]);
@@ -80,6 +82,7 @@ const names: ReadonlySet<string> = new Set([
   "provider",
   "providerId",
   "queue",
+  "reasoningEffort",
   "removedMessageIds",
   "repairMessageId",
   "reports",
@@ -94,6 +97,8 @@ const names: ReadonlySet<string> = new Set([
   "through",
   "timerId",
   "to",
+  "tool",
+  "toolChoice",
   "turnId",
   "type",
   "verdict",
@@ -164,7 +169,7 @@ export function shownMessage(message: Message, { namesOnly, redactor }: Visibili
   if (message.role === "user")
     return { ...message, content: "", origin: isOurs(message.origin) ? message.origin : "user" };
   if (message.role !== "assistant") return { ...message, content: "" };
-  const { reasoning: _hidden, toolCalls, ...rest } = message;
+  const { reasoning: _hidden, sources: _cited, toolCalls, ...rest } = message;
   const calls = toolCalls && { toolCalls: toolCalls.map((call) => ({ ...call, arguments: "" })) };
   return { ...rest, ...calls, content: "" };
 }

@@ -14,11 +14,14 @@ import {
   type DefinitionRef,
   type Entry,
   type EntryOf,
+  type HookPatch,
+  isExcerpt,
   type Message,
   messagesAddedBy,
   type ModelRequest,
   type ModelTool,
   numberOfTurn,
+  settingsOfCall,
   type StoredDefinition,
 } from "../../state/index.ts";
 
@@ -127,6 +130,7 @@ export class SentPrompts {
     const compiler = definition && historyNamed(definition.history);
     const archive = this.#stored.messages.slice(0, countBelow(this.#arrivals, seq));
     const turnEntries = this.#stored.entries.slice(moment.from, moment.to);
+    const patches = patchesIn(turnEntries);
     const { turnId } = moment.call;
     const messages = promptMessages({
       agentId: this.#stored.agent.agentId,
@@ -134,7 +138,7 @@ export class SentPrompts {
       model: calledModelOf(moment, definition),
       instructions: instructionsOf(definition, turnEntries),
       compiler: compiler ?? fullHistory(),
-      patches: patchesIn(turnEntries),
+      patches,
       input: {
         history: viewOf(archive, moment.compaction),
         turnId,
@@ -143,7 +147,7 @@ export class SentPrompts {
         earlier: archive,
       },
     });
-    const request = this.#requestOf(moment, definition, messages, archive.some(isExcerpt));
+    const request = this.#requestOf(moment, definition, { messages, patches, hasExcerpts: archive.some(isExcerpt) });
     const isSame = promptHashOf(messages) === moment.call.promptHash;
     const check = this.#checkOf(moment, { definition, isKnown: compiler !== undefined, isSame });
     return { ...moment.call, request, check };
@@ -152,17 +156,31 @@ export class SentPrompts {
   #requestOf(
     { call, requested, started }: Moment,
     definition: StoredDefinition | undefined,
-    messages: readonly Message[],
-    hasExcerpts: boolean,
+    {
+      messages,
+      patches,
+      hasExcerpts,
+    }: {
+      readonly messages: readonly Message[];
+      readonly patches: readonly HookPatch[];
+      readonly hasExcerpts: boolean;
+    },
   ): ModelRequest {
     const tools = definition ? toolsOf(definition, started, this.#stored.agent, hasExcerpts) : [];
-    const { temperature, responseFormat, maxOutputTokens } = definition ?? {};
+    const { responseFormat } = definition ?? {};
     const { reservation } = requested;
+    const { maxOutputTokens, ...settings } = settingsOfCall({
+      definition,
+      turn: started.settings,
+      hooks: patches.map((patch) => patch.settings),
+      step: call.step,
+      tools: tools.map(({ name }) => name),
+    });
     const isBounded = maxOutputTokens !== undefined || reservation?.isBound === true;
     const request = {
       messages,
       ...(tools.length > 0 ? { tools } : {}),
-      ...(temperature === undefined ? {} : { temperature }),
+      ...settings,
       ...(responseFormat === undefined ? {} : { responseFormat }),
       ...(isBounded && reservation ? { maxOutputTokens: reservation.outputTokens } : {}),
     };
@@ -298,8 +316,4 @@ function toolsOf(
 function calledModelOf({ requested, started }: Moment, definition: StoredDefinition | undefined): Writer {
   const { model: name, provider } = requested;
   return provider === undefined ? (definition?.model ?? started.model) : { name, provider };
-}
-
-function isExcerpt(message: Message): boolean {
-  return message.role === "tool" && message.artifactId !== undefined;
 }

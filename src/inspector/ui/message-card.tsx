@@ -76,6 +76,7 @@ export function MessageCard({ message, place = "", mark, isCut = false, callName
           <JsonView value={message.reasoning as JsonValue} />
         </details>
       )}
+      {message.role === "assistant" && message.sources !== undefined && <Sources sources={message.sources} />}
       {message.role === "assistant" && message.toolCalls !== undefined && message.toolCalls.length > 0 && (
         <ul class="asked-calls">
           {message.toolCalls.map((call) => (
@@ -97,6 +98,24 @@ export function MessageCard({ message, place = "", mark, isCut = false, callName
         </ul>
       )}
     </article>
+  );
+}
+
+/** What an answer is based on, as text: opening an address would reveal the reader to its host. */
+function Sources({
+  sources,
+}: {
+  readonly sources: NonNullable<Extract<ShownMessage, { role: "assistant" }>["sources"]>;
+}) {
+  return (
+    <ul class="sources" aria-label="Sources">
+      {sources.map(({ type, id, url, title, mediaType }, index) => (
+        <li key={index}>
+          {oneLine(title ?? url ?? id ?? type, 120)}{" "}
+          <span class="quiet">{oneLine(title === undefined ? (mediaType ?? "") : (url ?? mediaType ?? ""), 200)}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -4,13 +4,14 @@ import type { FeedMessageItem, Prompt, PromptRow } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
 import { errorText } from "./feed-client.ts";
 import { useFollowedEnd } from "./followed-end.ts";
-import { compact, costOfCall, costText, milliseconds, plural } from "./format.ts";
+import { compact, costOfCall, costText, milliseconds, percent, plural } from "./format.ts";
 import { CallAside, callNameOf, callNamesIn, MessageCard, type ShownMessage } from "./message-card.tsx";
 import { copyText, info, selectedAgent } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
 import { sought, TextView } from "./text-view.tsx";
 import { type JsonValue, JsonView, oneLine, plainText } from "./untrusted.tsx";
+import { WrittenCalls } from "./written-calls.tsx";
 
 const shownPart = signal<"conversation" | "prompts">("conversation");
 const openCall = signal<string | null>(null);
@@ -104,6 +105,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
     }
   };
   const text = run.written.value >= 0 ? run.textOf(agentId) : "";
+  const calls = run.written.value >= 0 ? run.callsOf(agentId) : [];
   const names = callNamesIn(items.map(({ message }) => message));
   return (
     <div ref={list} class="message-list" role="log" aria-label="Conversation" tabIndex={0}>
@@ -116,7 +118,9 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
             {earlierFailure !== null && <span class="quiet"> {earlierFailure}</span>}
           </p>
         )}
-        {items.length === 0 && text === "" && <p class="empty">There is no message at this moment.</p>}
+        {items.length === 0 && text === "" && calls.length === 0 && (
+          <p class="empty">There is no message at this moment.</p>
+        )}
         {items.map(({ message, step, turnId, isCut }) => (
           <MessageCard
             key={message.id}
@@ -127,13 +131,14 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
             onCall={showCall}
           />
         ))}
-        {text !== "" && (
+        {(text !== "" || calls.length > 0) && (
           <article class="message assistant">
             <header>
               <b class="role">assistant</b>
               <span class="tag">writing</span>
             </header>
-            <TextView text={text} kind="prose" isWriting />
+            {text !== "" && <TextView text={text} kind="prose" isWriting />}
+            {calls.length > 0 && <WrittenCalls calls={calls} />}
           </article>
         )}
       </div>
@@ -332,7 +337,7 @@ export function Answer({ prompt, onCall }: { readonly prompt: Prompt; readonly o
   const { answer, usage, error } = prompt;
   const figures = [
     usage
-      ? `${compact(usage.inputTokens)} in${usage.cachedInputTokens ? ` (${compact(usage.cachedInputTokens)} cached)` : ""}`
+      ? `${compact(usage.inputTokens)} in${usage.cachedInputTokens ? ` (${percent(usage.cachedInputTokens, usage.inputTokens)} cached)` : ""}`
       : "",
     usage ? `${compact(usage.outputTokens)} out` : "",
     usage?.estimated === true ? "counted here" : "",

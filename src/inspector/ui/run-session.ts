@@ -66,6 +66,23 @@ const REQUESTS_EVERY_MS = 250;
 const LONG_AXIS = 5_000;
 const AXIS_EVERY_MS = 600;
 
+/** A tool call that a model is writing. */
+export interface WrittenCall {
+  readonly index: number;
+  readonly name: string;
+  /** The JSON text of the arguments so far. */
+  readonly text: string;
+}
+
+function withPiece(
+  calls: readonly WrittenCall[],
+  { index, name, offset, text }: WrittenCall & { readonly offset: number },
+): readonly WrittenCall[] {
+  const before = calls.find((call) => call.index === index)?.text ?? "";
+  const others = calls.filter((call) => call.index !== index);
+  return [...others, { index, name, text: before.slice(0, offset) + text }].toSorted((a, b) => a.index - b.index);
+}
+
 /**
  * One run in the page: its log, the moment that all views show, and its player.
  * Owns: the subscription to the feed, the pinned moment, the live texts. Does not own: the address.
@@ -107,6 +124,8 @@ export class RunSession {
   readonly written = signal(0);
   readonly #learned = signal(0);
   readonly #texts = new Map<string, string>();
+  /** By agent, the tool calls of the answer that it writes. */
+  readonly #calls = new Map<string, readonly WrittenCall[]>();
   readonly #watch: { end(): void };
   #shown: ReturnType<typeof setTimeout> | undefined;
   #shownAt = 0;
@@ -280,6 +299,11 @@ export class RunSession {
     return this.isLive.value ? (this.#texts.get(agentId) ?? "") : "";
   }
 
+  /** The tool calls in the answer that the agent is writing, with their arguments so far. */
+  callsOf(agentId: string): readonly WrittenCall[] {
+    return this.isLive.value ? (this.#calls.get(agentId) ?? []) : [];
+  }
+
   /** Handles a message. Returns a promise if the feed must pause; it resolves when there is room for more. */
   #take(message: FeedMessage): Promise<void> | undefined {
     this.#heardAt = performance.now();
@@ -315,6 +339,7 @@ export class RunSession {
   #append(rows: readonly RunRow[], isCaughtUp: boolean): void {
     for (const { agentId, entries } of rows) {
       for (const { type } of entries) {
+        if (type === "model.responded" || type === "model.failed" || type === "turn.ended") this.#calls.delete(agentId);
         if (type === "model.responded" || type === "turn.ended") this.#texts.delete(agentId);
         // Before the page has caught up, later entries may close these requests.
         if (requestTypes.has(type) && this.isCaughtUp.peek()) this.#requestsRead.ask();
@@ -451,7 +476,12 @@ export class RunSession {
     const { agentId } = event;
     if (event.type === "text.delta") {
       this.#texts.set(agentId, (this.#texts.get(agentId) ?? "").slice(0, event.offset) + event.text);
-    } else if (event.type === "text.snapshot") this.#texts.set(agentId, event.text);
+    } else if (event.type === "text.snapshot") {
+      this.#texts.set(agentId, event.text);
+      this.#calls.set(agentId, event.calls ?? []);
+    } else if (event.type === "call.delta") {
+      this.#calls.set(agentId, withPiece(this.#calls.get(agentId) ?? [], event));
+    }
     this.#showSoon();
   }
 

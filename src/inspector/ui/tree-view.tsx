@@ -204,6 +204,8 @@ function Doing({ run, agentId, moment }: { run: RunSession; agentId: string; mom
   const text = run.written.value >= 0 ? run.textOf(agentId) : "";
   const lost = run.lost.value.get(run.log.indexOfAgent(agentId));
   if (lost) return <>{lostWords(lost)}</>;
+  const call = run.written.value >= 0 ? run.callsOf(agentId).at(-1) : undefined;
+  if (call) return <span class="writing">{oneLine(`${call.name} ${call.text.slice(-120)}`, 120)}</span>;
   if (text !== "") return <span class="writing">{oneLine(text.slice(-120), 120)}</span>;
   return <>{doing(moment)}</>;
 }

@@ -1,23 +1,27 @@
 import { ModelError } from "../../errors/index.ts";
-import type {
-  JsonObject,
-  ModelRequest,
-  ModelWarning,
-  ProviderOptions,
-  ReasoningEffort,
-  ToolChoice,
+import {
+  type FilePart,
+  type JsonObject,
+  mergedOptions,
+  type ModelRequest,
+  type ModelWarning,
+  type ProviderOptions,
+  type ReasoningEffort,
+  type ToolChoice,
 } from "../../state/index.ts";
-import { AdapterModel, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
+import { AdapterModel, type CallContext, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
 import type { CallGuard } from "../call-guard.ts";
 import type { GenerateOptions, LanguageModel } from "../language-model.ts";
 import { formedPrompt } from "../prompt-form.ts";
+import { asksForLongTtl, assertCacheTtl, type CacheTtl, type PromptCaching } from "../prompt-cache.ts";
 import { type KnownFormats, knownFormatsOf, type StructuredOutput } from "../structured-output.ts";
 import type { WireWriter } from "../wire-calls.ts";
 import { wireObject, wireText } from "../wire-values.ts";
+import { providerTtls, withCacheMarks } from "./cache-marks.ts";
 import { ProviderAnswer } from "./provider-answer.ts";
 import { providerFailure } from "./provider-failure.ts";
 import { type AiSdkLanguageModel, type ProviderCall, streamOf } from "./provider-model.ts";
-import { providerPrompt } from "./provider-prompt.ts";
+import { isProviderFile, providerPrompt, takesInResultOf } from "./provider-prompt.ts";
 
 /** Options of `aiSdkModel()`. */
 export interface AiSdkModelOptions {
@@ -37,6 +41,8 @@ export interface AiSdkModelOptions {
   readonly requestTimeoutMs?: number | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
+  /** Tokens to reserve for a file that is sent as one. Default: 5,000 for each page of a PDF, 40 for each second of a WAV, else by size. */
+  readonly fileTokens?: number | undefined;
   /** Further texts by which the provider refuses a prompt that is too long: parts of its messages, or patterns. Default: none. */
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   /**
@@ -46,10 +52,22 @@ export interface AiSdkModelOptions {
    * refuses fails with a `ModelError`.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+  /**
+   * `auto` marks prompts for the provider's cache, where it needs that: Anthropic, Bedrock (Claude, Nova) and OpenRouter (Claude) get
+   * marks, OpenAI the agent's id as its key. Other providers cache by themselves. `off` marks nothing. Default `auto`.
+   */
+  readonly cache?: PromptCaching | undefined;
+  /**
+   * How long the provider keeps what it has cached: `5m` or `1h` for marks in the form of Anthropic, `30m` or `12h` for OpenAI's Responses
+   * from GPT-5.6 on. The longer ones are written at a higher rate (`longCacheWritePerMillion`). Default: the provider's, which is the
+   * shorter one.
+   */
+  readonly cacheTtl?: CacheTtl | undefined;
 }
 
 /** The model of a provider's package, as `aiSdkModel()` returns it. */
 export function providerModel(model: AiSdkLanguageModel, options: AiSdkModelOptions): LanguageModel {
+  assertCacheTtl(options, "aiSdkModel()", providerTtls(model));
   const name = options.name ?? model.modelId;
   const provider = options.provider ?? model.provider.split(".")[0] ?? model.provider;
   return new AdapterModel({ name, provider }, options, new ProviderBackend(model, { name, provider, options }));
@@ -73,14 +91,27 @@ class ProviderBackend implements ModelBackend {
     this.#adapter = Object.freeze({ provider, model: name, server: model.provider });
   }
 
+  writesLongCache({ providerOptions }: ModelRequest): boolean {
+    return asksForLongTtl(this.#options.cacheTtl, this.#options.providerOptions, providerOptions);
+  }
+
+  takesFile(part: FilePart): boolean {
+    return isProviderFile(part);
+  }
+
   knownFormats(): KnownFormats {
     return knownFormatsOf(this.#model.provider, this.#model.modelId);
   }
 
-  async prepare(request: ModelRequest): Promise<PreparedCall> {
+  async prepare(request: ModelRequest, { agentId }: CallContext): Promise<PreparedCall> {
     const prompt = await this.#prompt(request);
     const { settings, warnings } = settingsOf(request, this.#model, this.#options.providerOptions);
-    const fields = { ...fieldsOf(request), ...settings };
+    const { cache, cacheTtl } = this.#options;
+    const fields = withCacheMarks({ prompt, ...fieldsOf(request, this.#model.provider), ...settings }, this.#model, {
+      cache,
+      cacheTtl,
+      agentId,
+    });
     const progress = new ProviderAnswer(warnings);
     return {
       adapter: this.#adapter,
@@ -88,7 +119,7 @@ class ProviderBackend implements ModelBackend {
       progress,
       exchange: async (guard, onDelta) => {
         try {
-          const call = { prompt, abortSignal: guard.signal, ...fields };
+          const call = { abortSignal: guard.signal, ...fields };
           await readStream(await streamOf(this.#model, call), progress, { guard, onDelta });
         } catch (error) {
           throw providerFailure(error);
@@ -106,7 +137,11 @@ class ProviderBackend implements ModelBackend {
 
   async #prompt(request: ModelRequest): Promise<ProviderCall["prompt"]> {
     const { specificationVersion: specification, supportedUrls } = this.#model;
-    const formed = formedPrompt(request, { reader: this.#adapter, keepsForeignIds: false });
+    const formed = formedPrompt(request, {
+      reader: this.#adapter,
+      keepsForeignIds: false,
+      takesInResult: takesInResultOf(this.#model.provider),
+    });
     return providerPrompt(formed, { specification, supportedUrls: await supportedUrls });
   }
 }
@@ -118,53 +153,60 @@ interface Settings {
 }
 
 /** The settings that depend on each other: the options of the provider, its budget for thinking and the limit of the answer. */
-function settingsOf(
-  { maxOutputTokens, providerOptions, reasoningEffort }: ModelRequest,
-  { provider, modelId, specificationVersion }: AiSdkLanguageModel,
-  ofModel: ProviderOptions | undefined,
-): Settings {
-  const options = sentOptions(provider, merged(ofModel, providerOptions));
-  const effort = reasoningEffort === undefined ? {} : { reasoning: reasoningEffort };
-  if (reasoningEffort !== undefined && specificationVersion === "v3") {
-    return { settings: limited(maxOutputTokens, options), warnings: [withoutEffort] };
+function settingsOf(request: ModelRequest, model: AiSdkLanguageModel, ofModel: ProviderOptions | undefined): Settings {
+  const { maxOutputTokens, providerOptions, reasoningEffort } = request;
+  const { modelId, specificationVersion } = model;
+  const options = sentOptions(model.provider, mergedOptions(ofModel, providerOptions) ?? {});
+  if (reasoningEffort === undefined) return { settings: limited(request, model, options), warnings: [] };
+  if (specificationVersion === "v3") return { settings: limited(request, model, options), warnings: [withoutEffort] };
+  if (model.provider === "openrouter") {
+    // The package does not read the effort of a call.
+    const effort = reasoningEffort === "max" ? "xhigh" : reasoningEffort;
+    const openrouter = { reasoning: { effort }, ...options["openrouter"] };
+    return { settings: limited(request, model, { ...options, openrouter }), warnings: [] };
   }
-  if (reasoningEffort === undefined || reasoningEffort === "none" || maxOutputTokens === undefined) {
-    return { settings: { ...limited(maxOutputTokens, options), ...effort }, warnings: [] };
-  }
-  const place = thinkingFields.find(([name]) => provider.includes(name));
-  const isOwn = place === undefined || options[place[0]]?.[place[1]] !== undefined;
-  if (isOwn || !thinksByBudget(modelId)) {
-    return { settings: { ...limited(maxOutputTokens, options), ...effort }, warnings: [] };
+  const effort = { reasoning: reasoningEffort };
+  const place = thinkingPlace(model, options);
+  const isOwn = place === undefined || options[place.name]?.[place.field] !== undefined;
+  if (isOwn || reasoningEffort === "none" || maxOutputTokens === undefined || !thinksByBudget(modelId)) {
+    return { settings: { ...limited(request, model, options), ...effort }, warnings: [] };
   }
   // The provider's package would derive a budget from the model's limit and add it to the limit of this call.
   const budgetTokens = Math.round(maxOutputTokens * budgetShares[reasoningEffort]);
   if (budgetTokens < SMALLEST_THINKING_BUDGET) {
-    return { settings: limited(maxOutputTokens, options), warnings: [tooFewForThinking(maxOutputTokens)] };
+    return { settings: limited(request, model, options), warnings: [tooFewForThinking(maxOutputTokens)] };
   }
-  const [name, field] = place;
-  const thinking = { [name]: { ...options[name], [field]: { type: "enabled", budgetTokens } } };
-  return { settings: limited(maxOutputTokens, { ...options, ...thinking }), warnings: [] };
+  const thinking = { [place.name]: { ...options[place.name], [place.field]: { type: "enabled", budgetTokens } } };
+  return { settings: limited(request, model, { ...options, ...thinking }), warnings: [] };
 }
 
-/** The options of the call over those of the model, field by field. */
-function merged(ofModel: ProviderOptions = {}, ofCall: ProviderOptions = {}): ProviderOptions {
-  const all: Record<string, JsonObject> = { ...ofModel };
-  for (const [name, fields] of Object.entries(ofCall)) all[name] = { ...all[name], ...fields };
-  return all;
-}
-
-/** The options that are sent: models of OpenAI's Responses API must not keep the history themselves, unless the user asks for it. */
+/** The options that are sent: servers of the Responses API must not keep the history themselves, unless the user asks for it. */
 function sentOptions(provider: string, given: ProviderOptions): ProviderOptions {
   if (!provider.endsWith(".responses")) return given;
+  // The package of xAI includes the encrypted reasoning itself.
+  if (provider.startsWith("xai")) return { ...given, xai: { store: false, ...given["xai"] } };
   const key = provider.includes("azure") ? "azure" : "openai";
   return { ...given, [key]: { store: false, include: ["reasoning.encrypted_content"], ...given[key] } };
 }
 
-/** Where providers keep a budget for thinking that they add to the limit of the answer. */
-const thinkingFields = [
-  ["anthropic", "thinking"],
-  ["bedrock", "reasoningConfig"],
-] as const;
+/** The option in which a package keeps a budget for thinking that it adds to the limit of the answer. */
+interface ThinkingPlace {
+  readonly name: string;
+  readonly field: string;
+}
+
+/** Packages read the options of the first of their names that is present. `undefined`: no budget is added. */
+function thinkingPlace({ provider, modelId }: AiSdkLanguageModel, options: ProviderOptions): ThinkingPlace | undefined {
+  if (provider === "amazon-bedrock") {
+    const isClaude = modelId.includes("anthropic") || modelId.includes(":application-inference-profile/");
+    const name = options["amazonBedrock"] === undefined ? "bedrock" : "amazonBedrock";
+    return isClaude ? { name, field: "reasoningConfig" } : undefined;
+  }
+  // Other names belong to Anthropic's package with the name of a gateway.
+  const [first = "anthropic"] = provider.split(".");
+  if (!provider.includes("anthropic") && !provider.endsWith(".messages")) return undefined;
+  return { name: options[first]?.["thinking"] === undefined ? "anthropic" : first, field: "thinking" };
+}
 
 /** The provider accepts no smaller budget, and its package uses this one if none is set. */
 const SMALLEST_THINKING_BUDGET = 1_024;
@@ -201,28 +243,72 @@ function tooFewForThinking(maxOutputTokens: number): ModelWarning {
 
 /** The limit to send, so that the answer and the provider's budget for thinking together stay within `maxOutputTokens`. */
 function limited(
-  maxOutputTokens: number | undefined,
+  request: ModelRequest,
+  model: AiSdkLanguageModel,
   options: ProviderOptions,
 ): Pick<ProviderCall, "maxOutputTokens" | "providerOptions"> {
-  const sent = Object.keys(options).length === 0 ? {} : { providerOptions: options };
+  const { maxOutputTokens } = request;
+  const all = model.provider.startsWith("ollama") ? withOllamaOptions(request, options) : options;
+  const sent = Object.keys(all).length === 0 ? {} : { providerOptions: all };
   if (maxOutputTokens === undefined) return sent;
-  let budget = 0;
-  for (const [provider, field] of thinkingFields) {
-    const { type, budgetTokens } = wireObject(options[provider]?.[field]) ?? {};
-    if (wireText(type) !== "enabled") continue;
-    budget += typeof budgetTokens === "number" ? budgetTokens : SMALLEST_THINKING_BUDGET;
-  }
+  assertLimitHolds(request, model, options);
+  const budget = addedBudget(model, options);
   if (maxOutputTokens > budget) return { maxOutputTokens: maxOutputTokens - budget, ...sent };
   throw notSent(
     `at most ${maxOutputTokens} output tokens are left, and the thinking budget alone is ${budget}: raise maxOutputTokens or the budget of the agent, or lower budgetTokens`,
   );
 }
 
-function fieldsOf(request: ModelRequest): Omit<ProviderCall, "prompt" | "abortSignal" | keyof Settings["settings"]> {
-  const { tools = [], toolChoice, temperature, stopSequences = [], responseFormat } = request;
-  return {
+function addedBudget(model: AiSdkLanguageModel, options: ProviderOptions): number {
+  const place = thinkingPlace(model, options);
+  const { type, budgetTokens } = (place && wireObject(options[place.name]?.[place.field])) ?? {};
+  if (type !== "enabled") return 0;
+  return typeof budgetTokens === "number" ? budgetTokens : SMALLEST_THINKING_BUDGET;
+}
+
+const unlimitedEfforts: ReadonlySet<unknown> = new Set(["high", "xhigh", "max"]);
+
+/** Nova 2 on Bedrock takes no limit of output tokens while it thinks with a high effort. */
+function assertLimitHolds(
+  { reasoningEffort }: ModelRequest,
+  { provider, modelId }: AiSdkLanguageModel,
+  options: ProviderOptions,
+): void {
+  if (provider !== "amazon-bedrock" || !modelId.includes("amazon.nova-2-")) return;
+  const { type, maxReasoningEffort: own } =
+    wireObject((options["amazonBedrock"] ?? options["bedrock"])?.["reasoningConfig"]) ?? {};
+  const effort = own ?? reasoningEffort;
+  const isThinking = reasoningEffort !== undefined || type === "enabled";
+  if (!isThinking || type === "disabled" || !unlimitedEfforts.has(effort)) return;
+  throw notSent(
+    `${modelId} takes no limit of output tokens with the reasoning effort "${wireText(effort)}": use "medium" or less, or leave out maxOutputTokens and the limits of tokens and cost`,
+  );
+}
+
+/** A package for Ollama sends these fields beside `options`, where the server ignores them. */
+function withOllamaOptions(
+  { maxOutputTokens, temperature, stopSequences = [] }: ModelRequest,
+  given: ProviderOptions,
+): ProviderOptions {
+  const { options, ...ollama } = given["ollama"] ?? {};
+  const read: JsonObject = {
+    ...(maxOutputTokens === undefined ? {} : { num_predict: maxOutputTokens }),
     ...(temperature === undefined ? {} : { temperature }),
-    ...(stopSequences.length === 0 ? {} : { stopSequences }),
+    ...(stopSequences.length === 0 ? {} : { stop: [...stopSequences] }),
+  };
+  if (options === undefined && Object.keys(read).length === 0) return given;
+  return { ...given, ollama: { ...ollama, options: { ...(wireObject(options) as JsonObject | undefined), ...read } } };
+}
+
+function fieldsOf(
+  request: ModelRequest,
+  provider: string,
+): Omit<ProviderCall, "prompt" | "abortSignal" | keyof Settings["settings"]> {
+  const { tools = [], toolChoice, temperature, stopSequences = [], responseFormat } = request;
+  const isInOptions = provider.startsWith("ollama");
+  return {
+    ...(temperature === undefined || isInOptions ? {} : { temperature }),
+    ...(stopSequences.length === 0 || isInOptions ? {} : { stopSequences }),
     ...(responseFormat === undefined || responseFormat.type === "text"
       ? {}
       : { responseFormat: formatOf(responseFormat) }),

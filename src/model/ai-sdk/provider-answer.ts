@@ -1,11 +1,11 @@
 import { toJson } from "../../base/index.ts";
 import { ModelError } from "../../errors/index.ts";
 import type { AnswerSource, FinishReason, Json, JsonObject, ModelResponse, ModelWarning } from "../../state/index.ts";
-import { brokenBy } from "../finish-reason.ts";
+import { answerEnd, type BrokenAnswer, brokenBy } from "../finish-reason.ts";
 import type { AnswerInProgress } from "../guarded-call.ts";
 import type { ModelDelta } from "../language-model.ts";
 import { isTokenCount, type ReportedUsage } from "../usage.ts";
-import { type WireObject, wireObject, wireText } from "../wire-values.ts";
+import { type WireObject, wireArray, wireObject, wireText } from "../wire-values.ts";
 import { streamFailure } from "./provider-failure.ts";
 
 interface WrittenPart {
@@ -85,8 +85,11 @@ export class ProviderAnswer implements AnswerInProgress {
       case "finish":
         this.#finish = part;
         break;
-      case "error":
-        throw streamFailure(part["error"]);
+      case "error": {
+        const failure = streamFailure(part["error"]);
+        if (failure !== undefined) throw failure;
+        break;
+      }
       default:
     }
   }
@@ -103,8 +106,13 @@ export class ProviderAnswer implements AnswerInProgress {
     if (unified === "error" || unified === "interrupted") {
       return incomplete(`The provider broke off its answer: the finish reason is "${raw === "" ? unified : raw}".`);
     }
-    const broken = unified === "other" ? undefined : brokenBy(unified);
-    return broken && incomplete(broken.message);
+    // Several packages report `other` without a reason if the body ends in the middle of an answer.
+    if (unified === "other" && raw === "") {
+      return incomplete("The model's answer ended before it was complete: no finish reason came.");
+    }
+    const reason = unified === "other" || answerEnd(raw) === "too_long" ? raw : unified;
+    const broken = brokenBy(reason);
+    return broken && brokenAnswer(broken);
   }
 
   get usage(): ReportedUsage | undefined {
@@ -123,9 +131,19 @@ export class ProviderAnswer implements AnswerInProgress {
       ...(hasInput ? { inputTokens } : {}),
       ...(outputTokens === undefined ? {} : { outputTokens }),
       ...(isPart(read, inputTokens) ? { cachedInputTokens: read } : {}),
-      ...(write !== undefined && write > 0 ? { cacheWriteTokens: write } : {}),
+      ...(write !== undefined && write > 0 ? { cacheWriteTokens: write, ...this.#longWrites(usage, write) } : {}),
       ...(isPart(reasoning, outputTokens) ? { reasoningTokens: reasoning } : {}),
     };
+  }
+
+  #longWrites(usage: WireObject | undefined, write: number): Pick<ReportedUsage, "longCacheWriteTokens"> {
+    const byTtl = wireObject(wireObject(usage?.["raw"])?.["cache_creation"]);
+    const metadata = wireObject(this.#finish?.["providerMetadata"]);
+    const bedrock = wireObject(wireObject(metadata?.["amazonBedrock"] ?? metadata?.["bedrock"])?.["usage"]);
+    const entries = wireArray(bedrock?.["cacheDetails"]).map((entry) => wireObject(entry) ?? {});
+    const ofBedrock = entries.map(({ ttl, inputTokens }) => (ttl === "1h" ? (count(inputTokens) ?? 0) : 0));
+    const long = count(byTtl?.["ephemeral_1h_input_tokens"]) ?? sum(...ofBedrock);
+    return long === undefined ? {} : { longCacheWriteTokens: Math.min(long, write) };
   }
 
   generatedText(): string {
@@ -229,11 +247,11 @@ export class ProviderAnswer implements AnswerInProgress {
   }
 
   #reason(hasCalls: boolean): FinishReason {
-    const { unified } = this.#finish === undefined ? { unified: "" } : finishOf(this.#finish);
-    if (unified === "length") return "length";
-    if (unified === "content-filter") return "content_filter";
+    const { unified, raw } = this.#finish === undefined ? { unified: "", raw: "" } : finishOf(this.#finish);
+    const end = answerEnd(unified === "other" ? raw : unified);
+    if (end === "length" || end === "content_filter") return end;
     if (hasCalls) return "tool_calls";
-    return unified === "stop" || unified === "tool-calls" ? "stop" : "unknown";
+    return end === "stop" ? "stop" : "unknown";
   }
 }
 
@@ -261,7 +279,11 @@ function finishOf(finish: WireObject): { readonly unified: string; readonly raw:
 }
 
 function incomplete(message: string): ModelError {
-  return new ModelError(message, { retryable: true, mayHaveBeenSent: true, details: { kind: "incomplete" } });
+  return brokenAnswer({ kind: "incomplete", message });
+}
+
+function brokenAnswer({ kind, message }: BrokenAnswer): ModelError {
+  return new ModelError(message, { retryable: kind === "incomplete", mayHaveBeenSent: true, details: { kind } });
 }
 
 function count(value: unknown): number | undefined {

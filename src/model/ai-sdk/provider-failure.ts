@@ -1,6 +1,6 @@
 import { ModelError } from "../../errors/index.ts";
 import { answerError } from "../call-failure.ts";
-import { wireJson, wireObject, wireText } from "../wire-values.ts";
+import { wireArray, wireJson, wireObject, wireText } from "../wire-values.ts";
 
 /** By this symbol the AI SDK recognises its errors over several copies of its package. */
 const apiCallError = Symbol.for("vercel.ai.error.AI_APICallError");
@@ -68,13 +68,28 @@ export function providerFailure(error: unknown): unknown {
   return { status: statusCode, error: body?.["error"] ?? body, message, headers };
 }
 
-/** The error of a part `error` in a stream: one of the provider's package, or the server's own object. */
+/**
+ * The error of a part `error` in a stream: one of the provider's package, or the server's own object. `undefined` for an event of a kind
+ * that the package does not know, since providers add kinds and clients are to ignore them.
+ */
 export function streamFailure(error: unknown): unknown {
+  if (isNewEvent(error)) return undefined;
   if (error instanceof Error) return providerFailure(error);
   const raw = wireObject(error);
-  return answerError(wireObject(raw?.["error"]) ?? error);
+  const fault = wireObject(raw?.["error"]) ?? raw;
+  // Errors that packages make of a provider's error have the status in this field.
+  const { statusCode } = fault ?? {};
+  return answerError(typeof statusCode === "number" ? { ...fault, status: statusCode } : (fault ?? error));
 }
 
 function isApiCallError(error: unknown): boolean {
   return typeof error === "object" && error !== null && apiCallError in error;
+}
+
+/** The package has validated the event with zod, and has found no schema for its `type`. */
+function isNewEvent(error: unknown): boolean {
+  const [issue, ...others] = wireArray(wireObject(wireObject(error)?.["cause"])?.["issues"]);
+  const { code, note, path } = wireObject(issue) ?? {};
+  const isKind = code === "invalid_union" && note === "No matching discriminator";
+  return isKind && others.length === 0 && JSON.stringify(path) === '["type"]';
 }

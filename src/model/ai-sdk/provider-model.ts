@@ -31,6 +31,7 @@ export interface TextPart extends WithOptions {
 export interface FilePart {
   readonly type: "file";
   readonly mediaType: string;
+  readonly filename?: string;
   /** `v3` takes the value itself, `v4` an object that names its kind. */
   readonly data:
     | string
@@ -55,14 +56,23 @@ export interface ToolResultPart {
   readonly type: "tool-result";
   readonly toolCallId: string;
   readonly toolName: string;
-  readonly output: { readonly type: "text" | "error-text"; readonly value: string };
+  readonly output:
+    | { readonly type: "text" | "error-text"; readonly value: string }
+    | { readonly type: "content"; readonly value: readonly (TextPart | FilePart | ResultPartV3)[] };
 }
 
-export type ProviderMessage =
-  | { readonly role: "system"; readonly content: string }
-  | { readonly role: "user"; readonly content: readonly (TextPart | FilePart)[] }
-  | { readonly role: "assistant"; readonly content: readonly (TextPart | ReasoningPart | ToolCallPart)[] }
-  | { readonly role: "tool"; readonly content: readonly ToolResultPart[] };
+/** An image or a file in a tool result of `v3`; `v4` has parts of type `file` there too. */
+export type ResultPartV3 =
+  | { readonly type: "image-data" | "file-data"; readonly data: string; readonly mediaType: string }
+  | { readonly type: "image-url" | "file-url"; readonly url: string };
+
+export type ProviderMessage = WithOptions &
+  (
+    | { readonly role: "system"; readonly content: string }
+    | { readonly role: "user"; readonly content: readonly (TextPart | FilePart)[] }
+    | { readonly role: "assistant"; readonly content: readonly (TextPart | ReasoningPart | ToolCallPart)[] }
+    | { readonly role: "tool"; readonly content: readonly ToolResultPart[] }
+  );
 
 /** What `doStream` receives. */
 export interface ProviderCall {
@@ -76,6 +86,7 @@ export interface ProviderCall {
     readonly name: string;
     readonly description: string;
     readonly inputSchema: JsonObject;
+    readonly providerOptions?: ProviderOptions;
   }[];
   readonly toolChoice?:
     | { readonly type: "auto" | "none" | "required" }

@@ -1,38 +1,57 @@
 import { ModelError } from "../../errors/index.ts";
-import type { ContentPart, JsonObject, ProviderOptions } from "../../state/index.ts";
-import type { FormedAnswer, FormedMessage } from "../prompt-form.ts";
+import { dataOf, type FilePart as ContentFile, type JsonObject, type ProviderOptions } from "../../state/index.ts";
+import type { FormedAnswer, FormedMessage, MediaPart } from "../prompt-form.ts";
 import { wireArray, wireJson, wireObject, wireText } from "../wire-values.ts";
 import type {
   AiSdkLanguageModel,
   FilePart,
   ProviderMessage,
   ReasoningPart,
+  ResultPartV3,
   TextPart,
   ToolCallPart,
+  ToolResultPart,
 } from "./provider-model.ts";
 
-/** How images are sent to one model. */
-export interface ImageRules {
+/** How images and files are sent to one model. */
+export interface MediaRules {
   readonly specification: AiSdkLanguageModel["specificationVersion"];
   /** URLs that the provider fetches itself, by media type. */
   readonly supportedUrls: Readonly<Record<string, readonly RegExp[]>>;
 }
 
-/** @throws ModelError of kind `configuration` for an image that the provider cannot fetch. */
-export function providerPrompt(messages: readonly FormedMessage[], rules: ImageRules): readonly ProviderMessage[] {
+/** Whether a provider may accept the file; one that does not refuses it before it sends anything. */
+export function isProviderFile({ mediaType }: Pick<ContentFile, "mediaType">): boolean {
+  return mediaType === "application/pdf" || /^(?:audio|video|image)\//.test(mediaType);
+}
+
+/** Providers whose package translates images, and perhaps PDFs, in tool results. Others would send them as text. */
+const inResults: readonly { readonly provider: RegExp; readonly takes: RegExp }[] = [
+  { provider: /anthropic/, takes: /^(?:image\/|application\/pdf$)/ },
+  { provider: /^(?:openai|azure[\w-]*)\.responses$/, takes: /^(?:image\/|application\/pdf$)/ },
+  { provider: /bedrock/, takes: /^image\// },
+];
+
+/** Whether a provider takes an image or a file in a tool result. A failed result is a text: only that is marked as failed. */
+export function takesInResultOf(
+  provider: string,
+): (part: MediaPart, result: { readonly isError?: boolean | undefined }) => boolean {
+  const known = inResults.find((one) => one.provider.test(provider));
+  if (known === undefined) return () => false;
+  return (part, { isError }) =>
+    isError !== true && known.takes.test(part.type === "image" ? "image/*" : part.mediaType);
+}
+
+/** @throws ModelError of kind `configuration` for an image or a file that the provider cannot fetch. */
+export function providerPrompt(messages: readonly FormedMessage[], rules: MediaRules): readonly ProviderMessage[] {
   const sent: ProviderMessage[] = [];
   for (const message of messages) {
     if (message.role !== "tool") {
       sent.push(providerMessage(message, rules));
       continue;
     }
-    const { id: toolCallId, name: toolName, text: value, isError } = message;
-    const result = {
-      type: "tool-result",
-      toolCallId,
-      toolName,
-      output: { type: isError ? "error-text" : "text", value },
-    } as const;
+    const { id: toolCallId, name: toolName } = message;
+    const result = { type: "tool-result", toolCallId, toolName, output: resultOutput(message, rules) } as const;
     const last = sent.at(-1);
     if (last?.role === "tool") sent[sent.length - 1] = { role: "tool", content: [...last.content, result] };
     else sent.push({ role: "tool", content: [result] });
@@ -40,41 +59,66 @@ export function providerPrompt(messages: readonly FormedMessage[], rules: ImageR
   return sent;
 }
 
-function providerMessage(message: Exclude<FormedMessage, { role: "tool" }>, rules: ImageRules): ProviderMessage {
+function resultOutput(
+  { text, parts, isError }: Extract<FormedMessage, { role: "tool" }>,
+  rules: MediaRules,
+): ToolResultPart["output"] {
+  if (parts.length === 0) return { type: isError ? "error-text" : "text", value: text };
+  const media = parts.map((part) => {
+    const file = filePart(part, rules);
+    return rules.specification === "v4" ? file : resultPartV3(file);
+  });
+  return { type: "content", value: [{ type: "text", text }, ...media] };
+}
+
+function resultPartV3({ data, mediaType }: FilePart): ResultPartV3 {
+  const kind = mediaType.startsWith("image/") ? "image" : "file";
+  if (data instanceof URL) return { type: `${kind}-url`, url: data.href };
+  return { type: `${kind}-data`, data: typeof data === "string" ? data : "", mediaType };
+}
+
+function providerMessage(message: Exclude<FormedMessage, { role: "tool" }>, rules: MediaRules): ProviderMessage {
   if (message.role === "system") return { role: "system", content: message.text };
-  if (message.role === "user") return { role: "user", content: message.parts.map((part) => userPart(part, rules)) };
+  if (message.role === "user") {
+    return {
+      role: "user",
+      content: message.parts.map((part) => (part.type === "text" ? part : filePart(part, rules))),
+    };
+  }
   return { role: "assistant", content: answerParts(message) };
 }
 
-function userPart(part: ContentPart, rules: ImageRules): TextPart | FilePart {
-  if (part.type === "text") return part;
-  const { specification } = rules;
-  const isV3 = specification === "v3";
-  const embedded = /^data:([^;,]*)(?:;[^,]*)?;base64,(.*)$/s.exec(part.url);
-  if (embedded) {
-    const [, mediaType = "", data = ""] = embedded;
-    return {
-      type: "file",
-      mediaType: mediaType === "" ? "image/*" : mediaType,
-      data: isV3 ? data : { type: "data", data },
-    };
+function filePart(part: MediaPart, rules: MediaRules): FilePart {
+  const { url = "" } = part;
+  const isV3 = rules.specification === "v3";
+  const named = part.type === "file" && part.name !== undefined ? { filename: part.name } : {};
+  const known = part.type === "file" ? part.mediaType : undefined;
+  const embedded = dataOf(url);
+  if (embedded !== undefined) {
+    const mediaType = known ?? /^data:([^;,]+)/.exec(url)?.[1] ?? "image/*";
+    return { type: "file", mediaType, ...named, data: isV3 ? embedded : { type: "data", data: embedded } };
   }
-  if (!URL.canParse(part.url) || !isFetched(part.url, rules)) throw notFetched(part.url);
-  const url = new URL(part.url);
-  return { type: "file", mediaType: "image/*", data: isV3 ? url : { type: "url", url } };
+  const mediaType = known ?? "image/*";
+  if (!URL.canParse(url) || !isFetched(url, mediaType, rules)) throw notFetched(part.type, url);
+  return { type: "file", mediaType, ...named, data: isV3 ? new URL(url) : { type: "url", url: new URL(url) } };
 }
 
-function isFetched(url: string, { supportedUrls }: ImageRules): boolean {
-  return Object.entries(supportedUrls).some(
-    ([type, patterns]) =>
-      (type.startsWith("image/") || type.startsWith("*")) && patterns.some((pattern) => url.search(pattern) >= 0),
-  );
+function isFetched(url: string, mediaType: string, { supportedUrls }: MediaRules): boolean {
+  const [kind = ""] = mediaType.split("/", 1);
+  return Object.entries(supportedUrls).some(([type, patterns]) => {
+    const fits =
+      type.startsWith("*") ||
+      type === mediaType ||
+      type === `${kind}/*` ||
+      (kind === "image" && type.startsWith("image/"));
+    return fits && patterns.some((pattern) => url.search(pattern) >= 0);
+  });
 }
 
-function notFetched(url: string): ModelError {
+function notFetched(what: MediaPart["type"], url: string): ModelError {
   const shown = url.length > 100 ? `${url.slice(0, 100)}…` : url;
   return new ModelError(
-    `The image ${shown} was not sent: this provider fetches no images of that address. Give the image as a data: URL.`,
+    `The ${what} ${shown} was not sent: this provider fetches no ${what}s of that address. Give the ${what} as a data: URL.`,
     { retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } },
   );
 }

@@ -99,6 +99,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
         ...clientTools.map(({ name }) => ({ name, kind: "client", effect: "once" }) as const),
       ],
       ...(clientTools.length > 0 ? { clientTools: [...clientTools] } : {}),
+      ...(item.settings ? { settings: item.settings } : {}),
       limits,
       accountId,
       maxConsecutiveToolFailures: definition.maxConsecutiveToolFailures,

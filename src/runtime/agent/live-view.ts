@@ -12,6 +12,7 @@ import {
   type Artifact,
   type CallState,
   type Entry,
+  isExcerpt,
   isQueuedToSpawn,
   type Lifecycle,
   type Message,
@@ -354,8 +355,4 @@ class LiveMemory implements TurnMemory {
   get prompt(): string {
     return promptOf(this.entries, (id) => this.#texts.text(id));
   }
-}
-
-function isExcerpt(message: Message): boolean {
-  return message.role === "tool" && message.artifactId !== undefined;
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   anyRule,
+  deepFreeze,
   type OptionsSchema,
   flagRule,
   idRule,
@@ -25,7 +26,7 @@ import type {
   ResumeOptions,
   SpawnAgentOptions,
 } from "./agent-types.ts";
-import { assertImage, authRule, keyRule } from "./turn-options.ts";
+import { authRule, checkedParts, keyRule } from "./turn-options.ts";
 import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
 /** Maximum number of characters of an agent's metadata, which is written with every change of its record. */
@@ -44,17 +45,20 @@ const seedsSchema = z.array(z.strictObject({ role: z.enum(["user", "assistant"])
 /** The conversation of a new agent, as a frozen copy. */
 const seedsRule: OptionRule = (value, where) => {
   const seeds = take(seedsSchema.max(MOST_SEEDS), value, where, { maxSize: LONGEST_CONTENT });
-  for (const [index, { role, content }] of seeds.entries()) {
-    if (typeof content === "string") continue;
+  const checked = seeds.map(({ role, content }, index) => {
+    if (typeof content === "string") return { role, content };
     const of = `${where}[${index}]`;
     if (content.length === 0) throw new InvalidInputError(`${of}: the list of content parts is empty; use a text`);
-    for (const [place, part] of content.entries()) {
-      if (part.type !== "image") continue;
-      if (role === "assistant") throw new InvalidInputError(`${of}: a message of the assistant cannot contain images`);
-      assertImage(part.url, `${of}: content part ${place}`);
+    const other = content.find(({ type }) => type !== "text");
+    if (role === "assistant" && other) {
+      throw new InvalidInputError(`${of}: a message of the assistant cannot contain ${other.type}s`);
     }
-  }
-  return seeds;
+    if (content.some((part) => part.type === "file" && part.artifactId !== undefined)) {
+      throw new InvalidInputError(`${of}: a new agent has no artifacts yet; give the file as a data: or https: URL`);
+    }
+    return { role, content: checkedParts(content, `${of}: content part`) };
+  });
+  return deepFreeze(checked);
 };
 
 /** Rules of the options that all functions creating an agent share. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import {
   activeTrace,
   anyRule,
+  deepFreeze,
   describeValue,
   type OptionsSchema,
   nameRule,
@@ -16,7 +17,19 @@ import {
 } from "../../base/index.ts";
 import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type Content, contentSchema, modelToolSchema, take, taken, traceHeadersSchema } from "../../state/index.ts";
+import {
+  callSettingsRule,
+  callSettingsRules,
+  checkedFilePart,
+  type Content,
+  type ContentPart,
+  contentSchema,
+  type FilePart,
+  modelToolSchema,
+  take,
+  taken,
+  traceHeadersSchema,
+} from "../../state/index.ts";
 import { type Auth, clientToolsOf, concealCredentials } from "../../tools/index.ts";
 import type { EventObserver, TurnOptions } from "./turn-types.ts";
 
@@ -72,6 +85,7 @@ export const turnOptions = {
     key: keyRule,
     trace: traceRule,
     clientTools: clientToolsRule,
+    settings: callSettingsRule,
   },
   instead: {
     abortSignal: "signal",
@@ -85,6 +99,7 @@ export const turnOptions = {
     headers: "trace",
     idempotencyKey: "key",
     tools: "clientTools, or defineAgent({ tools })",
+    ...Object.fromEntries(Object.keys(callSettingsRules).map((name) => [name, `settings: { ${name} }`])),
   },
 } satisfies OptionsSchema<TurnOptions>;
 
@@ -109,9 +124,24 @@ export function inputOf(input: unknown): Content | null {
     );
   }
   if (result.value.length === 0) throw new InvalidInputError("the list of content parts is empty; use null, or a text");
-  for (const [index, part] of result.value.entries())
-    if (part.type === "image") assertImage(part.url, `content part ${index}`);
-  return result.value as Content;
+  return checkedParts(result.value, "content part");
+}
+
+/** The parts in their stored form: images and files are checked. Throws `InvalidInputError` that names the part. */
+export function checkedParts(parts: readonly ContentPart[], of: string): readonly ContentPart[] {
+  const checked = parts.map((part, index) => {
+    if (part.type === "image") assertImage(part.url, `${of} ${index}`);
+    return part.type === "file" ? takenFile(part, `${of} ${index}`) : part;
+  });
+  return deepFreeze(checked);
+}
+
+/** A file in its stored form; an image among files is an image. */
+function takenFile(part: FilePart, of: string): ContentPart {
+  const checked = checkedFilePart(part);
+  if (!checked.ok) throw new InvalidInputError(`${of}: ${checked.problem}`);
+  const { url } = checked.part;
+  return url !== undefined && dataUrl.test(url) ? { type: "image", url } : checked.part;
 }
 
 /** A caller's reason for an abort. Throws `InvalidInputError` for anything but a string. */

@@ -1,6 +1,7 @@
 import type { Budget, LimitName } from "../../budget/index.ts";
 import type {
   AgentRequest,
+  CallSettings,
   ExecutionState,
   ExecutionStatus,
   JsonObject,
@@ -33,7 +34,7 @@ export interface TurnOptions {
   /**
    * An idempotency key for the turn, so that the command can be sent again: 1 to 255 visible ASCII characters. The agent has one
    * turn per key, whichever process sends the command, also after the turn has ended. The same key with another input, actor,
-   * budget or client tools rejects with `TurnConflictError`, and so does the key of a decision (`Decide.key`). Root agents only.
+   * budget, settings or client tools rejects with `TurnConflictError`, and so does the key of a decision (`Decide.key`). Root agents only.
    * Default: none.
    */
   readonly key?: string | undefined;
@@ -50,6 +51,11 @@ export interface TurnOptions {
   readonly clientTools?:
     | readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[]
     | undefined;
+  /**
+   * Settings of the turn's model calls: temperature, reasoning effort, stop sequences and others. They are stored with the turn, and
+   * subagents have their own. Default: those of the definition.
+   */
+  readonly settings?: CallSettings | undefined;
 }
 
 /** The limit that ended a turn, and the account that it belongs to. */

@@ -20,7 +20,7 @@ import {
   verdictsOf,
 } from "../../state/index.ts";
 import type { DecideOptions, Stores } from "../../stores/index.ts";
-import { answerText } from "../../tools/index.ts";
+import { type RenderedOutput, renderAnswer } from "../../tools/index.ts";
 import { decideOf, textOfCaller } from "../api/agent-options.ts";
 import type { Decide, RequestListOptions } from "../api/agent-types.ts";
 import type { RuntimeOptions } from "../api/runtime-types.ts";
@@ -180,9 +180,31 @@ function copyOf(requestId: string, given: Decide): Decide {
 
 /** Refuses an answer that cannot be shown to the model before it is stored, because a decision cannot be repeated. */
 function resultOf(request: AgentRequest, { result, isError = false }: Decide): NonNullable<Decision["result"]> {
-  const rendered = answerText(request, result);
-  if (rendered.error !== undefined) throw new InvalidInputError(`request "${request.requestId}": ${rendered.text}`);
-  return { text: rendered.text, isError };
+  const rendered = renderAnswer(request, result);
+  const { text, images = [], files = [], structured, error } = rendered;
+  if (error === "unreadable") throw new InvalidInputError(`request "${request.requestId}": ${text}`);
+  assertAnswerLength(request, rendered);
+  const artifacts = files.flatMap(({ artifact }) => artifact ?? []);
+  return {
+    text,
+    isError: isError || error === "told",
+    ...(images.length > 0 ? { images: [...images] } : {}),
+    ...(files.length > 0 ? { files: files.map(({ part }) => part) } : {}),
+    ...(artifacts.length > 0 ? { artifacts } : {}),
+    ...(structured === undefined ? {} : { structured }),
+  };
+}
+
+/** Longest images and files of an answer, in characters: a decision is stored several times until its call has ended. */
+const LONGEST_ANSWER_FILES = 20_000_000;
+
+function assertAnswerLength({ requestId }: AgentRequest, { images = [], files = [] }: RenderedOutput): void {
+  const ofImages = images.reduce((sum, { url }) => sum + url.length, 0);
+  const length = files.reduce((sum, { artifact }) => sum + (artifact?.content.length ?? 0), ofImages);
+  if (length <= LONGEST_ANSWER_FILES) return;
+  throw new InvalidInputError(
+    `request "${requestId}": the images and files of the answer have ${length} characters; at most ${LONGEST_ANSWER_FILES} are allowed`,
+  );
 }
 
 function unfit({ requestId, kind }: AgentRequest, verdict: string | undefined): string {

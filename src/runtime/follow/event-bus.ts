@@ -1,7 +1,9 @@
 import type { ShownAnswer, Viewers } from "../../actors/index.ts";
 import { type Clock, deepFreeze, toJson } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
+import type { ModelDelta } from "../../model/index.ts";
 import {
+  callIdOf,
   cursorText,
   type Entry,
   type EntryOf,
@@ -153,7 +155,7 @@ export interface LiveBroadcastOptions {
 export class LiveBroadcast {
   readonly #options: LiveBroadcastOptions;
   readonly #sender: LiveSender;
-  readonly #open = new Set<LivePartOf<"whole">>();
+  readonly #open = new Set<OpenAnswer>();
   /** Trees whose last follower in this process has left, with the time until which they count as followed. */
   readonly #followedUntil = new Map<string, number>();
   readonly #stop: () => void;
@@ -191,7 +193,9 @@ export class LiveBroadcast {
   /** The answers of a tree that are being written in this process. */
   openIn(rootAgentId: string): LivePart[] {
     const at = this.#options.clock.now();
-    return [...this.#open].filter((part) => part.rootAgentId === rootAgentId).map((part) => ({ ...part, at }));
+    const open = [...this.#open].filter((part) => part.rootAgentId === rootAgentId);
+    // Copied, because the calls grow.
+    return open.map((part) => ({ ...part, at, calls: part.calls.map((call) => ({ ...call })) }));
   }
 
   /**
@@ -239,7 +243,7 @@ export class LiveBroadcast {
     partial: Parameters<Viewers["showAnswer"]>[1],
   ): ShownAnswer {
     const said = { ...this.#originOf(source), turnId, step, attempt, seq };
-    const open = { kind: "whole" as const, ...said, text: "", reasoning: "" };
+    const open: OpenAnswer = { kind: "whole", ...said, text: "", reasoning: "", calls: [] };
     this.#open.add(open);
     const output = partial && new OutputSoFar(partial);
     const showOutput = (isComplete: boolean): void => {
@@ -248,13 +252,10 @@ export class LiveBroadcast {
       if (value !== undefined) this.#tell({ kind: "output", ...said, at: this.#options.clock.now(), output: value });
     };
     const add: ShownAnswer["add"] = (delta) => {
-      if (delta.type !== "text" && delta.type !== "reasoning") return;
-      const { type, text } = delta;
-      if (text === "" || !this.#open.has(open)) return;
-      const offset = open[type].length;
-      open[type] += text;
-      this.#tell({ kind: type, ...said, at: this.#options.clock.now(), offset, text });
-      if (type === "text") showOutput(false);
+      const news = this.#open.has(open) ? added(open, delta) : undefined;
+      if (news === undefined) return;
+      this.#tell({ ...said, ...news, at: this.#options.clock.now() });
+      if (news.kind === "text") showOutput(false);
     };
     const complete = (): void => showOutput(true);
     const end = (): void => {
@@ -276,12 +277,46 @@ export class LiveBroadcast {
   }
 }
 
-const partsSchema = livePartSchema.array();
+/** An answer that is being written. */
+interface OpenAnswer extends Omit<LivePartOf<"whole">, "text" | "reasoning" | "calls"> {
+  text: string;
+  reasoning: string;
+  readonly calls: { readonly index: number; readonly callId: string; readonly name: string; text: string }[];
+}
 
-/** The parts in a message; none if it has another version and is unreadable. */
+type News =
+  | Pick<LivePartOf<"text" | "reasoning">, "kind" | "offset" | "text">
+  | Pick<LivePartOf<"call">, "kind" | "offset" | "text" | "index" | "callId" | "name">;
+
+/** Adds a piece of a model's answer; `undefined` if followers learn nothing from it. */
+function added(open: OpenAnswer, delta: ModelDelta): News | undefined {
+  if (delta.type === "tool-call") {
+    const { index, name } = delta;
+    if (open.calls.some((call) => call.index === index)) return undefined;
+    const call = { index, callId: callIdOf(open.turnId, open.step, index), name, text: "" };
+    open.calls.push(call);
+    return { kind: "call", ...call, offset: 0 };
+  }
+  const { type, text } = delta;
+  if (text === "") return undefined;
+  if (type !== "tool-arguments") {
+    const offset = open[type].length;
+    open[type] += text;
+    return { kind: type, offset, text };
+  }
+  const call = open.calls.find(({ index }) => index === delta.index);
+  if (call === undefined) return undefined;
+  const offset = call.text.length;
+  call.text += text;
+  return { kind: "call", ...call, offset, text };
+}
+
+/** The parts in a message; parts of another version that are unreadable are left out. */
 export function partsIn(message: string): readonly LivePart[] {
   try {
-    return partsSchema.safeParse(JSON.parse(message)).data ?? [];
+    const parts = JSON.parse(message) as unknown;
+    if (!Array.isArray(parts)) return [];
+    return parts.flatMap((part) => livePartSchema.safeParse(part).data ?? []);
   } catch {
     return [];
   }
@@ -299,7 +334,7 @@ export interface LiveSenderOptions extends Pick<LiveAddress, "tenant" | "process
 }
 
 interface Waiting {
-  /** Text and reasoning of a call are one part each, even if other parts come in between. */
+  /** Text, reasoning and each tool call of an answer are one part each, even if other parts come in between. */
   readonly parts: Map<string, LivePart>;
   size: number;
 }
@@ -353,7 +388,7 @@ function gather(waiting: Waiting, part: LivePart): void {
     waiting.size += part.kind === "warning" ? part.message.length : JSON.stringify(part.update).length;
     return;
   }
-  const key = `${part.kind} ${part.agentId} ${part.seq}`;
+  const key = `${part.kind} ${part.agentId} ${part.seq} ${part.kind === "call" ? part.index : ""}`;
   if (part.kind === "output") {
     // Behind the text that it was read from; it replaces the value that waits.
     waiting.parts.delete(key);

@@ -8,7 +8,7 @@ import {
   textOrNullSchema,
   textSchema,
 } from "../../base/index.ts";
-import { cursorText, jsonSchema, parseCursor, type TroupeEvent } from "../../state/index.ts";
+import { cursorText, jsonSchema, parseCursor, type TroupeEvent, writtenCallSchema } from "../../state/index.ts";
 
 const common = {
   agentId: textSchema,
@@ -34,8 +34,16 @@ const piece = { ...said, offset: countSchema, text: textSchema };
 export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), ...piece }),
   z.object({ kind: z.literal("reasoning"), ...piece }),
+  z.object({ kind: z.literal("call"), ...piece, index: countSchema, callId: textSchema, name: textSchema }),
   z.object({ kind: z.literal("output"), ...said, output: jsonSchema }),
-  z.object({ kind: z.literal("whole"), ...said, text: textSchema, reasoning: textOrNullSchema }),
+  z.object({
+    kind: z.literal("whole"),
+    ...said,
+    text: textSchema,
+    reasoning: textOrNullSchema,
+    /** Absent if the answer has no calls so far. */
+    calls: z.array(writtenCallSchema).optional(),
+  }),
   z.object({
     kind: z.literal("progress"),
     ...common,
@@ -56,7 +64,7 @@ export function rowOf({ cursor }: LivePart): number {
 /** The public event of a part, frozen; `after` is the durable event that the stream emitted before it. */
 export function eventOfPart(part: LivePart, after: string | null): TroupeEvent {
   const body = bodyOfPart(part, after);
-  const isNested = part.kind === "progress" || part.kind === "output";
+  const isNested = part.kind === "progress" || part.kind === "output" || part.kind === "whole";
   return isNested ? deepFreeze(body) : Object.freeze(body);
 }
 
@@ -69,10 +77,17 @@ function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
       return { type: "text.delta", ...base, offset: part.offset, text: part.text };
     case "reasoning":
       return { type: "reasoning.delta", ...base, offset: part.offset, text: part.text };
+    case "call": {
+      const { offset, text, index, callId, name } = part;
+      return { type: "call.delta", ...base, offset, text, callId, name, index };
+    }
+    case "whole": {
+      const { text, reasoning, calls = [] } = part;
+      const own = calls.length === 0 ? {} : { calls: [...calls] };
+      return { type: "text.snapshot", ...base, offset: text.length, text, reasoning, ...own };
+    }
     case "output":
       return { type: "output.delta", ...base, output: part.output };
-    case "whole":
-      return { type: "text.snapshot", ...base, offset: part.text.length, text: part.text, reasoning: part.reasoning };
     case "progress":
       return { type: "tool.progress", ...base, callId: part.callId, name: part.name, update: part.update };
     case "warning":

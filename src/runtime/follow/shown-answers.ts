@@ -1,8 +1,10 @@
 import type { Entry, EntryOf } from "../../state/index.ts";
 import type { LivePart, LivePartOf } from "./live-part.ts";
 
-type Piece = LivePartOf<"text" | "reasoning">;
+type Piece = LivePartOf<"text" | "reasoning" | "call">;
 export type Said = Exclude<LivePart, { kind: "progress" | "warning" }>;
+
+const none: ReadonlyMap<number, number> = new Map();
 
 interface Shown {
   /** Seq of the entry that requested the model call, or that ended the request. */
@@ -11,6 +13,8 @@ interface Shown {
   /** Number of characters that the stream has emitted. */
   text: number;
   reasoning: number;
+  /** By index, the characters of a call's arguments. */
+  calls: ReadonlyMap<number, number>;
   /** Set if the client may lack pieces: it receives the whole text before any further piece. */
   isTorn: boolean;
 }
@@ -33,7 +37,7 @@ export class ShownAnswers {
     const { seq } = entry;
     switch (entry.type) {
       case "model.requested":
-        this.#answers.set(agentId, { seq, isOpen: true, text: 0, reasoning: 0, isTorn: isPast });
+        this.#answers.set(agentId, { seq, isOpen: true, text: 0, reasoning: 0, calls: none, isTorn: isPast });
         break;
       case "turn.started":
         this.#settled.delete(agentId);
@@ -44,7 +48,7 @@ export class ShownAnswers {
       case "model.responded":
       case "model.failed":
       case "turn.ended":
-        this.#answers.set(agentId, { seq, isOpen: false, text: 0, reasoning: 0, isTorn: false });
+        this.#answers.set(agentId, { seq, isOpen: false, text: 0, reasoning: 0, calls: none, isTorn: false });
         break;
       default:
     }
@@ -96,23 +100,29 @@ export class ShownAnswers {
 
 function takeWhole(shown: Shown, part: LivePartOf<"whole">): LivePart | undefined {
   const reasoning = part.reasoning?.length ?? 0;
+  const calls = new Map((part.calls ?? []).map(({ index, text }) => [index, text.length]));
   // It was sent before the pieces that the client already has.
-  if (part.text.length < shown.text || reasoning < shown.reasoning) return undefined;
-  const isNew = part.text.length > shown.text || reasoning > shown.reasoning;
-  const isGiven = isNew || (shown.isTorn && part.text.length + reasoning > 0);
-  Object.assign(shown, { text: part.text.length, reasoning, isTorn: false });
+  const isOld = [...shown.calls].some(([index, given]) => (calls.get(index) ?? -1) < given);
+  if (isOld || part.text.length < shown.text || reasoning < shown.reasoning) return undefined;
+  const hasNewCalls = [...calls].some(([index, length]) => length > (shown.calls.get(index) ?? -1));
+  const isNew = part.text.length > shown.text || reasoning > shown.reasoning || hasNewCalls;
+  const isGiven = isNew || (shown.isTorn && part.text.length + reasoning + calls.size > 0);
+  Object.assign(shown, { text: part.text.length, reasoning, calls, isTorn: false });
   return isGiven ? part : undefined;
 }
 
 function takePiece(shown: Shown, part: Piece): LivePart | "gap" | undefined {
-  const given = shown[part.kind];
+  // A call that was not shown yet lacks its name too.
+  const known = part.kind === "call" ? shown.calls.get(part.index) : shown[part.kind];
+  const given = known ?? 0;
   const end = part.offset + part.text.length;
-  if (!shown.isTorn && end <= given) return undefined;
+  if (!shown.isTorn && known !== undefined && end <= given) return undefined;
   if (shown.isTorn || part.offset > given) {
     shown.isTorn = true;
     return "gap";
   }
-  shown[part.kind] = end;
+  if (part.kind === "call") shown.calls = new Map([...shown.calls, [part.index, end]]);
+  else shown[part.kind] = end;
   if (part.offset === given) return part;
   return { ...part, offset: given, text: part.text.slice(given - part.offset) };
 }

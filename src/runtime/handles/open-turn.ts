@@ -14,10 +14,13 @@ import {
   type AgentKey,
   type AgentRecord,
   agentOfTurn,
+  assertToolOf,
+  type CallSettings,
   type Content,
   type Lifecycle,
   type ModelTool,
   numberOfTurn,
+  settingsIn,
   turnIdOf,
 } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
@@ -91,6 +94,7 @@ async function accept(
   const { auth, budget, ifBusy = "refuse" } = options;
   const clientTools = options.clientTools?.length ? options.clientTools : undefined;
   if (clientTools) assertTakesTools(dependencies, clientTools);
+  const settings = settingsOfTurn(dependencies, options);
   const trace = traceOfTurn(options);
   core.assertOpen();
   const refusal = refusalOf(dependencies, options);
@@ -98,7 +102,7 @@ async function accept(
   if (refusal && options.key === undefined) throw refusal;
   const actorId = auth?.actorId ?? null;
   const limits = budget === undefined ? null : limitsOf(budget);
-  const asked = { input, actorId, limits, clientTools };
+  const asked = { input, actorId, limits, clientTools, ...(settings && { settings }) };
   const turnKey = options.key === undefined ? undefined : turnKeyOf(options.key, asked);
   const known = turnKey && { key: turnKey, onlyKnown: refusal !== undefined };
   const command = { ...asked, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
@@ -150,7 +154,10 @@ function refusalOf(dependencies: OpeningDependencies, { budget }: TurnOptions): 
 }
 
 /** `asked`: everything that identifies the turn. Options about when and how to open it are excluded. */
-function turnKeyOf(text: string, asked: Pick<TurnCommand, "input" | "actorId" | "limits" | "clientTools">): TurnKey {
+function turnKeyOf(
+  text: string,
+  asked: Pick<TurnCommand, "input" | "actorId" | "limits" | "clientTools" | "settings">,
+): TurnKey {
   return { text, hash: createHash("sha256").update(stableStringify(asked)).digest("hex") };
 }
 
@@ -166,7 +173,7 @@ function otherMeaning(
     );
   }
   return new TurnConflictError(
-    `agent "${agentId}" has turn ${turnId} with the key "${key}", but with another input, actor, budget or client tools; use another key`,
+    `agent "${agentId}" has turn ${turnId} with the key "${key}", but with another input, actor, budget, settings or client tools; use another key`,
     { details: { agentId, key, turnId } },
   );
 }
@@ -202,6 +209,26 @@ function assertTakesTools({ core, local, record }: OpeningDependencies, tools: r
     `executeTurn({ clientTools }): agent "${name}" already has a tool "${own.name}"; use another name`,
     { details: { ...details, tool: own.name } },
   );
+}
+
+/**
+ * The settings of the turn; `undefined` if there are none. Throws `InvalidInputError` for a tool that the turn does not have, as far
+ * as this process knows the definition.
+ */
+function settingsOfTurn(
+  { core, local, record }: OpeningDependencies,
+  { settings: given, clientTools = [] }: TurnOptions,
+): CallSettings | undefined {
+  const settings = settingsIn(given ?? {});
+  if (Object.keys(settings).length === 0) return undefined;
+  const definition = core.definitions.get(record.definition.name);
+  if (definition) {
+    const names = [...definition.tools.tools, ...clientTools].map(({ name }) => name);
+    const granted = record.grantedTools;
+    const own = granted === null ? names : names.filter((name) => granted.includes(name));
+    assertToolOf(settings, own, `executeTurn({ settings }) of agent "${local.key.agentId}": toolChoice`);
+  }
+  return settings;
 }
 
 function notStarted({ local, status }: OpeningDependencies): AgentNotStartedError {

@@ -49,8 +49,8 @@ async function give(memory: Stores, saved: AgentRecord, item: InboxItem): Promis
   const key = { tenant, agentId };
   switch (item.kind) {
     case "turn": {
-      const { input, actorId, limits, clientTools, trace, at, turnKey } = item;
-      const command = { input, actorId, limits, clientTools, trace, ifBusy: "queue" } as const;
+      const { input, actorId, limits, clientTools, settings, trace, at, turnKey } = item;
+      const command = { input, actorId, limits, clientTools, settings, trace, ifBusy: "queue" } as const;
       const { type } = await memory.openTurn(key, { ...command, key: turnKey }, at);
       // In memory the key belongs to another turn since the last save.
       if (type === "conflict") await memory.openTurn(key, command, at);

@@ -11,6 +11,7 @@ import {
   checkedSpawn,
   type RunContext,
   type SpawnedChild,
+  storedContent,
 } from "../../tools/index.ts";
 import type { LiveBroadcast } from "../follow/event-bus.ts";
 import type { KnownCall } from "../agent/call-queue.ts";
@@ -71,7 +72,11 @@ export function queuedAttempt(
       );
     },
     saveArtifact: async ({ name, contentType, content }) => {
-      const artifact = artifactOf(dependencies, call, { name, contentType, content });
+      const artifact = artifactOf(dependencies, call, {
+        name,
+        contentType,
+        ...storedContent({ contentType, content }),
+      });
       const before = await dependencies.stores.artifactByName(known.key, name);
       const saved = left.artifacts.filter((one) => one.name === name).length;
       left.artifacts.push(artifact);

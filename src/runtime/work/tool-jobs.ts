@@ -256,13 +256,16 @@ function callEndOf(name: string, end: AttemptEnd, left: LeftByRun): CallEnd {
   return end.stop ? { ...settled, stop: end.stop } : settled;
 }
 
-function endOfResult({ outcome, text, images = [], error, artifact }: CallResult, left?: LeftByRun) {
-  const artifacts = [...(left?.artifacts ?? []), ...(artifact ? [artifact] : [])];
+function endOfResult(result: CallResult, left?: LeftByRun) {
+  const { outcome, text, images = [], files = [], structured, error, artifact, fileArtifacts = [] } = result;
+  const artifacts = [...(left?.artifacts ?? []), ...fileArtifacts, ...(artifact ? [artifact] : [])];
   return {
     type: "settled" as const,
     outcome,
     text,
     ...(images.length > 0 ? { images: [...images] } : {}),
+    ...(files.length > 0 ? { files: [...files] } : {}),
+    ...(structured === undefined ? {} : { structured }),
     error: error ?? null,
     ...(artifacts.length > 0 ? { artifacts } : {}),
     ...(artifact ? { artifactId: artifact.artifactId } : {}),

@@ -1,6 +1,6 @@
 import type { Message, Part, SendMessageRequest } from "@a2a-js/sdk";
 import { z } from "zod";
-import { type Content, type ContentPart, jsonSchema } from "../../state/index.ts";
+import { checkedFilePart, type Content, type ContentPart, jsonSchema } from "../../state/index.ts";
 import { misfit } from "../core/failures.ts";
 import { MOST_ANSWERS } from "../core/limits.ts";
 import { idOfUrl } from "../core/url-ids.ts";
@@ -75,12 +75,14 @@ function partsContent(sdk: Sdk, parts: readonly Part[]): Content {
   return read.length === 1 && only?.type === "text" ? only.text : read;
 }
 
-function partOf({ errors }: Sdk, { content, mediaType }: Part, index: number): ContentPart {
+function partOf({ errors }: Sdk, { content, mediaType, filename }: Part, index: number): ContentPart {
   const type = mediaType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  const refused = (what: string): Error =>
-    new errors.ContentTypeNotSupportedError(
-      `message.parts[${index}] is ${what}; this agent accepts text, JSON and images`,
-    );
+  const fileOf = (url: string): ContentPart => {
+    const named = filename === "" ? {} : { name: filename };
+    const checked = checkedFilePart({ type: "file", mediaType: type, url, ...named });
+    if (checked.ok) return checked.part;
+    throw new errors.ContentTypeNotSupportedError(`message.parts[${index}]: ${checked.problem}`);
+  };
   switch (content?.$case) {
     case "text":
       return { type: "text", text: content.value };
@@ -93,10 +95,10 @@ function partOf({ errors }: Sdk, { content, mediaType }: Part, index: number): C
       if (type.startsWith("text/") || type === "application/json") {
         return { type: "text", text: Buffer.from(content.value).toString("utf8") };
       }
-      throw refused(type === "" ? "a file without a media type" : `of type ${type}`);
+      return fileOf(`data:${type};base64,${Buffer.from(content.value).toString("base64")}`);
     case "url":
       if (type.startsWith("image/") && /^https:\/\//i.test(content.value)) return { type: "image", url: content.value };
-      throw refused("a file at an address; only images at https: are accepted");
+      return fileOf(content.value);
     default:
       throw new errors.RequestMalformedError(`message.parts[${index}] has no content`);
   }

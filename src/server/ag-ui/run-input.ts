@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type Content, type ContentPart, jsonObjectSchema, jsonSchema } from "../../state/index.ts";
+import { checkedFilePart, type Content, type ContentPart, jsonObjectSchema, jsonSchema } from "../../state/index.ts";
 import { MOST_ANSWERS } from "../core/limits.ts";
 import type { AgUiMessage } from "./events.ts";
 import { resumeEntrySchema } from "./interrupts.ts";
@@ -164,6 +164,14 @@ function partsOf({ id: messageId, content = "" }: Pick<InputMessage, "id" | "con
     if (part.type === "image" && value !== undefined && type === "data" && mimeType !== undefined) {
       return { type: "image", url: `data:${mimeType};base64,${value}` };
     }
-    throw new InvalidInputError(`message ${messageId}: only text, and images with data or a URL, are accepted`);
+    if (part.type !== "image" && value !== undefined && mimeType !== undefined && type !== "file") {
+      const url = type === "url" ? value : `data:${mimeType.replace(/;.*$/s, "")};base64,${value}`;
+      const file = checkedFilePart({ type: "file", mediaType: mimeType, url });
+      if (file.ok) return file.part;
+      throw new InvalidInputError(`message ${messageId}: ${file.problem}`);
+    }
+    throw new InvalidInputError(
+      `message ${messageId}: only text, images with data or a URL, and files with a mimeType and data or a URL are accepted`,
+    );
   });
 }

@@ -141,6 +141,8 @@ export class RunTranslation {
       case "turn.stopped":
       case "turn.failed":
         return [...(speaker.answer?.end() ?? []), ...endStep(speaker)];
+      // A client runs the calls of TOOL_CALL events, so these are sent only when the attempt has succeeded.
+      case "call.delta":
       case "tool.progress":
       case "artifact.saved":
       case "budget.changed":

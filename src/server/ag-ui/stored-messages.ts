@@ -1,5 +1,14 @@
 import type { Agent } from "../../runtime/index.ts";
-import { type AgentRecord, type Content, type Json, type Message, textOf } from "../../state/index.ts";
+import {
+  type AgentRecord,
+  type Content,
+  dataOf,
+  fileMark,
+  type FilePart,
+  type Json,
+  type Message,
+  textOf,
+} from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import type { AgUiMessage } from "./events.ts";
 import { type Told, turnOfMessage } from "./run-input.ts";
@@ -151,9 +160,23 @@ function userContent(content: Content): Json {
   if (typeof content === "string") return content;
   return content.map((part): Json => {
     if (part.type === "text") return { type: "text", text: part.text };
+    if (part.type === "file") return filePart(part);
     const [, mimeType, value] = /^data:([^;,]+);base64,(.*)$/s.exec(part.url) ?? [];
     return mimeType === undefined || value === undefined
       ? { type: "image", source: { type: "url", value: part.url } }
       : { type: "image", source: { type: "data", value, mimeType } };
   });
+}
+
+const sourceTypes = ["audio", "video"] as const;
+
+/** A file with its content, or its mark if that is elsewhere. */
+function filePart(part: FilePart): Json {
+  const { mediaType, url } = part;
+  if (url === undefined) return { type: "text", text: fileMark(part) };
+  const type = sourceTypes.find((one) => mediaType.startsWith(`${one}/`)) ?? "document";
+  const value = dataOf(url);
+  return value === undefined
+    ? { type, source: { type: "url", value: url, mimeType: mediaType } }
+    : { type, source: { type: "data", value, mimeType: mediaType } };
 }

@@ -6,6 +6,7 @@ import {
   contentSchema,
   jsonObjectSchema,
   jsonSchema,
+  modelRequestSchema,
   numberOfTurn,
   stopReasonSchema,
   storedErrorSchema,
@@ -53,13 +54,39 @@ export const decisionBodySchema = z
 
 /* Schemas and values of turns in this API. */
 
+/**
+ * A client's settings; the core checks the values. Without `providerOptions`, which can turn on features that the operator pays for
+ * and does not know of.
+ */
+const settingsSchema = z
+  .strictObject({
+    temperature: z.number().optional().meta({ description: "Sampling temperature, 0 or more." }),
+    maxOutputTokens: z
+      .number()
+      .optional()
+      .meta({ description: "Most tokens of one answer, reasoning included; at most the definition's." }),
+    stopSequences: z.array(z.string()).optional().meta({ description: "Texts at which an answer ends." }),
+    reasoningEffort: modelRequestSchema.shape.reasoningEffort.meta({
+      description: "How much the model thinks; at most the definition's.",
+    }),
+    toolChoice: z
+      .union([z.enum(["auto", "none", "required"]), z.strictObject({ tool: z.string() })])
+      .optional()
+      .meta({ description: "Whether tools may or must be called; a call is forced in the first step only." }),
+  })
+  .meta({
+    id: "CallSettings",
+    description: "Settings of the turn's model calls; otherwise those of the definition apply.",
+  });
+
 /** The body that starts a turn. */
 export const newTurnSchema = z
   .strictObject({
     input: contentSchema
       .nullable()
-      .meta({ description: "A text, or parts with texts and images. Null continues without a new message." }),
+      .meta({ description: "A text, or parts: texts, images and files. Null continues without a new message." }),
     budget: budgetSchema.optional(),
+    settings: settingsSchema.optional(),
     ifBusy: z
       .enum(["refuse", "queue", "supersede"])
       .optional()

@@ -25,7 +25,7 @@ import { isKeyReused, keyReused, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
 import { agentIdOfKey, agentIdOfName, contentHash, type RequestKey, turnKeyOf } from "./names.ts";
 import { answerTurn, isKeyTaken, sendPlainMessage, type StartedTurn, type StartTurnOptions } from "./plain-message.ts";
-import { assertNotRaised } from "./turn-budget.ts";
+import { assertNotDearer, assertNotRaised } from "./turn-budget.ts";
 
 /** One page of a list. */
 export interface Page<Item> {
@@ -235,6 +235,7 @@ export class Caller {
     const { key, ...turnOptions } = options;
     const definition = this.runtime.definitions.get(agent.definition.name);
     assertNotRaised(definition, options.budget, this.#dependencies.clock.now());
+    assertNotDearer(definition, options.settings);
     const release = await this.#dependencies.admitTurn();
     try {
       const known = key === undefined ? {} : { key: turnKeyOf(key) };

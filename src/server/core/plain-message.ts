@@ -4,7 +4,8 @@ import { type AgentRequest, type Content, textOf } from "../../state/index.ts";
 import { keyReused } from "./failures.ts";
 import { type RequestKey, turnKeyOf } from "./names.ts";
 
-export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
+export interface StartTurnOptions
+  extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools" | "settings"> {
   /**
    * Idempotency key: the same key on an agent is the same turn, or the same answer to a waiting turn. Default: none.
    */

@@ -1,6 +1,7 @@
 import type { AgentDefinition } from "../../agents/index.ts";
 import { type Budget, type LimitName, limitNameSchema, limitsOf } from "../../budget/index.ts";
 import { PolicyRefusedError } from "../../errors/index.ts";
+import { type CallSettings, modelRequestSchema } from "../../state/index.ts";
 
 /** The budget field of each limit. */
 const fieldOfLimit: Readonly<Record<LimitName, string>> = {
@@ -13,6 +14,26 @@ const fieldOfLimit: Readonly<Record<LimitName, string>> = {
   maxActiveMs: "maxSeconds",
   deadlineAt: "deadline",
 };
+
+/** From the least to the greatest. */
+const efforts: readonly string[] = modelRequestSchema.shape.reasoningEffort.unwrap().options;
+
+/**
+ * Throws `PolicyRefusedError` naming the field if a caller raises the output bound or the reasoning effort that the agent's
+ * definition sets, because the operator pays.
+ */
+export function assertNotDearer(definition: AgentDefinition | undefined, settings: CallSettings = {}): void {
+  if (definition === undefined) return;
+  const { maxOutputTokens = Infinity, reasoningEffort = "max" } = definition;
+  const isLonger = (settings.maxOutputTokens ?? 0) > maxOutputTokens;
+  const isHarder =
+    settings.reasoningEffort !== undefined &&
+    efforts.indexOf(settings.reasoningEffort) > efforts.indexOf(reasoningEffort);
+  if (!isLonger && !isHarder) return;
+  throw new PolicyRefusedError(
+    `settings.${isLonger ? "maxOutputTokens" : "reasoningEffort"} exceeds the agent's own setting; a caller may only lower it`,
+  );
+}
 
 /**
  * Throws `PolicyRefusedError` naming the field if a caller raises a limit of the agent's definition for a turn. Callers

@@ -1,7 +1,15 @@
 import { z } from "zod";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { stableStringify } from "../../base/index.ts";
-import { type Content, type ContentPart, type JsonObject, jsonObjectSchema, textOf } from "../../state/index.ts";
+import {
+  checkedFilePart,
+  type Content,
+  type ContentPart,
+  fileMark,
+  type JsonObject,
+  jsonObjectSchema,
+  textOf,
+} from "../../state/index.ts";
 import type { StartTurnOptions } from "../core/plain-message.ts";
 import type { ServerError } from "../core/failures.ts";
 import { MOST_ANSWERS } from "../core/limits.ts";
@@ -12,6 +20,8 @@ const partSchema = z.looseObject({
   text: z.string().optional(),
   refusal: z.string().optional(),
   image_url: z.looseObject({ url: z.string() }).optional(),
+  file: z.looseObject({ file_data: z.string().optional(), filename: z.string().optional() }).optional(),
+  input_audio: z.looseObject({ data: z.string(), format: z.string() }).optional(),
 });
 
 const messageSchema = z.looseObject({
@@ -261,7 +271,9 @@ export const GAP = "\n\n";
 /** The text of content, with its images as Markdown. */
 export function shownText(content: Content): string {
   if (typeof content === "string") return content;
-  return content.map((part) => (part.type === "text" ? part.text : `${IMAGE}${part.url})`)).join("");
+  return content
+    .map((part) => (part.type === "text" ? part.text : part.type === "image" ? `${IMAGE}${part.url})` : fileMark(part)))
+    .join("");
 }
 
 /** Start of a Markdown image. */
@@ -322,15 +334,41 @@ function joined(contents: readonly Content[]): Content {
   ]);
 }
 
+/**
+ * A file of a user. Its type is in its `data:` URL; a file without one, or at an address, is a PDF, which is what the API takes. Throws a
+ * `ServerError` that names `param`.
+ */
+export function fileOf(
+  { url, name }: { readonly url: string | undefined; readonly name?: string | undefined },
+  param: string,
+): ContentPart {
+  const isPlain = url !== undefined && !/^(?:data|https?):/i.test(url);
+  const whole = isPlain ? `data:application/pdf;base64,${url}` : url;
+  const mediaType = /^data:([^;,]+)/i.exec(whole ?? "")?.[1] ?? "application/pdf";
+  const named = name === undefined || name === "" ? {} : { name };
+  const checked = checkedFilePart({ type: "file", mediaType, url: whole, ...named });
+  if (checked.ok) return checked.part;
+  throw badRequest(`${param}: ${checked.problem}`, { param, code: "unsupported_value" });
+}
+
 function chatContent({ role, content }: ChatMessage, index: number): Content {
   if (typeof content === "string") return content;
   const parts = (content ?? []).map((part, place): ContentPart => {
-    const { type, text, refusal, image_url: image } = part;
+    const { type, text, refusal, image_url: image, file, input_audio: audio } = part;
+    const param = `messages[${index}].content[${place}]`;
     if (type === "text" && text !== undefined) return { type, text };
     if (type === "refusal" && refusal !== undefined) return { type: "text", text: refusal };
     if (type === "image_url" && image !== undefined && role === "user") return { type: "image", url: image.url };
-    const param = `messages[${index}].content[${place}]`;
-    throw badRequest(`${param}: only texts and images of users are accepted`, { param, code: "unsupported_value" });
+    if (type === "file" && file?.file_data !== undefined && role === "user") {
+      return fileOf({ url: file.file_data, name: file.filename }, param);
+    }
+    if (type === "input_audio" && audio !== undefined && role === "user") {
+      return fileOf({ url: `data:audio/${audio.format};base64,${audio.data}` }, param);
+    }
+    throw badRequest(`${param}: only texts, and images, files and audio of users, are accepted`, {
+      param,
+      code: "unsupported_value",
+    });
   });
   return parts.every(({ type }) => type === "text") ? textOf(parts) : parts;
 }

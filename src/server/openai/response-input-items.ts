@@ -1,4 +1,4 @@
-import { type AgentRequest, type Content, type JsonObject } from "../../state/index.ts";
+import { type AgentRequest, type Content, type ContentPart, fileMark, type JsonObject } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { sealedId } from "../core/url-ids.ts";
 import { itemId, partBegunBy, partName, type TurnPart } from "./response-ids.ts";
@@ -25,12 +25,17 @@ function messageItem({ id, content }: { readonly id: string; readonly content: C
     id: itemId.message(id),
     role: "user",
     status: "completed",
-    content: parts.map((part) =>
-      part.type === "text"
-        ? { type: "input_text", text: part.text }
-        : { type: "input_image", image_url: part.url, file_id: null, detail: "auto" },
-    ),
+    content: parts.map(contentItem),
   };
+}
+
+function contentItem(part: ContentPart): JsonObject {
+  if (part.type === "text") return { type: "input_text", text: part.text };
+  if (part.type === "image") return { type: "input_image", image_url: part.url, file_id: null, detail: "auto" };
+  const { url, name } = part;
+  if (url === undefined) return { type: "input_text", text: fileMark(part) };
+  const named = name === undefined ? {} : { filename: name };
+  return { type: "input_file", ...named, ...(url.startsWith("data:") ? { file_data: url } : { file_url: url }) };
 }
 
 function answerItem({ requestId, kind, decision }: AgentRequest): JsonObject {

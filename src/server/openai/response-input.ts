@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Content, ContentPart } from "../../state/index.ts";
 import type { StartTurnOptions } from "../core/plain-message.ts";
 import { MOST_ANSWERS } from "../core/limits.ts";
-import { unsupported } from "./chat-request.ts";
+import { fileOf, unsupported } from "./chat-request.ts";
 import { badRequest } from "./protocol-errors.ts";
 import { requestOfItem } from "./response-ids.ts";
 
@@ -131,9 +131,16 @@ const partSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("output_text"), text: z.string() }),
   z.object({ type: z.literal("refusal"), refusal: z.string() }),
   z.object({ type: z.literal("input_image"), image_url: z.string() }),
+  z.object({
+    type: z.literal("input_file"),
+    filename: z.string().nullish(),
+    file_data: z.string().nullish(),
+    file_url: z.string().nullish(),
+  }),
 ]);
 const contentSchema = z.union([z.string(), z.array(partSchema)], {
-  error: "must be a text, or a list of input_text, output_text and input_image with an image_url",
+  error:
+    "must be a text, or a list of input_text, output_text, input_image with an image_url, and input_file with file_data or file_url",
 });
 const messageSchema = z.object({
   role: z.enum(["user", "assistant", "system", "developer"]),
@@ -155,7 +162,7 @@ function readItem(item: Readonly<Record<string, unknown>>, where: string): ReadI
   const { type = "message" } = item;
   if (type === "message") {
     const { role, content } = checked(messageSchema, item, where);
-    const read = itemContent(content);
+    const read = itemContent(content, where);
     if (role === "user") return { type: "user", content: read };
     return { type: role === "assistant" ? "theirs" : "system", text: textIn(read, where) };
   }
@@ -168,7 +175,10 @@ function readItem(item: Readonly<Record<string, unknown>>, where: string): ReadI
   if (type === "function_call_output") {
     const { call_id: id, output } = checked(outputSchema, item, where);
     const answer = { kind: "output", requestId: requestOfItem("call", id), where } as const;
-    return { type: "answer", answer: { ...answer, output: textIn(itemContent(output), `${where}.output`) } };
+    return {
+      type: "answer",
+      answer: { ...answer, output: textIn(itemContent(output, `${where}.output`), `${where}.output`) },
+    };
   }
   if (typeof type === "string" && theirs.has(type)) return { type: "theirs", text: "" };
   const taken = "message, function_call_output, mcp_approval_response";
@@ -184,9 +194,13 @@ function checked<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   throw badRequest(`${param}: ${issue?.message ?? "does not fit"}`, { param });
 }
 
-function itemContent(content: z.output<typeof contentSchema>): Content {
+function itemContent(content: z.output<typeof contentSchema>, where: string): Content {
   if (typeof content === "string") return content;
-  return content.map((part): ContentPart => {
+  return content.map((part, index): ContentPart => {
+    if (part.type === "input_file") {
+      const url = part.file_data ?? part.file_url ?? undefined;
+      return fileOf({ url, name: part.filename ?? undefined }, `${where}.content[${index}]`);
+    }
     if (part.type === "input_image") return { type: "image", url: part.image_url };
     return { type: "text", text: part.type === "refusal" ? part.refusal : part.text };
   });

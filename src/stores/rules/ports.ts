@@ -13,6 +13,7 @@ import type {
   JournalRow,
   Message,
   ModelTool,
+  CallSettings,
   StopReason,
   StoredDefinition,
   Timer,
@@ -266,6 +267,8 @@ export interface TurnCommand {
   readonly inputMessageIds?: readonly string[] | undefined;
   /** Tools of the turn that its caller runs. Default: none. */
   readonly clientTools?: readonly ModelTool[] | undefined;
+  /** Settings of the turn's model calls. Default: those of the definition. */
+  readonly settings?: CallSettings | undefined;
   /** Opens the turn only if it is the agent's first one, so that the command can be repeated safely. */
   readonly isFirst?: boolean | undefined;
   /** Opens the turn only if no turn or decision of the agent has the key yet. Root agents only. */

@@ -7,6 +7,7 @@ import {
   entriesOfTurn,
   type Entry,
   numberOfTurn,
+  settingsIn,
   type TurnItem,
   turnIdOf,
 } from "../../state/index.ts";
@@ -51,7 +52,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
 }
 
 function itemOf(command: TurnCommand, turn: Pick<TurnItem, "turnId" | "number" | "at">): TurnItem {
-  const { input, actorId, limits, trace, inputMessageIds, clientTools, key } = command;
+  const { input, actorId, limits, trace, inputMessageIds, clientTools, settings, key } = command;
   return {
     kind: "turn",
     key: `turn:${turn.turnId}`,
@@ -62,6 +63,7 @@ function itemOf(command: TurnCommand, turn: Pick<TurnItem, "turnId" | "number" |
     ...(trace ? { trace } : {}),
     ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
     ...(clientTools ? { clientTools: [...clientTools] } : {}),
+    ...(settings ? { settings: settingsIn(settings) } : {}),
     ...(key ? { turnKey: key } : {}),
   };
 }

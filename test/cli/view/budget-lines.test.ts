@@ -97,10 +97,10 @@ describe("limits and spending", () => {
       "                               working time      2.5 s         -            -          1 m 00 s",
       "   └─ reader ~3fa9c1, turn 1   tokens            9,800         -            -         unlimited",
       "",
-      "AGENT, ITS OWN CALLS  MODEL       CALLS   INPUT  CACHED  OUTPUT  REASONING       COST  NOTE",
-      "lead ask-mibodu       gpt-5           5  30,000       0   1,400          0     $0.011  1 unconfirmed",
-      "└─ reader ~3fa9c1     gpt-5-mini      2   9,000   4,000     800          0  $0.001345",
-      "total                                 7  39,000   4,000   2,200          0  $0.012345  1 unconfirmed",
+      "AGENT, ITS OWN CALLS  MODEL       CALLS   INPUT        CACHED  OUTPUT  REASONING       COST  NOTE",
+      "lead ask-mibodu       gpt-5           5  30,000             0   1,400          0     $0.011  1 unconfirmed",
+      "└─ reader ~3fa9c1     gpt-5-mini      2   9,000  4,000 (44 %)     800          0  $0.001345",
+      "total                                 7  39,000  4,000 (10 %)   2,200          0  $0.012345  1 unconfirmed",
     ]);
   });
 
@@ -122,9 +122,9 @@ describe("limits and spending", () => {
       "  5 calls, 30k in, 1.4k out, $0.011",
       "  1 unconfirmed",
       "└─ reader ~3fa9c1: gpt-5-mini",
-      "  2 calls, 9k in, 800 out, $0.001345",
+      "  2 calls, 9k in (44 % cached), 800 out, $0.001345",
       "total",
-      "  7 calls, 39k in, 2.2k out, $0.012345",
+      "  7 calls, 39k in (10 % cached), 2.2k out, $0.012345",
       "  1 unconfirmed",
     ]);
   });

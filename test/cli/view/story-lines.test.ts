@@ -32,6 +32,34 @@ describe("a history", () => {
     expect(lines.slice(-2)).toEqual(["[user, hook:notes]", "  Mind the gap."]);
   });
 
+  test("names the sources of an answer", () => {
+    const sources = Array.from({ length: 6 }, (_, index) => ({
+      type: "url" as const,
+      url: `https://a.example/${index}`,
+    }));
+    const [first, ...others] = sources;
+    const answer: Message = {
+      role: "assistant",
+      id: "5",
+      createdAt: 0,
+      origin: "model",
+      content: "So.",
+      sources: [
+        { type: "url", url: first?.url, title: "The\u001B[2J Alps" },
+        ...others,
+        { type: "document", id: "d1" },
+      ],
+    };
+    expect(historyLines([answer], false)).toEqual([
+      "[assistant]",
+      "  So.",
+      "  source: The Alps, https://a.example/0",
+      ...[1, 2, 3, 4].map((index) => `  source: https://a.example/${index}`),
+      "  … 2 more sources; --full shows all",
+    ]);
+    expect(historyLines([answer], true).at(-1)).toBe("  source: d1");
+  });
+
   test("is complete if requested", () => {
     const lines = historyLines(messages, true);
     expect(lines.join("\n")).toContain("x".repeat(300));
