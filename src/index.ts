@@ -34,13 +34,19 @@ export type { EffectClass } from "./state/index.ts";
 
 // Define: models
 export {
+  bindThinking,
+  type BoundPrompt,
+  fallbackModel,
   type GenerateOptions,
   type LanguageModel,
+  type ModelChoice,
   type ModelCallIdentity,
   type ModelDelta,
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
+  type ThinkingReader,
+  routedModel,
 } from "./model/index.ts";
 export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 
@@ -115,7 +121,6 @@ export type { Auth } from "./tools/index.ts";
 export {
   type Account,
   type Budget,
-  cachedShare,
   type LimitName,
   type ModelUse,
   type Price,
