@@ -18,9 +18,10 @@ const PAGE_BYTES = 2_000;
 const UNKNOWN_TOKENS = 100_000;
 /** Name, type and JSON of a part. */
 const PART_TOKENS = 64;
-/** Most bytes of a compressed section that are read. */
-const LONGEST_SECTION = 16_777_216;
-const MOST_SECTIONS = 2_000;
+/** Most bytes that are decompressed for one PDF: the process waits meanwhile. */
+const MOST_DECOMPRESSED = 16_777_216;
+/** A file with more tokens is named instead, unless the user sets the tokens of files: it would refuse every prompt. */
+export const MOST_FILE_TOKENS = 1_000_000;
 
 /** Cached, because a prompt is counted at every call. */
 const known = new WeakMap<FilePart, number>();
@@ -54,8 +55,12 @@ function pagesOfSize(size: number): number {
 /** Pages of a PDF: its page objects, or the count in its page tree if that is higher; `undefined` if neither is readable. */
 function pagesOf(bytes: Buffer): number | undefined {
   let { objects, count } = pagesIn(bytes.toString("latin1"));
+  let room = MOST_DECOMPRESSED;
   for (const section of objectSections(bytes)) {
-    const found = pagesIn(section);
+    const text = decompressed(section, room);
+    if (text === undefined) continue;
+    room -= text.length;
+    const found = pagesIn(text);
     objects += found.objects;
     count = Math.max(count, found.count);
   }
@@ -71,23 +76,28 @@ function pagesIn(text: string): { readonly objects: number; readonly count: numb
   return { objects, count: /\/Type\s*\/Pages\b/.test(text) ? count : 0 };
 }
 
-/** The decompressed sections of a PDF that hold objects (since PDF 1.5 its pages may be there). */
-function* objectSections(bytes: Buffer): Generator<string> {
-  let sections = 0;
-  for (let at = bytes.indexOf("/ObjStm"); at >= 0 && sections < MOST_SECTIONS; at = bytes.indexOf("/ObjStm", at + 7)) {
-    sections += 1;
-    const begin = bytes.indexOf("stream", at);
+/** The sections of a PDF that hold compressed objects (since PDF 1.5 its pages may be there). */
+function* objectSections(bytes: Buffer): Generator<Buffer> {
+  let end = 0;
+  for (;;) {
+    const at = bytes.indexOf("/ObjStm", end);
+    const begin = at < 0 ? -1 : bytes.indexOf("stream", at);
     if (begin < 0) return;
     const start = begin + 6 + (bytes[begin + 6] === 0x0d ? 2 : 1);
-    const end = bytes.indexOf("endstream", start);
+    end = bytes.indexOf("endstream", start);
     if (end < 0) return;
-    try {
-      // The end may have a line break behind the compressed data, and compressed data may be cut.
-      const options = { maxOutputLength: LONGEST_SECTION, finishFlush: constants.Z_SYNC_FLUSH };
-      yield inflateSync(bytes.subarray(start, end), options).toString("latin1");
-    } catch {
-      // Encrypted, or compressed in another way.
-    }
+    yield bytes.subarray(start, end);
+  }
+}
+
+/** `undefined` for a section that is encrypted, compressed in another way, or longer than there is room. */
+function decompressed(section: Buffer, room: number): string | undefined {
+  if (room <= 0) return undefined;
+  try {
+    // A line break may follow the compressed data.
+    return inflateSync(section, { maxOutputLength: room, finishFlush: constants.Z_SYNC_FLUSH }).toString("latin1");
+  } catch {
+    return undefined;
   }
 }
 

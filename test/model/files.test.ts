@@ -245,6 +245,24 @@ describe("the tokens of files", () => {
     expect(tokensOf(fileOf("application/pdf", encrypted))).toBe(25_064);
   });
 
+  it("a file with too many of them is named, unless the user sets them; a bomb is not unpacked", () => {
+    const many = fileOf("application/pdf", "<< /Type /Pages /Count 999999 >>", "many.pdf");
+    const bound = (fileTokens?: number) =>
+      (openaiModel("m", { apiKey: "none", ...(fileTokens === undefined ? {} : { fileTokens }) }).boundPromptTokens?.({
+        messages: [userOf([many])],
+      }) ?? 0) - empty;
+    expect(bound()).toBeLessThan(200);
+    expect(bound(9)).toBe(9);
+    const section = Buffer.concat([
+      Buffer.from("/Type /ObjStm\nstream\n"),
+      deflateSync(Buffer.alloc(30_000_000)),
+      Buffer.from("\nendstream "),
+    ]);
+    const bomb = Buffer.concat(Array.from({ length: 200 }, () => section));
+    // No page is found, so that the size counts.
+    expect(tokensOf(fileOf("application/pdf", bomb))).toBe(64 + 5_000 * Math.ceil(bomb.length / 2_000));
+  });
+
   it("of a recording are counted by its length or its size", () => {
     const wav = Buffer.alloc(320_044);
     wav.write("RIFF", 0, "latin1");
