@@ -57,8 +57,9 @@ function pagesOf(bytes: Buffer): number | undefined {
   let { objects, count } = pagesIn(bytes.toString("latin1"));
   let room = MOST_DECOMPRESSED;
   for (const section of objectSections(bytes)) {
-    const text = decompressed(section, room);
-    if (text === undefined) continue;
+    const text = room > 0 ? decompressed(section, room) : undefined;
+    // The rest is unknown.
+    if (text === undefined) return Math.max(objects, count, pagesOfSize(bytes.length));
     room -= text.length;
     const found = pagesIn(text);
     objects += found.objects;
@@ -90,14 +91,13 @@ function* objectSections(bytes: Buffer): Generator<Buffer> {
   }
 }
 
-/** `undefined` for a section that is encrypted, compressed in another way, or longer than there is room. */
+/** Empty for a section that is encrypted or compressed in another way; `undefined` for one that is longer than there is room. */
 function decompressed(section: Buffer, room: number): string | undefined {
-  if (room <= 0) return undefined;
   try {
     // A line break may follow the compressed data.
     return inflateSync(section, { maxOutputLength: room, finishFlush: constants.Z_SYNC_FLUSH }).toString("latin1");
-  } catch {
-    return undefined;
+  } catch (error) {
+    return error instanceof RangeError ? undefined : "";
   }
 }
 
@@ -106,5 +106,6 @@ function secondsOf(data: string, size: number): number | undefined {
   const header = Buffer.from(data.slice(0, 64), "base64");
   if (header.length < 32 || header.toString("latin1", 0, 4) !== "RIFF") return undefined;
   const rate = header.readUInt32LE(28);
-  return rate >= 1_000 ? size / rate : undefined;
+  // Less than telephone sound and more than any recorder writes is not believed.
+  return rate >= 1_000 && rate <= 2_000_000 ? size / rate : undefined;
 }
