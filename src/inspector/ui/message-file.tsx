@@ -3,7 +3,7 @@ import { say } from "./page-state.ts";
 import { oneLine } from "./untrusted.tsx";
 
 type Part = Exclude<FeedMessageItem["message"]["content"], string>[number];
-export type FilePart = Extract<Part, { type: "file" }>;
+type FilePart = Extract<Part, { type: "file" }>;
 
 /** Reads an artifact of the agent whose messages are shown. */
 export type ReadArtifact = (artifactId: string) => Promise<ArtifactView>;
@@ -13,22 +13,15 @@ interface FileProps {
   readonly readArtifact?: ReadArtifact | undefined;
 }
 
-/** A file by its name and type, with a button that saves it. Its content is never shown or opened by the page. */
+/** A file by its name and type, with a button that saves it. Its content is never shown, opened or loaded by the page. */
 export function MessageFile({ part, readArtifact }: FileProps) {
-  const { name, mediaType, url, artifactId } = part;
-  const isEmbedded = url?.startsWith("data:") === true;
-  const canSave = isEmbedded || (artifactId !== undefined && readArtifact !== undefined);
+  const { name = "", mediaType, url = "", artifactId = "" } = part;
+  const isEmbedded = url.startsWith("data:");
+  const words = ["file", name, mediaType, artifactId, isEmbedded ? "" : url].filter(Boolean).join(" ");
   return (
-    <p class="message-file">
-      file {name !== undefined && <b>{oneLine(name, 120)}</b>} <code>{oneLine(mediaType, 80)}</code>
-      {artifactId !== undefined && <code class="quiet"> {oneLine(artifactId, 80)}</code>}
-      {url !== undefined && !isEmbedded && (
-        <span class="quiet">
-          {" "}
-          at <code>{oneLine(url, 400)}</code>, not loaded
-        </span>
-      )}
-      {canSave && (
+    <p class="quiet">
+      <code>{oneLine(words, 400)}</code>
+      {(isEmbedded || (artifactId !== "" && readArtifact)) && (
         <button type="button" class="link" onClick={() => void save(part, readArtifact)}>
           Save
         </button>
@@ -37,29 +30,18 @@ export function MessageFile({ part, readArtifact }: FileProps) {
   );
 }
 
-async function save({ name, url, artifactId }: FilePart, readArtifact: ReadArtifact | undefined): Promise<void> {
+async function save({ name = "file", url, artifactId = "" }: FilePart, readArtifact?: ReadArtifact): Promise<void> {
   try {
-    if (url?.startsWith("data:")) return saveBytes(name ?? "file", bytesOf(url.slice(url.indexOf(",") + 1)));
-    const artifact = await readArtifact?.(artifactId ?? "");
-    if (artifact === undefined) return;
-    if (artifact.isCut) return say("The file is too large for the page");
-    const { content, encoding } = artifact;
-    saveBytes(name ?? artifact.name, encoding === "base64" ? bytesOf(content) : new TextEncoder().encode(content));
+    const artifact = url === undefined ? await readArtifact?.(artifactId) : undefined;
+    if (artifact?.isCut) return say("The file is too large for the page");
+    const isText = artifact !== undefined && artifact.encoding === undefined;
+    const content = artifact?.content ?? url?.slice(url.indexOf(",") + 1) ?? "";
+    const bytes = isText ? content : Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
+    // The type is not the file's own, so that no browser opens it in the origin of the page.
+    const address = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+    Object.assign(document.createElement("a"), { href: address, download: name }).click();
+    URL.revokeObjectURL(address);
   } catch (error) {
-    say(error instanceof Error ? error.message : "The file could not be read");
+    say(String(error));
   }
-}
-
-/** The type is not the file's own, so that no browser opens it in the origin of the page. */
-function saveBytes(name: string, bytes: Uint8Array<ArrayBuffer>): void {
-  const address = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name.replaceAll(/[^\p{L}\p{N}._ -]/gu, "_").slice(0, 120);
-  link.click();
-  URL.revokeObjectURL(address);
-}
-
-function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
