@@ -36,7 +36,7 @@ export class FormFallback {
   #takesImages = true;
   readonly #reasoning = new RefusedReasoning();
 
-  /** @param takes Whether the provider accepts a file that is no text. Default: it accepts none. */
+  /** @param takes Whether the provider accepts a binary file. Default: it accepts none. */
   constructor(takes: (part: FilePart) => boolean = () => false) {
     this.#files = new FileForm(takes);
   }

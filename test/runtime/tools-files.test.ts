@@ -90,7 +90,7 @@ describeRuntimes("files in tool results", (stage) => {
     expect([runs, (await agent.getArtifacts()).length]).toEqual([1, 1]);
   });
 
-  it("a told error is not repeated, whatever `maxAttempts` is", async () => {
+  it("a told error is not repeated, also with `maxAttempts` above 1", async () => {
     let runs = 0;
     const execute = () => {
       runs += 1;
@@ -215,7 +215,7 @@ describeRuntimes("files of users", (stage) => {
     ["text that is not base64", { mediaType: "text/plain", url: "data:text/plain,a" }, /the data: URL must be base64/],
     ["broken base64", { mediaType: "text/plain", url: "data:text/plain;base64,<>" }, /the data: URL must be base64/],
     ["an empty name", { mediaType: "text/plain", url: "https://a/b", name: "" }, /the name of a file must have 1 to/],
-    ["a type that is no text", { mediaType: 7, url: "https://a/b" }, /mediaType/],
+    ["a number as its type", { mediaType: 7, url: "https://a/b" }, /mediaType/],
   ])("are refused with %s", async (_what, part, message) => {
     const { agent, model } = await open();
     const turn = async () => await agent.executeTurn([{ type: "file", ...part }] as never).result;
