@@ -293,6 +293,12 @@ function Call({ run, call }: { readonly run: RunSession; readonly call: CallDeta
           <MessageContent message={end.message} />
         </section>
       )}
+      {end?.structured !== undefined && (
+        <section>
+          <h3>Structured</h3>
+          <JsonView value={end.structured as JsonValue} />
+        </section>
+      )}
     </>
   );
 }
