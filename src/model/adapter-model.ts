@@ -2,6 +2,7 @@ import { ModelError } from "../errors/index.ts";
 import type { FilePart, ModelRequest, ModelResponse, Usage } from "../state/index.ts";
 import { bindThinking, thinkingReplayOf } from "./bound-thinking.ts";
 import { CallGuard } from "./call-guard.ts";
+import { fileTokensOf, MOST_FILE_TOKENS } from "./file-tokens.ts";
 import { FormFallback } from "./form-fallback.ts";
 import { type AnswerInProgress, guardedCall } from "./guarded-call.ts";
 import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-model.ts";
@@ -90,7 +91,9 @@ export class AdapterModel implements LanguageModel {
     this.#options = options;
     this.#backend = backend;
     this.#bindsThinking = thinkingReplayOf(backend.modelId, options.thinkingReplay) === "bound";
-    this.#forms = new FormFallback((part) => backend.takesFile?.(part) ?? false);
+    const isBounded = (part: FilePart): boolean =>
+      options.fileTokens !== undefined || fileTokensOf(part) <= MOST_FILE_TOKENS;
+    this.#forms = new FormFallback((part) => backend.takesFile?.(part) === true && isBounded(part));
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {

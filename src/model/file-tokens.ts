@@ -1,4 +1,4 @@
-import { dataOf, type FilePart, sizeOfBase64 } from "../state/index.ts";
+import { dataOf, type FilePart, isTextType, sizeOfBase64 } from "../state/index.ts";
 import { constants, inflateSync } from "node:zlib";
 
 /*
@@ -18,9 +18,10 @@ const PAGE_BYTES = 2_000;
 const UNKNOWN_TOKENS = 100_000;
 /** Name, type and JSON of a part. */
 const PART_TOKENS = 64;
-/** Most bytes of a compressed section that are read. */
-const LONGEST_SECTION = 16_777_216;
-const MOST_SECTIONS = 2_000;
+/** Most bytes that are decompressed for one PDF: the process waits meanwhile. */
+const MOST_DECOMPRESSED = 16_777_216;
+/** A file with more tokens is named instead, unless the user sets the tokens of files: it would refuse every prompt. */
+export const MOST_FILE_TOKENS = 1_000_000;
 
 /** Cached, because a prompt is counted at every call. */
 const known = new WeakMap<FilePart, number>();
@@ -40,6 +41,8 @@ function contentTokens({ mediaType, url }: FilePart): number {
   const data = dataOf(url);
   if (data === undefined) return UNKNOWN_TOKENS;
   const size = sizeOfBase64(data);
+  // A tokenizer never makes more tokens than bytes.
+  if (isTextType(mediaType)) return size;
   if (mediaType === "application/pdf") return PAGE_TOKENS * (pagesOf(Buffer.from(data, "base64")) ?? pagesOfSize(size));
   const seconds = /^audio\/(?:x-|vnd\.)?wave?$/.test(mediaType) ? secondsOf(data, size) : undefined;
   return seconds === undefined ? Math.ceil(size / BYTES_PER_TOKEN) : Math.ceil(seconds * SECOND_TOKENS);
@@ -52,8 +55,13 @@ function pagesOfSize(size: number): number {
 /** Pages of a PDF: its page objects, or the count in its page tree if that is higher; `undefined` if neither is readable. */
 function pagesOf(bytes: Buffer): number | undefined {
   let { objects, count } = pagesIn(bytes.toString("latin1"));
+  let room = MOST_DECOMPRESSED;
   for (const section of objectSections(bytes)) {
-    const found = pagesIn(section);
+    const text = room > 0 ? decompressed(section, room) : undefined;
+    // The rest is unknown.
+    if (text === undefined) return Math.max(objects, count, pagesOfSize(bytes.length));
+    room -= text.length;
+    const found = pagesIn(text);
     objects += found.objects;
     count = Math.max(count, found.count);
   }
@@ -69,23 +77,27 @@ function pagesIn(text: string): { readonly objects: number; readonly count: numb
   return { objects, count: /\/Type\s*\/Pages\b/.test(text) ? count : 0 };
 }
 
-/** The decompressed sections of a PDF that hold objects (since PDF 1.5 its pages may be there). */
-function* objectSections(bytes: Buffer): Generator<string> {
-  let sections = 0;
-  for (let at = bytes.indexOf("/ObjStm"); at >= 0 && sections < MOST_SECTIONS; at = bytes.indexOf("/ObjStm", at + 7)) {
-    sections += 1;
-    const begin = bytes.indexOf("stream", at);
+/** The sections of a PDF that hold compressed objects (since PDF 1.5 its pages may be there). */
+function* objectSections(bytes: Buffer): Generator<Buffer> {
+  let end = 0;
+  for (;;) {
+    const at = bytes.indexOf("/ObjStm", end);
+    const begin = at < 0 ? -1 : bytes.indexOf("stream", at);
     if (begin < 0) return;
     const start = begin + 6 + (bytes[begin + 6] === 0x0d ? 2 : 1);
-    const end = bytes.indexOf("endstream", start);
+    end = bytes.indexOf("endstream", start);
     if (end < 0) return;
-    try {
-      // The end may have a line break behind the compressed data, and compressed data may be cut.
-      const options = { maxOutputLength: LONGEST_SECTION, finishFlush: constants.Z_SYNC_FLUSH };
-      yield inflateSync(bytes.subarray(start, end), options).toString("latin1");
-    } catch {
-      // Encrypted, or compressed in another way.
-    }
+    yield bytes.subarray(start, end);
+  }
+}
+
+/** Empty for a section that is encrypted or compressed in another way; `undefined` for one that is longer than there is room. */
+function decompressed(section: Buffer, room: number): string | undefined {
+  try {
+    // A line break may follow the compressed data.
+    return inflateSync(section, { maxOutputLength: room, finishFlush: constants.Z_SYNC_FLUSH }).toString("latin1");
+  } catch (error) {
+    return error instanceof RangeError ? undefined : "";
   }
 }
 
@@ -94,5 +106,6 @@ function secondsOf(data: string, size: number): number | undefined {
   const header = Buffer.from(data.slice(0, 64), "base64");
   if (header.length < 32 || header.toString("latin1", 0, 4) !== "RIFF") return undefined;
   const rate = header.readUInt32LE(28);
-  return rate >= 1_000 ? size / rate : undefined;
+  // Less than telephone sound and more than any recorder writes is not believed.
+  return rate >= 1_000 && rate <= 2_000_000 ? size / rate : undefined;
 }

@@ -1,5 +1,5 @@
 import { ModelError } from "../errors/index.ts";
-import type { FilePart, ModelRequest, ModelResponse, ResponseFormat } from "../state/index.ts";
+import type { FilePart, ModelRequest, ModelResponse, ModelWarning, ResponseFormat } from "../state/index.ts";
 import { FileForm, refusesFiles } from "./file-form.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
 import type { ModelDelta } from "./language-model.ts";
@@ -36,7 +36,7 @@ export class FormFallback {
   #takesImages = true;
   readonly #reasoning = new RefusedReasoning();
 
-  /** @param takes Whether the provider accepts a file that is no text. Default: it accepts none. */
+  /** @param takes Whether the provider accepts a binary file. Default: it accepts none. */
   constructor(takes: (part: FilePart) => boolean = () => false) {
     this.#files = new FileForm(takes);
   }
@@ -100,7 +100,10 @@ export class FormFallback {
       return await send(asked, onDelta);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
-      if (refusesFiles(error) && this.#files.refuse(asked)) return await this.#attempt(request, call, onDelta);
+      if (refusesFiles(error) && this.#files.refuse(asked)) {
+        const answer = await this.#attempt(request, call, onDelta);
+        return { ...answer, warnings: [...(answer.warnings ?? []), filesRefused(error)] };
+      }
       if (refusesReasoning(error) && this.#reasoning.add(asked)) {
         if (error.partialOutputTokens !== undefined) throw asRetryable(error);
         return await this.#attempt(request, call, onDelta);
@@ -112,6 +115,13 @@ export class FormFallback {
       return answer;
     }
   }
+}
+
+function filesRefused({ message }: ModelError): ModelWarning {
+  return {
+    code: "files_refused",
+    message: `The server refused the files of this call, so the model was only told their names: ${message.slice(0, LONGEST_REFUSAL)}`,
+  };
 }
 
 /** A refusal inside an answer is billed, so the next attempt is one of its own. */

@@ -47,7 +47,7 @@ export type FormedMessage =
       readonly isError: boolean;
     };
 
-/** A part that is no text. */
+/** An image or a file. */
 export type MediaPart = Exclude<ContentPart, { readonly type: "text" }>;
 
 interface FormOptions {

@@ -66,7 +66,7 @@ export function checkedFilePart(
   if (!/^data:/i.test(url)) {
     const isHttps = url.startsWith("https://") && URL.canParse(url) && url.length <= 10_000;
     if (!isHttps) return refuse(`invalid file URL "${url.slice(0, 80)}"; use https:, or data: with base64`);
-    return { ok: true, part: { type: "file", mediaType, url, ...named } };
+    return { ok: true, part: { type: "file", mediaType, url: new URL(url).href, ...named } };
   }
   if (url.length > longestUrl) {
     return refuse(`the file has ${url.length} characters; at most ${longestUrl} are allowed: use its https: URL`);

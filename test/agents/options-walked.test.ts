@@ -92,7 +92,7 @@ const walked: readonly Walked[] = [
     of: "openaiModel",
     good: {},
     names:
-      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput thinkingReplay cache cacheTtl",
+      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens fileTokens foreignCallIds tooLongMessages structuredOutput thinkingReplay cache cacheTtl",
     call: (options) => openaiModel("m", options),
   },
   {
@@ -117,7 +117,7 @@ const walked: readonly Walked[] = [
     of: "aiSdkModel",
     good: {},
     names:
-      "name provider contextWindow providerOptions stallTimeoutMs headersTimeoutMs requestTimeoutMs imageTokens tooLongMessages structuredOutput cache cacheTtl",
+      "name provider contextWindow providerOptions stallTimeoutMs headersTimeoutMs requestTimeoutMs imageTokens fileTokens tooLongMessages structuredOutput cache cacheTtl",
     call: (options) => aiSdkModel(sdkModel, options),
   },
   { of: "offlineModel", good: {}, names: "name tokensPerSecond closingLine", call: offlineModel },

@@ -75,8 +75,8 @@ describe("draft refusals", () => {
     expect(() => add({ role: "tool", content: "x" })).toThrow(
       'a hook cannot add a message with role "tool"; use user, system, assistant',
     );
-    expect(() => add({ role: "user", content: 7 })).toThrow("a text, or a list of text and image parts");
-    expect(() => add({ role: "user" })).toThrow("a text, or a list of text and image parts");
+    expect(() => add({ role: "user", content: 7 })).toThrow("a text, or a list of text, image and file parts");
+    expect(() => add({ role: "user" })).toThrow("a text, or a list of text, image and file parts");
     expect(outcome().added).toEqual([]);
   });
 

@@ -684,6 +684,7 @@ describe("aiSdkModel()", () => {
     [{ provider: 3 }, /provider is 3/],
     [{ contextWindow: 0.5 }, /contextWindow is 0.5/],
     [{ imageTokens: -1 }, /imageTokens is -1/],
+    [{ fileTokens: -1 }, /fileTokens is -1/],
     [{ tooLongMessages: ["", /x/] }, /tooLongMessages/],
     [{ structuredOutput: "yaml" }, /structuredOutput is the text "yaml"/],
   ])("refuses the options %o", (options, message) => {

@@ -18,7 +18,13 @@ const fileOf = (mediaType: string, bytes: Buffer | string, name?: string) =>
 const report = fileOf("application/pdf", pdf, "report.pdf");
 const zip = { ...fileOf("application/zip", "zip", "a.zip"), artifactId: "artifact_1" };
 
-const userOf = (content: Message["content"]): Message => ({ id: "u", role: "user", createdAt: 0, origin: "user", content });
+const userOf = (content: Message["content"]): Message => ({
+  id: "u",
+  role: "user",
+  createdAt: 0,
+  origin: "user",
+  content,
+});
 const call = { callId: "t:1:0", providerId: "call_1", name: "report", arguments: "{}" };
 const toolOf = (content: Message["content"], isError = false): readonly Message[] => [
   userOf("go"),
@@ -100,8 +106,10 @@ describe("Chat Completions", () => {
     const model = chatModel(server);
     const request = { messages: [userOf([{ type: "text", text: "Look:" }, report])] };
     const before = await model.countPromptTokens(request);
-    expect((await ask(model, request)).content).toBe("ok");
-    await ask(model, request);
+    const answer = await ask(model, request);
+    expect(answer).toMatchObject({ content: "ok", warnings: [{ code: "files_refused" }] });
+    expect(answer.warnings?.[0]?.message).toContain(message);
+    expect((await ask(model, request)).warnings).toBeUndefined();
     expect(server.requests).toHaveLength(3);
     expect(sentTo(server, 2)[0]?.content).toMatch(/\[file report\.pdf, application\/pdf, \d+ bytes: not shown\]/);
     // It is not counted any more either.
@@ -151,11 +159,7 @@ function sdkModel(specificationVersion: "v3" | "v4", provider: string, refused?:
 describe("the AI SDK", () => {
   it.each([
     ["v3", base64(pdf), new URL("https://example.com/a.pdf")],
-    [
-      "v4",
-      { type: "data", data: base64(pdf) },
-      { type: "url", url: new URL("https://example.com/a.pdf") },
-    ],
+    ["v4", { type: "data", data: base64(pdf) }, { type: "url", url: new URL("https://example.com/a.pdf") }],
   ] as const)("%s takes files as parts with their type and name", async (version, data, url) => {
     const { model, prompts } = sdkModel(version, "google.generative-ai");
     const link = { type: "file", mediaType: "application/pdf", url: "https://example.com/a.pdf" } as const;
@@ -241,12 +245,31 @@ describe("the tokens of files", () => {
     expect(tokensOf(fileOf("application/pdf", encrypted))).toBe(25_064);
   });
 
+  it("a file with too many of them is named, unless the user sets them; a bomb is not unpacked", () => {
+    const many = fileOf("application/pdf", "<< /Type /Pages /Count 999999 >>", "many.pdf");
+    const bound = (fileTokens?: number) =>
+      (openaiModel("m", { apiKey: "none", ...(fileTokens === undefined ? {} : { fileTokens }) }).boundPromptTokens?.({
+        messages: [userOf([many])],
+      }) ?? 0) - empty;
+    expect(bound()).toBeLessThan(200);
+    expect(bound(9)).toBe(9);
+    const section = Buffer.concat([
+      Buffer.from("/Type /ObjStm\nstream\n"),
+      deflateSync(Buffer.alloc(30_000_000)),
+      Buffer.from("\nendstream "),
+    ]);
+    const bomb = Buffer.concat(Array.from({ length: 200 }, () => section));
+    // No page is found, so that the size counts.
+    expect(tokensOf(fileOf("application/pdf", bomb))).toBe(64 + 5_000 * Math.ceil(bomb.length / 2_000));
+  });
+
   it("of a recording are counted by its length or its size", () => {
     const wav = Buffer.alloc(320_044);
     wav.write("RIFF", 0, "latin1");
     wav.writeUInt32LE(32_000, 28);
     expect(tokensOf(fileOf("audio/wav", wav))).toBe(64 + 401);
     expect(tokensOf(fileOf("audio/mpeg", Buffer.alloc(48_000)))).toBe(1_064);
+    expect(tokensOf(fileOf("text/plain", "a".repeat(900)))).toBe(964);
   });
 
   it("of an address are assumed, and can be set", async () => {
@@ -268,7 +291,13 @@ describe("the tokens of files", () => {
 
   it.each([0, -1, 1.5, "7"])("%s is refused as fileTokens", (fileTokens) => {
     expect(() => openaiModel("m", { fileTokens: fileTokens as number })).toThrow(/fileTokens/);
-    const sdk = { specificationVersion: "v4", provider: "p", modelId: "m", supportedUrls: {}, doStream: async () => null };
+    const sdk = {
+      specificationVersion: "v4",
+      provider: "p",
+      modelId: "m",
+      supportedUrls: {},
+      doStream: async () => null,
+    };
     expect(() => aiSdkModel(sdk as never, { fileTokens: fileTokens as number })).toThrow(/fileTokens/);
   });
 });

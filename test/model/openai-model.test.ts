@@ -136,6 +136,7 @@ describe("openaiModel", () => {
     { requestTimeoutMs: 2 ** 31 },
     { contextWindow: -1 },
     { imageTokens: 1.5 },
+    { fileTokens: 0 },
   ])("refuses %o and names the field", (options) => {
     const [field = ""] = Object.keys(options);
     expect(() => openaiModel("m", options)).toThrow(InvalidInputError);

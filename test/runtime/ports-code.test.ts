@@ -57,7 +57,7 @@ describeRuntimes(
       [
         "a message of a hook",
         { hooks: { beforeLlm: (draft) => draft.add({ role: "user", content: wrong({ text: 5 }) }) } },
-        /the content of a message must be a text, or a list of text and image parts; it is an object/,
+        /the content of a message must be a text, or a list of text, image and file parts; it is an object/,
       ],
       [
         "a history",

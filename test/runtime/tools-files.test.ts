@@ -59,7 +59,9 @@ describeRuntimes("files in tool results", (stage) => {
   });
 
   it("stay the same object in later prompts, so that they are counted once", async () => {
-    const { agent, model } = await told(defineTool({ ...shape, ...options, execute: () => toolResult({ content: [report] }) }));
+    const { agent, model } = await told(
+      defineTool({ ...shape, ...options, execute: () => toolResult({ content: [report] }) }),
+    );
     await agent.executeTurn("and?").result;
     const [first, second] = [model.calls[1], model.calls[2]].map((call) =>
       call?.messages.find(({ role }) => role === "tool"),
@@ -88,7 +90,7 @@ describeRuntimes("files in tool results", (stage) => {
     expect([runs, (await agent.getArtifacts()).length]).toEqual([1, 1]);
   });
 
-  it("a told error is not repeated, whatever `maxAttempts` is", async () => {
+  it("a told error is not repeated, also with `maxAttempts` above 1", async () => {
     let runs = 0;
     const execute = () => {
       runs += 1;
@@ -183,7 +185,11 @@ describeRuntimes("files of users", (stage) => {
     const url = `data:Application/PDF;base64,${data.slice(0, 40)}\n${data.slice(40)}`;
     const file = { type: "file", mediaType: "Application/PDF; a=b", url, name: "a.pdf" } as const;
     const pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
-    const input = [{ type: "text", text: "How long?" }, file, { type: "file", mediaType: "image/gif", url: pixel }] as const;
+    const input = [
+      { type: "text", text: "How long?" },
+      file,
+      { type: "file", mediaType: "image/gif", url: pixel },
+    ] as const;
     expect((await agent.executeTurn(input).result).status).toBe("completed");
     expect(model.calls[0]?.messages.at(-1)?.content).toEqual([
       { type: "text", text: "How long?" },
@@ -193,15 +199,23 @@ describeRuntimes("files of users", (stage) => {
   });
 
   it.each<[string, object, RegExp]>([
-    ["an invalid type", { mediaType: "pdf", url: `data:application/pdf;base64,${data}` }, /part 0: invalid mediaType "pdf"/],
+    [
+      "an invalid type",
+      { mediaType: "pdf", url: `data:application/pdf;base64,${data}` },
+      /part 0: invalid mediaType "pdf"/,
+    ],
     ["no content", { mediaType: "application/pdf" }, /part 0: a file needs either a url .* or the artifactId/],
-    ["two contents", { mediaType: "application/pdf", url: "https://a/b", artifactId: "c" }, /part 0: a file needs either/],
+    [
+      "two contents",
+      { mediaType: "application/pdf", url: "https://a/b", artifactId: "c" },
+      /part 0: a file needs either/,
+    ],
     ["an address without TLS", { mediaType: "application/pdf", url: "http://a/b" }, /invalid file URL "http:\/\/a\/b"/],
     ["a local path", { mediaType: "application/pdf", url: "file:///etc/passwd" }, /invalid file URL/],
     ["text that is not base64", { mediaType: "text/plain", url: "data:text/plain,a" }, /the data: URL must be base64/],
     ["broken base64", { mediaType: "text/plain", url: "data:text/plain;base64,<>" }, /the data: URL must be base64/],
     ["an empty name", { mediaType: "text/plain", url: "https://a/b", name: "" }, /the name of a file must have 1 to/],
-    ["a type that is no text", { mediaType: 7, url: "https://a/b" }, /mediaType/],
+    ["a number as its type", { mediaType: 7, url: "https://a/b" }, /mediaType/],
   ])("are refused with %s", async (_what, part, message) => {
     const { agent, model } = await open();
     const turn = async () => await agent.executeTurn([{ type: "file", ...part }] as never).result;

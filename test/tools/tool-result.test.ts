@@ -339,14 +339,18 @@ test.each<[string, unknown, RegExp]>([
     /invalid file URL "http:\/\/a\/b"; use https:/,
   ],
   ["a file with an unusable name", [{ ...pdf, name: "" }], /content\[0\]: the name of a file must have 1 to 1000/],
-  ["a file whose name is no text", [{ ...pdf, name: 7 }], /content\[0\]: name is .*; use a text/],
+  ["a file with a number as its name", [{ ...pdf, name: 7 }], /content\[0\]: name is .*; use a text/],
 ])("toolResult refuses %s", (_what, content, message) => {
   expect(() => toolResult({ content: content as ToolResultPart[] })).toThrow(message);
 });
 
 test.each<[string, object, RegExp]>([
-  ["isError that is no flag", { content: [], isError: "yes" }, /toolResult\(\): isError is .*; use true or false/],
-  ["a structured value that is no JSON", { content: [], structured: { at: new Map() } }, /toolResult\(\): structured/],
+  ["a text as isError", { content: [], isError: "yes" }, /toolResult\(\): isError is .*; use true or false/],
+  [
+    "a structured value without a JSON form",
+    { content: [], structured: { at: new Map() } },
+    /toolResult\(\): structured/,
+  ],
   ["nothing", {}, /not content of undefined/],
 ])("toolResult refuses %s", (_what, given, message) => {
   expect(() => toolResult(given as Parameters<typeof toolResult>[0])).toThrow(message);

@@ -276,6 +276,8 @@ export const callDetailSchema = z.object({
       /** The result as sent to the model. */
       message: messageSchema.nullable(),
       artifactId: z.string().nullable(),
+      /** The result as data; absent if the tool gave none, and where only names are shown. */
+      structured: jsonSchema.optional(),
     })
     .nullable(),
   requests: z.array(agentRequestSchema),

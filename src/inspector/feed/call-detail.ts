@@ -121,10 +121,12 @@ function foldCall(detail: Draft, entries: readonly PlacedEntry[], sight: Visibil
         );
         break;
       case "tool.settled": {
-        const { at, name, outcome, durationMs, error, artifactId, messageId } = entry;
+        const { at, name, outcome, durationMs, error, artifactId, messageId, structured } = entry;
         detail.name = name;
         messageIds.result = messageId;
-        detail.end = { at, outcome, durationMs, error: errorOf(error), message: null, artifactId };
+        const end = { at, outcome, durationMs, error: errorOf(error), message: null, artifactId };
+        const isShown = structured !== undefined && !namesOnly;
+        detail.end = isShown ? { ...end, structured: redactor.value(structured) as typeof structured } : end;
         break;
       }
       case "child.spawned":

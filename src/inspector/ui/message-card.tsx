@@ -1,6 +1,7 @@
 import type { CallDetail, FeedMessageItem } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
 import { milliseconds, shortId, sinceStart } from "./format.ts";
+import { MessageFile, type ReadArtifact } from "./message-file.tsx";
 import { copyText, selectAgent } from "./page-state.ts";
 import { Icon } from "./parts.tsx";
 import type { RunSession } from "./run-session.ts";
@@ -19,6 +20,8 @@ interface CardProps {
   /** The tool, for a tool's result. */
   readonly callName?: string | undefined;
   readonly onCall?: ((callId: string) => void) | undefined;
+  /** Reads the files of the message. Default: only files within the message can be saved. */
+  readonly readArtifact?: ReadArtifact | undefined;
 }
 
 /** The usual source of messages of each role. */
@@ -40,7 +43,7 @@ export function callNameOf(message: ShownMessage, names: ReadonlyMap<string, str
 }
 
 /** One message: its role, source, text and tool calls. */
-export function MessageCard({ message, place = "", mark, isCut = false, callName, onCall }: CardProps) {
+export function MessageCard({ message, place = "", mark, isCut = false, callName, onCall, readArtifact }: CardProps) {
   const isFailure = message.role === "tool" && message.isError === true;
   const look = soughtIn(message);
   return (
@@ -68,7 +71,7 @@ export function MessageCard({ message, place = "", mark, isCut = false, callName
           <Icon name="copy" />
         </button>
       </header>
-      <MessageContent message={message} />
+      <MessageContent message={message} readArtifact={readArtifact} />
       {isCut && <p class="note">The text is cut here; the stored one is longer.</p>}
       {message.role === "assistant" && message.reasoning !== undefined && (
         <details>
@@ -119,15 +122,17 @@ function Sources({
   );
 }
 
-function MessageContent({ message }: { readonly message: ShownMessage }) {
+function MessageContent({ message, readArtifact }: Pick<CardProps, "message" | "readArtifact">) {
   const { content, role } = message;
   if (content === "") return null;
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
   const look = soughtIn(message);
   return (
     <>
-      {parts.map((part, index) =>
-        part.type === "text" ? (
+      {parts.map((part, index) => {
+        if (part.type === "image") return <Image key={index} url={part.url} />;
+        if (part.type === "file") return <MessageFile key={index} part={part} readArtifact={readArtifact} />;
+        return (
           <TextView
             key={`${index} ${look ?? ""}`}
             text={part.text}
@@ -135,10 +140,8 @@ function MessageContent({ message }: { readonly message: ShownMessage }) {
             isFolded={role !== "assistant"}
             look={look}
           />
-        ) : (
-          <Image key={index} url={part.url} />
-        ),
-      )}
+        );
+      })}
     </>
   );
 }
@@ -288,6 +291,12 @@ function Call({ run, call }: { readonly run: RunSession; readonly call: CallDeta
         <section>
           <h3>Result</h3>
           <MessageContent message={end.message} />
+        </section>
+      )}
+      {end?.structured !== undefined && (
+        <section>
+          <h3>Structured</h3>
+          <JsonView value={end.structured as JsonValue} />
         </section>
       )}
     </>

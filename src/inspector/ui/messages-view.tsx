@@ -129,6 +129,7 @@ function Conversation({ run, agentId }: { readonly run: RunSession; readonly age
             callName={callNameOf(message, names)}
             place={turnAndStep(turnId, step)}
             onCall={showCall}
+            readArtifact={(id) => run.client.artifact(run.runId, agentId, id)}
           />
         ))}
         {(text !== "" || calls.length > 0) && (

@@ -162,7 +162,7 @@ function readItem(item: Readonly<Record<string, unknown>>, where: string): ReadI
   const { type = "message" } = item;
   if (type === "message") {
     const { role, content } = checked(messageSchema, item, where);
-    const read = itemContent(content, where);
+    const read = itemContent(content, `${where}.content`);
     if (role === "user") return { type: "user", content: read };
     return { type: role === "assistant" ? "theirs" : "system", text: textIn(read, where) };
   }
@@ -199,7 +199,7 @@ function itemContent(content: z.output<typeof contentSchema>, where: string): Co
   return content.map((part, index): ContentPart => {
     if (part.type === "input_file") {
       const url = part.file_data ?? part.file_url ?? undefined;
-      return fileOf({ url, name: part.filename ?? undefined }, `${where}.content[${index}]`);
+      return fileOf({ url, name: part.filename ?? undefined }, `${where}[${index}]`);
     }
     if (part.type === "input_image") return { type: "image", url: part.image_url };
     return { type: "text", text: part.type === "refusal" ? part.refusal : part.text };

@@ -217,7 +217,7 @@ test("a run of a failed turn ends with an error and the history, and the thread 
   expect(thread.shown().at(-1)).toBe("assistant: 2: hello");
 });
 
-test("context and images reach the model before and in the message; other parts are refused", async () => {
+test("context, images and files reach the model before and in the message; other parts are refused", async () => {
   expectRefusals();
   const { server, runtime } = await deskServed();
   const thread = new Thread(server);
@@ -238,7 +238,14 @@ test("context and images reach the model before and in the message; other parts 
     { type: "text", text: "What is this?" },
     { type: "image", url: "data:image/png;base64,AAAA" },
   ]);
-  thread.client.addMessage({ id: "2", role: "user", content: [{ type: "audio", source: picture }] });
+  const sound = { type: "data", value: "AAAA", mimeType: "audio/wav" } as const;
+  thread.client.addMessage({ id: "2", role: "user", content: [{ type: "audio", source: sound }] });
+  await thread.run();
+  const messages = await (await runtime.find(agent?.agentId ?? "")).getMessages();
+  expect(messages.findLast(({ role }) => role === "user")?.content).toEqual([
+    { type: "file", mediaType: "audio/wav", url: "data:audio/wav;base64,AAAA" },
+  ]);
+  thread.client.addMessage({ id: "3", role: "user", content: [{ type: "audio", source: { ...sound, value: "<>" } }] });
   await expect(thread.run()).rejects.toThrow("400");
 });
 

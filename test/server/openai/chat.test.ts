@@ -159,6 +159,24 @@ test("images and lists of parts are accepted", async () => {
   expect(choices[0]?.message.content).toBe("1: look at this");
 });
 
+test("files and audio are accepted", async () => {
+  const { server, runtime } = await served();
+  const content = [
+    { type: "text" as const, text: "read this" },
+    { type: "file" as const, file: { filename: "a.pdf", file_data: "data:application/pdf;base64,AAAA" } },
+    { type: "input_audio" as const, input_audio: { data: "BBBB", format: "mp3" as const } },
+  ];
+  const { choices } = await clientOf(server).chat.completions.create({ model, messages: [{ role: "user", content }] });
+  expect(choices[0]?.message.content).toBe("1: read this");
+  const [agent] = await runtime.list();
+  const [asked] = await (await runtime.find(agent?.agentId ?? "")).getMessages();
+  expect(asked?.content).toEqual([
+    { type: "text", text: "read this" },
+    { type: "file", mediaType: "application/pdf", url: "data:application/pdf;base64,AAAA", name: "a.pdf" },
+    { type: "file", mediaType: "audio/mp3", url: "data:audio/mp3;base64,BBBB" },
+  ]);
+});
+
 test("a conversation continues in one agent while the client has its history, and is forked otherwise", async () => {
   const { server, runtime } = await served();
   const chat = new Chat(server, { name: "chat-1" });

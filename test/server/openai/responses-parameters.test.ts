@@ -15,7 +15,7 @@ test.each([
   [{ input: [] }, "input"],
   [{ input: [{ role: "system", content: "x" }] }, "input"],
   [{ input: [{ role: "critic", content: "x" }] }, "input[0].role"],
-  [{ input: [{ role: "user", content: [{ type: "input_file", file_id: "x" }] }] }, "input[0].content"],
+  [{ input: [{ role: "user", content: [{ type: "input_file", file_id: "x" }] }] }, "input[0].content[0]"],
   [{ input: [{ type: "item_reference", id: "x" }] }, "input[0].type"],
   [{ prompt: { id: "x" } }, null],
   [{ model: undefined }, "model"],
