@@ -12,6 +12,7 @@ const question: ModelRequest = {
   messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content: "How high is the Eiger?" }],
 };
 const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const pdf = "JVBERi0xLjQKJeLjz9MKMSAwIG9iagpl";
 const imageUrl = `data:image/png;base64,${image}`;
 
 function imageRequest(url: string): ModelRequest {
@@ -187,6 +188,20 @@ export function modelContract(family: ModelFamily): void {
           : { retryable: false, mayHaveBeenSent: false, message: expect.stringContaining("data: URL") as string },
       );
       is("Image URLs", isSent);
+    });
+
+    test("has the PDF file of a user, or is not sent", async () => {
+      const content = [
+        { type: "text", text: "What is that?" },
+        { type: "file", mediaType: "application/pdf", url: `data:application/pdf;base64,${pdf}`, name: "map.pdf" },
+      ] as const;
+      const server = await serve({ text: "A map." });
+      const answer = await generated(server.model(), {
+        messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content }],
+      }).catch((error: unknown) => error);
+      const isSent = JSON.stringify(server.bodies).includes(pdf);
+      expect(answer).toMatchObject(isSent ? {} : { retryable: false, mayHaveBeenSent: false });
+      is("PDF files", isSent);
     });
 
     test("asks for output that fits a schema", async () => {
