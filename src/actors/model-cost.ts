@@ -75,6 +75,7 @@ async function priceFor(
 ): Promise<Price | null> {
   const { model } = definition;
   const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
+  if (price && binds) assertToolsPriced(model, price);
   if (price && writesLongCache && price.cacheWritePerMillion !== undefined && !hasLongWriteRate(price)) {
     if (!binds) return null;
     throw new InvalidInputError(
@@ -87,6 +88,16 @@ async function priceFor(
     `the price of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: set a price with ` +
       `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or for agent "${definition.name}" alone with ` +
       `defineAgent({ price: ${examplePrice} }), in dollars per million tokens`,
+  );
+}
+
+/** The provider bills each use of its tools, beside the tokens. */
+function assertToolsPriced({ name, hostedTools = [] }: LanguageModel, { perCall = 0 }: Price): void {
+  if (hostedTools.length === 0 || perCall > 0) return;
+  throw new InvalidInputError(
+    `the price of model "${name}" has no perCall, but maxCost needs it: the provider bills the use of ${hostedTools.join(", ")} beside the ` +
+      `tokens. Set perCall to the most that one call may use of them, in dollars, for instance createRuntime({ prices: { "${name}": ` +
+      `{ inputPerMillion: 0.25, outputPerMillion: 2, perCall: 0.03 } } }), and limit the uses, for OpenAI with max_tool_calls`,
   );
 }
 
