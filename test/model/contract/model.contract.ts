@@ -190,18 +190,18 @@ export function modelContract(family: ModelFamily): void {
       is("Image URLs", isSent);
     });
 
-    test("has the PDF file of a user, or is not sent", async () => {
+    test("has the PDF file of a user, or a note that the model cannot see it", async () => {
       const content = [
         { type: "text", text: "What is that?" },
         { type: "file", mediaType: "application/pdf", url: `data:application/pdf;base64,${pdf}`, name: "map.pdf" },
       ] as const;
       const server = await serve({ text: "A map." });
-      const answer = await generated(server.model(), {
+      await generated(server.model(), {
         messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content }],
-      }).catch((error: unknown) => error);
-      const isSent = JSON.stringify(server.bodies).includes(pdf);
-      expect(answer).toMatchObject(isSent ? {} : { retryable: false, mayHaveBeenSent: false });
-      is("PDF files", isSent);
+      });
+      const sent = JSON.stringify(server.bodies.at(-1));
+      expect(sent.includes(pdf)).toBe(!sent.includes("map.pdf, application/pdf, 24 bytes: not shown"));
+      is("PDF files", sent.includes(pdf));
     });
 
     test("asks for output that fits a schema", async () => {
@@ -234,7 +234,7 @@ export function modelContract(family: ModelFamily): void {
       const server = await serve({ text: "3,967 m." });
       const { answer } = await generated(server.model(), { ...question, stopSequences: ["END-HERE"] });
       const isSent = JSON.stringify(server.bodies[0]).includes("END-HERE");
-      expect((answer.warnings ?? []).length > 0).toBe(!isSent);
+      expect(isSent || (answer.warnings ?? []).length > 0).toBe(true);
       is("Stop sequences", isSent);
     });
 
