@@ -20,12 +20,12 @@ export interface MediaRules {
   readonly supportedUrls: Readonly<Record<string, readonly RegExp[]>>;
 }
 
-/** Providers whose package leaves out every file that is no image. */
-const withoutFiles = /^(?:deepseek|ollama)\b/;
+/** Providers whose package sends images only, and leaves out other files. */
+const imagesOnly = /^(?:deepseek|ollama)\b/;
 
 /** Whether a provider may accept the file; one that does not refuses it before it sends anything. */
 export function isProviderFile({ mediaType }: Pick<ContentFile, "mediaType">, provider: string): boolean {
-  if (withoutFiles.test(provider)) return mediaType.startsWith("image/");
+  if (imagesOnly.test(provider)) return mediaType.startsWith("image/");
   return mediaType === "application/pdf" || /^(?:audio|video|image)\//.test(mediaType);
 }
 

@@ -304,7 +304,7 @@ export function modelContract(family: ModelFamily): void {
       expect(await failureOf(model())).toMatchObject({ retryable: false, details: { kind: "context_length" } });
     });
 
-    test("of too many tokens in a minute is no prompt that is too long", async () => {
+    test("of too many tokens in a minute counts as a limit of the rate", async () => {
       const message = "Request too large: Limit 6000 tokens per minute, Requested 9000. Please try again in 7s.";
       const { model } = await serve({ status: 429, message });
       expect(await failureOf(model())).toMatchObject({ retryable: true, details: { kind: "http" } });
