@@ -110,7 +110,7 @@ class ProviderBackend implements ModelBackend {
   }
 
   takesFile(part: FilePart): boolean {
-    return isProviderFile(part);
+    return isProviderFile(part, this.#model.provider);
   }
 
   knownFormats(): KnownFormats {
@@ -149,15 +149,21 @@ class ProviderBackend implements ModelBackend {
   }
 
   async #prompt(request: ModelRequest): Promise<ProviderCall["prompt"]> {
-    const { specificationVersion: specification, supportedUrls } = this.#model;
+    const { specificationVersion: specification, supportedUrls, provider } = this.#model;
     const formed = formedPrompt(request, {
       reader: this.#adapter,
       keepsForeignIds: false,
       takesInResult: takesInResultOf(this.#model.provider),
     });
-    return providerPrompt(formed, { specification, supportedUrls: await supportedUrls });
+    return providerPrompt(formed, {
+      specification,
+      supportedUrls: fetchesNothing.test(provider) ? {} : await supportedUrls,
+    });
   }
 }
+
+/** The package names addresses that the server does not fetch. */
+const fetchesNothing = /^ollama\b/;
 
 interface Settings {
   readonly settings: Pick<ProviderCall, "maxOutputTokens" | "providerOptions" | "reasoning">;
