@@ -10,7 +10,6 @@ import {
   type ToolChoice,
 } from "../../state/index.ts";
 import { AdapterModel, type CallContext, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
-import type { ThinkingReplay } from "../bound-thinking.ts";
 import type { CallGuard } from "../call-guard.ts";
 import type { GenerateOptions, LanguageModel } from "../language-model.ts";
 import { formedPrompt } from "../prompt-form.ts";
@@ -57,7 +56,7 @@ export interface AiSdkModelOptions {
    * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
    * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix; `always` for others.
    */
-  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
+  readonly thinkingReplay?: "auto" | "bound" | "always" | undefined;
   /**
    * `auto` marks prompts for the provider's cache, where it needs that: Anthropic, Bedrock (Claude, Nova) and OpenRouter (Claude) get
    * marks, OpenAI the agent's id as its key. Other providers cache by themselves. `off` marks nothing. Default `auto`.
