@@ -29,7 +29,7 @@ import {
   type ResponsesServer,
   type ServerTurn,
   thought,
-  usage,
+  usage as reportedUsage,
 } from "../support/responses-server.ts";
 
 const modelAt = ({ baseURL }: ResponsesServer, options: OpenaiModelOptions = {}): LanguageModel =>
@@ -364,7 +364,7 @@ describe("a request", () => {
     const server = await responsesServer({
       output: [message("msg_1", "ok")],
       usage: {
-        ...usage,
+        ...reportedUsage,
         input_tokens_details: {
           cached_tokens: 0,
           cache_write_tokens: 90,
