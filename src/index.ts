@@ -115,7 +115,6 @@ export type { Auth } from "./tools/index.ts";
 export {
   type Account,
   type Budget,
-  cachedShare,
   type LimitName,
   type ModelUse,
   type Price,

@@ -19,7 +19,7 @@ import { type OpenaiApi, OpenaiBackend } from "./openai-backend.ts";
 import { chatApi } from "./openai-chat.ts";
 import { givenClient, ownClient } from "./openai-client.ts";
 import { assertResponsesFields, type ReasoningOptions, reasoningSummaries, responsesApi } from "./openai-responses.ts";
-import { assertCacheTtl, type CacheTtl, chatTtls, type PromptCaching, responsesTtls } from "./prompt-cache.ts";
+import { assertCacheTtl, chatTtls, responsesTtls } from "./prompt-cache.ts";
 import type { StructuredOutput } from "./structured-output.ts";
 
 /** Options of `openaiModel()`. */
@@ -101,12 +101,12 @@ export interface OpenaiModelOptions {
    * get marks for their cache. `off` sends none of it, and tells GPT-5.6 and later to write nothing. Default: `auto` for OpenAI's own
    * servers and for OpenRouter's models of Anthropic; nothing is sent to other servers, which may refuse the fields.
    */
-  readonly cache?: PromptCaching | undefined;
+  readonly cache?: "auto" | "off" | undefined;
   /**
    * How long the provider keeps what it has cached: `30m` or `12h` for GPT-5.6 and later, `5m` or `1h` for models named `anthropic/…`. The
    * longer ones are written at a higher rate (`longCacheWritePerMillion`). Default: the provider's, which is the shorter one.
    */
-  readonly cacheTtl?: CacheTtl | undefined;
+  readonly cacheTtl?: "5m" | "30m" | "1h" | "12h" | undefined;
 }
 
 /**

@@ -3,7 +3,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   troupe: words(`
     Account Agent AgentBusyError AgentDefinition AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
     AgentRequest AgentStartOptions AgentStatus AgentStopError AgentTool AlreadyOwnedError approval Artifact
-    ArtifactStore askUser Auth AuthRequest Budget BudgetOverview cachedShare CallSettings ClientTool clientTool Clock Compaction CompactionInput
+    ArtifactStore askUser Auth AuthRequest Budget BudgetOverview CallSettings ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
     createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
     DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fullHistory GenerateOptions getRuntime HistoryCompiler Hook
@@ -110,8 +110,8 @@ export const opaqueTypes: readonly string[] = words(
 export const unnamedTypes: readonly string[] = words(`
   DefinitionRef MessageQuery RunQuery SearchQuery
   AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
-  BudgetChange DropOldestOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
-  PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
+  BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
+  PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
   AnswerSource ModelWarning ProviderOptions ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
 

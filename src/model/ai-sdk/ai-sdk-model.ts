@@ -13,7 +13,7 @@ import { AdapterModel, type CallContext, type ModelBackend, type PreparedCall } 
 import type { CallGuard } from "../call-guard.ts";
 import type { GenerateOptions, LanguageModel } from "../language-model.ts";
 import { formedPrompt } from "../prompt-form.ts";
-import { asksForLongTtl, assertCacheTtl, type CacheTtl, type PromptCaching } from "../prompt-cache.ts";
+import { asksForLongTtl, assertCacheTtl } from "../prompt-cache.ts";
 import { type KnownFormats, knownFormatsOf, type StructuredOutput } from "../structured-output.ts";
 import type { WireWriter } from "../wire-calls.ts";
 import { wireObject, wireText } from "../wire-values.ts";
@@ -56,13 +56,13 @@ export interface AiSdkModelOptions {
    * `auto` marks prompts for the provider's cache, where it needs that: Anthropic, Bedrock (Claude, Nova) and OpenRouter (Claude) get
    * marks, OpenAI the agent's id as its key. Other providers cache by themselves. `off` marks nothing. Default `auto`.
    */
-  readonly cache?: PromptCaching | undefined;
+  readonly cache?: "auto" | "off" | undefined;
   /**
    * How long the provider keeps what it has cached: `5m` or `1h` for marks in the form of Anthropic, `30m` or `12h` for OpenAI's Responses
    * from GPT-5.6 on. The longer ones are written at a higher rate (`longCacheWritePerMillion`). Default: the provider's, which is the
    * shorter one.
    */
-  readonly cacheTtl?: CacheTtl | undefined;
+  readonly cacheTtl?: "5m" | "30m" | "1h" | "12h" | undefined;
 }
 
 /** The model of a provider's package, as `aiSdkModel()` returns it. */
