@@ -13,11 +13,12 @@ import {
 } from "../base/index.ts";
 import { type JsonObject, type ReasoningEffort, reasoningEfforts, takeObject } from "../state/index.ts";
 import { AdapterModel } from "./adapter-model.ts";
+import type { ThinkingReplay } from "./bound-thinking.ts";
 import type { LanguageModel } from "./language-model.ts";
 import { adapterOptionRules, adapterOptionsInstead, defaultRequestTimeoutMs } from "./model-option-rules.ts";
 import { type OpenaiApi, OpenaiBackend } from "./openai-backend.ts";
 import { chatApi } from "./openai-chat.ts";
-import { givenClient, ownClient } from "./openai-client.ts";
+import { addressOf, givenClient, ownClient } from "./openai-client.ts";
 import { assertResponsesFields, type ReasoningOptions, reasoningSummaries, responsesApi } from "./openai-responses.ts";
 import { assertCacheTtl, chatTtls, responsesTtls } from "./prompt-cache.ts";
 import type { StructuredOutput } from "./structured-output.ts";
@@ -97,6 +98,11 @@ export interface OpenaiModelOptions {
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
   /**
+   * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
+   * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix, also behind a gateway; `always` for others.
+   */
+  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
+  /**
    * `auto` sends the agent's id as `prompt_cache_key`, and an explicit cache breakpoint to GPT-5.6 and later; models named `anthropic/…`
    * get marks for their cache. `off` sends none of it, and tells GPT-5.6 and later to write nothing. Default: `auto` for OpenAI's own
    * servers and for OpenRouter's models of Anthropic; nothing is sent to other servers, which may refuse the fields.
@@ -129,7 +135,8 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
   }
   const { provider = "openai" } = options;
   const api = apiOf(name, options);
-  return new AdapterModel({ name, provider }, options, new OpenaiBackend({ name, provider, api, connect }));
+  const backend = new OpenaiBackend({ name, provider, api, connect });
+  return new AdapterModel({ name, provider, server: serverOf(options) }, options, backend);
 
   function connect() {
     const { client, apiKey, baseURL, organization, headers, fetch, requestTimeoutMs } = options;
@@ -158,6 +165,11 @@ function apiOf(name: string, options: OpenaiModelOptions): OpenaiApi {
   }
   assertResponsesFields(extraBody, "openaiModel(): extraBody");
   return responsesApi({ extraBody, reasoning, keepsForeignIds, caching });
+}
+
+/** The address of the server, as far as the options name it. */
+function serverOf({ client, baseURL = client?.baseURL }: OpenaiModelOptions): string | undefined {
+  return baseURL !== undefined && URL.canParse(baseURL) ? addressOf(baseURL) : undefined;
 }
 
 /** Options that a given client already has. */

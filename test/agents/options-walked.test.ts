@@ -11,12 +11,14 @@ import {
   defineAgent,
   defineTool,
   dropOldest,
+  fallbackModel,
   localQueues,
   noProgressGuard,
   offlineModel,
   openaiModel,
   reactHistory,
   reflection,
+  routedModel,
   subagent,
   summarize,
   toolLogging,
@@ -90,7 +92,7 @@ const walked: readonly Walked[] = [
     of: "openaiModel",
     good: {},
     names:
-      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput cache cacheTtl",
+      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput thinkingReplay cache cacheTtl",
     call: (options) => openaiModel("m", options),
   },
   {
@@ -98,6 +100,18 @@ const walked: readonly Walked[] = [
     good: { api: "responses" },
     names: "api reasoning extraBody",
     call: (options) => openaiModel("m", options),
+  },
+  {
+    of: "fallbackModel",
+    good: {},
+    names: "when breaker name contextWindow",
+    call: (options) => fallbackModel([model], options),
+  },
+  {
+    of: "routedModel",
+    good: { models: [model] },
+    names: "models name contextWindow",
+    call: (options) => routedModel(() => model, options),
   },
   {
     of: "aiSdkModel",

@@ -354,7 +354,9 @@ describe("what a provider has of its own", () => {
     });
     const next = { id: "3", role: "user", createdAt: 0, origin: "user", content: "Sure?" } as const;
     for (const content of ["3,967 m.", "3,967 metres."]) {
-      await generated(server.model(), { messages: [...question.messages, written(content), next] });
+      await generated(server.model({ thinkingReplay: "always" }), {
+        messages: [...question.messages, written(content), next],
+      });
     }
     expect(JSON.stringify(server.bodies[0])).toContain("sig-of-thought");
     expect(JSON.stringify(server.bodies[1])).not.toContain("sig-of-thought");
