@@ -1,3 +1,4 @@
+import { describeValue } from "../base/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import type {
   JsonObject,
@@ -191,7 +192,9 @@ export function assertResponsesFields(extraBody: JsonObject, where: string): voi
     if (field in extraBody) throw new InvalidInputError(`${where} has ${field}: leave it out, ${reason}.`);
   }
   const { tools = [] } = extraBody;
-  if (!Array.isArray(tools)) throw new InvalidInputError(`${where}.tools is no list of tools.`);
+  if (!Array.isArray(tools)) {
+    throw new InvalidInputError(`${where}.tools is ${describeValue(tools)}; expected a list of tools.`);
+  }
   for (const [index, type] of hostedToolsOf(extraBody).entries()) {
     if (hostedTypes.test(type)) continue;
     throw new InvalidInputError(

@@ -134,7 +134,7 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     return this.#status !== undefined;
   }
 
-  /** Whether the model thinks, or a tool of the server runs: silence is no stall. */
+  /** Whether the model thinks or a tool of the server runs, so that silence does not mean a stall. */
   get isWorking(): boolean {
     const last = this.#items.at(-1);
     return last !== undefined && !last.isDone && last.type !== "message" && last.type !== "call";

@@ -699,7 +699,7 @@ describe("openaiModel({ api })", () => {
     [{ api: "responses", extraBody: { conversation: "conv_1" } }, /conversation/],
     [{ api: "responses", extraBody: { background: true } }, /background/],
     [{ api: "responses", extraBody: { prompt: { id: "pmpt_1" } } }, /prompt/],
-    [{ api: "responses", extraBody: { tools: 3 } }, /tools is no list/],
+    [{ api: "responses", extraBody: { tools: 3 } }, /tools is 3; expected a list/],
     [
       { api: "responses", extraBody: { tools: [{ type: "local_shell" }] } },
       /"local_shell"; expected a tool that OpenAI/,
