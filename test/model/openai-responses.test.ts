@@ -558,6 +558,14 @@ describe("a failure", () => {
     expect(server.bodies.map((body) => "include" in body)).toEqual([true, false, false]);
   });
 
+  test("to encrypt thoughts is met by each of several calls at once", async () => {
+    const refused = { status: 400, error: error("Encrypted content is not supported with this model.") };
+    const { model, server } = await modelOn([refused, refused, { output: [message("msg_1", "ok")] }]);
+    const answers = await Promise.all([whole(model), whole(model)]);
+    expect(answers.map(({ content }) => content)).toEqual(["ok", "ok"]);
+    expect(server.bodies).toHaveLength(4);
+  });
+
   test("to read thoughts of another account is met by a request without these", async () => {
     const refused = error("The encrypted content gAAA could not be verified.", "invalid_encrypted_content");
     const ok = { output: [thought("rs_2", []), message("msg_2", "ok")] };
