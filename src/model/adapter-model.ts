@@ -55,7 +55,7 @@ export interface ModelBackend {
   writesLongCache(request: ModelRequest): boolean;
   /** Tools that the server executes itself during an answer. Default: none. */
   readonly hostedTools?: readonly string[] | undefined;
-  /** Called with a failure. True if later calls take another form, so that the call is worth repeating at once. */
+  /** Called with a failure. True if calls take another form from now on, so that this one is worth repeating once. */
   adaptTo?(failure: ModelError): boolean;
   /** How to mend a refused key. Default: for `openaiModel`. */
   readonly keyAdvice?: string;
@@ -123,8 +123,8 @@ export class AdapterModel implements LanguageModel {
     try {
       return await this.#attempt(request, options);
     } catch (error) {
-      const isNews = error instanceof ModelError && this.#backend.adaptTo?.(error) === true;
-      if (!isNews) throw error;
+      const isAdapted = error instanceof ModelError && this.#backend.adaptTo?.(error) === true;
+      if (!isAdapted) throw error;
       return await this.#attempt(request, options);
     }
   }
