@@ -34,6 +34,8 @@ export type { EffectClass } from "./state/index.ts";
 
 // Define: models
 export {
+  bindThinking,
+  type BoundPrompt,
   type GenerateOptions,
   type LanguageModel,
   type ModelCallIdentity,
@@ -41,6 +43,7 @@ export {
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
+  type ThinkingReader,
 } from "./model/index.ts";
 export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 

@@ -18,6 +18,7 @@ import {
   type Usage,
 } from "../state/index.ts";
 import { callIdentity } from "./call-identity.ts";
+import type { WatchedCall } from "./cache-watch.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
@@ -36,6 +37,7 @@ import {
 } from "./model-cost.ts";
 import {
   assembleRequest,
+  editsOf,
   finalAnswerOf,
   lastCallSignal,
   nextStep,
@@ -230,7 +232,11 @@ async function attempt(
     const billing = await billingOfAnswer(host, answer.response, paying);
     if (signal.aborted) return true;
     faultPoint("model.effect");
+    // The answer ends the edits.
+    const answered = host.turn(granted.turnId);
+    const edits = answered === undefined ? [] : editsOf(host, answered);
     respond(host, granted, answer, { billing, durationMs });
+    warnOfLostCache(host, granted.turnId, { request: sent, response: answer.response, edits });
     faultPoint("model.result");
     return true;
   } catch (error) {
@@ -324,6 +330,16 @@ function respond(
   noteUsage(host, granted, response.usage);
   if (warnings.length > 0) appendWarnings(host, turnId, warnings);
   appendModelWarnings(host, turnId, response);
+}
+
+function warnOfLostCache(host: Host, turnId: string, call: WatchedCall): void {
+  const { instructions, history } = host.definition;
+  const warning = host.notes.cache.noteAnswered(call, {
+    hasInstructionsFunction: typeof instructions !== "string",
+    history: history.name,
+    isInHistory: (messageId) => host.history().some(({ id }) => id === messageId),
+  });
+  if (warning) appendWarnings(host, turnId, [warning]);
 }
 
 /** The tokens of the next prompt are counted from the provider's count of this one. */

@@ -35,5 +35,6 @@ export {
   promptHashOf,
   promptMessages,
 } from "./prompt.ts";
+export { promptChange, type PromptChange } from "./prompt-change.ts";
 export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";
 export { isLegal, legalMessages, COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./turns-and-rounds.ts";

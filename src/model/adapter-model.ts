@@ -1,5 +1,6 @@
 import { ModelError } from "../errors/index.ts";
 import type { FilePart, ModelRequest, ModelResponse, Usage } from "../state/index.ts";
+import { bindThinking, thinkingReplayOf } from "./bound-thinking.ts";
 import { CallGuard } from "./call-guard.ts";
 import { FormFallback } from "./form-fallback.ts";
 import { type AnswerInProgress, guardedCall } from "./guarded-call.ts";
@@ -11,7 +12,6 @@ import type { WireWriter } from "./wire-calls.ts";
 
 /** One call, ready to be sent. */
 export interface PreparedCall {
-  readonly adapter: WireWriter;
   /** Whether the answer is requested as a stream, so that `headersTimeoutMs` applies. */
   readonly isStreamed: boolean;
   /** The answer, empty until `exchange` is called. */
@@ -34,6 +34,10 @@ export interface CallContext {
 
 /** The server of a model and the protocol that it speaks. */
 export interface ModelBackend {
+  /** The provider's name of the model. */
+  readonly modelId: string;
+  /** The model and its server, as stored in messages. */
+  adapter(): WireWriter | Promise<WireWriter>;
   /** The formats that the server accepts for this model. */
   knownFormats(): KnownFormats | Promise<KnownFormats>;
   /** Overrides the option `structuredOutput`. */
@@ -71,6 +75,7 @@ export class AdapterModel implements LanguageModel {
   readonly hostedTools: readonly string[];
   readonly #options: AdapterOptions;
   readonly #backend: ModelBackend;
+  readonly #bindsThinking: boolean;
   readonly #forms: FormFallback;
 
   constructor({ name, provider }: Identity, options: AdapterOptions, backend: ModelBackend) {
@@ -80,6 +85,7 @@ export class AdapterModel implements LanguageModel {
     this.hostedTools = backend.hostedTools ?? [];
     this.#options = options;
     this.#backend = backend;
+    this.#bindsThinking = thinkingReplayOf(backend.modelId, options.thinkingReplay) === "bound";
     this.#forms = new FormFallback((part) => backend.takesFile?.(part) ?? false);
   }
 
@@ -116,7 +122,10 @@ export class AdapterModel implements LanguageModel {
     }
   }
 
-  async #attempt(request: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {
+  async #attempt(formed: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {
+    const adapter = await this.#backend.adapter();
+    const bound = this.#bindsThinking ? bindThinking(formed, adapter) : undefined;
+    const request = bound?.request ?? formed;
     const context = { isListened: onDelta !== undefined, agentId: caller?.agentId };
     const call = await this.#backend.prepare(request, context);
     if (signal.aborted) throw notSent(signal);
@@ -140,7 +149,7 @@ export class AdapterModel implements LanguageModel {
       keyAdvice: this.#backend.keyAdvice,
     });
     const usage = this.#backend.writesLongCache(request) ? asLongWrites(answer.usage) : answer.usage;
-    return { ...answer, usage, adapter: call.adapter };
+    return { ...answer, usage, adapter, ...(bound ? { prefixHash: bound.hashOf(answer) } : {}) };
   }
 }
 

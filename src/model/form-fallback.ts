@@ -127,7 +127,8 @@ const LONGEST_REFUSAL = 300;
 function refusedChoice(error: ModelError, chosen: StructuredOutput): ModelError {
   const others = structuredOutputs.filter((one) => one !== chosen).map((one) => `"${one}"`);
   const advice = `Set structuredOutput of the model to "auto", or to ${others.slice(0, -1).join(", ")} or ${others.at(-1)}.`;
-  return reworded(error, `The server refused structuredOutput "${chosen}": ${error.message} ${advice}`, [chosen]);
+  const message = `The server refused structuredOutput "${chosen}": ${error.message} ${advice}`;
+  return reworded(error, message, { refused: [chosen], retryable: false });
 }
 
 interface Refusal {
@@ -138,15 +139,16 @@ interface Refusal {
 /** An error that remains after structured output was asked for in several ways. */
 function withRefusals(error: ModelError, refusals: readonly Refusal[]): ModelError {
   const list = refusals.map(({ format, message }) => `${format} (${message.slice(0, LONGEST_REFUSAL)})`).join("; ");
-  return reworded(
-    error,
-    `${error.message} Before that the server refused these values of structuredOutput: ${list}.`,
-    refusals.map(({ format }) => format),
-  );
+  const message = `${error.message} Before that the server refused these values of structuredOutput: ${list}.`;
+  return reworded(error, message, { refused: refusals.map(({ format }) => format), retryable: error.retryable });
 }
 
-function reworded(error: ModelError, message: string, refused: readonly StructuredOutput[]): ModelError {
-  const { retryable, status, retryAfterMs, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
+function reworded(
+  error: ModelError,
+  message: string,
+  { refused, retryable }: { readonly refused: readonly StructuredOutput[]; readonly retryable: boolean },
+): ModelError {
+  const { status, retryAfterMs, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
   return new ModelError(message, {
     retryable,
     status,

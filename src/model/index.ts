@@ -1,4 +1,5 @@
 export * from "./language-model.ts";
+export { bindThinking, type BoundPrompt, type ThinkingReader } from "./bound-thinking.ts";
 export { callModel, type ModelAnswer } from "./call-model.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
 export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";

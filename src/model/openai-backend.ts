@@ -65,6 +65,14 @@ export class OpenaiBackend implements ModelBackend {
     return this.#options.api.adaptTo?.(refusal) ?? false;
   }
 
+  get modelId(): string {
+    return this.#options.name;
+  }
+
+  async adapter(): Promise<WireWriter> {
+    return (await this.#connected()).adapter;
+  }
+
   fixedFormat(request: ModelRequest): StructuredOutput | undefined {
     return this.#options.api.fixedFormat(request, this.#options);
   }
@@ -90,7 +98,6 @@ export class OpenaiBackend implements ModelBackend {
     // Whether the answer is a stream, or has arrived completely.
     let isCountable = false;
     return {
-      adapter,
       isStreamed,
       progress,
       exchange: async (guard, onDelta) => {

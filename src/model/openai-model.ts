@@ -13,6 +13,7 @@ import {
 } from "../base/index.ts";
 import { type JsonObject, type ReasoningEffort, reasoningEfforts, takeObject } from "../state/index.ts";
 import { AdapterModel } from "./adapter-model.ts";
+import type { ThinkingReplay } from "./bound-thinking.ts";
 import type { LanguageModel } from "./language-model.ts";
 import { adapterOptionRules, adapterOptionsInstead, defaultRequestTimeoutMs } from "./model-option-rules.ts";
 import { type OpenaiApi, OpenaiBackend } from "./openai-backend.ts";
@@ -96,6 +97,11 @@ export interface OpenaiModelOptions {
    * for requests with tools. A call in another form that the server refuses fails with a `ModelError`.
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+  /**
+   * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
+   * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix, also behind a gateway; `always` for others.
+   */
+  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
   /**
    * `auto` sends the agent's id as `prompt_cache_key`, and an explicit cache breakpoint to GPT-5.6 and later; models named `anthropic/…`
    * get marks for their cache. `off` sends none of it, and tells GPT-5.6 and later to write nothing. Default: `auto` for OpenAI's own

@@ -204,7 +204,7 @@ function joinedParts(messages: readonly Message[], idOf: (message: ToolMessage) 
   );
 }
 
-function isBlank(content: Content): boolean {
+export function isBlank(content: Content): boolean {
   if (typeof content === "string") return content.trim() === "";
   return content.every((part) => part.type === "text" && part.text.trim() === "");
 }

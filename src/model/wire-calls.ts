@@ -1,5 +1,5 @@
 import { shortHash } from "../base/index.ts";
-import type { AssistantMessage, ModelTool, ToolCallRequest, ToolMessage } from "../state/index.ts";
+import type { AnsweringAdapter, AssistantMessage, ModelTool, ToolCallRequest, ToolMessage } from "../state/index.ts";
 
 /*
  * Providers refuse a request because of one invalid name or id in its history, and every later turn sends the history again. So messages
@@ -46,13 +46,13 @@ function derivedId({ callId, providerId }: CallIds, round: number): string {
 type CallIds = Pick<ToolCallRequest, "callId" | "providerId">;
 
 /** Whether the model wrote the message. Reasoning is sent back only to the model that wrote it, even if the server's address changed. */
-export function isOwnModel({ reasoningBy }: AssistantMessage, reader: WireWriter): boolean {
+export function isOwnModel({ reasoningBy }: AssistantMessage, reader: AnsweringAdapter): boolean {
   const writer = reasoningBy?.adapter ?? reasoningBy;
   return writer === undefined || (writer.provider === reader.provider && writer.model === reader.model);
 }
 
 /** Whether the reader's server wrote the ids in the message. Messages without `reasoningBy` count as its own. */
-export function isOwnServer(message: AssistantMessage, reader: WireWriter): boolean {
+export function isOwnServer(message: AssistantMessage, reader: AnsweringAdapter): boolean {
   const server = message.reasoningBy?.adapter?.server;
   return isOwnModel(message, reader) && (server === undefined || server === reader.server);
 }

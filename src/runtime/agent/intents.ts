@@ -1,4 +1,4 @@
-import type { SpawnRequest } from "../../actors/index.ts";
+import { CacheWatch, type SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
 import { shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
@@ -70,6 +70,7 @@ export class IntentGate {
 /** In-memory notes that effects of one live agent share outside the journal; the next owner does not need them. */
 export class EffectNotes {
   readonly prompts = new PromptMemory();
+  readonly cache = new CacheWatch();
   /** Created with the first note, because few agents have any. */
   #cuts: Map<string, number> | undefined;
   #dropped: Set<string> | undefined;
