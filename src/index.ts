@@ -36,14 +36,17 @@ export type { EffectClass } from "./state/index.ts";
 export {
   bindThinking,
   type BoundPrompt,
+  fallbackModel,
   type GenerateOptions,
   type LanguageModel,
+  type ModelChoice,
   type ModelCallIdentity,
   type ModelDelta,
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
   type ThinkingReader,
+  routedModel,
 } from "./model/index.ts";
 export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 

@@ -123,7 +123,10 @@ async function tried(strategy: CompactionStrategy, input: CompactionInput, redac
   }
 }
 
-/** Whether the model refused the last attempt of this call as too long, and nothing has been compacted since. */
+/**
+ * Whether the model refused the last attempt of this call as too long, and nothing has been compacted since. Not if a model with a
+ * larger window is called next.
+ */
 function wasTooLong(host: Host, turn: TurnState): boolean {
   const last = host
     .memory(turn.turnId)
@@ -131,7 +134,7 @@ function wasTooLong(host: Host, turn: TurnState): boolean {
       (entry): entry is EntryOf<"model.failed" | "context.compacted"> =>
         entry.type === "model.failed" || entry.type === "context.compacted",
     );
-  return turn.attempt > 0 && last?.type === "model.failed" && last.error.code === "context_length";
+  return turn.attempt > 0 && last?.type === "model.failed" && last.error.code === "context_length" && !last.next;
 }
 
 /** Warns once per turn if the conversation exceeds the definition's limit and is not compacted. */

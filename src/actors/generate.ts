@@ -1,4 +1,4 @@
-import { abortable, backoffDelay, deepFreeze, faultPoint } from "../base/index.ts";
+import { abortable, deepFreeze, faultPoint } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { promptHashOf } from "../context/index.ts";
 import {
@@ -8,10 +8,19 @@ import {
   ModelError,
   TurnInterruptedError,
 } from "../errors/index.ts";
-import { callModel, type ModelAnswer } from "../model/index.ts";
+import { callModel, compositionOf, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { callIdentity } from "./call-identity.ts";
+import {
+  type CalledModel,
+  type CallSoFar,
+  chooseModel,
+  chosenFields,
+  continuationOf,
+  soFarWith,
+  throughBreaker,
+} from "./choose-model.ts";
 import { until } from "./effect.ts";
 import { appendModelWarnings, appendWarnings, assertOpenTurn, type Host, onLive } from "./host.ts";
 import {
@@ -69,36 +78,67 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
   };
 }
 
+/** The attempts of a call are counted in memory: when its code is repeated after a restart, they start anew. */
 async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
-  const { maxModelAttempts } = owner.definition;
+  const { turnId, signal } = side;
+  let soFar: CallSoFar = { failures: [], known: undefined };
   for (let number = 1; ; number += 1) {
+    const called = await chosen(owner, side, soFar);
     try {
-      return await attempt(owner, side, number);
+      return await attempt(owner, side, { called, number });
     } catch (error) {
-      if (!(error instanceof ModelError) || !error.retryable || number >= maxModelAttempts) throw error;
-      const delay = error.retryAfterMs ?? backoffDelay(number, owner.random());
-      await until(owner, owner.clock.now() + delay, side.signal);
+      if (!(error instanceof ModelError)) throw error;
+      const { failures } = soFar;
+      const after = await onLive(owner, async (host) =>
+        continuationOf(host, { turnId, called, error, attempt: number, failures }),
+      );
+      if (!after.retries) throw error;
+      soFar = soFarWith(soFar, { called, error, after });
+      await until(owner, owner.clock.now() + after.waitMs, signal);
     }
   }
 }
 
-async function attempt(owner: Host, side: SideCall, number: number): Promise<ModelResponse> {
-  const { turnId, step, promptHash, request, signal } = side;
+async function chosen(owner: Host, side: SideCall, soFar: CallSoFar): Promise<CalledModel> {
   const { model } = owner.definition;
-  const { ask, reservation } = await reserved(owner, side);
+  if (!compositionOf(model)) return { model, route: [] };
+  const { turnId, step, run, index, request, signal } = side;
+  return await onLive(owner, async (host) => {
+    const turn = assertOpenTurn(host, turnId);
+    const key = `${turnId}:${run}:${index}`;
+    return await chooseModel(host, { turn, step, key, purpose: "generate", soFar, request: () => request, signal });
+  });
+}
+
+interface Attempt {
+  readonly called: CalledModel;
+  /** From 1. */
+  readonly number: number;
+}
+
+async function attempt(owner: Host, side: SideCall, { called, number }: Attempt): Promise<ModelResponse> {
+  const { turnId, step, promptHash, request, signal } = side;
+  const { model } = called;
+  const { ask, reservation } = await reserved(owner, side, called);
   faultPoint("generate.intent");
   try {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
-    const asking = callModel(model, lent(boundedRequest(owner, request, { asked, ask, granted: reservation })), {
+    const bounded = boundedRequest(model, request, { asked, ask, granted: reservation });
+    const identity = callIdentity(owner, { turnId, step, attempt: number });
+    const asking = throughBreaker(owner, called, {
       signal,
-      call: callIdentity(owner, { turnId, step, attempt: number }),
+      call: () => callModel(model, lent(bounded), { signal, call: identity }),
     });
     // An adapter that ignores its signal must not block the calling code.
     const { response, warnings } = await abortable(asking, signal);
     // The journal and the calling code share the value.
     deepFreeze<unknown>(response);
     faultPoint("generate.effect");
-    const billing = await billingOfAnswer(owner, response, { asked: ask.price, turn: owner.turn(turnId) });
+    const billing = await billingOfAnswer(owner, response, {
+      asked: ask.price,
+      turn: owner.turn(turnId),
+      called: model,
+    });
     const settlement = settlementOf(reservation, response.usage, billing);
     const costMicros = costIfKnown(response.usage, billing.price);
     await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement }, warnings);
@@ -115,16 +155,19 @@ async function attempt(owner: Host, side: SideCall, number: number): Promise<Mod
 /**
  * Proposes the call until it is granted. Waits for other agents' reservations and for pauses; any other refusal stops the run.
  */
-function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
+function reserved(
+  owner: Host,
+  side: SideCall,
+  { model, route }: CalledModel,
+): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
   const { turnId, step, run, index, promptHash, request, signal } = side;
   return onLive(owner, async (host) => {
     settleAbandoned(host, side);
     for (;;) {
       signal.throwIfAborted();
       const turn = assertOpenTurn(host, turnId);
-      const { model } = host.definition;
       const key = `${turnId}:${run}:${index}`;
-      const ask = await reservationAskOf(host, request, { turn, key, opensStep: false, signal });
+      const ask = await reservationAskOf(host, request, { turn, model, key, opensStep: false, signal });
       signal.throwIfAborted();
       assertOpenTurn(host, turnId);
       const { entry } = await host.propose({
@@ -136,6 +179,7 @@ function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; r
         promptHash,
         ask,
         model: model.name,
+        ...chosenFields(model, route),
         reservation: null,
       });
       if (entry.type === "generate.requested") {

@@ -1,8 +1,9 @@
 import type { CompileInput } from "../context/index.ts";
 import type { AgentDefinition, OutputSchema, SubagentTool } from "../agents/index.ts";
 import type { Clock, TraceHeaders } from "../base/index.ts";
+import type { Account } from "../budget/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
-import type { ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
+import type { LanguageModel, ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
 import type {
   AgentIdentity,
   AgentRequest,
@@ -215,10 +216,10 @@ export interface Host {
     takeDropped(requestKey: string): boolean;
     /** The version that the commit gave an artifact; valid after `committed()`. */
     versionOf(artifactId: string): number;
-    /** The last answered prompt, used to count the tokens of the next one. */
-    readonly prompts: PromptMemory;
-    /** How much of the agent's prompts the provider has read from its cache. */
-    readonly cache: Pick<CacheWatch, "noteAnswered">;
+    /** The last prompt that this model answered, used to count the tokens of the next one. */
+    promptsOf(model: LanguageModel): PromptMemory;
+    /** How much of the agent's prompts the provider of this model has read from its cache. */
+    cacheOf(model: LanguageModel): Pick<CacheWatch, "noteAnswered">;
   };
   /**
    * Calls in flight, by key. They belong to the process, not to the activation: an agent that was discarded and recovered in this
@@ -249,6 +250,8 @@ export interface Host {
   effectOver(): void;
   /** Appends `agent.paused`: none of the agent's own work is in flight any more. */
   confirmPause(): void;
+  /** The stored account and all above it, innermost first. */
+  accounts(accountId: string): Promise<readonly Account[]>;
   readonly background: BackgroundChildren;
   readonly queue: CallQueue;
   /** The definitions passed to the runtime, by name. */

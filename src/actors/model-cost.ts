@@ -13,7 +13,15 @@ import {
   type Settlement,
 } from "../budget/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
-import { examplePrice, type LanguageModel, type MeasuredPrompt, MOST_TOKENS, promptByteBound } from "../model/index.ts";
+import {
+  calledModels,
+  compositionOf,
+  examplePrice,
+  type LanguageModel,
+  type MeasuredPrompt,
+  MOST_TOKENS,
+  promptByteBound,
+} from "../model/index.ts";
 import type { ModelRequest, ModelResponse, TurnState, Usage } from "../state/index.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { inTime } from "./in-time.ts";
@@ -21,6 +29,8 @@ import { storedErrorOf } from "./stored-error.ts";
 
 interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
   readonly turn: TurnState;
+  /** The model that is called. */
+  readonly model: LanguageModel;
   readonly signal: AbortSignal;
 }
 
@@ -31,18 +41,18 @@ interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer
 export async function reservationAskOf(
   host: Host,
   request: ModelRequest,
-  { turn, signal, ...call }: Asking,
+  { turn, model, signal, ...call }: Asking,
 ): Promise<ReservationAsk> {
   const { definition, identity } = host;
   const { turnId, accountId } = turn;
   const binding = bindingOf(turn.limits, identity.binding);
   const bound = request.maxOutputTokens ?? definition.maxOutputTokens;
   const asked = Math.min(bound ?? DEFAULT_OUTPUT_TOKENS, MOST_TOKENS);
-  const writesLongCache = mayWriteLong(definition.model, request);
-  const price = await priceFor(host, { binds: binding.maxCostMicros !== undefined, writesLongCache });
+  const writesLongCache = mayWriteLong(model, request);
+  const price = await priceFor(host, model, { binds: binding.maxCostMicros !== undefined, writesLongCache });
   // Without a bound the server uses the rest of its window.
-  const window = bound !== undefined || bindsAmounts(binding) ? definition.model.contextWindow : undefined;
-  const measuring = { turnId, key: call.key, binding, outputTokens: asked, window, signal };
+  const window = bound !== undefined || bindsAmounts(binding) ? model.contextWindow : undefined;
+  const measuring = { turnId, model, key: call.key, binding, outputTokens: asked, window, signal };
   const prompt = await measurePrompt(host, request, measuring);
   const isClamped = window !== undefined && isCounted(prompt);
   const outputTokens = isClamped ? Math.min(asked, roomIn(window, prompt.promptTokens)) : asked;
@@ -55,7 +65,7 @@ export async function reservationAskOf(
     minimumOutputTokens: Math.min(outputTokens, MINIMUM_OUTPUT_TOKENS),
     price,
     ...(writesLongCache ? { writesLongCache } : {}),
-    model: definition.model.name,
+    model: model.name,
   };
 }
 
@@ -68,26 +78,42 @@ function mayWriteLong(model: LanguageModel, request: ModelRequest): boolean {
   }
 }
 
-/** The definition's price, or the runtime's; `null` if unknown. An unknown price is refused if a limit on cost applies. */
+/**
+ * The definition's price, or the runtime's; `null` if unknown. If a limit on cost applies, an unknown price is refused, also that
+ * of a model that may be called instead: otherwise the turn would fail when that model is needed.
+ */
 async function priceFor(
-  { definition, prices, clock }: Host,
+  host: Host,
+  called: LanguageModel,
   { binds, writesLongCache }: { readonly binds: boolean; readonly writesLongCache: boolean },
 ): Promise<Price | null> {
-  const { model } = definition;
-  const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
-  if (price && binds) assertToolsPriced(model, price);
+  const { definition, prices, clock } = host;
+  const price = definition.price ?? (await prices.priceOf(called, binds, clock.now()));
+  if (price && binds) assertToolsPriced(called, price);
   if (price && writesLongCache && price.cacheWritePerMillion !== undefined && !hasLongWriteRate(price)) {
     if (!binds) return null;
     throw new InvalidInputError(
-      `the price of cache entries of the longer lifetime of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: ` +
+      `the price of cache entries of the longer lifetime of model "${called.name}" is not known (provider "${called.provider}"), but maxCost needs it: ` +
         `set longCacheWritePerMillion in its price (createRuntime({ prices }) or defineAgent({ price })), or leave cacheTtl out`,
     );
   }
-  if (price || !binds) return price;
-  throw new InvalidInputError(
+  if (!binds) return price;
+  if (!price) throw unpriced(host, called);
+  if (compositionOf(definition.model)) {
+    for (const other of calledModels(definition.model)) {
+      if (!(await prices.priceOf(other, binds, clock.now()))) throw unpriced(host, other);
+    }
+  }
+  return price;
+}
+
+function unpriced({ definition }: Host, model: LanguageModel): InvalidInputError {
+  const own = compositionOf(definition.model)
+    ? ""
+    : `, or for agent "${definition.name}" alone with defineAgent({ price: ${examplePrice} })`;
+  return new InvalidInputError(
     `the price of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: set a price with ` +
-      `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or for agent "${definition.name}" alone with ` +
-      `defineAgent({ price: ${examplePrice} }), in dollars per million tokens`,
+      `createRuntime({ prices: { "${model.name}": ${examplePrice} } })${own}, in dollars per million tokens`,
   );
 }
 
@@ -111,16 +137,23 @@ export interface Billing {
   readonly model?: string;
 }
 
+interface Paying {
+  /** The price of the called model. */
+  readonly asked: Price | null;
+  readonly turn: TurnState | undefined;
+  readonly called: Pick<LanguageModel, "name" | "provider">;
+}
+
 /**
- * The model that is billed for an answer, and its price: a model with fallbacks reports which one answered. `asked`: the price of
- * the agent's model, used for its other versions, and if no other price is known.
+ * The model that is billed for an answer, and its price: a model that passes calls on reports which one answered. The price of
+ * the called model is used for its other versions, and if no other price is known.
  */
 export async function billingOfAnswer(
   { definition, identity, prices, clock }: Host,
   { model, adapter }: ModelResponse,
-  { asked, turn }: { readonly asked: Price | null; readonly turn: TurnState | undefined },
+  { asked, turn, called }: Paying,
 ): Promise<Billing> {
-  const { name, provider } = definition.model;
+  const { name, provider } = called;
   const isOwn = adapter === undefined || (adapter.model === name && adapter.provider === provider);
   const isVersion = model === name || (model.startsWith(name) && versionEnd.test(model.slice(name.length)));
   if (definition.price || (isOwn && isVersion)) return { price: asked };
@@ -152,7 +185,7 @@ function isCounted({ promptTokens, promptBound }: Pick<ReservationAsk, "promptTo
  * Throws `ModelError` of kind `context_length` if the model's window has no room for an answer: the call is not sent.
  */
 export function boundedRequest(
-  { definition: { model } }: Pick<Host, "definition">,
+  model: LanguageModel,
   request: ModelRequest,
   {
     asked,
@@ -225,6 +258,7 @@ const COUNT_TIMEOUT_MS = 5_000;
 
 interface Measuring {
   readonly turnId: string;
+  readonly model: LanguageModel;
   /** Identifies the call. */
   readonly key: string;
   /** The limits that apply to its accounts. */
@@ -244,10 +278,10 @@ interface Measuring {
 async function measurePrompt(
   host: Host,
   request: ModelRequest,
-  { turnId, key, binding, outputTokens, window, signal }: Measuring,
+  { turnId, model, key, binding, outputTokens, window, signal }: Measuring,
 ): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
-  const { prompts } = host.notes;
-  const bound = boundOf(host.definition.model, request);
+  const prompts = host.notes.promptsOf(model);
+  const bound = boundOf(model, request);
   const before = prompts.startOf(request);
   const unknown = Math.max(0, bound - (before?.bound ?? 0));
   let prompt: MeasuredPrompt = { request, bound };
@@ -255,7 +289,7 @@ async function measurePrompt(
   const isTight = window !== undefined && roomIn(window, (before?.reported ?? 0) + unknown) < outputTokens;
   if (isLimited || isTight) {
     try {
-      prompt = { ...prompt, counted: await countOf(host, request, signal) };
+      prompt = { ...prompt, counted: await countOf(host, { model, request, signal }) };
     } catch (error) {
       signal.throwIfAborted();
       const why = storedErrorOf(error).message;
@@ -279,8 +313,11 @@ function boundOf(model: LanguageModel, request: ModelRequest): number {
   return promptByteBound(request);
 }
 
-async function countOf(host: Host, request: ModelRequest, signal: AbortSignal): Promise<number> {
-  const counting = host.definition.model.countPromptTokens(lent(request));
+async function countOf(
+  host: Host,
+  { model, request, signal }: Pick<Measuring, "model" | "signal"> & { readonly request: ModelRequest },
+): Promise<number> {
+  const counting = model.countPromptTokens(lent(request));
   const late = (): never => {
     throw failure(`it took more than ${COUNT_TIMEOUT_MS} ms`);
   };

@@ -22,15 +22,18 @@ import type { Host } from "./host.ts";
 import { grantedTool, toolsOf } from "./tool-calls.ts";
 import { thrownBy } from "./user-errors.ts";
 
-/** The request of the next model call, from history, instructions and the changes that hooks made for this call. */
-export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
+/**
+ * The request of the next model call, from history, instructions and the changes that hooks made for this call.
+ * @param model The model that is called: it gets back only its own reasoning.
+ */
+export function assembleRequest(host: Host, turn: TurnState, model: LanguageModel): ModelRequest {
   const { definition, identity } = host;
   let messages: ModelRequest["messages"];
   try {
     messages = promptMessages({
       agentId: identity.agentId,
       number: turn.number,
-      model: definition.model,
+      model,
       instructions: instructionsOf(host, turn.turnId),
       compiler: definition.history,
       input: compileInputOf(host, turn),

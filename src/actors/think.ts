@@ -1,9 +1,9 @@
-import { backoffDelay, faultPoint } from "../base/index.ts";
+import { faultPoint } from "../base/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
 import type { Reservation } from "../budget/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import { callModel, type ModelAnswer, type ModelDelta } from "../model/index.ts";
+import { callModel, compositionOf, type LanguageModel, type ModelAnswer, type ModelDelta } from "../model/index.ts";
 import {
   type AssistantMessage,
   callIdOf,
@@ -19,6 +19,16 @@ import {
 } from "../state/index.ts";
 import { callIdentity } from "./call-identity.ts";
 import type { WatchedCall } from "./cache-watch.ts";
+import {
+  type AfterFailure,
+  type CalledModel,
+  chooseModel,
+  chosenFields,
+  continuationOf,
+  modelOfRequest,
+  stepSoFar,
+  throughBreaker,
+} from "./choose-model.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
@@ -69,13 +79,41 @@ export const think = turnEffect("think", async (host, { turnId }, signal) => {
     if (limitsLength(host.definition) && !(await compacts(host, turnId, signal))) return;
     // Messages that have arrived meanwhile are part of this call.
     addHeld(host, turnId);
-    const request = await withArtifacts(host, assembleRequest(host, turnOf(host, turnId)));
+    const called = await chooseForStep(host, turnId, signal);
     if (signal.aborted) return;
-    const granted = await requestCall(host, turnOf(host, turnId), request, signal);
+    const call = { called, request: await requestFor(host, turnOf(host, turnId), called.model) };
+    if (signal.aborted) return;
+    const granted = await requestCall(host, turnOf(host, turnId), call, signal);
     if (!granted || signal.aborted) return;
-    if (await attempt(host, granted, request, signal)) return;
+    if (await attempt(host, granted, call, signal)) return;
   }
 });
+
+/** A model, and the request that it gets. */
+interface Call {
+  readonly called: CalledModel;
+  readonly request: ModelRequest;
+}
+
+async function requestFor(host: Host, turn: TurnState, model: LanguageModel): Promise<ModelRequest> {
+  return await withArtifacts(host, assembleRequest(host, turn, model));
+}
+
+async function chooseForStep(host: Host, turnId: string, signal: AbortSignal): Promise<CalledModel> {
+  const { model } = host.definition;
+  if (!compositionOf(model)) return { model, route: [] };
+  const turn = turnOf(host, turnId);
+  const step = nextStep(turn);
+  return await chooseModel(host, {
+    turn,
+    step,
+    key: `${turnId}:${step}`,
+    purpose: "step",
+    soFar: stepSoFar(host, turn),
+    request: () => assembleRequest(host, turn, model),
+    signal,
+  });
+}
 
 function turnOf(host: Host, turnId: string): TurnState {
   const turn = host.turn(turnId);
@@ -98,8 +136,9 @@ function limitsLength({ maxMessages, autoCompact }: Host["definition"]): boolean
 async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
   if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
-    const request = await withArtifacts(host, assembleRequest(host, turn));
-    return signal.aborted || (await attempt(host, granted, request, signal));
+    const called = modelOfRequest(host, granted);
+    const call = { called, request: await requestFor(host, turn, called.model) };
+    return signal.aborted || (await attempt(host, granted, call, signal));
   }
   abandonRequest(host, turn, open);
   return false;
@@ -150,14 +189,13 @@ async function compacts(host: Host, turnId: string, signal: AbortSignal): Promis
 async function requestCall(
   host: Host,
   turn: TurnState,
-  request: ModelRequest,
+  { called: { model, route }, request }: Call,
   signal: AbortSignal,
 ): Promise<EntryOf<"model.requested"> | undefined> {
-  const { definition } = host;
   const retries = turn.attempt > 0;
   const step = nextStep(turn);
   const messageId = `${turn.turnId}:${step}`;
-  const asking = { turn, key: messageId, opensStep: !retries, signal };
+  const asking = { turn, model, key: messageId, opensStep: !retries, signal };
   const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
   // The turn ended while tokens were counted, so that a reservation granted now would never be settled.
   if (signal.aborted) return undefined;
@@ -167,7 +205,8 @@ async function requestCall(
     turnId: turn.turnId,
     step,
     attempt: turn.attempt + 1,
-    model: definition.model.name,
+    model: model.name,
+    ...chosenFields(model, route),
     promptHash: promptHashOf(request.messages),
     messageId,
     ask: withNote(ask),
@@ -182,7 +221,7 @@ async function requestCall(
 async function attempt(
   host: Host,
   granted: EntryOf<"model.requested">,
-  request: ModelRequest,
+  { called, request }: Call,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { reservation } = granted;
@@ -201,7 +240,7 @@ async function attempt(
   signal.addEventListener("abort", noteCut, { once: true });
   try {
     const sent = granted.last ? asLastCall(request) : request;
-    const bounded = boundedRequest(host, sent, {
+    const bounded = boundedRequest(called.model, sent, {
       asked: sent.maxOutputTokens,
       ask: granted.ask,
       granted: reservation,
@@ -216,10 +255,11 @@ async function attempt(
         if (!callSignal.aborted) shown?.add(delta);
       };
       try {
-        const answer = await callModel(definition.model, lent(bounded), {
+        const identity = callIdentity(host, granted);
+        const answer = await throughBreaker(host, called, {
           signal: callSignal,
-          onDelta: shown && onDelta,
-          call: callIdentity(host, granted),
+          call: () =>
+            callModel(called.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta, call: identity }),
         });
         if (!callSignal.aborted && answer.response.toolCalls.length === 0) shown?.complete();
         return answer;
@@ -228,20 +268,21 @@ async function attempt(
       }
     });
     const durationMs = host.clock.now() - startedAt;
-    const paying = { asked: granted.price, turn: host.turn(granted.turnId) };
+    const paying = { asked: granted.price, turn: host.turn(granted.turnId), called: called.model };
     const billing = await billingOfAnswer(host, answer.response, paying);
     if (signal.aborted) return true;
     faultPoint("model.effect");
     // The answer ends the edits.
     const answered = host.turn(granted.turnId);
     const edits = answered === undefined ? [] : editsOf(host, answered);
-    respond(host, granted, answer, { billing, durationMs });
-    warnOfLostCache(host, granted.turnId, { request: sent, response: answer.response, edits });
+    respond(host, granted, answer, { called, billing, durationMs });
+    const watched = { request: sent, response: answer.response, edits };
+    warnOfLostCache(host, granted.turnId, { model: called.model, watched });
     faultPoint("model.result");
     return true;
   } catch (error) {
     if (signal.aborted) return true;
-    if (!host.notes.takeDropped(key)) return !failAttempt(host, granted, error);
+    if (!host.notes.takeDropped(key)) return !failAttempt(host, granted, { called, error });
     dropAttempt(host, granted, listening ? received : undefined);
     return false;
   } finally {
@@ -268,12 +309,18 @@ function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
   );
 }
 
+interface Answered {
+  readonly called: CalledModel;
+  readonly billing: Billing;
+  readonly durationMs: number;
+}
+
 /** Appends the answer, its message and its settlement. */
 function respond(
   host: Host,
   granted: EntryOf<"model.requested">,
   { response, warnings }: ModelAnswer,
-  { billing, durationMs }: { readonly billing: Billing; readonly durationMs: number },
+  { called, billing, durationMs }: Answered,
 ): void {
   const { turnId, step, attempt, messageId, reservation } = granted;
   if (!reservation) return;
@@ -321,20 +368,24 @@ function respond(
           ...(isFinal ? {} : { toolCalls }),
           ...(response.reasoning ? { reasoning: response.reasoning } : {}),
           ...(response.sources ? { sources: response.sources } : {}),
-          ...(response.reasoning || !isFinal ? { reasoningBy: writerOf(host.definition.model, response) } : {}),
+          ...(response.reasoning || !isFinal ? { reasoningBy: writerOf(called.model, response) } : {}),
         },
       ],
       moves: [{ type: "settle", settlement }],
     },
   );
-  noteUsage(host, granted, response.usage);
+  noteUsage(host, granted, { model: called.model, usage: response.usage });
   if (warnings.length > 0) appendWarnings(host, turnId, warnings);
   appendModelWarnings(host, turnId, response);
 }
 
-function warnOfLostCache(host: Host, turnId: string, call: WatchedCall): void {
+function warnOfLostCache(
+  host: Host,
+  turnId: string,
+  { model, watched }: { readonly model: LanguageModel; readonly watched: WatchedCall },
+): void {
   const { instructions, history } = host.definition;
-  const warning = host.notes.cache.noteAnswered(call, {
+  const warning = host.notes.cacheOf(model).noteAnswered(watched, {
     hasInstructionsFunction: typeof instructions !== "string",
     history: history.name,
     isInHistory: (messageId) => host.history().some(({ id }) => id === messageId),
@@ -343,25 +394,38 @@ function warnOfLostCache(host: Host, turnId: string, call: WatchedCall): void {
 }
 
 /** The tokens of the next prompt are counted from the provider's count of this one. */
-function noteUsage(host: Host, { messageId, last }: EntryOf<"model.requested">, usage: Usage): void {
+function noteUsage(
+  host: Host,
+  { messageId, last }: EntryOf<"model.requested">,
+  { model, usage }: { readonly model: LanguageModel; readonly usage: Usage },
+): void {
   // The last call of a budget carries a note, so its prompt is not the one that was counted.
   const isMeasured = usage.estimated !== true && last === undefined;
-  if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
+  if (isMeasured) host.notes.promptsOf(model).noteAnswered(messageId, usage.inputTokens);
+}
+
+interface Failed {
+  readonly called: CalledModel;
+  readonly error: unknown;
 }
 
 /** Appends the failed attempt, settled by its possible cost; returns true if another attempt follows. */
-function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unknown): boolean {
+function failAttempt(host: Host, granted: EntryOf<"model.requested">, { called, error }: Failed): boolean {
   const { turnId, step, attempt, model, reservation } = granted;
   if (!reservation) return false;
   const known = error instanceof ModelError ? error : undefined;
   const stored = storedErrorOf(error);
+  const after = known ? afterFailure(host, granted, { called, error: known }) : neverAgain;
   const isTooLong = stored.code === "context_length";
   const compactions = host.turn(turnId)?.compactions ?? 0;
-  const compacts = isTooLong && host.definition.autoCompact !== null && compactions < COMPACTIONS_WITHOUT_PROGRESS;
-  const isTransient = known?.retryable ?? false;
-  const retries = compacts || (isTransient && attempt < host.definition.maxModelAttempts);
-  const repair = retries && known ? repairOf(host, granted, known) : undefined;
-  const delay = compacts || repair ? 0 : (known?.retryAfterMs ?? backoffDelay(attempt, host.random()));
+  const compacts =
+    !after.isFallback &&
+    isTooLong &&
+    host.definition.autoCompact !== null &&
+    compactions < COMPACTIONS_WITHOUT_PROGRESS;
+  const retries = compacts || after.retries;
+  const repair = after.retries && !after.isFallback && known ? repairOf(host, granted, known) : undefined;
+  const isSameModel = compacts || repair !== undefined;
   const { usage, settlement } = billOf(error, granted.ask, reservation);
   if (!retries) host.noteFailure(turnId, error, `model "${model}"`);
   debugError(`model "${model}"`, error, host.redactorOf(turnId));
@@ -376,15 +440,29 @@ function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unk
         isTooLong && !retries
           ? { ...stored, code: "context_too_long", message: `${tooLong(compactions)} (${stored.message})` }
           : stored,
-      retryAt: retries ? host.clock.now() + delay : null,
+      retryAt: retries ? host.clock.now() + (isSameModel ? 0 : after.waitMs) : null,
+      ...(retries && after.next && !isSameModel ? { next: after.next } : {}),
       ...(repair ? { repairMessageId: repair.id } : {}),
-      ...(isTransient && !retries ? { isExhausted: true as const } : {}),
+      ...(after.isTransient && !retries ? { isExhausted: true as const } : {}),
       usage,
       settlement,
     },
     { messages: repair ? [repair] : [], moves: [{ type: "settle", settlement }] },
   );
   return retries;
+}
+
+const neverAgain = { isTransient: false, retries: false, isFallback: false, waitMs: 0, next: undefined } as const;
+
+/** Whether and with which model the call is made again after this failure. */
+function afterFailure(
+  host: Host,
+  { turnId, step, attempt }: EntryOf<"model.requested">,
+  { called, error }: { readonly called: CalledModel; readonly error: ModelError },
+): AfterFailure {
+  const turn = host.turn(turnId);
+  const failures = turn ? stepSoFar(host, { ...turn, step, attempt }).failures : [];
+  return continuationOf(host, { turnId, called, error, attempt, failures });
 }
 
 /** The message to a model whose tool call its server could not parse; `undefined` for other failures. */

@@ -1,16 +1,7 @@
-import {
-  hasMethods,
-  portNameRule,
-  ruleOf,
-  deepFreeze,
-  describeValue,
-  optionsOf,
-  reading,
-  stableStringify,
-} from "../base/index.ts";
+import { deepFreeze, describeValue, optionsOf, reading, stableStringify } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
-import { limitsOf } from "../budget/index.ts";
+import { calledModels, compositionOf, type LanguageModel, modelOf } from "../model/index.ts";
+import { limitsOf, type Price } from "../budget/index.ts";
 import { fullHistory, type HistoryCompiler, isOwnCompiler, summarize } from "../context/index.ts";
 import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import {
@@ -60,7 +51,8 @@ function describeName(name: unknown): string {
 
 function made(name: string, options: AgentOptions): AgentDefinition {
   const of = `agent "${name}"`;
-  const model = reading(`${of}: model`, () => modelOf(name, options.model));
+  const model = reading(`${of}: model`, () => modelOf(`${of}: model`, options.model));
+  assertPriceFits(of, model, options.price);
   const history = options.history ?? fullHistory();
   const plugins = pluginsOf(options.plugins ?? []);
   const given = [
@@ -201,8 +193,24 @@ export function storedFrom(content: DefinitionContent): StoredDefinition {
 }
 
 /** The fields of a model that the stores keep; no credentials. */
-export function modelSummary({ provider, name, contextWindow }: LanguageModel): DefinitionContent["model"] {
-  return { provider, name, contextWindow };
+export function modelSummary(model: LanguageModel): DefinitionContent["model"] {
+  const { provider, name, contextWindow } = model;
+  if (!compositionOf(model)) return { provider, name, contextWindow };
+  const models = calledModels(model).map((one) => ({
+    provider: one.provider,
+    name: one.name,
+    contextWindow: one.contextWindow,
+  }));
+  return { provider, name, contextWindow, models };
+}
+
+/** One price cannot be that of several models. */
+export function assertPriceFits(of: string, model: LanguageModel, price: Price | null | undefined): void {
+  if (!price || !compositionOf(model)) return;
+  const names = calledModels(model).map((one) => one.name);
+  throw new InvalidInputError(
+    `${of}: price is that of one model, but its model chooses among ${names.join(", ")}; give each its price with createRuntime({ prices })`,
+  );
 }
 
 function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
@@ -237,35 +245,6 @@ export function collectDefinitions(roots: readonly AgentDefinition[]): Map<strin
   for (const definition of roots) visit(definition);
   return found;
 }
-
-/**
- * Resolves a model name: `offline` is this package's own model; any other name is a model of the OpenAI-compatible server that
- * the environment configures.
- */
-export function modelOf(agent: string, model: LanguageModel | string): LanguageModel {
-  if (typeof model === "string" && model !== "") return model === "offline" ? offlineModel() : openaiModel(model);
-  if (hasMethods(model, ["generate", "countPromptTokens"])) return checkedModel(agent, model);
-  if (hasMethods(model, ["generate"])) {
-    throw new InvalidInputError(`agent "${agent}": model lacks countPromptTokens(request), which budgets need`);
-  }
-  throw new InvalidInputError(
-    `agent "${agent}": model must be a LanguageModel or the name of one, for instance openaiModel("gpt-5-mini"), "gpt-5-mini" or offlineModel()`,
-  );
-}
-
-/** Checks the fields of a model that are journalled and used in calculations. */
-function checkedModel(agent: string, model: LanguageModel): LanguageModel {
-  const { name, provider, contextWindow } = model;
-  portNameRule(name, `agent "${agent}": model.name`);
-  portNameRule(provider, `agent "${agent}": model.provider`);
-  if (contextWindow !== undefined) windowRule(contextWindow, `agent "${agent}": model.contextWindow`);
-  return model;
-}
-
-const windowRule = ruleOf(
-  "a number of tokens above 0, or undefined",
-  (value) => typeof value === "number" && Number.isFinite(value) && value > 0,
-);
 
 /** The options with their defaults; `null` if the conversation is never compacted. */
 function autoCompactOf(options: boolean | AutoCompactOptions | undefined): AutoCompact | null {

@@ -1,8 +1,8 @@
 import { anyRule, optionsOf, recordRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { LanguageModel } from "../model/index.ts";
+import { type LanguageModel, modelOf } from "../model/index.ts";
 import { createToolRegistry } from "../tools/index.ts";
-import { collectDefinitions, modelOf, modelSummary, storedFrom } from "./define-agent.ts";
+import { assertPriceFits, collectDefinitions, modelSummary, storedFrom } from "./define-agent.ts";
 import { type AgentDefinition, type AgentTool, definitionRule } from "./definition.ts";
 
 /** Options of `withModel()` besides the definition and its model. */
@@ -60,7 +60,8 @@ function copied(
   });
   const hasOtherTools = members.some((tool, index) => tool !== tools.tools[index]);
   if (given === undefined && !hasOtherTools) return original;
-  const model = given === undefined ? original.model : modelOf(name, given);
+  const model = given === undefined ? original.model : modelOf(`agent "${name}": model`, given);
+  assertPriceFits(`agent "${name}"`, model, original.price);
   const { hash: _hash, ...content } = stored;
   const changed = storedFrom({ ...content, model: modelSummary(model) });
   return Object.freeze({

@@ -183,7 +183,7 @@ export function isAnythingReserved({ reserved }: Account): boolean {
 }
 
 /** The accounts on which the call would be reserved, from its own to the top. */
-export function chainOf({ ask }: Waiter, find: FindAccount): Account[] {
+export function chainOf({ ask }: { readonly ask: Pick<ReservationAsk, "accountId"> }, find: FindAccount): Account[] {
   const chain: Account[] = [];
   for (let next = find(ask.accountId); next; next = next.parentId === null ? undefined : find(next.parentId)) {
     chain.push(next);

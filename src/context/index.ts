@@ -34,6 +34,7 @@ export {
   type PromptSource,
   promptHashOf,
   promptMessages,
+  type Writer,
 } from "./prompt.ts";
 export { promptChange, type PromptChange } from "./prompt-change.ts";
 export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";

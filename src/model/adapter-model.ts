@@ -62,6 +62,7 @@ export interface ModelBackend {
 interface Identity {
   readonly name: string;
   readonly provider: string;
+  readonly server?: string | undefined;
 }
 
 /**
@@ -73,14 +74,16 @@ export class AdapterModel implements LanguageModel {
   readonly provider: string;
   readonly contextWindow: number | undefined;
   readonly hostedTools: readonly string[];
+  readonly server: string | undefined;
   readonly #options: AdapterOptions;
   readonly #backend: ModelBackend;
   readonly #bindsThinking: boolean;
   readonly #forms: FormFallback;
 
-  constructor({ name, provider }: Identity, options: AdapterOptions, backend: ModelBackend) {
+  constructor({ name, provider, server }: Identity, options: AdapterOptions, backend: ModelBackend) {
     this.name = name;
     this.provider = provider;
+    this.server = server;
     this.contextWindow = options.contextWindow;
     this.hostedTools = backend.hostedTools ?? [];
     this.#options = options;

@@ -1,6 +1,18 @@
 export * from "./language-model.ts";
 export { bindThinking, type BoundPrompt, type ThinkingReader } from "./bound-thinking.ts";
 export { callModel, type ModelAnswer } from "./call-model.ts";
+export { type BreakerLimits, breakersOf, type CircuitBreakerOptions } from "./circuit-breaker.ts";
+export {
+  type BudgetLeft,
+  budgetLeftOf,
+  calledModels,
+  type Composition,
+  compositionOf,
+  type ModelChoice,
+} from "./composition.ts";
+export { fallbackModel, type FallbackModelOptions, isFallbackError } from "./fallback-model.ts";
+export { modelOf } from "./model-of.ts";
+export { pickedIndex, routedModel, type RoutedModelOptions } from "./routed-model.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
 export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";
 export {

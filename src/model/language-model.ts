@@ -55,6 +55,8 @@ export interface LanguageModel {
    * called only if its price has a `perCall`. Default: none.
    */
   readonly hostedTools?: readonly string[] | undefined;
+  /** The server's address or another name for it: models of one provider and server share a circuit breaker. Default: none. */
+  readonly server?: string | undefined;
   /** The result is checked: an unusable answer counts as a retryable `ModelError`; implausible usage is replaced by a count. */
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse>;
   /**

@@ -6,7 +6,7 @@ import { type StructuredOutput, structuredOutputs } from "./structured-output.ts
 /** Longest delay of a timer, in milliseconds. */
 const LONGEST_DELAY_MS = 2_147_483_647;
 
-const delayRule: OptionRule = wholeNumberRule(1, LONGEST_DELAY_MS);
+export const delayRule: OptionRule = wholeNumberRule(1, LONGEST_DELAY_MS);
 
 const messageRule = ruleOf(
   "a text, or a pattern",

@@ -168,7 +168,8 @@ function longestFirst(secrets: readonly string[]): readonly string[] {
 
 const secretName = /auth|key|token|secret|password|cookie|credential|signature|session/i;
 
-function addressOf(baseURL: string): string {
+/** Host and path: no user, no password, no query. */
+export function addressOf(baseURL: string): string {
   const { host, pathname } = new URL(baseURL);
   return host + pathname.replace(/\/$/, "");
 }

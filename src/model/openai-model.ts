@@ -18,7 +18,7 @@ import type { LanguageModel } from "./language-model.ts";
 import { adapterOptionRules, adapterOptionsInstead, defaultRequestTimeoutMs } from "./model-option-rules.ts";
 import { type OpenaiApi, OpenaiBackend } from "./openai-backend.ts";
 import { chatApi } from "./openai-chat.ts";
-import { givenClient, ownClient } from "./openai-client.ts";
+import { addressOf, givenClient, ownClient } from "./openai-client.ts";
 import { assertResponsesFields, type ReasoningOptions, reasoningSummaries, responsesApi } from "./openai-responses.ts";
 import { assertCacheTtl, chatTtls, responsesTtls } from "./prompt-cache.ts";
 import type { StructuredOutput } from "./structured-output.ts";
@@ -135,7 +135,8 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
   }
   const { provider = "openai" } = options;
   const api = apiOf(name, options);
-  return new AdapterModel({ name, provider }, options, new OpenaiBackend({ name, provider, api, connect }));
+  const backend = new OpenaiBackend({ name, provider, api, connect });
+  return new AdapterModel({ name, provider, server: serverOf(options) }, options, backend);
 
   function connect() {
     const { client, apiKey, baseURL, organization, headers, fetch, requestTimeoutMs } = options;
@@ -164,6 +165,11 @@ function apiOf(name: string, options: OpenaiModelOptions): OpenaiApi {
   }
   assertResponsesFields(extraBody, "openaiModel(): extraBody");
   return responsesApi({ extraBody, reasoning, keepsForeignIds, caching });
+}
+
+/** The address of the server, as far as the options name it. */
+function serverOf({ client, baseURL = client?.baseURL }: OpenaiModelOptions): string | undefined {
+  return baseURL !== undefined && URL.canParse(baseURL) ? addressOf(baseURL) : undefined;
 }
 
 /** Options that a given client already has. */

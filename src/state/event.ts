@@ -93,6 +93,8 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     attempt: integerSchema,
     error: storedErrorSchema,
     retryAt: integerSchema,
+    /** The model of the next attempt, if it is another one. */
+    model: optionalTextSchema,
   }),
   z.object({ type: z.literal("step.completed"), ...common }),
   z.object({

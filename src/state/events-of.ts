@@ -91,9 +91,7 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
         },
       ];
     case "model.failed":
-      return entry.retryAt === null
-        ? []
-        : [{ type: "step.restarted", attempt: entry.attempt + 1, error: entry.error, retryAt: entry.retryAt }];
+      return restartEvents(entry);
     case "tool.started":
       return [startedEvent(entry)];
     case "tool.settled":
@@ -160,6 +158,12 @@ function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
   if (attempt > 1) return told;
   const started: TroupeEventBody = { type: "step.started", model, ...(settings ? { settings } : {}) };
   return step > 1 ? [{ type: "step.completed" }, started, ...told] : [started, ...told];
+}
+
+function restartEvents({ attempt, error, retryAt, next }: EntryOf<"model.failed">): TroupeEventBody[] {
+  if (retryAt === null) return [];
+  const other = next ? { model: next.model } : {};
+  return [{ type: "step.restarted", attempt: attempt + 1, error, retryAt, ...other }];
 }
 
 type Beginning = Pick<EntryOf<"tool.started">, "callId" | "name" | "attempt" | "queue">;

@@ -4,7 +4,7 @@ export * from "./file-part.ts";
 export * from "./message.ts";
 export * from "./model-call.ts";
 export * from "./call-settings.ts";
-export { type LastCall } from "./model-entries.ts";
+export { type LastCall, type NextModel } from "./model-entries.ts";
 export * from "./entry.ts";
 export * from "./added-messages.ts";
 export * from "./entry-parts.ts";

@@ -30,12 +30,33 @@ const lastCallSchema = z.object({
 });
 export type LastCall = DeepReadonly<z.infer<typeof lastCallSchema>>;
 
+/**
+ * The model that was chosen for a call, if the definition's model is made of others: the provider of `model`, and the indexes of
+ * the chosen models, outermost first.
+ */
+const chosenFields = {
+  provider: optionalTextSchema,
+  route: z.array(countSchema).optional(),
+};
+
+/** The model of the next attempt, chosen when this one has failed. */
+const nextModelSchema = z.object({
+  model: textSchema,
+  provider: textSchema,
+  /** Indexes of the chosen models, outermost first. */
+  route: z.array(countSchema),
+  /** Whether it is the next model of the round, called without a wait; otherwise another round begins. */
+  isFallback: flagSchema,
+});
+export type NextModel = DeepReadonly<z.infer<typeof nextModelSchema>>;
+
 export const modelEntrySchemas = [
   z.object({
     type: z.literal("model.requested"),
     ...ofStep,
     attempt: positiveSchema,
     model: textSchema,
+    ...chosenFields,
     promptHash: textSchema,
     /** Id of the message that the answer will get. */
     messageId: textSchema,
@@ -77,6 +98,8 @@ export const modelEntrySchemas = [
     error: storedErrorSchema,
     /** When the next attempt may start; `null` if there is none. */
     retryAt: integerOrNullSchema,
+    /** `undefined` if the next attempt calls the same model. */
+    next: nextModelSchema.optional(),
     /** The message that describes the mistake in the answer to the model, for the next attempt. */
     repairMessageId: optionalTextSchema,
     /** Set if it was the last attempt that the definition allows; absent for failures that are never repeated. */
@@ -92,6 +115,7 @@ export const modelEntrySchemas = [
     run: textSchema,
     index: countSchema,
     model: textSchema,
+    ...chosenFields,
     promptHash: textSchema,
     ask: reservationAskSchema,
     reservation: reservationSchema.nullable(),

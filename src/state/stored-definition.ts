@@ -24,10 +24,17 @@ const storedToolSchema = z.object({
   queue: optionalTextSchema,
 });
 
+const storedModelSchema = z.object({
+  provider: textSchema,
+  name: textSchema,
+  contextWindow: z.number().positive().optional(),
+});
+
 /** The content of a definition that its hash covers: everything except code. */
 export const definitionContentSchema = z.object({
   name: textSchema,
-  model: z.object({ provider: textSchema, name: textSchema, contextWindow: z.number().positive().optional() }),
+  /** `models`: the models among which it chooses, if it is made of others. */
+  model: storedModelSchema.extend({ models: z.array(storedModelSchema).optional() }),
   /** `null` if they come from a file or a function; the journal then has the text of each turn (`instructions.resolved`). */
   instructions: textOrNullSchema,
   tools: z.array(storedToolSchema),

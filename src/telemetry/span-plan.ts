@@ -132,7 +132,7 @@ export class SpanPlan {
     const { code, message } = event.error;
     const failed = { turn, turnId, startedAt: chat.startedAt, attributes: {}, error: { type: code, message } };
     const operations = this.#chat(event, failed);
-    turn.chat = { ...chat, startedAt: event.retryAt };
+    turn.chat = { ...chat, model: event.model ?? chat.model, startedAt: event.retryAt };
     return operations;
   }
 

@@ -6,12 +6,12 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     ArtifactStore askUser Auth AuthRequest bindThinking BoundPrompt Budget BudgetOverview CallSettings ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
     createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
-    DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fullHistory GenerateOptions getRuntime HistoryCompiler Hook
+    DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fallbackModel fullHistory GenerateOptions getRuntime HistoryCompiler Hook
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
-    MessageCompaction MessageStore ModelCallIdentity ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
+    MessageCompaction MessageStore ModelCallIdentity ModelChoice ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
     NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState formatAgentCursor formatTurnCursor Plugin PolicyRefusedError
-    PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError run
+    PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError routedModel run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
     SubagentOptions SubagentTool summarize textOf ThinkingReader Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
@@ -109,6 +109,7 @@ export const opaqueTypes: readonly string[] = words(
  */
 export const unnamedTypes: readonly string[] = words(`
   DefinitionRef MessageQuery RunQuery SearchQuery
+  BudgetLeft CircuitBreakerOptions FallbackModelOptions RoutedModelOptions
   AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions

@@ -218,3 +218,24 @@ describe("events without a start", () => {
     for (const event of leadAndReader()) expect(() => operationsOf([event])).not.toThrow();
   });
 });
+
+it("an attempt of another model has its own span, under the name of that model", () => {
+  const clock = { at: start, row: 0 };
+  const { tell, pass } = teller(clock, { agentId: "desk" });
+  const events = [
+    tell({ type: "turn.started", number: 1, prompt: "go" }),
+    tell({ type: "step.started", model: "a" }, 1),
+  ];
+  pass(10);
+  events.push(tell({ type: "step.restarted", attempt: 2, error: failure, retryAt: clock.at, model: "b" }, 1));
+  pass(20);
+  const usage = { inputTokens: 1, outputTokens: 1 };
+  events.push(
+    tell({ type: "model.responded", model: "b-2026", usage, costMicros: null, toolCalls: 0, durationMs: 20 }, 1),
+    tell({ type: "turn.completed", ...end }),
+  );
+  expect(spansOf(operationsOf(events)).slice(1)).toEqual([
+    `chat a [0–10] under desk#1, ${failure.code}`,
+    "chat b [10–30] under desk#1",
+  ]);
+});

@@ -7,6 +7,7 @@ import {
   promptHashOf,
   promptMessages,
   viewOf,
+  type Writer,
 } from "../../context/index.ts";
 import {
   type AgentIdentity,
@@ -134,7 +135,7 @@ export class SentPrompts {
     const messages = promptMessages({
       agentId: this.#stored.agent.agentId,
       number: numberOfTurn(turnId),
-      model: definition?.model ?? moment.started.model,
+      model: calledModelOf(moment, definition),
       instructions: instructionsOf(definition, turnEntries),
       compiler: compiler ?? fullHistory(),
       patches,
@@ -309,4 +310,10 @@ function toolsOf(
     return { name, description, parameters: jsonSchema };
   });
   return [...shown, ...clients];
+}
+
+/** The model that got the prompt: the definition's, or the one that was chosen for the call. */
+function calledModelOf({ requested, started }: Moment, definition: StoredDefinition | undefined): Writer {
+  const { model: name, provider } = requested;
+  return provider === undefined ? (definition?.model ?? started.model) : { name, provider };
 }

@@ -9,7 +9,7 @@ import {
 } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
-import { type Binding, type Limits, turnFlagsOf } from "../../budget/index.ts";
+import { type Account, type Binding, chainOf, type Limits, turnFlagsOf } from "../../budget/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import type {
   AgentKey,
@@ -241,6 +241,12 @@ export class Activation extends LiveView implements Host {
 
   moved(): Promise<void> {
     return this.#waiters.moved();
+  }
+
+  async accounts(accountId: string): Promise<readonly Account[]> {
+    const { tenant, rootAgentId } = this.#identity;
+    const all = new Map((await this.#ports.stores.accounts(tenant, rootAgentId)).map((one) => [one.id, one]));
+    return chainOf({ ask: { accountId } }, (id) => all.get(id));
   }
 
   effectOver(): void {

@@ -2,7 +2,7 @@ import { CacheWatch, type SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
 import { shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
-import { PromptMemory } from "../../model/index.ts";
+import { type LanguageModel, PromptMemory } from "../../model/index.ts";
 import {
   type AgentIdentity,
   childIdOf,
@@ -67,16 +67,36 @@ export class IntentGate {
   }
 }
 
+/** Notes on the last prompts that a model of the agent has answered. */
+interface ModelNotes {
+  readonly prompts: PromptMemory;
+  readonly cache: CacheWatch;
+}
+
 /** In-memory notes that effects of one live agent share outside the journal; the next owner does not need them. */
 export class EffectNotes {
-  readonly prompts = new PromptMemory();
-  readonly cache = new CacheWatch();
+  readonly #byModel = new WeakMap<LanguageModel, ModelNotes>();
   /** Created with the first note, because few agents have any. */
   #cuts: Map<string, number> | undefined;
   #dropped: Set<string> | undefined;
   /** A turn makes one model call at a time. */
   #asked: string | undefined;
   #versions: Map<string, number> | undefined;
+
+  promptsOf(model: LanguageModel): PromptMemory {
+    return this.#notesOf(model).prompts;
+  }
+
+  cacheOf(model: LanguageModel): CacheWatch {
+    return this.#notesOf(model).cache;
+  }
+
+  #notesOf(model: LanguageModel): ModelNotes {
+    let notes = this.#byModel.get(model);
+    if (notes === undefined)
+      this.#byModel.set(model, (notes = { prompts: new PromptMemory(), cache: new CacheWatch() }));
+    return notes;
+  }
 
   noteAsked(requestKey: string): void {
     this.#asked = requestKey;
