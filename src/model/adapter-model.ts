@@ -7,7 +7,6 @@ import { FormFallback } from "./form-fallback.ts";
 import { type AnswerInProgress, guardedCall } from "./guarded-call.ts";
 import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-model.ts";
 import { type AdapterOptions, defaultRequestTimeoutMs } from "./model-option-rules.ts";
-import { isLongTtl } from "./prompt-cache.ts";
 import type { KnownFormats, StructuredOutput } from "./structured-output.ts";
 import { countPromptTokens, promptByteBound } from "./token-count.ts";
 import type { WireWriter } from "./wire-calls.ts";
@@ -155,7 +154,7 @@ export class AdapterModel implements LanguageModel {
       tooLongMessages: this.#options.tooLongMessages,
       keyAdvice: this.#backend.keyAdvice,
     });
-    const usage = isLongTtl(this.#options.cacheTtl) ? asLongWrites(answer.usage) : answer.usage;
+    const usage = this.#backend.writesLongCache(request) ? asLongWrites(answer.usage) : answer.usage;
     return { ...answer, usage, adapter, ...(bound ? { prefixHash: bound.hashOf(answer) } : {}) };
   }
 }

@@ -16,7 +16,7 @@ import { startStrictServer } from "../support/strict-thinking.ts";
 
 const compilers: Readonly<Record<string, () => HistoryCompiler>> = {
   full: fullHistory,
-  window: () => windowHistory(4),
+  window: () => windowHistory(4, { upTo: 4 }),
   short: () => windowHistory(1),
   lastThree: () => lastThree,
   withoutTraces,

@@ -164,7 +164,7 @@ test("a model that needs its reasoning beside calls gets it back after any prefi
   );
   onTestFinished(() => server.stop());
   const model = openaiModel("deepseek-reasoner", { provider: "deepseek", baseURL: server.baseURL, apiKey: "none" });
-  await talk(model, questions, { history: windowHistory(4) });
+  await talk(model, questions, { history: windowHistory(4, { upTo: 4 }) });
   const asked = server.requests.flatMap(({ body }) => body.messages.filter(({ tool_calls: calls }) => calls));
   expect(asked.length).toBeGreaterThan(questions.length);
   for (const message of asked) expect(message).toMatchObject({ reasoning_content: expect.any(String) as string });
