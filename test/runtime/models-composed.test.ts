@@ -455,6 +455,46 @@ describeRuntimes("models made of others", (stage) => {
     expect(account?.unconfirmed.costMicros).toBe(asked[1]?.reservation?.costMicros);
   });
 
+  it("after a crash between a failure and the next intent the journalled model is called, without asking `when` again", async () => {
+    const picking = createGate<LanguageModel>();
+    const [a, b, c] = [named("a", [failing("down")]), named("b", "from b"), named("c", "from c")];
+    const build = (when: () => boolean, pick: () => LanguageModel | Promise<LanguageModel>) => {
+      const model = fallbackModel([a, routedModel(pick, { models: [b, c] })], { when });
+      return defineAgent({ name: "worker", maxOutputTokens: 100, model });
+    };
+    const doomed = await stage().openProcess({
+      agents: [
+        build(
+          () => true,
+          () => picking.pass(),
+        ),
+      ],
+    });
+    const before = await doomed.runtime.agent("worker", { agentId: "w" });
+    await before.start();
+    before.executeTurn("go");
+    await picking.reached();
+    expect(await entriesOfType(stage().look(), "w", "model.failed")).toHaveLength(1);
+    doomed.kill();
+    stage().expireLeases();
+    const survivor = await stage().open({
+      agents: [
+        build(
+          () => false,
+          () => c,
+        ),
+      ],
+    });
+    await survivor.recover();
+    const agent = await survivor.find("w");
+    expect(await elapse(stage().clock, agent.turn("w#1").result)).toMatchObject({ text: "from c" });
+    picking.open(b);
+    expect((await entriesOfType(stage().look(), "w", "model.requested")).map(({ route }) => route)).toEqual([
+      [0],
+      [1, 1],
+    ]);
+  });
+
   it("a definition with other models chooses anew after a crash", async () => {
     const gate = createGate<string>();
     const [a, b, c] = [named("a", () => gate.pass()), named("b", "from b"), named("c", "from c")];
