@@ -35,6 +35,8 @@ export type { EffectClass } from "./state/index.ts";
 // Define: models
 export {
   fallbackModel,
+  bindThinking,
+  type BoundPrompt,
   type GenerateOptions,
   type LanguageModel,
   type ModelChoice,
@@ -44,6 +46,7 @@ export {
   openaiModel,
   type OpenaiModelOptions,
   routedModel,
+  type ThinkingReader,
 } from "./model/index.ts";
 export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 
@@ -118,7 +121,6 @@ export type { Auth } from "./tools/index.ts";
 export {
   type Account,
   type Budget,
-  cachedShare,
   type LimitName,
   type ModelUse,
   type Price,

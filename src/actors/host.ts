@@ -23,6 +23,7 @@ import type {
   TurnOutcome,
   TurnState,
 } from "../state/index.ts";
+import type { CacheWatch } from "./cache-watch.ts";
 import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 
@@ -215,8 +216,13 @@ export interface Host {
     takeDropped(requestKey: string): boolean;
     /** The version that the commit gave an artifact; valid after `committed()`. */
     versionOf(artifactId: string): number;
-    /** The last prompt that this model answered, used to count the tokens of the next one. */
-    promptsOf(model: LanguageModel): PromptMemory;
+    /** What is known of the calls of one model. */
+    callsOf(model: LanguageModel): {
+      /** The last answered prompt, used to count the tokens of the next one. */
+      readonly prompts: PromptMemory;
+      /** How much of the agent's prompts the provider has read from its cache. */
+      readonly cache: Pick<CacheWatch, "noteAnswered">;
+    };
   };
   /**
    * Calls in flight, by key. They belong to the process, not to the activation: an agent that was discarded and recovered in this
@@ -289,12 +295,8 @@ export interface Warning {
 
 /** Whether the turn has a warning with this code, including one that waits behind an undecided intent. */
 export function isWarnedOf(host: Host, turnId: string, code: string): boolean {
-  return warningsIn(host, turnId).some((warning) => warning.code === code);
-}
-
-function warningsIn(host: Host, turnId: string): readonly Warning[] {
-  const ofTurn = (entry: Entry): Warning[] => (entry.type === "warning" && entry.turnId === turnId ? [entry] : []);
-  return [...host.memory(turnId).entries, ...host.undelivered()].flatMap(ofTurn);
+  const isIt = (entry: Entry): boolean => entry.type === "warning" && entry.turnId === turnId && entry.code === code;
+  return host.memory(turnId).entries.some(isIt) || host.undelivered().some(isIt);
 }
 
 /** Appends the warnings whose codes the turn does not have yet. */
@@ -315,12 +317,15 @@ export function appendModelWarnings(
   turnId: string,
   { warnings = [] }: Pick<ModelResponse, "warnings">,
 ): void {
-  for (const warning of warnings) {
-    const code = MODEL_PREFIX + warning.code;
-    const message = host.redactorOf(turnId)(warning.message);
-    const known = warningsIn(host, turnId).filter((one) => one.code.startsWith(MODEL_PREFIX));
+  if (warnings.length === 0) return;
+  const ofModels = (entry: Entry): Warning[] =>
+    entry.type === "warning" && entry.turnId === turnId && entry.code.startsWith(MODEL_PREFIX) ? [entry] : [];
+  const known = [...host.memory(turnId).entries, ...host.undelivered()].flatMap(ofModels);
+  for (const { code: given, message: text } of warnings) {
     if (known.length >= MOST_MODEL_WARNINGS) return;
-    const isKnown = known.some((one) => one.code === code && one.message === message);
-    if (!isKnown) host.append({ type: "warning", turnId, code, message });
+    const [code, message] = [MODEL_PREFIX + given, host.redactorOf(turnId)(text)];
+    if (known.some((one) => one.code === code && one.message === message)) continue;
+    known.push({ code, message });
+    host.append({ type: "warning", turnId, code, message });
   }
 }

@@ -36,6 +36,7 @@ export {
 export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage } from "./background-calls.ts";
 export { notSpawned } from "./subagent-calls.ts";
+export { CacheWatch } from "./cache-watch.ts";
 export { requestKeyOf } from "./think.ts";
 export {
   type LiveAgentActor,

@@ -89,6 +89,7 @@ async function priceFor(
 ): Promise<Price | null> {
   const { definition, prices, clock } = host;
   const price = definition.price ?? (await prices.priceOf(called, binds, clock.now()));
+  if (price && binds) assertToolsPriced(called, price);
   if (price && writesLongCache && price.cacheWritePerMillion !== undefined && !hasLongWriteRate(price)) {
     if (!binds) return null;
     throw new InvalidInputError(
@@ -100,7 +101,9 @@ async function priceFor(
   if (!price) throw unpriced(host, called);
   if (compositionOf(definition.model)) {
     for (const other of calledModels(definition.model)) {
-      if (!(await prices.priceOf(other, binds, clock.now()))) throw unpriced(host, other);
+      const otherPrice = await prices.priceOf(other, binds, clock.now());
+      if (!otherPrice) throw unpriced(host, other);
+      assertToolsPriced(other, otherPrice);
     }
   }
   return price;
@@ -113,6 +116,16 @@ function unpriced({ definition }: Host, model: LanguageModel): InvalidInputError
   return new InvalidInputError(
     `the price of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: set a price with ` +
       `createRuntime({ prices: { "${model.name}": ${examplePrice} } })${own}, in dollars per million tokens`,
+  );
+}
+
+/** The provider bills each use of its tools, beside the tokens. */
+function assertToolsPriced({ name, hostedTools = [] }: LanguageModel, { perCall = 0 }: Price): void {
+  if (hostedTools.length === 0 || perCall > 0) return;
+  throw new InvalidInputError(
+    `the price of model "${name}" has no perCall, but maxCost needs it: the provider bills the use of ${hostedTools.join(", ")} beside the ` +
+      `tokens. Set perCall to the most that one call may use of them, in dollars, for instance createRuntime({ prices: { "${name}": ` +
+      `{ inputPerMillion: 0.25, outputPerMillion: 2, perCall: 0.03 } } }), and limit the uses, for OpenAI with max_tool_calls`,
   );
 }
 
@@ -269,7 +282,7 @@ async function measurePrompt(
   request: ModelRequest,
   { turnId, model, key, binding, outputTokens, window, signal }: Measuring,
 ): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
-  const prompts = host.notes.promptsOf(model);
+  const prompts = host.notes.callsOf(model).prompts;
   const bound = boundOf(model, request);
   const before = prompts.startOf(request);
   const unknown = Math.max(0, bound - (before?.bound ?? 0));

@@ -17,7 +17,10 @@ const copies = new WeakMap<Message, Message>();
 
 /** The request with the content of its artifacts; the same object if it has none. Missing and large ones stay without content. */
 export async function withArtifacts(host: Host, request: ModelRequest): Promise<ModelRequest> {
+  const isKnown = (message: Message): boolean => !hasArtifact(message) || copies.has(message);
   if (!request.messages.some(hasArtifact)) return request;
+  // An artifact of this round may still wait for its commit.
+  if (!request.messages.every(isKnown)) await host.committed();
   const messages: Message[] = [];
   for (const message of request.messages) {
     messages.push(hasArtifact(message) ? (copies.get(message) ?? (await loaded(host, message))) : message);

@@ -17,6 +17,7 @@ import {
   type TurnState,
   type Usage,
 } from "../state/index.ts";
+import type { HookEdit } from "./cache-watch.ts";
 import type { Host } from "./host.ts";
 import { grantedTool, toolsOf } from "./tool-calls.ts";
 import { thrownBy } from "./user-errors.ts";
@@ -106,12 +107,24 @@ export function patchesOf(host: Host, turn: TurnState): HookPatch[] {
   return turn.appliedHooks.length === 0 ? [] : patchesIn(host.memory(turn.turnId).entries);
 }
 
+/** The same, with the plugins of the hooks. */
+export function editsOf(host: Host, turn: TurnState): readonly HookEdit[] {
+  if (turn.appliedHooks.length === 0) return [];
+  const edits: HookEdit[] = [];
+  for (const entry of host.memory(turn.turnId).entries) {
+    if (entry.type === "model.responded") edits.length = 0;
+    if (entry.type === "hook.applied" && entry.hook === "beforeLlm") edits.push(entry);
+  }
+  return edits;
+}
+
 /** The author of an answer, as its message names it. */
 export function writerOf(
   { provider, name }: LanguageModel,
-  { adapter }: Pick<ModelResponse, "adapter">,
+  { adapter, reasoning, prefixHash }: Pick<ModelResponse, "adapter" | "reasoning" | "prefixHash">,
 ): NonNullable<AssistantMessage["reasoningBy"]> {
-  return { provider, model: name, ...(adapter ? { adapter } : {}) };
+  const isBound = reasoning !== undefined && prefixHash !== undefined;
+  return { provider, model: name, ...(adapter ? { adapter } : {}), ...(isBound ? { prefixHash } : {}) };
 }
 
 /** Tokens of the note and its message frame: an estimate on the high side, and an upper bound for any tokenizer. */

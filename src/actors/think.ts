@@ -18,6 +18,7 @@ import {
   type Usage,
 } from "../state/index.ts";
 import { callIdentity } from "./call-identity.ts";
+import type { WatchedCall } from "./cache-watch.ts";
 import {
   type AfterFailure,
   type CalledModel,
@@ -46,6 +47,7 @@ import {
 } from "./model-cost.ts";
 import {
   assembleRequest,
+  editsOf,
   finalAnswerOf,
   lastCallSignal,
   nextStep,
@@ -270,7 +272,15 @@ async function attempt(
     const billing = await billingOfAnswer(host, answer.response, paying);
     if (signal.aborted) return true;
     faultPoint("model.effect");
+    // The answer ends the edits.
+    const answered = host.turn(granted.turnId);
+    const edits = answered === undefined ? [] : editsOf(host, answered);
     respond(host, granted, answer, { called, billing, durationMs });
+    warnOfLostCache(
+      host,
+      { turnId: granted.turnId, model: called.model },
+      { request: sent, response: answer.response, edits },
+    );
     faultPoint("model.result");
     return true;
   } catch (error) {
@@ -372,6 +382,20 @@ function respond(
   appendModelWarnings(host, turnId, response);
 }
 
+function warnOfLostCache(
+  host: Host,
+  { turnId, model }: { readonly turnId: string; readonly model: LanguageModel },
+  call: WatchedCall,
+): void {
+  const { instructions, history } = host.definition;
+  const warning = host.notes.callsOf(model).cache.noteAnswered(call, {
+    hasInstructionsFunction: typeof instructions !== "string",
+    history: history.name,
+    isInHistory: (messageId) => host.history().some(({ id }) => id === messageId),
+  });
+  if (warning) appendWarnings(host, turnId, [warning]);
+}
+
 /** The tokens of the next prompt are counted from the provider's count of this one. */
 function noteUsage(
   host: Host,
@@ -380,7 +404,7 @@ function noteUsage(
 ): void {
   // The last call of a budget carries a note, so its prompt is not the one that was counted.
   const isMeasured = usage.estimated !== true && last === undefined;
-  if (isMeasured) host.notes.promptsOf(model).noteAnswered(messageId, usage.inputTokens);
+  if (isMeasured) host.notes.callsOf(model).prompts.noteAnswered(messageId, usage.inputTokens);
 }
 
 interface Failed {

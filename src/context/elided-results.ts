@@ -1,8 +1,15 @@
 import { type Message, textOf, type ToolMessage } from "../state/index.ts";
-import type { CompileInput } from "./histories.ts";
 import { leftOut } from "./history-block.ts";
 import { loadedRounds } from "./loaded-rounds.ts";
 import { legalMessages, openTurnStart, roundsOf } from "./turns-and-rounds.ts";
+
+/** The input of the compiler. */
+interface ElisionInput {
+  readonly history: readonly Message[];
+  readonly turnId: string;
+  readonly loadedCallIds: readonly string[];
+  readonly earlier: readonly Message[];
+}
 
 interface ElisionLimits {
   readonly keepRounds: number;
@@ -15,7 +22,7 @@ interface ElisionLimits {
  */
 export function withElidedResults(
   { keepRounds, overCharacters }: ElisionLimits,
-  { history, turnId, loadedCallIds, earlier }: CompileInput,
+  { history, turnId, loadedCallIds, earlier }: ElisionInput,
 ): readonly Message[] {
   const legal = legalMessages(history);
   const rounds = [...roundsOf(legal)];

@@ -36,5 +36,6 @@ export {
   promptMessages,
   type Writer,
 } from "./prompt.ts";
+export { promptChange, type PromptChange } from "./prompt-change.ts";
 export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";
 export { isLegal, legalMessages, COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./turns-and-rounds.ts";

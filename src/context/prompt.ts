@@ -9,6 +9,7 @@ import {
   type ModelRequest,
   notesOn,
   turnIdOf,
+  withoutReasoning,
 } from "../state/index.ts";
 import { type Assembly, assembleMessages } from "./histories.ts";
 import { isOfTurn, openTurnStart } from "./turns-and-rounds.ts";
@@ -73,7 +74,8 @@ function hashedContent(content: Content): Content {
   });
 }
 
-function digestOf(message: Message): string {
+/** Digest of role, content and calls. */
+export function digestOf(message: Message): string {
   const notes = notesOn(message);
   if (notes.digest === undefined) {
     const toolCalls = message.role === "assistant" ? (message.toolCalls ?? null) : null;
@@ -103,7 +105,7 @@ export function promptHashOf(messages: readonly Message[]): string {
  */
 function withOwnReasoning(messages: readonly Message[], model: Writer): readonly Message[] {
   if (!messages.some((message) => isForeign(message, model))) return messages;
-  return messages.map((message) => (isForeign(message, model) ? bare(message) : message));
+  return messages.map((message) => (isForeign(message, model) ? withoutReasoning(message) : message));
 }
 
 function isForeign(message: Message, { provider, name }: Writer): message is AssistantMessage {
@@ -112,25 +114,15 @@ function isForeign(message: Message, { provider, name }: Writer): message is Ass
   return writer?.provider !== provider || writer.model !== name;
 }
 
-/** Returns the same copy each time, because tokens and digests of messages are cached by object. */
-const bareMessages = new WeakMap<Message, AssistantMessage>();
-
-function bare(message: AssistantMessage): AssistantMessage {
-  let copy = bareMessages.get(message);
-  if (copy === undefined) {
-    const { reasoning: _fields, ...rest } = message;
-    copy = rest;
-    bareMessages.set(message, copy);
-  }
-  return copy;
-}
-
 /** The last message of the prompt of a turn's last permitted call. No other prompt contains it. */
 export const LAST_CALL_NOTE =
   "This is the last model call that the budget of this turn allows, and tools are no longer available. Answer now, with what you have; say plainly what is missing.";
 
+/** The id of that message. */
+export const LAST_CALL_ID = "last-call";
+
 const note: Message = Object.freeze({
-  id: "last-call",
+  id: LAST_CALL_ID,
   role: "user",
   createdAt: 0,
   content: LAST_CALL_NOTE,

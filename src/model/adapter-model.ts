@@ -1,5 +1,6 @@
 import { ModelError } from "../errors/index.ts";
 import type { FilePart, ModelRequest, ModelResponse, Usage } from "../state/index.ts";
+import { bindThinking, thinkingReplayOf } from "./bound-thinking.ts";
 import { CallGuard } from "./call-guard.ts";
 import { FormFallback } from "./form-fallback.ts";
 import { type AnswerInProgress, guardedCall } from "./guarded-call.ts";
@@ -12,7 +13,6 @@ import type { WireWriter } from "./wire-calls.ts";
 
 /** One call, ready to be sent. */
 export interface PreparedCall {
-  readonly adapter: WireWriter;
   /** Whether the answer is requested as a stream, so that `headersTimeoutMs` applies. */
   readonly isStreamed: boolean;
   /** The answer, empty until `exchange` is called. */
@@ -35,6 +35,10 @@ export interface CallContext {
 
 /** The server of a model and the protocol that it speaks. */
 export interface ModelBackend {
+  /** The provider's name of the model. */
+  readonly modelId: string;
+  /** The model and its server, as stored in messages. */
+  adapter(): WireWriter | Promise<WireWriter>;
   /** The formats that the server accepts for this model. */
   knownFormats(): KnownFormats | Promise<KnownFormats>;
   /** Overrides the option `structuredOutput`. */
@@ -48,6 +52,10 @@ export interface ModelBackend {
   prepare(request: ModelRequest, context: CallContext): Promise<PreparedCall>;
   /** Whether the call may write cache entries of the longer lifetime. */
   writesLongCache(request: ModelRequest): boolean;
+  /** Tools that the server executes itself during an answer. Default: none. */
+  readonly hostedTools?: readonly string[] | undefined;
+  /** Called with a failure. True if later calls take another form, so that the call is worth repeating at once. */
+  adaptTo?(failure: ModelError): boolean;
   /** How to mend a refused key. Default: for `openaiModel`. */
   readonly keyAdvice?: string;
 }
@@ -67,8 +75,10 @@ export class AdapterModel implements LanguageModel {
   readonly provider: string;
   readonly contextWindow: number | undefined;
   readonly server: string | undefined;
+  readonly hostedTools: readonly string[];
   readonly #options: AdapterOptions;
   readonly #backend: ModelBackend;
+  readonly #bindsThinking: boolean;
   readonly #forms: FormFallback;
 
   constructor({ name, provider, server }: Identity, options: AdapterOptions, backend: ModelBackend) {
@@ -76,8 +86,10 @@ export class AdapterModel implements LanguageModel {
     this.provider = provider;
     this.server = server;
     this.contextWindow = options.contextWindow;
+    this.hostedTools = backend.hostedTools ?? [];
     this.#options = options;
     this.#backend = backend;
+    this.#bindsThinking = thinkingReplayOf(backend.modelId, options.thinkingReplay) === "bound";
     this.#forms = new FormFallback((part) => backend.takesFile?.(part) ?? false);
   }
 
@@ -96,7 +108,7 @@ export class AdapterModel implements LanguageModel {
       structuredOutput: asked,
       known: () => this.#backend.knownFormats(),
       onDelta: options.onDelta,
-      send: (formed, onDelta) => this.#attempt(formed, { ...options, onDelta }),
+      send: (formed, onDelta) => this.#adapting(formed, { ...options, onDelta }),
     });
   }
 
@@ -104,7 +116,20 @@ export class AdapterModel implements LanguageModel {
     return this.#backend.writesLongCache(request);
   }
 
-  async #attempt(request: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {
+  async #adapting(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+    try {
+      return await this.#attempt(request, options);
+    } catch (error) {
+      const isNews = error instanceof ModelError && this.#backend.adaptTo?.(error) === true;
+      if (!isNews) throw error;
+      return await this.#attempt(request, options);
+    }
+  }
+
+  async #attempt(formed: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {
+    const adapter = await this.#backend.adapter();
+    const bound = this.#bindsThinking ? bindThinking(formed, adapter) : undefined;
+    const request = bound?.request ?? formed;
     const context = { isListened: onDelta !== undefined, agentId: caller?.agentId };
     const call = await this.#backend.prepare(request, context);
     if (signal.aborted) throw notSent(signal);
@@ -128,7 +153,7 @@ export class AdapterModel implements LanguageModel {
       keyAdvice: this.#backend.keyAdvice,
     });
     const usage = isLongTtl(this.#options.cacheTtl) ? asLongWrites(answer.usage) : answer.usage;
-    return { ...answer, usage, adapter: call.adapter };
+    return { ...answer, usage, adapter, ...(bound ? { prefixHash: bound.hashOf(answer) } : {}) };
   }
 }
 

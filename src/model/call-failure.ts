@@ -219,11 +219,12 @@ interface ProviderFault {
 const toolUsePattern = /tool_use_failed|failed to (?:call a function|parse tool call)/i;
 const quotaPattern = /insufficient_quota|billing_hard_limit|insufficient (credit|balance|funds)/i;
 /** Content that the provider refuses: the prompt, or what the model has written. Another attempt would be refused as well. */
-const refusalCode = /content_?(?:filter|policy|safety)|responsible_?ai|data_inspection_failed|sensitive_content/i;
+const refusalCode =
+  /content_?(?:filter|policy|safety)|responsible_?ai|data_inspection_failed|sensitive_content|(?:bio|cyber|misalignment)_policy/i;
 const refusalWords =
   /content (?:filter|policy|management policy|exists risk)|content violates usage|violat\w+ (?:our|the) (?:usage|content) polic|flagged as potentially violating/i;
 const lastingPattern =
-  /invalid_request|invalid_api_key|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
+  /invalid_(?:request|api_key|prompt|image|base64)|unsupported_image|image_(?:too|parse|file)|empty_image|data_residency|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
 
 /** Reads an error object, or any other value that a server sends as `error`. */
 function readFault(value: unknown, status?: number): ProviderFault {

@@ -88,6 +88,12 @@ export class CallGuard {
     this.#silence = setTimeout(() => this.#cutCall("stalled", stalled), stallTimeoutMs);
   }
 
+  /** Stops the stall timeout until the next piece of the answer. */
+  pause(): void {
+    clearTimeout(this.#silence);
+    this.#hasBegun = false;
+  }
+
   /** Replaces the stall timeout by a short wait for the end of the stream. */
   expectEnd(): void {
     clearTimeout(this.#silence);

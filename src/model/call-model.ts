@@ -222,7 +222,7 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
   for (const call of toolCalls) size += call.id.length + call.name.length + call.arguments.length;
   if (size > MOST_CHARACTERS)
     throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
-  const { model, finishReason } = fields;
+  const { model, finishReason, prefixHash } = fields;
   const adapter = fields.adapter === undefined ? undefined : taken(answeringAdapterSchema, fields.adapter);
   const [warnings, sources] = [usableWarnings(fields.warnings), usableSources(fields.sources)];
   const answer: TakenAnswer["answer"] = {
@@ -234,6 +234,7 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
     ...(adapter?.ok ? { adapter: adapter.value } : {}),
     ...(warnings.length === 0 ? {} : { warnings }),
     ...(sources.length === 0 ? {} : { sources }),
+    ...(isName(prefixHash) ? { prefixHash } : {}),
   };
   const broken = isReason(finishReason) ? brokenBy(finishReason) : undefined;
   return { answer, lost, broken };

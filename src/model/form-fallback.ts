@@ -4,6 +4,7 @@ import { FileForm, refusesFiles } from "./file-form.ts";
 import { refusesImages, withoutToolImages } from "./images-refused.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { OutputToolDeltas, withoutOutputTool, withOutputTool } from "./output-tool.ts";
+import { RefusedReasoning, refusesReasoning } from "./reasoning-refused.ts";
 import {
   askedFor,
   type KnownFormats,
@@ -27,12 +28,13 @@ export interface FormedCall {
 }
 
 /**
- * Repeats a call in another form if the server has refused the format of the answer, the images of tools or a file. A refusal has cost
- * nothing, and what the server accepts is remembered.
+ * Repeats a call in another form if the server has refused the format of the answer, the images of tools, a file, or reasoning that it
+ * wrote itself. A refusal has cost nothing, and what the server accepts is remembered.
  */
 export class FormFallback {
   readonly #files: FileForm;
   #takesImages = true;
+  readonly #reasoning = new RefusedReasoning();
 
   /** @param takes Whether the provider accepts a file that is no text. Default: it accepts none. */
   constructor(takes: (part: FilePart) => boolean = () => false) {
@@ -93,12 +95,16 @@ export class FormFallback {
 
   async #attempt(request: ModelRequest, call: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
     const { send } = call;
-    const asked = this.prepared(request);
+    const asked = this.#reasoning.leftOut(this.prepared(request));
     try {
       return await send(asked, onDelta);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
       if (refusesFiles(error) && this.#files.refuse(asked)) return await this.#attempt(request, call, onDelta);
+      if (refusesReasoning(error) && this.#reasoning.add(asked)) {
+        if (error.partialOutputTokens !== undefined) throw asRetryable(error);
+        return await this.#attempt(request, call, onDelta);
+      }
       const rest = withoutToolImages(asked);
       if (rest === asked || !refusesImages(error)) throw error;
       const answer = await send(rest, onDelta);
@@ -108,13 +114,21 @@ export class FormFallback {
   }
 }
 
+/** A refusal inside an answer is billed, so the next attempt is one of its own. */
+function asRetryable(error: ModelError): ModelError {
+  const { message, status, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
+  const rest = { status, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details };
+  return new ModelError(message, { ...rest, retryable: true, cause: error });
+}
+
 /** Most characters of each refusal in a message about several. */
 const LONGEST_REFUSAL = 300;
 
 function refusedChoice(error: ModelError, chosen: StructuredOutput): ModelError {
   const others = structuredOutputs.filter((one) => one !== chosen).map((one) => `"${one}"`);
   const advice = `Set structuredOutput of the model to "auto", or to ${others.slice(0, -1).join(", ")} or ${others.at(-1)}.`;
-  return reworded(error, `The server refused structuredOutput "${chosen}": ${error.message} ${advice}`, [chosen]);
+  const message = `The server refused structuredOutput "${chosen}": ${error.message} ${advice}`;
+  return reworded(error, message, { refused: [chosen], retryable: false });
 }
 
 interface Refusal {
@@ -125,15 +139,16 @@ interface Refusal {
 /** An error that remains after structured output was asked for in several ways. */
 function withRefusals(error: ModelError, refusals: readonly Refusal[]): ModelError {
   const list = refusals.map(({ format, message }) => `${format} (${message.slice(0, LONGEST_REFUSAL)})`).join("; ");
-  return reworded(
-    error,
-    `${error.message} Before that the server refused these values of structuredOutput: ${list}.`,
-    refusals.map(({ format }) => format),
-  );
+  const message = `${error.message} Before that the server refused these values of structuredOutput: ${list}.`;
+  return reworded(error, message, { refused: refusals.map(({ format }) => format), retryable: error.retryable });
 }
 
-function reworded(error: ModelError, message: string, refused: readonly StructuredOutput[]): ModelError {
-  const { retryable, status, retryAfterMs, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
+function reworded(
+  error: ModelError,
+  message: string,
+  { refused, retryable }: { readonly refused: readonly StructuredOutput[]; readonly retryable: boolean },
+): ModelError {
+  const { status, retryAfterMs, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
   return new ModelError(message, {
     retryable,
     status,

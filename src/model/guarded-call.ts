@@ -11,6 +11,8 @@ export interface AnswerInProgress {
   /** Why the answer so far is incomplete; `undefined` if it is complete. */
   readonly fault: ModelError | undefined;
   readonly usage: ReportedUsage | undefined;
+  /** Whether `generatedText` has all that was generated so far. Default: true. */
+  readonly isCountable?: boolean;
   /** All text generated so far, reasoning and calls included. */
   generatedText(): string;
   /** @param requested Names the model if the server did not. */

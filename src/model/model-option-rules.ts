@@ -1,4 +1,5 @@
 import { listRule, oneOfRule, type OptionRule, ruleOf, wholeNumberRule } from "../base/index.ts";
+import { type ThinkingReplay, thinkingReplays } from "./bound-thinking.ts";
 import type { CacheTtl, PromptCaching } from "./prompt-cache.ts";
 import { type StructuredOutput, structuredOutputs } from "./structured-output.ts";
 
@@ -24,6 +25,7 @@ export interface AdapterOptions {
   readonly fileTokens?: number | undefined;
   readonly tooLongMessages?: readonly (string | RegExp)[] | undefined;
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
+  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
   readonly cache?: PromptCaching | undefined;
   readonly cacheTtl?: CacheTtl | undefined;
 }
@@ -37,6 +39,7 @@ export const adapterOptionRules: { readonly [Name in keyof AdapterOptions]-?: Op
   fileTokens: wholeNumberRule(1),
   tooLongMessages: tooLongMessagesRule,
   structuredOutput: oneOfRule("auto", ...structuredOutputs),
+  thinkingReplay: oneOfRule("auto", ...thinkingReplays),
   cache: oneOfRule("auto", "off"),
   cacheTtl: oneOfRule("5m", "30m", "1h", "12h"),
 };

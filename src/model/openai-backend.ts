@@ -1,3 +1,4 @@
+import type { ModelError } from "../errors/index.ts";
 import type { FilePart, ModelRequest } from "../state/index.ts";
 import type { CallContext, ModelBackend, PreparedCall } from "./adapter-model.ts";
 import type { AnswerInProgress } from "./guarded-call.ts";
@@ -13,6 +14,8 @@ export interface OpenaiApi {
   readonly path: string;
   /** The only format that can be asked for, if fields of the user set it. */
   fixedFormat(request: ModelRequest, reader: Pick<WireWriter, "provider">): StructuredOutput | undefined;
+  /** Tools that the server executes itself during an answer. */
+  readonly hostedTools?: readonly string[];
   /** Whether requests can carry the file. */
   takesFile(part: FilePart): boolean;
   body(request: ModelRequest, context: BodyContext): WireObject;
@@ -20,6 +23,8 @@ export interface OpenaiApi {
   writesLongCache(request: ModelRequest): boolean;
   /** An empty answer to this request. */
   answer(request: ModelRequest): AnswerInProgress & ReceivedAnswer;
+  /** See `ModelBackend`. */
+  adaptTo?(refusal: ModelError): boolean;
 }
 
 /** What a body depends on beside the request. */
@@ -47,11 +52,25 @@ interface Connection {
 
 /** One model at one server, reached by a client of the `openai` package. */
 export class OpenaiBackend implements ModelBackend {
+  readonly hostedTools: readonly string[];
   readonly #options: BackendOptions;
   #connection: Promise<Connection> | undefined;
 
   constructor(options: BackendOptions) {
+    this.hostedTools = options.api.hostedTools ?? [];
     this.#options = options;
+  }
+
+  adaptTo(refusal: ModelError): boolean {
+    return this.#options.api.adaptTo?.(refusal) ?? false;
+  }
+
+  get modelId(): string {
+    return this.#options.name;
+  }
+
+  async adapter(): Promise<WireWriter> {
+    return (await this.#connected()).adapter;
   }
 
   fixedFormat(request: ModelRequest): StructuredOutput | undefined {
@@ -79,7 +98,6 @@ export class OpenaiBackend implements ModelBackend {
     // Whether the answer is a stream, or has arrived completely.
     let isCountable = false;
     return {
-      adapter,
       isStreamed,
       progress,
       exchange: async (guard, onDelta) => {
@@ -90,12 +108,13 @@ export class OpenaiBackend implements ModelBackend {
           onDelta,
           onForm: (isStream) => (isCountable = isStream),
           onProgress: () => guard.heard(),
+          onWork: () => guard.pause(),
           onLastEvent: () => guard.expectEnd(),
         });
         isCountable = true;
         if (progress.fault !== undefined) throw progress.fault;
       },
-      isCountable: () => isCountable,
+      isCountable: () => isCountable && (progress.isCountable ?? true),
       secrets: () => client.secrets(),
     };
   }

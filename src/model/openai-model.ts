@@ -6,22 +6,40 @@ import {
   nameRule,
   oneOfRule,
   optionsOf,
+  optionsRule,
   recordRule,
   ruleOf,
   textRule,
 } from "../base/index.ts";
-import { type JsonObject, takeObject } from "../state/index.ts";
+import { type JsonObject, type ReasoningEffort, reasoningEfforts, takeObject } from "../state/index.ts";
 import { AdapterModel } from "./adapter-model.ts";
+import type { ThinkingReplay } from "./bound-thinking.ts";
 import type { LanguageModel } from "./language-model.ts";
 import { adapterOptionRules, adapterOptionsInstead, defaultRequestTimeoutMs } from "./model-option-rules.ts";
-import { OpenaiBackend } from "./openai-backend.ts";
+import { type OpenaiApi, OpenaiBackend } from "./openai-backend.ts";
 import { chatApi } from "./openai-chat.ts";
 import { addressOf, givenClient, ownClient } from "./openai-client.ts";
-import { assertCacheTtl, type CacheTtl, chatTtls, type PromptCaching } from "./prompt-cache.ts";
+import { assertResponsesFields, type ReasoningOptions, reasoningSummaries, responsesApi } from "./openai-responses.ts";
+import { assertCacheTtl, chatTtls, responsesTtls } from "./prompt-cache.ts";
 import type { StructuredOutput } from "./structured-output.ts";
 
 /** Options of `openaiModel()`. */
 export interface OpenaiModelOptions {
+  /**
+   * `chat`: Chat Completions, which most servers speak; `responses`: OpenAI's Responses API, with summaries of reasoning, and reasoning
+   * that goes back to the model. It is used without state on the server: the journal has the history. Default `chat`.
+   */
+  readonly api?: "chat" | "responses" | undefined;
+  /**
+   * How the model thinks, for `responses`: `effort` (`reasoningEffort` of an agent or a turn overrides it) and `summary` of its thoughts
+   * (`auto`, `concise` or `detailed`), which is streamed and stored. Default: that of the model, without a summary.
+   */
+  readonly reasoning?:
+    | {
+        readonly effort?: ReasoningEffort | undefined;
+        readonly summary?: "auto" | "concise" | "detailed" | undefined;
+      }
+    | undefined;
   /** The provider, if it is not OpenAI: used in traces and to look up the price (`azure`, `groq`, `openrouter`, …). Default `openai`. */
   readonly provider?: string | undefined;
   /**
@@ -51,9 +69,12 @@ export interface OpenaiModelOptions {
   readonly requestTimeoutMs?: number | undefined;
   /** Sends the requests. Default: a `fetch` over kept-alive connections of `undici`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
-  /** Fields for the request's body, set last. Default: none. */
+  /**
+   * Fields for the request's body, set last. For `responses`, objects are merged field by field, and `tools` are added to those of the
+   * agent: tools that OpenAI executes (`web_search`, `file_search`, `code_interpreter`, `mcp`). Default: none.
+   */
   readonly extraBody?: JsonObject | undefined;
-  /** The field that carries `maxOutputTokens`. Default `max_completion_tokens`; some servers only accept `max_tokens`. */
+  /** For `chat`, the field that carries `maxOutputTokens`. Default `max_completion_tokens`; some servers only accept `max_tokens`. */
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
@@ -77,21 +98,27 @@ export interface OpenaiModelOptions {
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
   /**
+   * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
+   * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix, also behind a gateway; `always` for others.
+   */
+  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
+  /**
    * `auto` sends the agent's id as `prompt_cache_key`, and an explicit cache breakpoint to GPT-5.6 and later; models named `anthropic/…`
    * get marks for their cache. `off` sends none of it, and tells GPT-5.6 and later to write nothing. Default: `auto` for OpenAI's own
    * servers and for OpenRouter's models of Anthropic; nothing is sent to other servers, which may refuse the fields.
    */
-  readonly cache?: PromptCaching | undefined;
+  readonly cache?: "auto" | "off" | undefined;
   /**
    * How long the provider keeps what it has cached: `30m` or `12h` for GPT-5.6 and later, `5m` or `1h` for models named `anthropic/…`. The
    * longer ones are written at a higher rate (`longCacheWritePerMillion`). Default: the provider's, which is the shorter one.
    */
-  readonly cacheTtl?: CacheTtl | undefined;
+  readonly cacheTtl?: "5m" | "30m" | "1h" | "12h" | undefined;
 }
 
 /**
- * A model behind a Chat Completions server: OpenAI, Azure, or any compatible one. The `openai` package is loaded at the first call.
- * Throws `InvalidInputError` at once for invalid options, and for options that contradict a given `client`. A call with a missing or
+ * A model behind OpenAI's API: Chat Completions of OpenAI, Azure or any compatible server, or the Responses API (`api: "responses"`). The
+ * `openai` package is loaded at the first call.
+ * Throws `InvalidInputError` at once for invalid options, for options of the other API, and for options that contradict a given `client`. A call with a missing or
  * unusable key, or with an unusable URL, fails with a `ModelError` of kind `configuration`: it is not sent, not repeated and not billed.
  */
 export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageModel {
@@ -106,11 +133,8 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
       `openaiModel() was given both client and ${names}: set ${names} on the client, or leave client out.`,
     );
   }
-  const { provider = "openai", extraBody = {}, outputLimitField = "max_completion_tokens", foreignCallIds } = options;
-  assertCacheTtl(options, "openaiModel()", chatTtls(name));
-  const { cache, cacheTtl } = options;
-  const keepsForeignIds = foreignCallIds === "verbatim";
-  const api = chatApi({ extraBody, outputLimitField, keepsForeignIds, caching: { cache, cacheTtl } });
+  const { provider = "openai" } = options;
+  const api = apiOf(name, options);
   const backend = new OpenaiBackend({ name, provider, api, connect });
   return new AdapterModel({ name, provider, server: serverOf(options) }, options, backend);
 
@@ -127,6 +151,27 @@ function serverOf({ client, baseURL = client?.baseURL }: OpenaiModelOptions): st
   return baseURL !== undefined && URL.canParse(baseURL) ? addressOf(baseURL) : undefined;
 }
 
+function apiOf(name: string, options: OpenaiModelOptions): OpenaiApi {
+  const { api = "chat", extraBody = {}, outputLimitField = "max_completion_tokens", reasoning = {} } = options;
+  const { cache, cacheTtl } = options;
+  assertCacheTtl(options, "openaiModel()", api === "chat" ? chatTtls(name) : responsesTtls(name));
+  const caching = { cache, cacheTtl };
+  const keepsForeignIds = options.foreignCallIds === "verbatim";
+  if (api === "chat") {
+    if (options.reasoning === undefined) return chatApi({ extraBody, outputLimitField, keepsForeignIds, caching });
+    throw new InvalidInputError(
+      'openaiModel() was given reasoning, which Chat Completions does not have: set reasoningEffort of defineAgent(), or api: "responses".',
+    );
+  }
+  if (options.outputLimitField !== undefined) {
+    throw new InvalidInputError(
+      'openaiModel() was given outputLimitField, but api: "responses" has one field only: leave it out.',
+    );
+  }
+  assertResponsesFields(extraBody, "openaiModel(): extraBody");
+  return responsesApi({ extraBody, reasoning, keepsForeignIds, caching });
+}
+
 /** Options that a given client already has. */
 const clientOptions = ["apiKey", "baseURL", "organization", "headers", "fetch"] as const;
 
@@ -138,6 +183,10 @@ const clientRule = ruleOf(
 const modelOptionsSchema: OptionsSchema<OpenaiModelOptions> = {
   rules: {
     ...adapterOptionRules,
+    api: oneOfRule("chat", "responses"),
+    reasoning: optionsRule<ReasoningOptions>({
+      rules: { effort: oneOfRule(...reasoningEfforts), summary: oneOfRule(...reasoningSummaries) },
+    }),
     client: clientRule,
     provider: nameRule,
     // A key must not appear in messages, even an invalid one.

@@ -143,8 +143,13 @@ export function isChatFile({ mediaType, url }: FilePart): boolean {
   return isKnown && url !== undefined && dataOf(url) !== undefined;
 }
 
+/** Other fields of stored reasoning belong to other APIs, which the same model may have been called by. */
+const reasoningFields = ["reasoning_content", "reasoning", "reasoning_details"] as const;
+
 function assistantMessage({ text, calls, reasoning: own = {} }: FormedAnswer): WireObject {
-  const { tool_call_extras: extras, ...reasoning } = own;
+  const { tool_call_extras: extras } = own;
+  const sent = reasoningFields.filter((name) => own[name] !== undefined);
+  const reasoning = Object.fromEntries(sent.map((name) => [name, own[name]]));
   const plain = { role: "assistant", content: text === "" ? null : text };
   if (calls.length === 0) return { ...plain, ...reasoning };
   const asked = calls.map((call) => ({

@@ -33,13 +33,15 @@ export interface OutputToolRequest {
  * tool must be called after an answer in text that did not fit.
  */
 export function withOutputTool(
-  { responseFormat: _, ...request }: ModelRequest,
+  request: ModelRequest,
   { schema }: SchemaFormat,
   { forcesTools }: { readonly forcesTools: boolean },
 ): OutputToolRequest {
   const { tools = [], toolChoice = "auto", messages } = request;
   const name = freeName(tools);
-  const sent = { ...request, tools: [...tools, { name, description, parameters: schema }] };
+  // As in the parameters of other tools: some servers refuse the member.
+  const { $schema: _draft, ...parameters } = schema;
+  const sent = { ...request, responseFormat: undefined, tools: [...tools, { name, description, parameters }] };
   const isForced = forcesTools && (tools.length === 0 || toolChoice === "none");
   const choice = isForced ? { tool: name } : otherChoice(toolChoice, forcesTools && isRepair(messages));
   return { request: { ...sent, toolChoice: choice }, name, isForced };

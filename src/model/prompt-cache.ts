@@ -64,39 +64,62 @@ export interface CachePlan {
 
 type Roles = readonly { readonly role: string }[];
 
+/** The server that gets a prompt, and the agent that sends it. */
+export interface CacheTarget {
+  readonly model: string;
+  /** Host and path of the server. */
+  readonly address: string;
+  readonly agentId: string | undefined;
+}
+
 /** For Chat Completions: OpenAI's key and breakpoints on its own servers, and marks for models of Anthropic behind OpenRouter. */
-export function chatCachePlan(
-  messages: Roles,
-  { cache, cacheTtl }: CacheOptions,
-  {
-    model,
-    address,
-    agentId,
-  }: { readonly model: string; readonly address: string; readonly agentId: string | undefined },
-): CachePlan {
-  const isOpenai = isServerOf("api.openai.com", address);
-  if (cache === "off") {
-    // Without an explicit breakpoint nothing is written, and nothing is billed for it.
-    return {
-      fields: isOpenai && hasBreakpoints(model) ? { prompt_cache_options: { mode: "explicit" } } : {},
-      marked: [],
-    };
-  }
-  const isChosen = cache === "auto" || cacheTtl !== undefined;
-  if (isClaude(model)) {
-    if (!isChosen && !isServerOf("openrouter.ai", address)) return nothing;
+export function chatCachePlan(messages: Roles, options: CacheOptions, target: CacheTarget): CachePlan {
+  const { cache, cacheTtl } = options;
+  if (isClaude(target.model)) {
+    if (cache === "off" || !(isChosen(options) || isServerOf("openrouter.ai", target.address))) return nothing;
     const value = { type: "ephemeral", ...(cacheTtl === undefined ? {} : { ttl: cacheTtl }) };
     return { fields: {}, marked: lastPrompts(messages), mark: { name: "cache_control", value } };
   }
-  if (!isChosen && !isOpenai) return nothing;
-  const key = agentId === undefined ? {} : { prompt_cache_key: cacheKeyOf(agentId) };
-  if (!hasBreakpoints(model)) return { fields: key, marked: [] };
+  const fields = keyFields(options, target);
+  if (fields["prompt_cache_key"] === undefined || !hasBreakpoints(target.model)) return { fields, marked: [] };
   const name = "prompt_cache_breakpoint";
   // OpenAI marks the newest message by itself, but this API has the longer lifetime only on explicit breakpoints.
-  if (cacheTtl !== "12h")
-    return { fields: key, marked: systemOf(messages), mark: { name, value: { mode: "explicit" } } };
-  const fields = { ...key, prompt_cache_options: { mode: "explicit" } };
-  return { fields, marked: everyEnd(messages), mark: { name, value: { mode: "explicit", ttl: cacheTtl } } };
+  if (cacheTtl !== "12h") return { fields, marked: systemOf(messages), mark: { name, value: { mode: "explicit" } } };
+  const value = { mode: "explicit", ttl: cacheTtl };
+  return {
+    fields: { ...fields, prompt_cache_options: { mode: "explicit" } },
+    marked: everyEnd(messages),
+    mark: { name, value },
+  };
+}
+
+/** For OpenAI's Responses: its key, and the lifetime of the breakpoint that it sets itself on the newest message. */
+export function responsesCacheFields(options: CacheOptions, target: CacheTarget): JsonObject {
+  const { cacheTtl } = options;
+  return {
+    ...keyFields(options, target),
+    ...(cacheTtl === undefined ? {} : { prompt_cache_options: { ttl: cacheTtl } }),
+  };
+}
+
+/** The key by which OpenAI finds a prompt again; empty for other servers, which may refuse it. */
+function keyFields(options: CacheOptions, { model, address, agentId }: CacheTarget): JsonObject {
+  const isOpenai = isServerOf("api.openai.com", address);
+  // Without an explicit breakpoint nothing is written, and nothing is billed for it.
+  if (options.cache === "off") {
+    return isOpenai && hasBreakpoints(model) ? { prompt_cache_options: { mode: "explicit" } } : {};
+  }
+  if (agentId === undefined || !(isChosen(options) || isOpenai)) return {};
+  return { prompt_cache_key: cacheKeyOf(agentId) };
+}
+
+function isChosen({ cache, cacheTtl }: CacheOptions): boolean {
+  return cache === "auto" || cacheTtl !== undefined;
+}
+
+/** The lifetimes that a model of the Responses API has, by its name. */
+export function responsesTtls(model: string): readonly CacheTtl[] {
+  return hasBreakpoints(model) ? openaiTtls : [];
 }
 
 const nothing: CachePlan = { fields: {}, marked: [] };

@@ -9,7 +9,7 @@ import {
   textOf,
   type ToolMessage,
 } from "../state/index.ts";
-import { isOwnModel, WireCalls, type WireWriter } from "./wire-calls.ts";
+import { isOwnModel, isOwnServer, WireCalls, type WireWriter } from "./wire-calls.ts";
 import { isJsonObject } from "./wire-values.ts";
 
 /** A call in an answer, with the name and the id that are sent. `arguments` is a JSON object as text. */
@@ -55,6 +55,10 @@ interface FormOptions {
   readonly reader: WireWriter;
   /** Whether ids of calls that another model or server wrote are sent unchanged. */
   readonly keepsForeignIds: boolean;
+  /** Longest id of a call that is sent unchanged. Default: any. */
+  readonly longestId?: number | undefined;
+  /** Whether reasoning goes back to its model at any address, or only to the server that wrote it. Default `model`. */
+  readonly reasoningOf?: "model" | "server" | undefined;
   /** Whether an image or a file of a tool result is sent in the result. Default: none is; they follow in a user message. */
   readonly takesInResult?: ((part: MediaPart, result: Pick<ToolMessage, "isError">) => boolean) | undefined;
 }
@@ -64,8 +68,8 @@ interface FormOptions {
  * (`FormFallback.prepared`): those that are left are sent.
  */
 export function formedPrompt(request: ModelRequest, options: FormOptions): readonly FormedMessage[] {
-  const { reader, keepsForeignIds } = options;
-  const wired = new WireCalls(reader, { tools: request.tools, keepsForeignIds });
+  const { reader, keepsForeignIds, longestId } = options;
+  const wired = new WireCalls(reader, { tools: request.tools, keepsForeignIds, longestId });
   const prompt = new FormedPrompt(options, wired);
   for (const message of request.messages) prompt.add(message);
   return prompt.end();
@@ -94,7 +98,7 @@ const EMPTY_RESULT = "(no text)";
  * 5. The last message is a user message or a result.
  */
 class FormedPrompt {
-  readonly #reader: WireWriter;
+  readonly #takesReasoning: (message: AssistantMessage) => boolean;
   readonly #takesInResult: NonNullable<FormOptions["takesInResult"]>;
   readonly #wired: WireCalls;
   readonly #names = new Map<string, string>();
@@ -103,8 +107,9 @@ class FormedPrompt {
   /** Messages that are not sent yet, since more may be joined: messages of one role, or results whose images follow. */
   #open: Message[] = [];
 
-  constructor({ reader, takesInResult = () => false }: FormOptions, wired: WireCalls) {
-    this.#reader = reader;
+  constructor({ reader, reasoningOf, takesInResult = () => false }: FormOptions, wired: WireCalls) {
+    const isWriter = reasoningOf === "server" ? isOwnServer : isOwnModel;
+    this.#takesReasoning = (message) => isWriter(message, reader);
     this.#takesInResult = takesInResult;
     this.#wired = wired;
   }
@@ -141,7 +146,7 @@ class FormedPrompt {
 
   #answer(message: AssistantMessage): FormedAnswer {
     const text = sentText(message.content);
-    const reasoning = isOwnModel(message, this.#reader) ? message.reasoning : undefined;
+    const reasoning = this.#takesReasoning(message) ? message.reasoning : undefined;
     return {
       role: "assistant",
       text: isBlank(text) ? "" : text,
@@ -199,7 +204,7 @@ function joinedParts(messages: readonly Message[], idOf: (message: ToolMessage) 
   );
 }
 
-function isBlank(content: Content): boolean {
+export function isBlank(content: Content): boolean {
   if (typeof content === "string") return content.trim() === "";
   return content.every((part) => part.type === "text" && part.text.trim() === "");
 }

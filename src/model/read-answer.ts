@@ -8,6 +8,8 @@ import { wireArray, wireJson, wireObject, wireText } from "./wire-values.ts";
 export interface ReceivedAnswer {
   /** Whether any text, reasoning or call has arrived. */
   readonly hasBegun: boolean;
+  /** Whether the server works without sending anything, for instance while the model thinks. Default: false. */
+  readonly isWorking?: boolean;
   /** Whether the last event has arrived. */
   readonly isEnded: boolean;
   /** Adds an event or the whole answer. Throws `ModelError` if the server reports an error in it. */
@@ -28,6 +30,8 @@ interface AnswerReading {
   readonly onForm: (isStream: boolean) => void;
   /** Called for each piece of the body after the answer has begun, comments included. */
   readonly onProgress: () => void;
+  /** Called in place of `onProgress` while the server works without sending anything. */
+  readonly onWork: () => void;
   /** Called after the last event, before the body ends. */
   readonly onLastEvent: () => void;
 }
@@ -120,7 +124,9 @@ class EventReader implements BodyReader {
     } finally {
       this.#pieces?.tell();
     }
-    if (this.#accumulator.hasBegun) this.#reading.onProgress();
+    if (!this.#accumulator.hasBegun) return;
+    if (this.#accumulator.isWorking === true) this.#reading.onWork();
+    else this.#reading.onProgress();
   }
 
   end(): void {

@@ -79,7 +79,7 @@ function withSchema(messages: readonly Message[], schema: JsonObject): readonly 
 
 const refusalStatuses: ReadonlySet<unknown> = new Set([400, 404, 415, 422, 500, 501]);
 const refusalPattern =
-  /response[\s_.-]*(?:format|mime)|json[\s_-]*(?:schema|object|mode)|structured[\s_-]*output|output[\s_-]*format|guided|grammar|400 status code \(no body\)/i;
+  /response[\s_.-]*(?:format|mime)|text\.format|json[\s_-]*(?:schema|object|mode)|structured[\s_-]*output|output[\s_-]*format|guided|grammar|400 status code \(no body\)/i;
 /** Servers that take no tools, none for this model, or not this tool. Not: errors about calls and results in the history. */
 const toolRefusalPattern = new RegExp(
   `\\btools\\b|support tool use|function[\\s_-]*calling|${choicePattern().source}|\\b${outputToolName}|400 status code \\(no body\\)`,

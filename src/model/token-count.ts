@@ -10,6 +10,7 @@ import {
 import { fileTokensOf } from "./file-tokens.ts";
 import { hasMedia, type MediaPart, sentArguments, toolImagesCaption } from "./prompt-form.ts";
 import { outputToolText } from "./output-tool.ts";
+import { reasoningSize } from "./reasoning-size.ts";
 import { countedId, sentName } from "./wire-calls.ts";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 
@@ -198,16 +199,16 @@ function boundOf<Owner extends object>(owner: Owner, bytesOfOwner: (owner: Owner
 export function countPromptTokens(request: ModelRequest, media: MediaTokens = {}): number | Promise<number> {
   const { known, before, fresh } = newIn(countSizes, request);
   const format = formatText(request);
-  const texts: PromptText[] = format === "" ? [] : [{ owner: undefined, text: format }];
+  const texts: PromptText[] = format === "" ? [] : [{ owner: undefined, text: format, opaqueTokens: 0 }];
   let length = format.length;
-  const note = <Owner extends object>(owner: Owner, textOfOwner: (owner: Owner) => string): void => {
-    if (notesOn(owner).tokens !== undefined) return;
-    const text = textOfOwner(owner);
+  const note = (owner: object, { text, opaqueTokens }: MessageText): void => {
     length += text.length;
-    texts.push({ owner, text });
+    texts.push({ owner, text, opaqueTokens });
   };
-  for (const message of fresh) note(message, messageText);
-  for (const tool of request.tools ?? []) note(tool, toolText);
+  for (const message of fresh) if (notesOn(message).tokens === undefined) note(message, messageText(message));
+  for (const tool of request.tools ?? []) {
+    if (notesOn(tool).tokens === undefined) note(tool, { text: toolText(tool), opaqueTokens: 0 });
+  }
   const total = (formatTokens: number): number => {
     let tokens = 0;
     for (const message of fresh) tokens += notesOn(message).tokens ?? 0;
@@ -220,8 +221,8 @@ export function countPromptTokens(request: ModelRequest, media: MediaTokens = {}
   if (texts.length === 0) return total(0);
   if (countText === undefined || length >= uninterruptedLength) return countBitByBit(texts).then(total);
   let formatTokens = 0;
-  for (const { owner, text } of texts) {
-    let tokens = 0;
+  for (const { owner, text, opaqueTokens } of texts) {
+    let tokens = opaqueTokens;
     for (const [start, end] of slicesOf(text)) tokens += countText(text.slice(start, end));
     if (owner) notesOn(owner).tokens = tokens;
     else formatTokens += tokens;
@@ -233,14 +234,18 @@ interface PromptText {
   /** The object by which the count is cached. */
   readonly owner: object | undefined;
   readonly text: string;
+  /** Tokens that the text lacks. */
+  readonly opaqueTokens: number;
 }
+
+type MessageText = Omit<PromptText, "owner">;
 
 /** Caches the counts; returns the tokens of texts without an owner. */
 async function countBitByBit(texts: readonly PromptText[]): Promise<number> {
   let tokens = 0;
   let rested = 0;
-  for (const { owner, text } of texts) {
-    const count = await countTokens(text);
+  for (const { owner, text, opaqueTokens } of texts) {
+    const count = opaqueTokens + (await countTokens(text));
     if (owner) notesOn(owner).tokens = count;
     else tokens += count;
     rested += text.length;
@@ -276,23 +281,26 @@ function mediaOf(content: Content): readonly MediaPart[] {
   return typeof content === "string" ? noMedia : content.filter((part) => part.type !== "text");
 }
 
-function messageText(message: Message): string {
+function messageText(message: Message): MessageText {
   let text = textOf(message.content);
   if (message.role === "tool") {
     const id = countedId(message);
-    return text + id + (hasMedia(message.content) ? toolImagesCaption(id) : "");
+    const caption = hasMedia(message.content) ? toolImagesCaption(id) : "";
+    return { text: text + id + caption, opaqueTokens: 0 };
   }
-  if (message.role !== "assistant") return text;
+  if (message.role !== "assistant") return { text, opaqueTokens: 0 };
   const texts = sentArguments(message);
   for (const [index, call] of (message.toolCalls ?? []).entries()) {
     text += countedId(call) + sentName(call.name) + (texts[index] ?? "");
   }
-  return message.reasoning === undefined ? text : text + JSON.stringify(message.reasoning);
+  if (message.reasoning === undefined) return { text, opaqueTokens: 0 };
+  const reasoning = reasoningSize(message.reasoning);
+  return { text: text + reasoning.text, opaqueTokens: reasoning.opaqueTokens };
 }
 
 /** An upper bound for the bytes of `messageText`. */
 function messageBytes(message: Message): number {
-  if (message.role === "tool" && hasMedia(message.content)) return byteBound(messageText(message));
+  if (message.role === "tool" && hasMedia(message.content)) return byteBound(messageText(message).text);
   let bytes = byteBound(textOf(message.content));
   if (message.role === "tool") return bytes + byteBound(countedId(message));
   if (message.role !== "assistant") return bytes;

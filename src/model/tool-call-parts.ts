@@ -194,7 +194,7 @@ const closingBrace = 0x7d;
 /** White space that JSON allows between tokens. */
 const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
-function tooManyCalls(): ModelError {
+export function tooManyCalls(): ModelError {
   return new ModelError(`The model's answer has more than the permitted ${MOST_CALLS} tool calls.`, {
     retryable: true,
     mayHaveBeenSent: true,

@@ -198,7 +198,10 @@ function inputOf(told: WireObject): Input | undefined {
   const parts = cached === undefined ? {} : { cachedInputTokens: Math.min(cached, inputTokens) };
   if (written === undefined || written === 0) return { inputTokens, ...parts };
   const cacheWriteTokens = Math.min(written, inputTokens - Math.min(cached ?? 0, inputTokens));
-  const long = usedCount(wireObject(told["cache_creation"])?.["ephemeral_1h_input_tokens"]);
+  const long = first(
+    wireObject(told["cache_creation"])?.["ephemeral_1h_input_tokens"],
+    wireObject(details?.["cache_write_tokens_details"])?.["ttl_12h_tokens"],
+  );
   const longWrites = long === undefined ? {} : { longCacheWriteTokens: Math.min(long, cacheWriteTokens) };
   return { inputTokens, ...parts, cacheWriteTokens, ...longWrites };
 }

@@ -1,5 +1,5 @@
 import { shortHash } from "../base/index.ts";
-import type { AssistantMessage, ModelTool, ToolCallRequest, ToolMessage } from "../state/index.ts";
+import type { AnsweringAdapter, AssistantMessage, ModelTool, ToolCallRequest, ToolMessage } from "../state/index.ts";
 
 /*
  * Providers refuse a request because of one invalid name or id in its history, and every later turn sends the history again. So messages
@@ -46,13 +46,13 @@ function derivedId({ callId, providerId }: CallIds, round: number): string {
 type CallIds = Pick<ToolCallRequest, "callId" | "providerId">;
 
 /** Whether the model wrote the message. Reasoning is sent back only to the model that wrote it, even if the server's address changed. */
-export function isOwnModel({ reasoningBy }: AssistantMessage, reader: WireWriter): boolean {
+export function isOwnModel({ reasoningBy }: AssistantMessage, reader: AnsweringAdapter): boolean {
   const writer = reasoningBy?.adapter ?? reasoningBy;
   return writer === undefined || (writer.provider === reader.provider && writer.model === reader.model);
 }
 
 /** Whether the reader's server wrote the ids in the message. Messages without `reasoningBy` count as its own. */
-function isOwnServer(message: AssistantMessage, reader: WireWriter): boolean {
+export function isOwnServer(message: AssistantMessage, reader: AnsweringAdapter): boolean {
   const server = message.reasoningBy?.adapter?.server;
   return isOwnModel(message, reader) && (server === undefined || server === reader.server);
 }
@@ -61,11 +61,12 @@ function isOwnServer(message: AssistantMessage, reader: WireWriter): boolean {
  * Names and ids of the calls of one request, message by message in order.
  * 1. A derived name never equals the name of a tool of the request.
  * 2. No two calls of the request have the same id, and a result has the id of its call.
- * 3. Ids that the reader's server wrote are sent unchanged, unless they are empty or repeated.
+ * 3. Ids that the reader's server wrote are sent unchanged, unless they are empty, repeated or longer than `longestId`.
  */
 export class WireCalls {
   readonly #reader: WireWriter;
   readonly #keepsForeignIds: boolean;
+  readonly #longestId: number;
   readonly #tools: readonly ModelTool[];
   readonly #used = new Set<string>();
   readonly #byCall = new Map<string, string>();
@@ -76,10 +77,16 @@ export class WireCalls {
     {
       tools = [],
       keepsForeignIds,
-    }: { readonly tools?: readonly ModelTool[] | undefined; readonly keepsForeignIds: boolean },
+      longestId = Number.POSITIVE_INFINITY,
+    }: {
+      readonly tools?: readonly ModelTool[] | undefined;
+      readonly keepsForeignIds: boolean;
+      readonly longestId?: number | undefined;
+    },
   ) {
     this.#reader = reader;
     this.#keepsForeignIds = keepsForeignIds;
+    this.#longestId = longestId;
     this.#tools = tools;
   }
 
@@ -96,7 +103,8 @@ export class WireCalls {
     const keeps = this.#keepsForeignIds || isOwnServer(message, this.#reader);
     return (message.toolCalls ?? []).map((call) => {
       const given = call.providerId.toWellFormed();
-      let id = given.trim() !== "" && (keeps || portableId.test(given)) ? given : derivedId(call, 0);
+      const isKept = given.trim() !== "" && given.length <= this.#longestId && (keeps || portableId.test(given));
+      let id = isKept ? given : derivedId(call, 0);
       for (let round = 1; this.#used.has(id); round += 1) id = derivedId(call, round);
       this.#used.add(id);
       this.#byCall.set(call.callId, id);

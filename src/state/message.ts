@@ -100,7 +100,13 @@ export const assistantMessageSchema = z.object({
   reasoning: jsonObjectSchema.optional(),
   /** The agent's model that produced `reasoning` and the calls; `adapter` is the one that produced them for it. */
   reasoningBy: z
-    .object({ provider: textSchema, model: textSchema, adapter: answeringAdapterSchema.optional() })
+    .object({
+      provider: textSchema,
+      model: textSchema,
+      adapter: answeringAdapterSchema.optional(),
+      /** The `prefixHash` of the answer, for providers that accept `reasoning` only after the same prefix. */
+      prefixHash: optionalTextSchema,
+    })
     .optional(),
   /** What the answer is based on; never sent to a model. */
   sources: z.array(answerSourceSchema).optional(),
@@ -133,9 +139,26 @@ export function textOf(content: Content): string {
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
+/** Returns the same copy each time, because tokens and digests of messages are cached by object. */
+const bareMessages = new WeakMap<AssistantMessage, AssistantMessage>();
+
+/** The message without its reasoning. */
+export function withoutReasoning(message: AssistantMessage): AssistantMessage {
+  let copy = bareMessages.get(message);
+  if (copy === undefined) {
+    const { reasoning: _fields, ...rest } = message;
+    copy = rest;
+    bareMessages.set(message, copy);
+  }
+  return copy;
+}
+
 /** Cached values of a message or a tool, which do not change any more. */
 export interface MessageNotes {
   digest: string | undefined;
+  /** Digest of everything that is sent to providers, apart from reasoning. */
+  sentDigest: string | undefined;
+  reasoningDigest: string | undefined;
   /** An upper bound of its tokens, from its bytes. */
   bound: number | undefined;
   /** The counted number of its tokens. */
@@ -150,7 +173,14 @@ const notes = new WeakMap<object, MessageNotes>();
 export function notesOn(owner: object): MessageNotes {
   let known = notes.get(owner);
   if (known === undefined) {
-    known = { digest: undefined, bound: undefined, tokens: undefined, sentArguments: undefined };
+    known = {
+      digest: undefined,
+      sentDigest: undefined,
+      reasoningDigest: undefined,
+      bound: undefined,
+      tokens: undefined,
+      sentArguments: undefined,
+    };
     notes.set(owner, known);
   }
   return known;

@@ -102,6 +102,11 @@ export const modelResponseSchema = z.object({
   warnings: z.array(modelWarningSchema).optional(),
   /** What the answer is based on, as the provider reports it; stored with the message. */
   sources: z.array(answerSourceSchema).optional(),
+  /**
+   * Hash of the prefix of this answer, for providers that accept its reasoning only after the same prefix. Stored with the message, as
+   * `reasoningBy.prefixHash`, for the adapter to compare.
+   */
+  prefixHash: optionalTextSchema,
 });
 /** The answer of a language model to one call. */
 export type ModelResponse = DeepReadonly<z.infer<typeof modelResponseSchema>>;

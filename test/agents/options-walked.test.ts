@@ -92,7 +92,13 @@ const walked: readonly Walked[] = [
     of: "openaiModel",
     good: {},
     names:
-      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput cache cacheTtl",
+      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens foreignCallIds tooLongMessages structuredOutput thinkingReplay cache cacheTtl",
+    call: (options) => openaiModel("m", options),
+  },
+  {
+    of: "openaiModel",
+    good: { api: "responses" },
+    names: "api reasoning extraBody",
     call: (options) => openaiModel("m", options),
   },
   {

@@ -26,22 +26,23 @@ test("fullHistory returns the whole history unchanged", () => {
   expect(fullHistory().compile(given(history))).toBe(history);
 });
 
-describe("windowHistory", () => {
-  const sizes = (window: HistoryCompiler, most: number) =>
-    Array.from({ length: most }, (_, index) => {
-      const history = Array.from({ length: index + 1 }, (_each, number) => input(turn(number + 1)));
-      return window.compile({ ...given(history), turnId: turn(index + 1) }).length;
-    });
+/** How many messages are visible after each message of a conversation. */
+const sizesIn = (window: HistoryCompiler, most: number) =>
+  Array.from({ length: most }, (_, index) => {
+    const history = Array.from({ length: index + 1 }, (_each, number) => input(turn(number + 1)));
+    return window.compile({ ...given(history), turnId: turn(index + 1) }).length;
+  });
 
+describe("windowHistory", () => {
   test("grows up to twice its size, and then moves to the newest: in between each prompt continues the one before", () => {
-    expect(sizes(windowHistory(3), 13)).toEqual([1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4]);
-    expect(sizes(windowHistory(3, { upTo: 4 }), 6)).toEqual([1, 2, 3, 4, 4, 4]);
-    expect(sizes(windowHistory(3, { upTo: 10 }), 12)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 4, 5]);
+    expect(sizesIn(windowHistory(3), 13)).toEqual([1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4]);
+    expect(sizesIn(windowHistory(3, { upTo: 4 }), 6)).toEqual([1, 2, 3, 4, 4, 4]);
+    expect(sizesIn(windowHistory(3, { upTo: 10 }), 12)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 4, 5]);
   });
 
   test("moves with every message where upTo is its size", () => {
     const history = [...wholeTurn(1), ...wholeTurn(2), ...open];
-    expect(sizes(windowHistory(3, { upTo: 3 }), 6)).toEqual([1, 2, 3, 3, 3, 3]);
+    expect(sizesIn(windowHistory(3, { upTo: 3 }), 6)).toEqual([1, 2, 3, 3, 3, 3]);
     expect(windowHistory(8, { upTo: 8 }).compile(given(history))).toEqual(history.slice(-8));
     // The sixth newest message is the result of the second turn's call.
     expect(windowHistory(6, { upTo: 6 }).compile(given(history))).toEqual(history.slice(-5));
@@ -84,6 +85,11 @@ describe("windowHistory", () => {
   });
 });
 
+const hiddenIn = (messages: readonly Message[]) =>
+  messages.flatMap((message) =>
+    message.role === "tool" && textOf(message.content).includes("no longer shown") ? message.callId : [],
+  );
+
 describe("elideResults", () => {
   const long = "x".repeat(60);
   /** One turn with so many rounds, each with a long and a short result. */
@@ -96,11 +102,6 @@ describe("elideResults", () => {
     ),
   ];
   const elide = elideResults({ keepRounds: 2, overCharacters: 50 });
-  const hiddenIn = (messages: readonly Message[]) =>
-    messages.flatMap((message) =>
-      message.role === "tool" && textOf(message.content).includes("no longer shown") ? message.callId : [],
-    );
-
   test("replaces long results of old rounds in blocks, so that prompts continue each other in between", () => {
     const counts = Array.from({ length: 9 }, (_, rounds) => hiddenIn(elide.compile(given(working(rounds)))).length);
     expect(counts).toEqual([0, 0, 0, 0, 0, 2, 2, 4, 4]);

@@ -20,6 +20,7 @@ describe("draft refusals", () => {
       () => llm.draft.edit("m1", "late"),
       () => llm.draft.remove("m1"),
       () => llm.draft.stop("late"),
+      () => llm.draft.set({ temperature: 0 }),
       () => answer.draft.continue(),
       () => answer.draft.deny("a#1:1:0", "late"),
       () => answer.draft.changeArguments("a#1:1:0", {}),
@@ -39,6 +40,27 @@ describe("draft refusals", () => {
     const unknownCall = 'the draft has no call "a#1:1:7"; use an id from draft.calls';
     expect(() => afterLlm().draft.deny("a#1:1:7", "no")).toThrow(new InvalidInputError(unknownCall));
     expect(() => afterLlm().draft.changeArguments("a#1:1:7", {})).toThrow(new InvalidInputError(unknownCall));
+  });
+
+  test.each([
+    [null, "draft.set() expects its options as an object"],
+    [{ temprature: 1 }, "did you mean temperature?"],
+    [{ effort: "low" }, "did you mean reasoningEffort?"],
+    [{ model: "m" }, "did you mean defineAgent({ model })?"],
+    [{ temperature: -1 }, "draft.set().temperature is -1; expected a number of at least 0"],
+    [{ maxOutputTokens: 1.5 }, "draft.set().maxOutputTokens is 1.5; expected a whole number of at least 1"],
+    [{ stopSequences: [7] }, "draft.set().stopSequences[0] is 7; expected a text of 1 to 1000 characters"],
+    [{ reasoningEffort: "huge" }, 'draft.set().reasoningEffort is the text "huge"; expected "none"'],
+    [{ toolChoice: { tool: "" } }, 'draft.set().toolChoice is an object; expected "auto", "none", "required" or'],
+    [{ toolChoice: { tool: "look" } }, 'draft.set(): toolChoice: there is no tool "look"; the tools are search'],
+    [{ providerOptions: { a: [] } }, 'draft.set().providerOptions["a"] is a list; expected an object of JSON values'],
+    [{ providerOptions: { a: { b: () => 1 } } }, 'draft.set().providerOptions["a"] cannot be taken'],
+  ])("the settings %j", (settings, told) => {
+    const { draft, outcome } = beforeLlm();
+    draft.set({ temperature: 0.5 });
+    expect(() => draft.set(settings as never)).toThrow(InvalidInputError);
+    expect(() => draft.set(settings as never)).toThrow(told);
+    expect(outcome().patch.settings).toEqual({ temperature: 0.5 });
   });
 
   test("an edit of a message removed in the same draft", () => {

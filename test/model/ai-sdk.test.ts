@@ -1,3 +1,4 @@
+import { createAmazonBedrock } from "@ai-sdk/amazon-bedrock";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import type { LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import { describe, expect, expectTypeOf, test } from "vitest";
@@ -20,7 +21,7 @@ import { deltaText } from "../support/model-calls.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { freePort } from "../support/redis-server.ts";
 import { providerFamilies, providerServer } from "../support/provider-servers.ts";
-import { modelFamilies } from "./contract/families.ts";
+import { type ModelFamily, modelFamilies } from "./contract/families.ts";
 import { familyServer } from "./contract/model-server.ts";
 
 const question: ModelRequest = {
@@ -202,8 +203,21 @@ describe.each(providerFamilies)("$name", (family) => {
   });
 });
 
-const xai = modelFamilies.find(({ name }) => name === "xAI");
-if (!xai) throw new Error("the family of xAI is missing");
+const xai = familyOf("xAI");
+const novaFamily: ModelFamily = {
+  ...familyOf("Amazon Bedrock"),
+  model: (baseURL, options) =>
+    aiSdkModel(
+      createAmazonBedrock({ baseURL, apiKey: "key-for-tests", region: "eu-central-1" })("amazon.nova-2-lite-v1:0"),
+      options,
+    ),
+};
+
+function familyOf(name: string): ModelFamily {
+  const family = modelFamilies.find((one) => one.name === name);
+  if (!family) throw new Error(`the family of ${name} is missing`);
+  return family;
+}
 const [anthropic, , google, responses] = providerFamilies;
 if (!anthropic || !google || !responses) throw new Error("a family of providers is missing");
 
@@ -240,6 +254,33 @@ describe("a thinking budget", () => {
 });
 
 describe("what a provider has of its own", () => {
+  test.each([
+    [{ reasoningEffort: "high" as const }, {}],
+    [{}, { amazonBedrock: { reasoningConfig: { type: "enabled", maxReasoningEffort: "max" } } }],
+  ])(
+    "Nova 2 has no limit with a high effort, so a call with a limit is not sent: %o",
+    async (asked, providerOptions) => {
+      const server = await familyServer(novaFamily, [{ text: "3,967 m." }]);
+      const model = server.model({ providerOptions });
+      const failure = await failureOf(model, { ...question, ...asked, maxOutputTokens: 5_000 });
+      expect(failure).toMatchObject({ retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } });
+      expect(failure.message).toMatch(
+        /takes no limit of output tokens with the reasoning effort "(high|max)": use "medium"/,
+      );
+      await generated(model, { ...question, ...asked });
+      await generated(server.model(), { ...question, reasoningEffort: "medium", maxOutputTokens: 5_000 });
+      expect(server.bodies.map((body) => novaFamily.limitIn(body))).toEqual([undefined, 5_000]);
+    },
+  );
+
+  test("options for several providers do not add up: each model has only its own budget for thinking", async () => {
+    const server = await familyServer(xai, [{ text: "3,967 m." }]);
+    const thinking = { type: "enabled", budgetTokens: 2_000 };
+    const providerOptions = { anthropic: { thinking }, bedrock: { reasoningConfig: thinking } };
+    await generated(server.model({ providerOptions }), { ...question, maxOutputTokens: 5_000 });
+    expect(xai.limitIn(server.bodies[0] ?? {})).toBe(5_000);
+  });
+
   test("Responses keep no history: store is off, and encrypted reasoning comes back", async () => {
     const call = { id: "call_1", name: "height", arguments: { of: "Eiger" } };
     const server = await providerServer(responses, [{ thought: "Look up.", calls: [call] }, { text: "Done." }]);
@@ -313,7 +354,9 @@ describe("what a provider has of its own", () => {
     });
     const next = { id: "3", role: "user", createdAt: 0, origin: "user", content: "Sure?" } as const;
     for (const content of ["3,967 m.", "3,967 metres."]) {
-      await generated(server.model(), { messages: [...question.messages, written(content), next] });
+      await generated(server.model({ thinkingReplay: "always" }), {
+        messages: [...question.messages, written(content), next],
+      });
     }
     expect(JSON.stringify(server.bodies[0])).toContain("sig-of-thought");
     expect(JSON.stringify(server.bodies[1])).not.toContain("sig-of-thought");

@@ -107,3 +107,32 @@ describe("as a language model", () => {
     expect(request).toEqual(before);
   });
 });
+
+describe("settings of a call", () => {
+  test("the answer ends before a stop sequence", async () => {
+    const whole = await offlineModel().generate(request, { signal: never });
+    const [first = "", second = ""] = whole.content.split(" ");
+    const stopSequences = ["no such text", ` ${second}`];
+    const cut = await offlineModel().generate({ ...request, stopSequences }, { signal: never });
+    expect(cut.content).toBe(first);
+    expect(cut.finishReason).toBe("stop");
+  });
+
+  test("a chosen tool is the only one that is called, and calls are reported", async () => {
+    const deltas: unknown[] = [];
+    const { name } = weather;
+    const weatherRequest = { messages: conversation(["user", "How is the weather in Oslo?"]), tools: [weather] };
+    const one = await offlineModel().generate(
+      { ...weatherRequest, toolChoice: { tool: name } },
+      { signal: never, onDelta: (delta) => deltas.push(delta) },
+    );
+    const [call] = one.toolCalls;
+    expect(call?.name).toBe(name);
+    expect(deltas.slice(0, 2)).toEqual([
+      { type: "tool-call", index: 0, id: call?.id, name },
+      { type: "tool-arguments", index: 0, text: call?.arguments },
+    ]);
+    const none = await offlineModel().generate({ ...weatherRequest, toolChoice: { tool: "other" } }, { signal: never });
+    expect(none.toolCalls).toEqual([]);
+  });
+});

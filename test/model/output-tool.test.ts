@@ -180,9 +180,9 @@ describe("the strategy tool", () => {
   });
 });
 
-describe("auto", () => {
-  const noFormats = ({ response_format }: Body) => response_format && words("response_format is not supported");
+const noFormats = ({ response_format }: Body) => response_format && words("response_format is not supported");
 
+describe("auto", () => {
   it("asks by the tool when the server takes no format for schemas", async () => {
     const server = await choosing(noFormats);
     expect((await call(server, asked, {})).content).toBe('{"francs":12}');
@@ -259,6 +259,8 @@ describe("a chosen strategy that the server refuses", () => {
   });
 });
 
+const metresCall = (metres: number) => ({ name: "final_answer", arguments: JSON.stringify({ metres }) });
+
 describe("an agent whose answer is a call", () => {
   const height = defineTool({
     name: "height",
@@ -268,12 +270,11 @@ describe("an agent whose answer is a call", () => {
     execute: ({ of }) => `${of}: 3967`,
   });
   const output = z.object({ metres: z.number() });
-  const answer = (metres: number) => ({ name: "final_answer", arguments: JSON.stringify({ metres }) });
 
   it("has no such call in its events, its budget and its conversation", async () => {
     const server = await writing(
       { calls: [{ name: "height", arguments: '{"of":"Eiger"}' }] },
-      { calls: [answer(3967)] },
+      { calls: [metresCall(3967)] },
     );
     const agent = await createAgent({
       model: modelAt(server, { structuredOutput: "tool" }),
@@ -289,7 +290,8 @@ describe("an agent whose answer is a call", () => {
     expect(events.flatMap((event) => (event.type === "tool.started" ? event.name : []))).toEqual(["height"]);
     expect(events.findLast(({ type }) => type === "output.delta")).toMatchObject({ output: { metres: 3967 } });
     await agent.executeTurn("Sure?").result;
-    const [, , third] = bodiesOf(server);
+    const [first, , third] = bodiesOf(server);
+    expect(JSON.stringify(first?.tools)).not.toContain("$schema");
     expect(third?.messages.map(({ role, content, tool_calls }) => [role, content, tool_calls !== undefined])).toEqual([
       ["user", "How high is the Eiger?", false],
       ["assistant", null, true],
@@ -301,8 +303,8 @@ describe("an agent whose answer is a call", () => {
   });
 
   it("runs other calls first and is asked again with their results", async () => {
-    const early = [answer(1), { name: "height", arguments: '{"of":"Eiger"}' }];
-    const server = await writing({ calls: early }, { calls: [answer(3967)] });
+    const early = [metresCall(1), { name: "height", arguments: '{"of":"Eiger"}' }];
+    const server = await writing({ calls: early }, { calls: [metresCall(3967)] });
     const definition = defineAgent({
       name: "g",
       model: modelAt(server, { structuredOutput: "tool" }),
@@ -320,9 +322,9 @@ describe("an agent whose answer is a call", () => {
     const wrong = { name: "final_answer", arguments: '{"metres":"high"}' };
     const server = await writing(
       { text: "Very high." },
-      { calls: [answer(3967)] },
+      { calls: [metresCall(3967)] },
       { calls: [wrong] },
-      { calls: [answer(1)] },
+      { calls: [metresCall(1)] },
     );
     const model = modelAt(server, { structuredOutput: "tool" });
     const definition = defineAgent({ name: "g", model, tools: [height], output });
@@ -334,7 +336,7 @@ describe("an agent whose answer is a call", () => {
   it("is forced in the last call of a budget", async () => {
     const server = await writing(
       { calls: [{ name: "height", arguments: '{"of":"Eiger"}' }] },
-      { calls: [answer(3967)] },
+      { calls: [metresCall(3967)] },
     );
     const model = modelAt(server, { structuredOutput: "tool" });
     const definition = defineAgent({

@@ -39,7 +39,7 @@ async function bodyOf(model: string, options: OpenaiModelOptions, agentId = "des
   const usage = { prompt_tokens: 5, completion_tokens: 1 };
   const answer = { choices: [{ message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }], usage };
   const fetch: typeof globalThis.fetch = async (_url, init) => {
-    body = String(init?.body);
+    body = typeof init?.body === "string" ? init.body : body;
     return Response.json(answer);
   };
   const baseURL = "https://api.openai.com/v1";
@@ -156,6 +156,11 @@ async function callOf(
 const ofAnthropic = { provider: "anthropic.messages", modelId: "claude-test" };
 const mark = { anthropic: { cacheControl: { type: "ephemeral" } } };
 
+const long = async (options: AiSdkModelOptions, finish: object) =>
+  (await callOf(ofAnthropic, options, finish)).usage.longCacheWriteTokens;
+const writes = async (options: AiSdkModelOptions, more: Partial<ModelRequest> = {}) =>
+  (await callOf(ofAnthropic, options)).model.writesLongCache?.({ ...request, ...more });
+
 describe("aiSdkModel", () => {
   test("marks the last tool, the instructions, the prompt before and the newest message for Anthropic", async () => {
     const { prompt, tools } = await callOf(ofAnthropic);
@@ -221,8 +226,6 @@ describe("aiSdkModel", () => {
   test("reports what was written for the longer lifetime, by the provider's words or by what was asked for", async () => {
     const usage = { inputTokens: { total: 100, cacheRead: 10, cacheWrite: 60 }, outputTokens: { total: 1 } };
     const raw = { cache_creation: { ephemeral_1h_input_tokens: 40, ephemeral_5m_input_tokens: 20 } };
-    const long = async (options: AiSdkModelOptions, finish: object) =>
-      (await callOf(ofAnthropic, options, finish)).usage.longCacheWriteTokens;
     expect(await long({}, { usage })).toBeUndefined();
     expect(await long({ cacheTtl: "1h" }, { usage })).toBe(60);
     expect(await long({ cacheTtl: "1h" }, { usage: { ...usage, raw } })).toBe(40);
@@ -234,8 +237,6 @@ describe("aiSdkModel", () => {
   });
 
   test("states whether a call may write for the longer lifetime", async () => {
-    const writes = async (options: AiSdkModelOptions, more: Partial<ModelRequest> = {}) =>
-      (await callOf(ofAnthropic, options)).model.writesLongCache?.({ ...request, ...more });
     const providerOptions = { anthropic: { cacheControl: { type: "ephemeral", ttl: "1h" } } };
     expect(await writes({})).toBe(false);
     expect(await writes({ cacheTtl: "5m" })).toBe(false);
@@ -245,12 +246,13 @@ describe("aiSdkModel", () => {
   });
 });
 
+const sdk = (named: object, options: object) => () =>
+  aiSdkModel(
+    { ...named, specificationVersion: "v4", supportedUrls: {}, doStream: async () => ({}) as never } as never,
+    options,
+  );
+
 describe("a lifetime that the model does not have", () => {
-  const sdk = (named: object, options: object) => () =>
-    aiSdkModel(
-      { ...named, specificationVersion: "v4", supportedUrls: {}, doStream: async () => ({}) as never } as never,
-      options,
-    );
   test.each([
     [
       "openaiModel",

@@ -27,6 +27,7 @@ const reading = {
   asksForStream: true,
   onForm: () => undefined,
   onProgress: () => undefined,
+  onWork: () => undefined,
   onLastEvent: () => undefined,
 };
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent, ModelError, type Plugin } from "../../src/index.ts";
+import { defineAgent, ModelError, type Plugin, subagent, textOf } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
@@ -47,7 +47,7 @@ describeRuntimes("structured output", (stage) => {
     expect(result).toMatchObject({ status: "completed", steps: 2, output: { city: "Bern", people: 6 } });
     const asked = model.calls[1]?.messages.at(-1);
     expect(asked?.role).toBe("user");
-    expect(asked?.content).toContain("city: Invalid input: expected string, received number");
+    expect(asked?.content).toContain("city: Invalid input: received number (expected string)");
     expect((await agent.getMessages()).map(({ origin }) => origin)).toEqual(["user", "model", "runtime", "model"]);
   });
 
@@ -139,6 +139,24 @@ describeRuntimes("structured output", (stage) => {
     for await (const event of agent.turn("a#1")) if (event.type === "turn.stopped") ends.push(event);
     expect(ends).toMatchObject([{ stopReason: "refusal", text: "I will not help with that." }]);
     expect((await agent.executeTurn("again").result).output).toEqual({ city: "Bern", people: 2 });
+  });
+
+  it("a refusal without words, and one of an agent without a schema, end the same", async () => {
+    const model = scriptedModel({ text: "", finishReason: "content_filter" });
+    const { result } = await ask(defineAgent({ name: "desk", model }) as ReturnType<typeof desk>["definition"]);
+    expect(result).toMatchObject({ status: "stopped", stopReason: "refusal", steps: 1 });
+    expect(result.text).toBe("Task incomplete: the model or its provider refused to answer");
+  });
+
+  it("a lead is told that its subagent was refused an answer", async () => {
+    const refused = scriptedModel({ text: "I will not.", finishReason: "content_filter" });
+    const helper = defineAgent({ name: "helper", model: refused, output: answer });
+    const model = scriptedModel([calling({ name: "helper", arguments: { input: "go" } }), "Then not."]);
+    const definition = defineAgent({ name: "desk", model, tools: [subagent(helper)] });
+    const { result } = await ask(definition as ReturnType<typeof desk>["definition"]);
+    expect(result.text).toBe("Then not.");
+    expect(textOf(model.calls[1]?.messages.at(-1)?.content ?? "")).toContain("stopped (refusal)");
+    expect(textOf(model.calls[1]?.messages.at(-1)?.content ?? "")).toContain("I will not.");
   });
 
   it("a hook may have a refusal asked again", async () => {

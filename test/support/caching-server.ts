@@ -66,7 +66,7 @@ function blocksOf(body: Fields): Block[] {
     ({ cache_control: mark, ...block }) => ({
       text: JSON.stringify(block),
       isMarked: mark !== undefined,
-      ttl: String((mark as { ttl?: string } | undefined)?.ttl ?? "5m"),
+      ttl: (mark as { ttl?: string } | undefined)?.ttl ?? "5m",
     }),
   );
 }

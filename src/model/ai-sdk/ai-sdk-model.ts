@@ -10,10 +10,11 @@ import {
   type ToolChoice,
 } from "../../state/index.ts";
 import { AdapterModel, type CallContext, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
+import type { ThinkingReplay } from "../bound-thinking.ts";
 import type { CallGuard } from "../call-guard.ts";
 import type { GenerateOptions, LanguageModel } from "../language-model.ts";
 import { formedPrompt } from "../prompt-form.ts";
-import { asksForLongTtl, assertCacheTtl, type CacheTtl, type PromptCaching } from "../prompt-cache.ts";
+import { asksForLongTtl, assertCacheTtl } from "../prompt-cache.ts";
 import { type KnownFormats, knownFormatsOf, type StructuredOutput } from "../structured-output.ts";
 import type { WireWriter } from "../wire-calls.ts";
 import { wireObject, wireText } from "../wire-values.ts";
@@ -53,16 +54,21 @@ export interface AiSdkModelOptions {
    */
   readonly structuredOutput?: "auto" | StructuredOutput | undefined;
   /**
+   * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
+   * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix; `always` for others.
+   */
+  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
+  /**
    * `auto` marks prompts for the provider's cache, where it needs that: Anthropic, Bedrock (Claude, Nova) and OpenRouter (Claude) get
    * marks, OpenAI the agent's id as its key. Other providers cache by themselves. `off` marks nothing. Default `auto`.
    */
-  readonly cache?: PromptCaching | undefined;
+  readonly cache?: "auto" | "off" | undefined;
   /**
    * How long the provider keeps what it has cached: `5m` or `1h` for marks in the form of Anthropic, `30m` or `12h` for OpenAI's Responses
    * from GPT-5.6 on. The longer ones are written at a higher rate (`longCacheWritePerMillion`). Default: the provider's, which is the
    * shorter one.
    */
-  readonly cacheTtl?: CacheTtl | undefined;
+  readonly cacheTtl?: "5m" | "30m" | "1h" | "12h" | undefined;
 }
 
 /** The model of a provider's package, as `aiSdkModel()` returns it. */
@@ -91,6 +97,14 @@ class ProviderBackend implements ModelBackend {
     this.#adapter = Object.freeze({ provider, model: name, server: model.provider });
   }
 
+  get modelId(): string {
+    return this.#model.modelId;
+  }
+
+  adapter(): WireWriter {
+    return this.#adapter;
+  }
+
   writesLongCache({ providerOptions }: ModelRequest): boolean {
     return asksForLongTtl(this.#options.cacheTtl, this.#options.providerOptions, providerOptions);
   }
@@ -114,7 +128,6 @@ class ProviderBackend implements ModelBackend {
     });
     const progress = new ProviderAnswer(warnings);
     return {
-      adapter: this.#adapter,
       isStreamed: true,
       progress,
       exchange: async (guard, onDelta) => {

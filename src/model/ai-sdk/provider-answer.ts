@@ -5,6 +5,7 @@ import { answerEnd, type BrokenAnswer, brokenBy } from "../finish-reason.ts";
 import type { AnswerInProgress } from "../guarded-call.ts";
 import type { ModelDelta } from "../language-model.ts";
 import { isTokenCount, type ReportedUsage } from "../usage.ts";
+import { withOpaqueTokens } from "../reasoning-size.ts";
 import { type WireObject, wireArray, wireObject, wireText } from "../wire-values.ts";
 import { streamFailure } from "./provider-failure.ts";
 
@@ -243,7 +244,7 @@ export class ProviderAnswer implements AnswerInProgress {
       if (type === "reasoning") return { type, text, ...own };
       return type === "text" ? { type, length: text.length, ...own } : { type, id, ...own };
     });
-    return { parts: stored };
+    return withOpaqueTokens({ parts: stored }, this.usage?.reasoningTokens);
   }
 
   #reason(hasCalls: boolean): FinishReason {

@@ -1,4 +1,4 @@
-import type { SpawnRequest } from "../../actors/index.ts";
+import { CacheWatch, type SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
 import { shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
@@ -69,7 +69,7 @@ export class IntentGate {
 
 /** In-memory notes that effects of one live agent share outside the journal; the next owner does not need them. */
 export class EffectNotes {
-  readonly #prompts = new WeakMap<LanguageModel, PromptMemory>();
+  readonly #calls = new WeakMap<LanguageModel, { readonly prompts: PromptMemory; readonly cache: CacheWatch }>();
   /** Created with the first note, because few agents have any. */
   #cuts: Map<string, number> | undefined;
   #dropped: Set<string> | undefined;
@@ -77,11 +77,12 @@ export class EffectNotes {
   #asked: string | undefined;
   #versions: Map<string, number> | undefined;
 
-  promptsOf(model: LanguageModel): PromptMemory {
-    const known = this.#prompts.get(model);
+  /** Each model counts tokens in its own way, and has a prompt cache of its own. */
+  callsOf(model: LanguageModel): { readonly prompts: PromptMemory; readonly cache: CacheWatch } {
+    const known = this.#calls.get(model);
     if (known) return known;
-    const made = new PromptMemory();
-    this.#prompts.set(model, made);
+    const made = { prompts: new PromptMemory(), cache: new CacheWatch() };
+    this.#calls.set(model, made);
     return made;
   }
 

@@ -263,11 +263,23 @@ export class ResponseTranslation {
 
 /** Reasoning as text, from the fields that servers use. */
 function reasoningOf({ reasoning = {} }: Extract<Message, { role: "assistant" }>): string {
-  const { reasoning_content: content, reasoning: text, reasoning_details: details } = reasoning;
+  const { reasoning_content: content, reasoning: text, reasoning_details: details, items } = reasoning;
   if (typeof content === "string" && content !== "") return content;
   if (typeof text === "string" && text !== "") return text;
+  if (Array.isArray(items))
+    return (items as readonly Json[])
+      .map(thoughtIn)
+      .filter((one) => one !== "")
+      .join("\n\n");
   const parts = Array.isArray(details) ? (details as readonly Json[]) : [];
   return parts.map((part) => textIn(part, "text") + textIn(part, "summary")).join("");
+}
+
+/** The summary of a thought in an answer of the Responses API. */
+function thoughtIn(item: Json): string {
+  const fields = typeof item === "object" && item !== null && !Array.isArray(item) ? (item as JsonObject) : {};
+  const texts = fields["summary"] ?? fields["content"];
+  return Array.isArray(texts) ? texts.filter((text) => typeof text === "string").join("\n\n") : "";
 }
 
 function textIn(part: Json, field: "text" | "summary"): string {

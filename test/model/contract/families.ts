@@ -114,6 +114,32 @@ export const modelFamilies: readonly ModelFamily[] = [
     wrongKey: { status: 401, message: "Incorrect API key provided" },
     thinking: [],
   },
+  {
+    name: "Responses (`openaiModel`)",
+    format: openaiResponsesFormat,
+    model: (origin, { stallTimeoutMs, providerOptions } = {}) => {
+      const reasoning = providerOptions?.["openai"] as { readonly effort: "high" } | undefined;
+      return openaiModel("gpt-5-test", {
+        api: "responses",
+        baseURL: `${origin}/v1`,
+        apiKey,
+        ...(stallTimeoutMs && { stallTimeoutMs }),
+        ...(reasoning && { reasoning }),
+      });
+    },
+    limitIn: (body) => body["max_output_tokens"],
+    legalId: readable,
+    ownId: "call_abc123def456ghi789jkl012",
+    tooLong: [
+      {
+        status: 400,
+        message: "Your input exceeds the context window of this model. Please adjust your input and try again.",
+      },
+    ],
+    wrongKey: { status: 401, message: "Incorrect API key provided" },
+    thinking: [{ openai: { effort: "high" } }],
+    executed: "web_search",
+  },
   sdkFamily("Anthropic", (origin) => createAnthropic({ baseURL: `${origin}/v1`, apiKey })("claude-test"), anthropic),
   sdkFamily(
     "Anthropic (AI SDK 6)",

@@ -14,6 +14,14 @@ const question: ModelRequest = {
 const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const imageUrl = `data:image/png;base64,${image}`;
 
+function imageRequest(url: string): ModelRequest {
+  const content = [
+    { type: "text", text: "What is that?" },
+    { type: "image", url },
+  ] as const;
+  return { messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content }] };
+}
+
 async function generated(model: LanguageModel, request = question) {
   const deltas: ModelDelta[] = [];
   const { signal } = new AbortController();
@@ -161,16 +169,24 @@ export function modelContract(family: ModelFamily): void {
 
   describe("a request", () => {
     test("has the image of a user", async () => {
-      const content = [
-        { type: "text", text: "What is that?" },
-        { type: "image", url: imageUrl },
-      ] as const;
       const server = await serve({ text: "A mountain." });
-      await generated(server.model(), {
-        messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content }],
-      });
+      await generated(server.model(), imageRequest(imageUrl));
       expect(whereIs(image, server.bodies[0])).toBe("beside them");
       is("Images", true);
+    });
+
+    test("has the address of an image if the provider fetches it, and is not sent otherwise", async () => {
+      const server = await serve({ text: "A mountain." });
+      const asked = (url: string) => generated(server.model(), imageRequest(url)).catch((error: unknown) => error);
+      const answer = await asked("https://example.com/eiger.png");
+      const isSent = JSON.stringify(server.bodies).includes("https://example.com/eiger.png");
+      expect(server.bodies).toHaveLength(isSent ? 1 : 0);
+      expect(answer).toMatchObject(
+        isSent
+          ? {}
+          : { retryable: false, mayHaveBeenSent: false, message: expect.stringContaining("data: URL") as string },
+      );
+      is("Image URLs", isSent);
     });
 
     test("asks for output that fits a schema", async () => {

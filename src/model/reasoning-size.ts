@@ -1,0 +1,39 @@
+import type { JsonObject } from "../state/index.ts";
+
+/** Fields with reasoning that only its provider can read. Counted as text, they have many times the tokens that they stand for. */
+const opaqueFields: ReadonlySet<string> = new Set(["encrypted_content", "reasoningEncryptedContent", "redactedData"]);
+
+/** The size of stored reasoning in a prompt. */
+export interface ReasoningSize {
+  /** What is counted as text. */
+  readonly text: string;
+  /** The tokens of what the text lacks. */
+  readonly opaqueTokens: number;
+}
+
+/**
+ * Reasoning that an adapter stores with `opaqueTokens`, the tokens that its provider has reported for it, has that many in place of its
+ * opaque fields, and never more than these fields have bytes. All other reasoning is counted as text.
+ */
+export function reasoningSize(reasoning: JsonObject): ReasoningSize {
+  const { opaqueTokens, ...fields } = reasoning;
+  if (typeof opaqueTokens !== "number") return { text: JSON.stringify(reasoning), opaqueTokens: 0 };
+  let bytes = 0;
+  const text = JSON.stringify(fields, (name, value: unknown) => {
+    if (!opaqueFields.has(name) || typeof value !== "string") return value;
+    bytes += Buffer.byteLength(value);
+    return undefined;
+  });
+  return { text, opaqueTokens: Math.min(opaqueTokens, bytes) };
+}
+
+/** The reasoning with the tokens that its provider has reported for it; unchanged if nothing in it is opaque. */
+export function withOpaqueTokens(reasoning: JsonObject, tokens: number | undefined): JsonObject {
+  if (tokens === undefined || tokens === 0 || !isOpaque(reasoning)) return reasoning;
+  return { ...reasoning, opaqueTokens: tokens };
+}
+
+function isOpaque(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([name, field]) => opaqueFields.has(name) || isOpaque(field));
+}

@@ -1,0 +1,598 @@
+import { ModelError } from "../errors/index.ts";
+import type { AnswerSource, FinishReason, JsonObject, ModelResponse, ModelWarning } from "../state/index.ts";
+import { answerError } from "./call-failure.ts";
+import { answerEnd, brokenBy } from "./finish-reason.ts";
+import type { AnswerInProgress } from "./guarded-call.ts";
+import { MOST_CALLS, type ModelDelta } from "./language-model.ts";
+import type { ReceivedAnswer } from "./read-answer.ts";
+import { type StoredItem, storedReasoning, textSeparator } from "./responses-reasoning.ts";
+import { tooManyCalls } from "./tool-call-parts.ts";
+import { type ReportedUsage, UsageReport } from "./usage.ts";
+import { type WireObject, wireArray, wireObject, wireText } from "./wire-values.ts";
+
+type Listener = ((delta: ModelDelta) => void) | undefined;
+
+interface Item {
+  id: string;
+  isDone: boolean;
+}
+interface MessageItem extends Item {
+  readonly type: "message";
+  phase: string | undefined;
+  readonly text: TextParts;
+  isRefusal: boolean;
+  /** Whether its text is reported as it comes. The kind of a commentary is open until the next item. */
+  shownAs: "text" | "reasoning" | undefined;
+}
+interface ReasoningItem extends Item {
+  readonly type: "reasoning";
+  readonly summary: TextParts;
+  readonly content: TextParts;
+  encrypted: string;
+}
+interface CallItem extends Item {
+  readonly type: "call";
+  /** Its position among the calls. */
+  readonly index: number;
+  callId: string;
+  name: string;
+  readonly arguments: TextParts;
+  isReported: boolean;
+}
+interface HostedItem extends Item {
+  readonly type: "hosted";
+  item: JsonObject;
+}
+/** An item of which nothing is used. */
+interface OtherItem extends Item {
+  readonly type: "other";
+}
+type AnswerItem = MessageItem | ReasoningItem | CallItem | HostedItem | OtherItem;
+
+interface AnswerOptions {
+  /** What could not be sent. */
+  readonly warnings?: readonly ModelWarning[];
+  /** Tools that the server may execute. */
+  readonly hostedTools?: readonly string[];
+}
+
+/** Calls of tools that the server has executed, and their tools. They are sent back, since reasoning may refer to them. */
+const hostedTypes: Readonly<Record<string, string>> = {
+  web_search_call: "web_search",
+  file_search_call: "file_search",
+  code_interpreter_call: "code_interpreter",
+  mcp_call: "mcp",
+  mcp_list_tools: "mcp",
+};
+
+const itemTypes: Readonly<Record<string, AnswerItem["type"]>> = {
+  message: "message",
+  reasoning: "reasoning",
+  function_call: "call",
+};
+
+/**
+ * Assembles one answer of the Responses API from the events of its stream, or from a whole response. Unknown events and items are
+ * ignored. Pure: no clock, no I/O.
+ * 1. Each piece of text is reported once. The reported text is the content of the answer, unless a server writes two final answers.
+ * 2. If the answer has a part of the phase `final_answer`, the last one is the content, and its commentary is reported as reasoning.
+ *    Otherwise all texts are the content.
+ * 3. Complete items, and the response at the end, replace what came in pieces.
+ * 4. An answer is complete only with the event that ends it.
+ */
+export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
+  readonly #items: AnswerItem[] = [];
+  /** By `output_index`, or by id if a server sends no index. */
+  readonly #byKey = new Map<unknown, AnswerItem>();
+  readonly #byId = new Map<string, AnswerItem>();
+  readonly #usage = new UsageReport();
+  readonly #sources = new Map<string, AnswerSource>();
+  readonly #warnings: readonly ModelWarning[];
+  readonly #hostedTools: readonly string[];
+  #callCount = 0;
+  #model = "";
+  #status: string | undefined;
+  #incompleteReason = "";
+  #isEnded = false;
+  hasBegun = false;
+
+  constructor({ warnings = [], hostedTools = [] }: AnswerOptions = {}) {
+    this.#warnings = warnings;
+    this.#hostedTools = hostedTools;
+  }
+
+  add(value: unknown, onDelta?: Listener): void {
+    const event = wireObject(value);
+    if (event === undefined) return;
+    const type = wireText(event["type"]);
+    const piece = wireText(event["delta"]);
+    switch (type) {
+      case "response.output_item.added":
+        this.#take(event["item"], keyOf(event), { isDone: false }, onDelta);
+        break;
+      case "response.output_item.done":
+        this.#take(event["item"], keyOf(event), { isDone: true }, onDelta);
+        break;
+      case "response.output_text.delta":
+      case "response.refusal.delta": {
+        const item = this.#item("message", event, onDelta);
+        if (type === "response.refusal.delta") item.isRefusal = true;
+        this.#reportText(item, item.text.add(indexOf(event, "content_index"), piece), onDelta);
+        break;
+      }
+      case "response.reasoning_summary_text.delta": {
+        const { summary } = this.#item("reasoning", event, onDelta);
+        this.#reportThought(summary.addSeparated(indexOf(event, "summary_index"), piece), onDelta);
+        break;
+      }
+      case "response.reasoning_text.delta": {
+        const { content } = this.#item("reasoning", event, onDelta);
+        this.#reportThought(content.addSeparated(indexOf(event, "content_index"), piece), onDelta);
+        break;
+      }
+      case "response.function_call_arguments.delta": {
+        const call = this.#item("call", event, onDelta);
+        reportArguments(call, call.arguments.add(0, piece), onDelta);
+        break;
+      }
+      case "response.output_text.annotation.added":
+        this.#addSource(event["annotation"]);
+        break;
+      case "response.created":
+      case "response.in_progress":
+      case "response.queued":
+        this.#note(wireObject(event["response"]));
+        break;
+      case "response.completed":
+      case "response.incomplete":
+      case "response.failed":
+      case "response.cancelled":
+        this.#finish(wireObject(event["response"]) ?? {}, type.slice("response.".length), onDelta);
+        break;
+      case "error":
+        throw answerError(wireObject(event["error"]) ?? event);
+      case "":
+        this.#addWhole(event, onDelta);
+        break;
+      default:
+    }
+  }
+
+  end(onDelta?: Listener): void {
+    this.#isEnded = true;
+    this.#settle("text", onDelta);
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  get isFinished(): boolean {
+    return this.#status !== undefined;
+  }
+
+  /** Whether the model thinks, or a tool of the server runs: silence is no stall. */
+  get isWorking(): boolean {
+    const last = this.#items.at(-1);
+    return last !== undefined && !last.isDone && last.type !== "message" && last.type !== "call";
+  }
+
+  /** Whether the cost of the answer so far can be counted: of a thought that is not shown, nothing has arrived until it is complete. */
+  get isCountable(): boolean {
+    return !this.#items.some((item) => item.type === "reasoning" && !item.isDone && item.content.text === "");
+  }
+
+  get fault(): ModelError | undefined {
+    if (this.#status === "completed") return undefined;
+    if (this.#status === undefined) return incomplete("The model's answer is incomplete: its last event is missing.");
+    if (this.#status !== "incomplete") {
+      return incomplete(`The model server broke off its answer: the response is "${this.#status.slice(0, 100)}".`);
+    }
+    const broken = brokenBy(this.#incompleteReason);
+    if (broken === undefined) return undefined;
+    return new ModelError(broken.message, {
+      retryable: broken.kind === "incomplete",
+      mayHaveBeenSent: true,
+      details: { kind: broken.kind },
+    });
+  }
+
+  get usage(): ReportedUsage | undefined {
+    return this.#usage.read();
+  }
+
+  generatedText(): string {
+    const isReported = this.usage?.outputTokens !== undefined;
+    let text = "";
+    for (const item of this.#items) {
+      if (item.type === "message") text += item.text.text;
+      else if (item.type === "call") text += item.name + item.arguments.text;
+      // Longer than the thought, so that its cost is never counted too low.
+      else if (item.type === "reasoning" && !isReported && item.encrypted !== "") text += item.encrypted;
+      else if (item.type === "reasoning") text += item.summary.text + item.content.text;
+    }
+    return text;
+  }
+
+  answer(requested: string): Omit<ModelResponse, "usage"> {
+    const { content, stored } = this.#written();
+    const reasoning = storedReasoning(stored, this.usage?.reasoningTokens);
+    return {
+      content,
+      toolCalls: this.#calls().map(({ callId, name, arguments: { text } }) => ({
+        id: callId,
+        name,
+        arguments: text.trim() === "" ? "{}" : text,
+      })),
+      ...(reasoning === undefined ? {} : { reasoning }),
+      finishReason: this.#reason(),
+      model: this.#model === "" ? requested : this.#model,
+      ...(this.#warnings.length === 0 ? {} : { warnings: this.#warnings }),
+      ...(this.#sources.size === 0 ? {} : { sources: [...this.#sources.values()] }),
+    };
+  }
+
+  /** The text of the answer, and its items as they are stored. */
+  #written(): { readonly content: string; readonly stored: readonly StoredItem[] } {
+    const shown = this.#shown();
+    let content = "";
+    const stored: StoredItem[] = [];
+    for (const item of this.#items) {
+      if (item.type === "call") stored.push({ type: "call", id: item.callId });
+      else if (item.type === "hosted") stored.push({ type: "hosted", item: item.item });
+      else if (item.type === "reasoning") stored.push(...storedThought(item));
+      if (item.type !== "message") continue;
+      const { text } = item.text;
+      const phase = item.phase === undefined ? {} : { phase: item.phase };
+      if (text.trim() === "") continue;
+      if (!shown.includes(item)) stored.push({ type: "message", text, ...phase });
+      else {
+        if (content !== "") content += textSeparator;
+        content += text;
+        stored.push({ type: "message", length: text.length, ...phase });
+      }
+    }
+    return { content, stored };
+  }
+
+  /** The messages whose texts are the content. */
+  #shown(): readonly MessageItem[] {
+    const messages = this.#items.filter((item) => item.type === "message");
+    const last = messages.findLast(({ phase, text }) => phase === "final_answer" && text.text.trim() !== "");
+    return last === undefined ? messages : [last];
+  }
+
+  #calls(): readonly CallItem[] {
+    return this.#items.filter((item) => item.type === "call");
+  }
+
+  #reason(): FinishReason {
+    if (this.#shown().some(({ isRefusal }) => isRefusal)) return "content_filter";
+    const end = this.#status === "incomplete" ? answerEnd(this.#incompleteReason) : "stop";
+    if (end === "length" || end === "content_filter") return end;
+    return this.#callCount > 0 ? "tool_calls" : "stop";
+  }
+
+  #note(response: WireObject | undefined): void {
+    this.#model = wireText(response?.["model"]) || this.#model;
+    this.#usage.add(response?.["usage"]);
+  }
+
+  #addWhole(response: WireObject, onDelta: Listener): void {
+    const { error, output, status } = response;
+    if (Array.isArray(output) || typeof status === "string") {
+      this.#finish(response, typeof status === "string" ? status : "completed", onDelta);
+    } else if (error !== undefined && error !== null) throw answerError(error);
+  }
+
+  #finish(response: WireObject, status: string, onDelta: Listener): void {
+    this.#note(response);
+    const streamed = new Set(this.#items.map(({ type }) => type));
+    for (const [index, value] of wireArray(response["output"]).entries()) {
+      const item = wireObject(value) ?? {};
+      // Some servers number the items of the stream and of the response differently.
+      const known = this.#known(item, index);
+      if (known !== undefined || !streamed.has(typeOf(wireText(item["type"])))) {
+        this.#take(item, index, { isDone: true, known }, onDelta);
+      }
+    }
+    this.#settle("text", onDelta);
+    this.#incompleteReason = wireText(wireObject(response["incomplete_details"])?.["reason"]);
+    this.#isEnded = true;
+    const { error } = response;
+    if (status === "failed" || (error !== undefined && error !== null)) {
+      throw answerError(error ?? "the response failed");
+    }
+    this.#status = status;
+  }
+
+  #known(item: WireObject, key: unknown): AnswerItem | undefined {
+    const id = wireText(item["id"]);
+    const type = typeOf(wireText(item["type"]));
+    const [byId, byKey] = [this.#byId.get(id), this.#byKey.get(key)];
+    if (byId?.type === type) return byId;
+    return byKey?.type === type ? byKey : undefined;
+  }
+
+  /** Adds an item as the server sends it when it begins and when it is complete. */
+  #take(
+    value: unknown,
+    key: unknown,
+    { isDone, known }: { readonly isDone: boolean; readonly known?: AnswerItem | undefined },
+    onDelta: Listener,
+  ): void {
+    const given = wireObject(value);
+    if (given === undefined) return;
+    const item = known ?? this.#known(given, key) ?? this.#open(wireText(given["type"]), key, given, onDelta);
+    this.#name(item, wireText(given["id"]));
+    item.isDone ||= isDone;
+    switch (item.type) {
+      case "message":
+        this.#readMessage(item, given, onDelta);
+        break;
+      case "reasoning":
+        for (const [at, part] of wireArray(given["summary"]).entries()) {
+          this.#reportThought(item.summary.completeSeparated(at, textIn(part)), onDelta);
+        }
+        for (const [at, part] of wireArray(given["content"]).entries()) {
+          this.#reportThought(item.content.completeSeparated(at, textIn(part)), onDelta);
+        }
+        // Until the item is complete, its encrypted content may not be.
+        if (isDone) item.encrypted = wireText(given["encrypted_content"]) || item.encrypted;
+        break;
+      case "call": {
+        item.callId = wireText(given["call_id"]) || item.callId || item.id;
+        item.name = wireText(given["name"]) || item.name;
+        const rest = item.arguments.complete(0, argumentsIn(given));
+        if (item.isReported) reportArguments(item, rest, onDelta);
+        else announce(item, onDelta);
+        break;
+      }
+      case "hosted":
+        item.item = given as JsonObject;
+        break;
+      case "other":
+        break;
+      default:
+        item satisfies never;
+    }
+  }
+
+  #readMessage(item: MessageItem, given: WireObject, onDelta: Listener): void {
+    item.phase = wireText(given["phase"]) || item.phase;
+    if (item.phase !== "commentary") this.#show(item, onDelta);
+    for (const [at, value] of wireArray(given["content"]).entries()) {
+      const part = wireObject(value) ?? {};
+      const refusal = wireText(part["refusal"]);
+      item.isRefusal ||= refusal !== "";
+      this.#reportText(item, item.text.complete(at, refusal === "" ? wireText(part["text"]) : refusal), onDelta);
+      for (const annotation of wireArray(part["annotations"])) this.#addSource(annotation);
+    }
+  }
+
+  /** The item that a piece belongs to; opens one if the server has not. */
+  #item<Type extends "message" | "reasoning" | "call">(
+    type: Type,
+    event: WireObject,
+    onDelta: Listener,
+  ): Extract<AnswerItem, { type: Type }> {
+    const given = { id: event["item_id"], type: wireTypes[type] };
+    const key = keyOf(event);
+    const item = this.#known(given, key) ?? this.#open(given.type, key, given, onDelta);
+    if (item.type === "message" && item.phase === undefined) this.#show(item, onDelta);
+    return item as Extract<AnswerItem, { type: Type }>;
+  }
+
+  #name(item: AnswerItem, id: string): void {
+    if (id === "") return;
+    item.id = id;
+    this.#byId.set(id, item);
+  }
+
+  #open(wireType: string, key: unknown, given: WireObject, onDelta: Listener): AnswerItem {
+    if (this.#items.length === MOST_ITEMS) throw tooManyItems();
+    const item = this.#created(wireType);
+    this.#name(item, wireText(given["id"]));
+    this.#items.push(item);
+    this.#byKey.set(key, item);
+    if (item.type === "call") {
+      this.hasBegun = true;
+      this.#settle("text", onDelta);
+    }
+    return item;
+  }
+
+  #created(wireType: string): AnswerItem {
+    const base = { id: "", isDone: false };
+    const type = typeOf(wireType);
+    switch (type) {
+      case "message":
+        return { ...base, type, phase: undefined, text: new TextParts(), isRefusal: false, shownAs: undefined };
+      case "reasoning":
+        return { ...base, type, summary: new TextParts(), content: new TextParts(), encrypted: "" };
+      case "call": {
+        if (this.#callCount === MOST_CALLS) throw tooManyCalls();
+        const index = this.#callCount;
+        this.#callCount += 1;
+        return { ...base, type, index, callId: "", name: "", arguments: new TextParts(), isReported: false };
+      }
+      case "hosted": {
+        const tool = hostedTypes[wireType] ?? wireType;
+        if (!this.#hostedTools.some((given) => given.startsWith(tool))) throw unaskedTool(tool);
+        return { ...base, type, item: {} };
+      }
+      case "other":
+        return { ...base, type };
+      default:
+        return type satisfies never;
+    }
+  }
+
+  /** Reports a message's text from now on. A commentary before a final answer is none of its text. */
+  #show(item: MessageItem, onDelta: Listener): void {
+    if (item.shownAs !== undefined) return;
+    this.#settle(item.phase === "final_answer" ? "reasoning" : "text", onDelta);
+    item.shownAs = "text";
+    this.#separate(item, onDelta);
+  }
+
+  /** Reports commentary that has not been reported yet. */
+  #settle(shownAs: "text" | "reasoning", onDelta: Listener): void {
+    for (const item of this.#items) {
+      if (item.type !== "message" || item.shownAs !== undefined || item.phase !== "commentary") continue;
+      item.shownAs = shownAs;
+      if (shownAs === "text") this.#separate(item, onDelta);
+      this.#reportText(item, item.text.text, onDelta);
+    }
+  }
+
+  #separate(item: MessageItem, onDelta: Listener): void {
+    if (item.phase === "final_answer") return;
+    const isLater = this.#items.some(
+      (one) => one !== item && one.type === "message" && one.shownAs === "text" && one.text.text.trim() !== "",
+    );
+    if (isLater) onDelta?.({ type: "text", text: textSeparator });
+  }
+
+  #reportText(item: MessageItem, text: string, onDelta: Listener): void {
+    if (text === "") return;
+    this.hasBegun = true;
+    if (item.shownAs !== undefined) onDelta?.({ type: item.shownAs, text });
+  }
+
+  #reportThought(text: string, onDelta: Listener): void {
+    if (text === "") return;
+    this.hasBegun = true;
+    onDelta?.({ type: "reasoning", text });
+  }
+
+  /** Each page and file once, even if several passages cite it. */
+  #addSource(value: unknown): void {
+    const { type, url, title, file_id: fileId, filename } = wireObject(value) ?? {};
+    if (type === "url_citation" && wireText(url) !== "") {
+      this.#sources.set(wireText(url), { type: "url", url: wireText(url), ...named(title) });
+    } else if ((type === "file_citation" || type === "container_file_citation") && wireText(fileId) !== "") {
+      this.#sources.set(wireText(fileId), { type: "document", id: wireText(fileId), ...named(filename) });
+    }
+  }
+}
+
+/** A text that arrives in numbered parts, each in pieces and once more as a whole. */
+class TextParts {
+  readonly #parts = new Map<number, string>();
+
+  /** Adds a piece and returns it. */
+  add(part: number, piece: string): string {
+    this.#parts.set(part, (this.#parts.get(part) ?? "") + piece);
+    return piece;
+  }
+
+  /** Sets a part to its complete text and returns what had not arrived before. */
+  complete(part: number, whole: string): string {
+    if (whole === "") return "";
+    const before = this.#parts.get(part) ?? "";
+    this.#parts.set(part, whole);
+    return whole.startsWith(before) ? whole.slice(before.length) : "";
+  }
+
+  addSeparated(part: number, piece: string): string {
+    return this.#separator(part) + this.add(part, piece);
+  }
+
+  completeSeparated(part: number, whole: string): string {
+    const separator = this.#separator(part);
+    const rest = this.complete(part, whole);
+    return rest === "" ? "" : separator + rest;
+  }
+
+  get text(): string {
+    return this.list().join("");
+  }
+
+  list(): readonly string[] {
+    return [...this.#parts.values()].filter((part) => part !== "");
+  }
+
+  /** Stands before a part that begins after another one. */
+  #separator(part: number): string {
+    return this.#parts.size > 0 && !this.#parts.has(part) ? textSeparator : "";
+  }
+}
+
+function typeOf(wireType: string): AnswerItem["type"] {
+  if (Object.hasOwn(itemTypes, wireType)) return itemTypes[wireType] ?? "other";
+  return Object.hasOwn(hostedTypes, wireType) ? "hosted" : "other";
+}
+
+const wireTypes = { message: "message", reasoning: "reasoning", call: "function_call" } as const;
+
+function keyOf(event: WireObject): unknown {
+  const index = event["output_index"];
+  return typeof index === "number" ? index : wireText(event["item_id"]) || wireText(wireObject(event["item"])?.["id"]);
+}
+
+function indexOf(event: WireObject, field: string): number {
+  const index = event[field];
+  return typeof index === "number" ? index : 0;
+}
+
+function textIn(part: unknown): string {
+  return wireText(wireObject(part)?.["text"]);
+}
+
+function argumentsIn({ arguments: given }: WireObject): string {
+  return typeof given === "object" && given !== null ? JSON.stringify(given) : wireText(given);
+}
+
+function named(title: unknown): { readonly title?: string } {
+  return wireText(title) === "" ? {} : { title: wireText(title) };
+}
+
+/** Reports a call once its name is known, with the arguments so far. */
+function announce(call: CallItem, onDelta: Listener): void {
+  if (call.name === "") return;
+  call.isReported = true;
+  onDelta?.({ type: "tool-call", index: call.index, id: call.callId, name: call.name });
+  reportArguments(call, call.arguments.text, onDelta);
+}
+
+function reportArguments({ isReported, index }: CallItem, text: string, onDelta: Listener): void {
+  if (isReported && text !== "") onDelta?.({ type: "tool-arguments", index, text });
+}
+
+function storedThought({ id, summary, content, encrypted }: ReasoningItem): readonly StoredItem[] {
+  const summaries = summary.list();
+  const contents = content.list();
+  if (summaries.length === 0 && contents.length === 0 && encrypted === "") return [];
+  return [
+    {
+      type: "reasoning",
+      ...(id === "" ? {} : { id }),
+      ...(summaries.length === 0 ? {} : { summary: summaries }),
+      ...(contents.length === 0 ? {} : { content: contents }),
+      ...(encrypted === "" ? {} : { encrypted_content: encrypted }),
+    },
+  ];
+}
+
+/** Most items of one answer. */
+const MOST_ITEMS = 10_000;
+
+function tooManyItems(): ModelError {
+  return new ModelError(`The model's answer has more than the permitted ${MOST_ITEMS} items.`, {
+    retryable: true,
+    mayHaveBeenSent: true,
+    details: { kind: "malformed" },
+  });
+}
+
+function unaskedTool(tool: string): ModelError {
+  return new ModelError(
+    `The server has executed the tool "${tool}" itself, which it was not given. Its cost and its effects cannot be controlled here: name it in tools of extraBody, or turn it off at the server.`,
+    { retryable: false, mayHaveBeenSent: true, details: { kind: "configuration" } },
+  );
+}
+
+function incomplete(message: string): ModelError {
+  return new ModelError(message, { retryable: true, mayHaveBeenSent: true, details: { kind: "incomplete" } });
+}
