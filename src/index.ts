@@ -34,9 +34,9 @@ export type { EffectClass } from "./state/index.ts";
 
 // Define: models
 export {
-  fallbackModel,
   bindThinking,
   type BoundPrompt,
+  fallbackModel,
   type GenerateOptions,
   type LanguageModel,
   type ModelChoice,
@@ -45,8 +45,8 @@ export {
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
-  routedModel,
   type ThinkingReader,
+  routedModel,
 } from "./model/index.ts";
 export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";
 

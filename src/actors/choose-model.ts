@@ -1,5 +1,5 @@
 import { abortable, backoffDelay, describeValue, wordsOfThrown } from "../base/index.ts";
-import { InvariantError, ModelError } from "../errors/index.ts";
+import { InvariantError, type ModelError } from "../errors/index.ts";
 import {
   type BreakerLimits,
   breakersOf,

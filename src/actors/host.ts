@@ -216,13 +216,10 @@ export interface Host {
     takeDropped(requestKey: string): boolean;
     /** The version that the commit gave an artifact; valid after `committed()`. */
     versionOf(artifactId: string): number;
-    /** What is known of the calls of one model. */
-    callsOf(model: LanguageModel): {
-      /** The last answered prompt, used to count the tokens of the next one. */
-      readonly prompts: PromptMemory;
-      /** How much of the agent's prompts the provider has read from its cache. */
-      readonly cache: Pick<CacheWatch, "noteAnswered">;
-    };
+    /** The last prompt that this model answered, used to count the tokens of the next one. */
+    promptsOf(model: LanguageModel): PromptMemory;
+    /** How much of the agent's prompts the provider of this model has read from its cache. */
+    cacheOf(model: LanguageModel): Pick<CacheWatch, "noteAnswered">;
   };
   /**
    * Calls in flight, by key. They belong to the process, not to the activation: an agent that was discarded and recovered in this

@@ -282,7 +282,7 @@ async function measurePrompt(
   request: ModelRequest,
   { turnId, model, key, binding, outputTokens, window, signal }: Measuring,
 ): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
-  const prompts = host.notes.callsOf(model).prompts;
+  const prompts = host.notes.promptsOf(model);
   const bound = boundOf(model, request);
   const before = prompts.startOf(request);
   const unknown = Math.max(0, bound - (before?.bound ?? 0));

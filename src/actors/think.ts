@@ -276,11 +276,8 @@ async function attempt(
     const answered = host.turn(granted.turnId);
     const edits = answered === undefined ? [] : editsOf(host, answered);
     respond(host, granted, answer, { called, billing, durationMs });
-    warnOfLostCache(
-      host,
-      { turnId: granted.turnId, model: called.model },
-      { request: sent, response: answer.response, edits },
-    );
+    const watched = { request: sent, response: answer.response, edits };
+    warnOfLostCache(host, granted.turnId, { model: called.model, watched });
     faultPoint("model.result");
     return true;
   } catch (error) {
@@ -384,11 +381,11 @@ function respond(
 
 function warnOfLostCache(
   host: Host,
-  { turnId, model }: { readonly turnId: string; readonly model: LanguageModel },
-  call: WatchedCall,
+  turnId: string,
+  { model, watched }: { readonly model: LanguageModel; readonly watched: WatchedCall },
 ): void {
   const { instructions, history } = host.definition;
-  const warning = host.notes.callsOf(model).cache.noteAnswered(call, {
+  const warning = host.notes.cacheOf(model).noteAnswered(watched, {
     hasInstructionsFunction: typeof instructions !== "string",
     history: history.name,
     isInHistory: (messageId) => host.history().some(({ id }) => id === messageId),
@@ -404,7 +401,7 @@ function noteUsage(
 ): void {
   // The last call of a budget carries a note, so its prompt is not the one that was counted.
   const isMeasured = usage.estimated !== true && last === undefined;
-  if (isMeasured) host.notes.callsOf(model).prompts.noteAnswered(messageId, usage.inputTokens);
+  if (isMeasured) host.notes.promptsOf(model).noteAnswered(messageId, usage.inputTokens);
 }
 
 interface Failed {

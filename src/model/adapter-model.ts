@@ -74,8 +74,8 @@ export class AdapterModel implements LanguageModel {
   readonly name: string;
   readonly provider: string;
   readonly contextWindow: number | undefined;
-  readonly server: string | undefined;
   readonly hostedTools: readonly string[];
+  readonly server: string | undefined;
   readonly #options: AdapterOptions;
   readonly #backend: ModelBackend;
   readonly #bindsThinking: boolean;

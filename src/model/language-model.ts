@@ -50,13 +50,13 @@ export interface LanguageModel {
   readonly provider: string;
   /** Tokens that prompt and answer may have together; `undefined` if unknown. */
   readonly contextWindow?: number | undefined;
-  /** The server's address or another name for it: models of one provider and server share a circuit breaker. Default: none. */
-  readonly server?: string | undefined;
   /**
    * Tools that the provider executes during an answer and bills by use, for instance `web_search`. Under a limit on cost such a model is
    * called only if its price has a `perCall`. Default: none.
    */
   readonly hostedTools?: readonly string[] | undefined;
+  /** The server's address or another name for it: models of one provider and server share a circuit breaker. Default: none. */
+  readonly server?: string | undefined;
   /** The result is checked: an unusable answer counts as a retryable `ModelError`; implausible usage is replaced by a count. */
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse>;
   /**

@@ -146,11 +146,6 @@ export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageM
   }
 }
 
-/** The address of the server, as far as the options name it. */
-function serverOf({ client, baseURL = client?.baseURL }: OpenaiModelOptions): string | undefined {
-  return baseURL !== undefined && URL.canParse(baseURL) ? addressOf(baseURL) : undefined;
-}
-
 function apiOf(name: string, options: OpenaiModelOptions): OpenaiApi {
   const { api = "chat", extraBody = {}, outputLimitField = "max_completion_tokens", reasoning = {} } = options;
   const { cache, cacheTtl } = options;
@@ -170,6 +165,11 @@ function apiOf(name: string, options: OpenaiModelOptions): OpenaiApi {
   }
   assertResponsesFields(extraBody, "openaiModel(): extraBody");
   return responsesApi({ extraBody, reasoning, keepsForeignIds, caching });
+}
+
+/** The address of the server, as far as the options name it. */
+function serverOf({ client, baseURL = client?.baseURL }: OpenaiModelOptions): string | undefined {
+  return baseURL !== undefined && URL.canParse(baseURL) ? addressOf(baseURL) : undefined;
 }
 
 /** Options that a given client already has. */

@@ -18,13 +18,7 @@ const fileOf = (mediaType: string, bytes: Buffer | string, name?: string) =>
 const report = fileOf("application/pdf", pdf, "report.pdf");
 const zip = { ...fileOf("application/zip", "zip", "a.zip"), artifactId: "artifact_1" };
 
-const userOf = (content: Message["content"]): Message => ({
-  id: "u",
-  role: "user",
-  createdAt: 0,
-  origin: "user",
-  content,
-});
+const userOf = (content: Message["content"]): Message => ({ id: "u", role: "user", createdAt: 0, origin: "user", content });
 const call = { callId: "t:1:0", providerId: "call_1", name: "report", arguments: "{}" };
 const toolOf = (content: Message["content"], isError = false): readonly Message[] => [
   userOf("go"),
@@ -157,7 +151,11 @@ function sdkModel(specificationVersion: "v3" | "v4", provider: string, refused?:
 describe("the AI SDK", () => {
   it.each([
     ["v3", base64(pdf), new URL("https://example.com/a.pdf")],
-    ["v4", { type: "data", data: base64(pdf) }, { type: "url", url: new URL("https://example.com/a.pdf") }],
+    [
+      "v4",
+      { type: "data", data: base64(pdf) },
+      { type: "url", url: new URL("https://example.com/a.pdf") },
+    ],
   ] as const)("%s takes files as parts with their type and name", async (version, data, url) => {
     const { model, prompts } = sdkModel(version, "google.generative-ai");
     const link = { type: "file", mediaType: "application/pdf", url: "https://example.com/a.pdf" } as const;
@@ -270,13 +268,7 @@ describe("the tokens of files", () => {
 
   it.each([0, -1, 1.5, "7"])("%s is refused as fileTokens", (fileTokens) => {
     expect(() => openaiModel("m", { fileTokens: fileTokens as number })).toThrow(/fileTokens/);
-    const sdk = {
-      specificationVersion: "v4",
-      provider: "p",
-      modelId: "m",
-      supportedUrls: {},
-      doStream: async () => null,
-    };
+    const sdk = { specificationVersion: "v4", provider: "p", modelId: "m", supportedUrls: {}, doStream: async () => null };
     expect(() => aiSdkModel(sdk as never, { fileTokens: fileTokens as number })).toThrow(/fileTokens/);
   });
 });

@@ -59,9 +59,7 @@ describeRuntimes("files in tool results", (stage) => {
   });
 
   it("stay the same object in later prompts, so that they are counted once", async () => {
-    const { agent, model } = await told(
-      defineTool({ ...shape, ...options, execute: () => toolResult({ content: [report] }) }),
-    );
+    const { agent, model } = await told(defineTool({ ...shape, ...options, execute: () => toolResult({ content: [report] }) }));
     await agent.executeTurn("and?").result;
     const [first, second] = [model.calls[1], model.calls[2]].map((call) =>
       call?.messages.find(({ role }) => role === "tool"),
@@ -185,11 +183,7 @@ describeRuntimes("files of users", (stage) => {
     const url = `data:Application/PDF;base64,${data.slice(0, 40)}\n${data.slice(40)}`;
     const file = { type: "file", mediaType: "Application/PDF; a=b", url, name: "a.pdf" } as const;
     const pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
-    const input = [
-      { type: "text", text: "How long?" },
-      file,
-      { type: "file", mediaType: "image/gif", url: pixel },
-    ] as const;
+    const input = [{ type: "text", text: "How long?" }, file, { type: "file", mediaType: "image/gif", url: pixel }] as const;
     expect((await agent.executeTurn(input).result).status).toBe("completed");
     expect(model.calls[0]?.messages.at(-1)?.content).toEqual([
       { type: "text", text: "How long?" },
@@ -199,17 +193,9 @@ describeRuntimes("files of users", (stage) => {
   });
 
   it.each<[string, object, RegExp]>([
-    [
-      "an invalid type",
-      { mediaType: "pdf", url: `data:application/pdf;base64,${data}` },
-      /part 0: invalid mediaType "pdf"/,
-    ],
+    ["an invalid type", { mediaType: "pdf", url: `data:application/pdf;base64,${data}` }, /part 0: invalid mediaType "pdf"/],
     ["no content", { mediaType: "application/pdf" }, /part 0: a file needs either a url .* or the artifactId/],
-    [
-      "two contents",
-      { mediaType: "application/pdf", url: "https://a/b", artifactId: "c" },
-      /part 0: a file needs either/,
-    ],
+    ["two contents", { mediaType: "application/pdf", url: "https://a/b", artifactId: "c" }, /part 0: a file needs either/],
     ["an address without TLS", { mediaType: "application/pdf", url: "http://a/b" }, /invalid file URL "http:\/\/a\/b"/],
     ["a local path", { mediaType: "application/pdf", url: "file:///etc/passwd" }, /invalid file URL/],
     ["text that is not base64", { mediaType: "text/plain", url: "data:text/plain,a" }, /the data: URL must be base64/],

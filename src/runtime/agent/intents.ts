@@ -67,9 +67,15 @@ export class IntentGate {
   }
 }
 
+/** Notes on the last prompts that a model of the agent has answered. */
+interface ModelNotes {
+  readonly prompts: PromptMemory;
+  readonly cache: CacheWatch;
+}
+
 /** In-memory notes that effects of one live agent share outside the journal; the next owner does not need them. */
 export class EffectNotes {
-  readonly #calls = new WeakMap<LanguageModel, { readonly prompts: PromptMemory; readonly cache: CacheWatch }>();
+  readonly #byModel = new WeakMap<LanguageModel, ModelNotes>();
   /** Created with the first note, because few agents have any. */
   #cuts: Map<string, number> | undefined;
   #dropped: Set<string> | undefined;
@@ -77,13 +83,19 @@ export class EffectNotes {
   #asked: string | undefined;
   #versions: Map<string, number> | undefined;
 
-  /** Each model counts tokens in its own way, and has a prompt cache of its own. */
-  callsOf(model: LanguageModel): { readonly prompts: PromptMemory; readonly cache: CacheWatch } {
-    const known = this.#calls.get(model);
-    if (known) return known;
-    const made = { prompts: new PromptMemory(), cache: new CacheWatch() };
-    this.#calls.set(model, made);
-    return made;
+  promptsOf(model: LanguageModel): PromptMemory {
+    return this.#notesOf(model).prompts;
+  }
+
+  cacheOf(model: LanguageModel): CacheWatch {
+    return this.#notesOf(model).cache;
+  }
+
+  #notesOf(model: LanguageModel): ModelNotes {
+    let notes = this.#byModel.get(model);
+    if (notes === undefined)
+      this.#byModel.set(model, (notes = { prompts: new PromptMemory(), cache: new CacheWatch() }));
+    return notes;
   }
 
   noteAsked(requestKey: string): void {
