@@ -27,6 +27,8 @@ import { userCode } from "./user-errors.ts";
  * 2. Within a step `pick` runs again only where the route has none of its choices: for the first attempt, and below a fallback.
  * 3. A model that has failed for good is not called again in its step, while another one is left.
  */
+
+/** The model of one attempt, and its route. */
 export interface CalledModel {
   readonly model: LanguageModel;
   readonly route: readonly number[];
