@@ -8,6 +8,7 @@ import {
   formatDuration,
   formatOf,
   formatRunningTime,
+  type InputUse,
 } from "./format.ts";
 import { waitText } from "./request-lines.ts";
 import { type Column, tableLines, placeTree } from "./table.ts";
