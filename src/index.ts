@@ -35,7 +35,6 @@ export type { EffectClass } from "./state/index.ts";
 // Define: models
 export {
   bindThinking,
-  type BoundPrompt,
   fallbackModel,
   type GenerateOptions,
   type LanguageModel,
@@ -45,7 +44,6 @@ export {
   offlineModel,
   openaiModel,
   type OpenaiModelOptions,
-  type ThinkingReader,
   routedModel,
 } from "./model/index.ts";
 export type { CallSettings, ModelRequest, ModelResponse } from "./state/index.ts";

@@ -1,5 +1,5 @@
 import { abortable, backoffDelay, describeValue, wordsOfThrown } from "../base/index.ts";
-import { InvariantError, ModelError } from "../errors/index.ts";
+import { InvariantError, type ModelError } from "../errors/index.ts";
 import {
   type BreakerLimits,
   breakersOf,
@@ -27,6 +27,8 @@ import { userCode } from "./user-errors.ts";
  * 2. Within a step `pick` runs again only where the route has none of its choices: for the first attempt, and below a fallback.
  * 3. A model that has failed for good is not called again in its step, while another one is left.
  */
+
+/** The model of one attempt, and its route. */
 export interface CalledModel {
   readonly model: LanguageModel;
   readonly route: readonly number[];
@@ -42,6 +44,7 @@ export interface FailedAttempt {
   readonly isTransient: boolean;
   /** Whether the next model of the same round was called after it. */
   readonly isFallback: boolean;
+  readonly isTooLong: boolean;
 }
 
 /** A call with its attempts so far. */
@@ -60,13 +63,20 @@ export function stepSoFar(host: Host, { turnId, step, attempt }: TurnState): Cal
   let known: KnownModel | undefined;
   for (const entry of host.memory(turnId).entries) {
     if (entry.type === "model.requested" && entry.step === step && entry.reservation) known = modelIn(entry);
+    if (entry.type === "context.compacted" && entry.step === step) forgetTooLong(failures);
     if (entry.type !== "model.failed" || entry.step !== step) continue;
     const { next, error } = entry;
     const isFallback = next?.isFallback === true;
-    failures.push({ route: known?.route ?? [], isTransient: error.retryable, isFallback });
+    const isTooLong = error.code === "context_length";
+    failures.push({ route: known?.route ?? [], isTransient: error.retryable, isFallback, isTooLong });
     known = next ?? known;
   }
   return { failures, known };
+}
+
+/** After a compaction the prompt may fit into the windows of models that have refused it. */
+function forgetTooLong(failures: FailedAttempt[]): void {
+  for (const [index, one] of failures.entries()) if (one.isTooLong) failures[index] = { ...one, isTransient: true };
 }
 
 /** The attempts of a call after another failed one. */
@@ -75,9 +85,14 @@ export function soFarWith(
   { called, error, after }: Pick<Failure, "called" | "error"> & { readonly after: AfterFailure },
 ): CallSoFar {
   const { model, route } = called;
-  const failed = { route, isTransient: error.retryable, isFallback: after.isFallback };
+  const failed = failedAttempt({ called, error }, after.isFallback);
   const same = { model: model.name, provider: model.provider, route };
   return { failures: [...failures, failed], known: after.next ?? same };
+}
+
+function failedAttempt({ called, error }: Pick<Failure, "called" | "error">, isFallback: boolean): FailedAttempt {
+  const isTooLong = error.details["kind"] === "context_length";
+  return { route: called.route, isTransient: error.retryable, isFallback, isTooLong };
 }
 
 /** The fields of an intent that name the chosen model; none if the definition's model is called itself. */
@@ -252,7 +267,7 @@ export function continuationOf(host: Host, failure: Failure): AfterFailure {
 function fallbackAfter(host: Host, failure: Failure): NextModel | undefined {
   const { called, error, failures } = failure;
   const levels = levelsOf(host.definition.model, called.route);
-  const own = { route: called.route, isTransient: error.retryable, isFallback: true };
+  const own = failedAttempt(failure, true);
   for (const { composition, route, index } of levels.toReversed()) {
     if (composition.kind !== "fallback" || !permits(host, composition, failure)) continue;
     for (let at = index + 1; at < composition.models.length; at += 1) {
@@ -295,7 +310,7 @@ function roundAfter(host: Host, { called, failures, error, attempt }: Failure): 
   );
   if (level?.composition.kind !== "fallback") return { next: undefined, waitMs: ownMs };
   const { composition } = level;
-  const own = { route: called.route, isTransient: error.retryable, isFallback: false };
+  const own = failedAttempt({ called, error }, false);
   const { index, waitMs } = firstOf(host, composition, { route: level.route, failures: [...failures, own] }, backoffMs);
   const route = [...level.route, index];
   if (keyOf(route) === keyOf(called.route)) {

@@ -101,7 +101,9 @@ async function priceFor(
   if (!price) throw unpriced(host, called);
   if (compositionOf(definition.model)) {
     for (const other of calledModels(definition.model)) {
-      if (!(await prices.priceOf(other, binds, clock.now()))) throw unpriced(host, other);
+      const otherPrice = await prices.priceOf(other, binds, clock.now());
+      if (!otherPrice) throw unpriced(host, other);
+      assertToolsPriced(other, otherPrice);
     }
   }
   return price;

@@ -33,15 +33,6 @@ export function addModelUse(one: ModelUse, other: ModelUse): ModelUse {
   };
 }
 
-/** The share of the input that the provider read from its cache, from 0 to 1; 0 without input. */
-export function cachedShare(use: {
-  readonly inputTokens: number;
-  readonly cachedInputTokens?: number | undefined;
-}): number {
-  const { inputTokens, cachedInputTokens = 0 } = use;
-  return inputTokens > 0 ? Math.min(1, cachedInputTokens / inputTokens) : 0;
-}
-
 /** The use of models, by requested name. */
 export type UseByModel = Readonly<Record<string, ModelUse>>;
 

@@ -7,7 +7,6 @@ import { FormFallback } from "./form-fallback.ts";
 import { type AnswerInProgress, guardedCall } from "./guarded-call.ts";
 import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-model.ts";
 import { type AdapterOptions, defaultRequestTimeoutMs } from "./model-option-rules.ts";
-import { isLongTtl } from "./prompt-cache.ts";
 import type { KnownFormats, StructuredOutput } from "./structured-output.ts";
 import { countPromptTokens, promptByteBound } from "./token-count.ts";
 import type { WireWriter } from "./wire-calls.ts";
@@ -55,7 +54,7 @@ export interface ModelBackend {
   writesLongCache(request: ModelRequest): boolean;
   /** Tools that the server executes itself during an answer. Default: none. */
   readonly hostedTools?: readonly string[] | undefined;
-  /** Called with a failure. True if later calls take another form, so that the call is worth repeating at once. */
+  /** Called with a failure. True if calls take another form from now on, so that this one is worth repeating once. */
   adaptTo?(failure: ModelError): boolean;
   /** How to mend a refused key. Default: for `openaiModel`. */
   readonly keyAdvice?: string;
@@ -123,8 +122,8 @@ export class AdapterModel implements LanguageModel {
     try {
       return await this.#attempt(request, options);
     } catch (error) {
-      const isNews = error instanceof ModelError && this.#backend.adaptTo?.(error) === true;
-      if (!isNews) throw error;
+      const isAdapted = error instanceof ModelError && this.#backend.adaptTo?.(error) === true;
+      if (!isAdapted) throw error;
       return await this.#attempt(request, options);
     }
   }
@@ -155,7 +154,7 @@ export class AdapterModel implements LanguageModel {
       tooLongMessages: this.#options.tooLongMessages,
       keyAdvice: this.#backend.keyAdvice,
     });
-    const usage = isLongTtl(this.#options.cacheTtl) ? asLongWrites(answer.usage) : answer.usage;
+    const usage = this.#backend.writesLongCache(request) ? asLongWrites(answer.usage) : answer.usage;
     return { ...answer, usage, adapter, ...(bound ? { prefixHash: bound.hashOf(answer) } : {}) };
   }
 }

@@ -56,7 +56,7 @@ export interface BoundPrompt {
   /** The request without thinking whose prefix has changed. */
   readonly request: ModelRequest;
   /** The `prefixHash` of the answer to this request. */
-  hashOf(answer: Pick<ModelResponse, "content" | "toolCalls">): string;
+  readonly hashOf: (answer: Pick<ModelResponse, "content" | "toolCalls">) => string;
 }
 
 /** Part of every hash; raise it if prompts are formed in another way. */

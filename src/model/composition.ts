@@ -52,11 +52,12 @@ export interface RoutedComposition {
 /** How a model is made of others. The runtime chooses among them before each attempt. */
 export type Composition = FallbackComposition | RoutedComposition;
 
-/** Shared by all copies of the package. Not enumerable, so that a model that wraps a composition is none itself. */
+/** Shared by all copies of the package. Not enumerable: a model that wraps a composition, or inherits from it, is none itself. */
 const compositionKey = Symbol.for("troupe.model.composition");
 
 /** `undefined` for a model that is called itself. */
 export function compositionOf(model: LanguageModel): Composition | undefined {
+  if (!Object.hasOwn(model, compositionKey)) return undefined;
   return (model as { readonly [compositionKey]?: Composition })[compositionKey];
 }
 

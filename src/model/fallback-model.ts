@@ -25,7 +25,7 @@ export interface FallbackModelOptions {
  * A model that tries the given ones in their order: when an attempt fails and `when` permits it, the runtime calls the next model
  * without a wait. Each attempt is reserved, priced and journalled under the model that is called. When the last model has failed,
  * the first one is called again after the usual wait; `maxModelAttempts` counts these rounds.
- * @throws InvalidInputError for an empty list, values that are no models, and invalid options.
+ * @throws InvalidInputError for an empty list, an invalid model and an invalid option.
  */
 export function fallbackModel(
   models: readonly (LanguageModel | string)[],

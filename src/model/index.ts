@@ -1,5 +1,5 @@
 export * from "./language-model.ts";
-export { bindThinking, type BoundPrompt, type ThinkingReader } from "./bound-thinking.ts";
+export { bindThinking } from "./bound-thinking.ts";
 export { callModel, type ModelAnswer } from "./call-model.ts";
 export { type BreakerLimits, breakersOf, type CircuitBreakerOptions } from "./circuit-breaker.ts";
 export {

@@ -13,7 +13,6 @@ import {
 } from "../base/index.ts";
 import { type JsonObject, type ReasoningEffort, reasoningEfforts, takeObject } from "../state/index.ts";
 import { AdapterModel } from "./adapter-model.ts";
-import type { ThinkingReplay } from "./bound-thinking.ts";
 import type { LanguageModel } from "./language-model.ts";
 import { adapterOptionRules, adapterOptionsInstead, defaultRequestTimeoutMs } from "./model-option-rules.ts";
 import { type OpenaiApi, OpenaiBackend } from "./openai-backend.ts";
@@ -101,7 +100,7 @@ export interface OpenaiModelOptions {
    * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
    * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix, also behind a gateway; `always` for others.
    */
-  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
+  readonly thinkingReplay?: "auto" | "bound" | "always" | undefined;
   /**
    * `auto` sends the agent's id as `prompt_cache_key`, and an explicit cache breakpoint to GPT-5.6 and later; models named `anthropic/…`
    * get marks for their cache. `off` sends none of it, and tells GPT-5.6 and later to write nothing. Default: `auto` for OpenAI's own

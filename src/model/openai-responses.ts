@@ -1,3 +1,4 @@
+import { describeValue } from "../base/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import type {
   JsonObject,
@@ -49,9 +50,10 @@ export function responsesApi(options: ResponsesOptions): OpenaiApi {
     body: (request, target) => responsesBody(request, target, { ...options, isEncrypted }),
     answer: (request) => new ResponsesAnswer({ warnings: warningsOf(request), hostedTools }),
     adaptTo: (refusal) => {
-      const isNews = isEncrypted && refusesEncryption(refusal);
-      if (isNews) isEncrypted = false;
-      return isNews;
+      // Of several calls at once each is refused, and each is worth repeating.
+      if (!refusesEncryption(refusal)) return false;
+      isEncrypted = false;
+      return true;
     },
   };
 }
@@ -107,7 +109,7 @@ function responsesBody(
   const body: Record<string, unknown> = { model: reader.model, store: false };
   if (isEncrypted) body["include"] = [ENCRYPTED];
   if (allTools.length > 0) body["tools"] = allTools;
-  if (tools.length > 0 && toolChoice !== undefined) body["tool_choice"] = wireChoice(toolChoice);
+  if (allTools.length > 0 && toolChoice !== undefined) body["tool_choice"] = wireChoice(toolChoice);
   if (maxOutputTokens !== undefined) body["max_output_tokens"] = maxOutputTokens;
   if (temperature !== undefined) body["temperature"] = temperature;
   if (effort !== undefined || summary !== undefined) {
@@ -190,7 +192,9 @@ export function assertResponsesFields(extraBody: JsonObject, where: string): voi
     if (field in extraBody) throw new InvalidInputError(`${where} has ${field}: leave it out, ${reason}.`);
   }
   const { tools = [] } = extraBody;
-  if (!Array.isArray(tools)) throw new InvalidInputError(`${where}.tools is no list of tools.`);
+  if (!Array.isArray(tools)) {
+    throw new InvalidInputError(`${where}.tools is ${describeValue(tools)}; expected a list of tools.`);
+  }
   for (const [index, type] of hostedToolsOf(extraBody).entries()) {
     if (hostedTypes.test(type)) continue;
     throw new InvalidInputError(

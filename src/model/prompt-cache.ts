@@ -17,13 +17,9 @@ export interface CacheOptions {
 export const anthropicTtls: readonly CacheTtl[] = ["5m", "1h"];
 export const openaiTtls: readonly CacheTtl[] = ["30m", "12h"];
 
-export function isLongTtl(ttl: CacheTtl | undefined): boolean {
-  return ttl === "1h" || ttl === "12h";
-}
-
 /** Whether a call may write entries of the longer lifetime, by the option or by fields of the user's own. */
 export function asksForLongTtl(cacheTtl: CacheTtl | undefined, ...fields: readonly unknown[]): boolean {
-  return isLongTtl(cacheTtl) || /"ttl":"(?:1h|12h)"/.test(JSON.stringify(fields));
+  return /"ttl":"(?:1h|12h)"/.test(JSON.stringify([{ ttl: cacheTtl }, ...fields]));
 }
 
 /** @throws InvalidInputError for a lifetime that the model does not have, and for one beside `cache: "off"`. */

@@ -3,51 +3,29 @@ import type { AnswerSource, FinishReason, JsonObject, ModelResponse, ModelWarnin
 import { answerError } from "./call-failure.ts";
 import { answerEnd, brokenBy } from "./finish-reason.ts";
 import type { AnswerInProgress } from "./guarded-call.ts";
-import { MOST_CALLS, type ModelDelta } from "./language-model.ts";
+import { MOST_CALLS } from "./language-model.ts";
 import type { ReceivedAnswer } from "./read-answer.ts";
+import {
+  announce,
+  type AnswerItem,
+  argumentsIn,
+  type CallItem,
+  hostedTypes,
+  indexOf,
+  keyOf,
+  type Listener,
+  type MessageItem,
+  reportArguments,
+  sourceIn,
+  storedThought,
+  textIn,
+  TextParts,
+  typeOf,
+} from "./responses-items.ts";
 import { type StoredItem, storedReasoning, textSeparator } from "./responses-reasoning.ts";
 import { tooManyCalls } from "./tool-call-parts.ts";
 import { type ReportedUsage, UsageReport } from "./usage.ts";
 import { type WireObject, wireArray, wireObject, wireText } from "./wire-values.ts";
-
-type Listener = ((delta: ModelDelta) => void) | undefined;
-
-interface Item {
-  id: string;
-  isDone: boolean;
-}
-interface MessageItem extends Item {
-  readonly type: "message";
-  phase: string | undefined;
-  readonly text: TextParts;
-  isRefusal: boolean;
-  /** Whether its text is reported as it comes. The kind of a commentary is open until the next item. */
-  shownAs: "text" | "reasoning" | undefined;
-}
-interface ReasoningItem extends Item {
-  readonly type: "reasoning";
-  readonly summary: TextParts;
-  readonly content: TextParts;
-  encrypted: string;
-}
-interface CallItem extends Item {
-  readonly type: "call";
-  /** Its position among the calls. */
-  readonly index: number;
-  callId: string;
-  name: string;
-  readonly arguments: TextParts;
-  isReported: boolean;
-}
-interface HostedItem extends Item {
-  readonly type: "hosted";
-  item: JsonObject;
-}
-/** An item of which nothing is used. */
-interface OtherItem extends Item {
-  readonly type: "other";
-}
-type AnswerItem = MessageItem | ReasoningItem | CallItem | HostedItem | OtherItem;
 
 interface AnswerOptions {
   /** What could not be sent. */
@@ -56,24 +34,9 @@ interface AnswerOptions {
   readonly hostedTools?: readonly string[];
 }
 
-/** Calls of tools that the server has executed, and their tools. They are sent back, since reasoning may refer to them. */
-const hostedTypes: Readonly<Record<string, string>> = {
-  web_search_call: "web_search",
-  file_search_call: "file_search",
-  code_interpreter_call: "code_interpreter",
-  mcp_call: "mcp",
-  mcp_list_tools: "mcp",
-};
-
-const itemTypes: Readonly<Record<string, AnswerItem["type"]>> = {
-  message: "message",
-  reasoning: "reasoning",
-  function_call: "call",
-};
-
 /**
  * Assembles one answer of the Responses API from the events of its stream, or from a whole response. Unknown events and items are
- * ignored. Pure: no clock, no I/O.
+ * ignored. Pure: no clock, no I/O. In one file, because all events change the same state.
  * 1. Each piece of text is reported once. The reported text is the content of the answer, unless a server writes two final answers.
  * 2. If the answer has a part of the phase `final_answer`, the last one is the content, and its commentary is reported as reasoning.
  *    Otherwise all texts are the content.
@@ -171,7 +134,7 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     return this.#status !== undefined;
   }
 
-  /** Whether the model thinks, or a tool of the server runs: silence is no stall. */
+  /** Whether the model thinks or a tool of the server runs, so that silence does not mean a stall. */
   get isWorking(): boolean {
     const last = this.#items.at(-1);
     return last !== undefined && !last.isDone && last.type !== "message" && last.type !== "call";
@@ -407,7 +370,15 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     const type = typeOf(wireType);
     switch (type) {
       case "message":
-        return { ...base, type, phase: undefined, text: new TextParts(), isRefusal: false, shownAs: undefined };
+        return {
+          ...base,
+          type,
+          phase: undefined,
+          text: new TextParts(),
+          isRefusal: false,
+          shownAs: undefined,
+          isReported: false,
+        };
       case "reasoning":
         return { ...base, type, summary: new TextParts(), content: new TextParts(), encrypted: "" };
       case "call": {
@@ -433,7 +404,6 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     if (item.shownAs !== undefined) return;
     this.#settle(item.phase === "final_answer" ? "reasoning" : "text", onDelta);
     item.shownAs = "text";
-    this.#separate(item, onDelta);
   }
 
   /** Reports commentary that has not been reported yet. */
@@ -441,23 +411,25 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     for (const item of this.#items) {
       if (item.type !== "message" || item.shownAs !== undefined || item.phase !== "commentary") continue;
       item.shownAs = shownAs;
-      if (shownAs === "text") this.#separate(item, onDelta);
       this.#reportText(item, item.text.text, onDelta);
     }
   }
 
-  #separate(item: MessageItem, onDelta: Listener): void {
-    if (item.phase === "final_answer") return;
-    const isLater = this.#items.some(
-      (one) => one !== item && one.type === "message" && one.shownAs === "text" && one.text.text.trim() !== "",
+  /** Whether text of the content stands before this message. */
+  #isContinued(item: MessageItem): boolean {
+    if (item.phase === "final_answer" || item.shownAs !== "text") return false;
+    return this.#items.some(
+      (one) => one !== item && one.type === "message" && one.shownAs === "text" && one.isReported,
     );
-    if (isLater) onDelta?.({ type: "text", text: textSeparator });
   }
 
   #reportText(item: MessageItem, text: string, onDelta: Listener): void {
     if (text === "") return;
     this.hasBegun = true;
-    if (item.shownAs !== undefined) onDelta?.({ type: item.shownAs, text });
+    if (item.shownAs === undefined) return;
+    const separator = !item.isReported && this.#isContinued(item) ? textSeparator : "";
+    item.isReported = true;
+    onDelta?.({ type: item.shownAs, text: separator + text });
   }
 
   #reportThought(text: string, onDelta: Listener): void {
@@ -467,113 +439,13 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
   }
 
   /** Each page and file once, even if several passages cite it. */
-  #addSource(value: unknown): void {
-    const { type, url, title, file_id: fileId, filename } = wireObject(value) ?? {};
-    if (type === "url_citation" && wireText(url) !== "") {
-      this.#sources.set(wireText(url), { type: "url", url: wireText(url), ...named(title) });
-    } else if ((type === "file_citation" || type === "container_file_citation") && wireText(fileId) !== "") {
-      this.#sources.set(wireText(fileId), { type: "document", id: wireText(fileId), ...named(filename) });
-    }
+  #addSource(annotation: unknown): void {
+    const source = sourceIn(annotation);
+    if (source !== undefined) this.#sources.set(source.url ?? source.id ?? "", source);
   }
-}
-
-/** A text that arrives in numbered parts, each in pieces and once more as a whole. */
-class TextParts {
-  readonly #parts = new Map<number, string>();
-
-  /** Adds a piece and returns it. */
-  add(part: number, piece: string): string {
-    this.#parts.set(part, (this.#parts.get(part) ?? "") + piece);
-    return piece;
-  }
-
-  /** Sets a part to its complete text and returns what had not arrived before. */
-  complete(part: number, whole: string): string {
-    if (whole === "") return "";
-    const before = this.#parts.get(part) ?? "";
-    this.#parts.set(part, whole);
-    return whole.startsWith(before) ? whole.slice(before.length) : "";
-  }
-
-  addSeparated(part: number, piece: string): string {
-    return this.#separator(part) + this.add(part, piece);
-  }
-
-  completeSeparated(part: number, whole: string): string {
-    const separator = this.#separator(part);
-    const rest = this.complete(part, whole);
-    return rest === "" ? "" : separator + rest;
-  }
-
-  get text(): string {
-    return this.list().join("");
-  }
-
-  list(): readonly string[] {
-    return [...this.#parts.values()].filter((part) => part !== "");
-  }
-
-  /** Stands before a part that begins after another one. */
-  #separator(part: number): string {
-    return this.#parts.size > 0 && !this.#parts.has(part) ? textSeparator : "";
-  }
-}
-
-function typeOf(wireType: string): AnswerItem["type"] {
-  if (Object.hasOwn(itemTypes, wireType)) return itemTypes[wireType] ?? "other";
-  return Object.hasOwn(hostedTypes, wireType) ? "hosted" : "other";
 }
 
 const wireTypes = { message: "message", reasoning: "reasoning", call: "function_call" } as const;
-
-function keyOf(event: WireObject): unknown {
-  const index = event["output_index"];
-  return typeof index === "number" ? index : wireText(event["item_id"]) || wireText(wireObject(event["item"])?.["id"]);
-}
-
-function indexOf(event: WireObject, field: string): number {
-  const index = event[field];
-  return typeof index === "number" ? index : 0;
-}
-
-function textIn(part: unknown): string {
-  return wireText(wireObject(part)?.["text"]);
-}
-
-function argumentsIn({ arguments: given }: WireObject): string {
-  return typeof given === "object" && given !== null ? JSON.stringify(given) : wireText(given);
-}
-
-function named(title: unknown): { readonly title?: string } {
-  return wireText(title) === "" ? {} : { title: wireText(title) };
-}
-
-/** Reports a call once its name is known, with the arguments so far. */
-function announce(call: CallItem, onDelta: Listener): void {
-  if (call.name === "") return;
-  call.isReported = true;
-  onDelta?.({ type: "tool-call", index: call.index, id: call.callId, name: call.name });
-  reportArguments(call, call.arguments.text, onDelta);
-}
-
-function reportArguments({ isReported, index }: CallItem, text: string, onDelta: Listener): void {
-  if (isReported && text !== "") onDelta?.({ type: "tool-arguments", index, text });
-}
-
-function storedThought({ id, summary, content, encrypted }: ReasoningItem): readonly StoredItem[] {
-  const summaries = summary.list();
-  const contents = content.list();
-  if (summaries.length === 0 && contents.length === 0 && encrypted === "") return [];
-  return [
-    {
-      type: "reasoning",
-      ...(id === "" ? {} : { id }),
-      ...(summaries.length === 0 ? {} : { summary: summaries }),
-      ...(contents.length === 0 ? {} : { content: contents }),
-      ...(encrypted === "" ? {} : { encrypted_content: encrypted }),
-    },
-  ];
-}
 
 /** Most items of one answer. */
 const MOST_ITEMS = 10_000;

@@ -18,7 +18,7 @@ export interface RoutedModelOptions {
  * A model that chooses one of others for each step, and for each call of `run.generate()`. The choice is journalled with the call
  * and holds for all attempts of the step, also after a restart. An error of `pick` fails the turn.
  * @param pick Returns one of `models`.
- * @throws InvalidInputError for a `pick` that is no function, an empty list, values that are no models, and invalid options.
+ * @throws InvalidInputError if `pick` is not a function, and for an invalid option or an empty list of models.
  */
 export function routedModel(
   pick: (choice: ModelChoice) => LanguageModel | Promise<LanguageModel>,

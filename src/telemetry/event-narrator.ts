@@ -154,7 +154,7 @@ function stepText(event: TroupeEvent, content: boolean): string | undefined {
 function bodyText(event: TroupeEvent, content: boolean): string | undefined {
   switch (event.type) {
     case "step.restarted":
-      return `tries again (attempt ${event.attempt}) after ${event.error.code}: ${oneLine(event.error.message, longestText)}`;
+      return `tries again${event.model === undefined ? "" : ` with ${oneLine(event.model, longestName)}`} (attempt ${event.attempt}) after ${event.error.code}: ${oneLine(event.error.message, longestText)}`;
     case "model.responded":
       return `${oneLine(event.model, longestName)} answered in ${durationText(event.durationMs)}: ${tokensText(event.usage)}, ${costText(event.costMicros)}, ${countText(event.toolCalls, "tool call")}`;
     case "tool.started":

@@ -11,13 +11,14 @@ import {
   windowHistory,
   withoutTraces,
 } from "../../src/index.ts";
-import { type ClerkOptions, clerkOn, thinker } from "../support/strict-clerk.ts";
+import { type ClerkOptions, clerkOn, lastThree, thinker } from "../support/strict-clerk.ts";
 import { startStrictServer } from "../support/strict-thinking.ts";
 
 const compilers: Readonly<Record<string, () => HistoryCompiler>> = {
   full: fullHistory,
-  window: () => windowHistory(4),
+  window: () => windowHistory(4, { upTo: 4 }),
   short: () => windowHistory(1),
+  lastThree: () => lastThree,
   withoutTraces,
   react: () => reactHistory({ contextWindowSize: 2 }),
 };

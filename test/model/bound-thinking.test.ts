@@ -21,7 +21,7 @@ import { thinkingReplayOf } from "../../src/model/bound-thinking.ts";
 import { aiSdkModel } from "../../src/model/ai-sdk.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { startModelServer } from "../support/model-server.ts";
-import { type ClerkOptions, clerkOn, thinker } from "../support/strict-clerk.ts";
+import { type ClerkOptions, clerkOn, lastThree, thinker } from "../support/strict-clerk.ts";
 import { type StrictServer, startStrictServer } from "../support/strict-thinking.ts";
 import { startProgram } from "../support/waiting-process.ts";
 
@@ -55,6 +55,7 @@ let day = 0;
 const scenes: readonly Scene[] = [
   { name: "a conversation that only grows", options: {}, changes: false },
   { name: "a window", options: { history: windowHistory(3) }, changes: true },
+  { name: "a window that moves with each message", options: { history: lastThree }, changes: true },
   { name: "withoutTraces()", options: { history: withoutTraces() }, changes: true },
   { name: "reactHistory()", options: { history: reactHistory({ contextWindowSize: 2 }) }, changes: true },
   {
@@ -163,7 +164,7 @@ test("a model that needs its reasoning beside calls gets it back after any prefi
   );
   onTestFinished(() => server.stop());
   const model = openaiModel("deepseek-reasoner", { provider: "deepseek", baseURL: server.baseURL, apiKey: "none" });
-  await talk(model, questions, { history: windowHistory(4) });
+  await talk(model, questions, { history: windowHistory(4, { upTo: 4 }) });
   const asked = server.requests.flatMap(({ body }) => body.messages.filter(({ tool_calls: calls }) => calls));
   expect(asked.length).toBeGreaterThan(questions.length);
   for (const message of asked) expect(message).toMatchObject({ reasoning_content: expect.any(String) as string });
@@ -195,7 +196,7 @@ test("a model of one's own leaves out thinking whose prefix has changed, and kee
   await talk(model, questions);
   expect(thoughts()).toEqual([0, 1, 2, 3]);
   prompts.length = 0;
-  await talk(model, questions, { history: windowHistory(3) });
+  await talk(model, questions, { history: lastThree });
   expect(thoughts()).toEqual([0, 1, 0, 0]);
 });
 

@@ -137,16 +137,18 @@ it("4: Retry-After blocks the refused model, not the provider", async () => {
   expect(freeIn()).toBe(0);
 });
 
+/** A model of that provider, at that server. */
+const modelAt = (name: string, provider: string, server?: string): LanguageModel => ({
+  ...scriptedModel("x", { name, provider }),
+  server,
+});
+
 it("models of one provider and server share a breaker, and no others", async () => {
-  const of = (name: string, provider: string, server?: string): LanguageModel => ({
-    ...scriptedModel("x", { name, provider }),
-    server,
-  });
-  const model = of("a", "north", "host/v1");
+  const model = modelAt("a", "north", "host/v1");
   const { fail, openFor } = breaker(model);
   for (let count = 0; count < 3; count += 1) await fail();
-  expect(openFor(of("b", "north", "host/v1"))).toBe(5_000);
-  for (const other of [of("a", "north"), of("a", "north", "elsewhere"), of("a", "south", "host/v1")]) {
+  expect(openFor(modelAt("b", "north", "host/v1"))).toBe(5_000);
+  for (const other of [modelAt("a", "north"), modelAt("a", "north", "elsewhere"), modelAt("a", "south", "host/v1")]) {
     expect(openFor(other)).toBeUndefined();
   }
 });

@@ -13,6 +13,11 @@ const model = (name: string, contextWindow?: number) =>
   scriptedModel("x", { name, provider: `of-${name}`, contextWindow });
 const [a, b, c] = [model("a", 1_000), model("b", 500), model("c")];
 
+const stored = (made: LanguageModel) => defineAgent({ name: "desk", model: made }).stored;
+
+const serverOf = (baseURL?: string) =>
+  openaiModel("m", { apiKey: "none", ...(baseURL === undefined ? {} : { baseURL }) }).server;
+
 describe("a model made of others", () => {
   it("has the names of its models, and the smallest window", () => {
     expect(fallbackModel([a, b, c])).toMatchObject({ name: "a | b | c", provider: "fallback", contextWindow: 500 });
@@ -40,7 +45,6 @@ describe("a model made of others", () => {
   });
 
   it("is part of the stored definition and of its hash, by the models that can be called", () => {
-    const stored = (made: LanguageModel) => defineAgent({ name: "desk", model: made }).stored;
     const nested = stored(routedModel(() => a, { models: [fallbackModel([a, b]), a] }));
     expect(nested.model).toEqual({
       provider: "routed",
@@ -112,8 +116,6 @@ it.each<[unknown, unknown, string]>([
 });
 
 it("openaiModel names its server without secrets", () => {
-  const of = (baseURL?: string) =>
-    openaiModel("m", { apiKey: "none", ...(baseURL === undefined ? {} : { baseURL }) }).server;
-  expect(of("https://user:password@models.example.com/v1/?key=secret")).toBe("models.example.com/v1");
-  expect([of(), of("no url")]).toEqual([undefined, undefined]);
+  expect(serverOf("https://user:password@models.example.com/v1/?key=secret")).toBe("models.example.com/v1");
+  expect([serverOf(), serverOf("no url")]).toEqual([undefined, undefined]);
 });

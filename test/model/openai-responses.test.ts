@@ -29,7 +29,7 @@ import {
   type ResponsesServer,
   type ServerTurn,
   thought,
-  usage,
+  usage as reportedUsage,
 } from "../support/responses-server.ts";
 
 const modelAt = ({ baseURL }: ResponsesServer, options: OpenaiModelOptions = {}): LanguageModel =>
@@ -364,7 +364,7 @@ describe("a request", () => {
     const server = await responsesServer({
       output: [message("msg_1", "ok")],
       usage: {
-        ...usage,
+        ...reportedUsage,
         input_tokens_details: {
           cached_tokens: 0,
           cache_write_tokens: 90,
@@ -558,6 +558,14 @@ describe("a failure", () => {
     expect(server.bodies.map((body) => "include" in body)).toEqual([true, false, false]);
   });
 
+  test("to encrypt thoughts is met by each of several calls at once", async () => {
+    const refused = { status: 400, error: error("Encrypted content is not supported with this model.") };
+    const { model, server } = await modelOn([refused, refused, { output: [message("msg_1", "ok")] }]);
+    const answers = await Promise.all([whole(model), whole(model)]);
+    expect(answers.map(({ content }) => content)).toEqual(["ok", "ok"]);
+    expect(server.bodies).toHaveLength(4);
+  });
+
   test("to read thoughts of another account is met by a request without these", async () => {
     const refused = error("The encrypted content gAAA could not be verified.", "invalid_encrypted_content");
     const ok = { output: [thought("rs_2", []), message("msg_2", "ok")] };
@@ -699,7 +707,7 @@ describe("openaiModel({ api })", () => {
     [{ api: "responses", extraBody: { conversation: "conv_1" } }, /conversation/],
     [{ api: "responses", extraBody: { background: true } }, /background/],
     [{ api: "responses", extraBody: { prompt: { id: "pmpt_1" } } }, /prompt/],
-    [{ api: "responses", extraBody: { tools: 3 } }, /tools is no list/],
+    [{ api: "responses", extraBody: { tools: 3 } }, /tools is 3; expected a list/],
     [
       { api: "responses", extraBody: { tools: [{ type: "local_shell" }] } },
       /"local_shell"; expected a tool that OpenAI/,

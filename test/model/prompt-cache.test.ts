@@ -228,6 +228,8 @@ describe("aiSdkModel", () => {
     const raw = { cache_creation: { ephemeral_1h_input_tokens: 40, ephemeral_5m_input_tokens: 20 } };
     expect(await long({}, { usage })).toBeUndefined();
     expect(await long({ cacheTtl: "1h" }, { usage })).toBe(60);
+    const providerOptions = { anthropic: { cacheControl: { type: "ephemeral", ttl: "1h" } } };
+    expect(await long({ providerOptions }, { usage })).toBe(60);
     expect(await long({ cacheTtl: "1h" }, { usage: { ...usage, raw } })).toBe(40);
     const cacheDetails = [
       { ttl: "5m", inputTokens: 25 },

@@ -8,11 +8,11 @@ import {
   type LanguageModel,
   memoryStores,
   openaiModel,
-  windowHistory,
   withoutTraces,
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { entriesOfType } from "../support/journal-probes.ts";
+import { lastThree } from "../support/strict-clerk.ts";
 import { startCachingServer } from "../support/prefix-cache.ts";
 
 const long = (words: string): string => `${words} ${"and so on, ".repeat(400)}`;
@@ -38,7 +38,7 @@ async function cachingModel(): Promise<LanguageModel> {
 
 let today = 0;
 const causes: readonly { readonly name: string; readonly options: Partial<AgentOptions>; readonly cause: string }[] = [
-  { name: "a window", options: { history: windowHistory(3) }, cause: 'the history compiler "windowHistory(3)"' },
+  { name: "a window", options: { history: lastThree }, cause: 'the history compiler "lastThree"' },
   {
     name: "instructions of each turn",
     options: { instructions: () => `Day ${(today += 1)}.` },

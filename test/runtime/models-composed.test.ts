@@ -34,6 +34,14 @@ function named(name: string, script: ModelScript, options: { contextWindow?: num
   return scriptedModel(script, { name, provider: `of-${name}`, ...options });
 }
 
+const isSide = (text: unknown): boolean => text === "sum up";
+
+/** The reasoning in each request, by answer. */
+const reasonings = (calls: ScriptedModel["calls"]) =>
+  calls.map(({ messages }) =>
+    messages.flatMap((message) => (message.role === "assistant" ? [JSON.stringify(message.reasoning ?? null)] : [])),
+  );
+
 const look = defineTool({
   name: "look",
   description: "Looks.",
@@ -63,6 +71,8 @@ describeRuntimes("models made of others", (stage) => {
         return [step, attempt, `${provider}/${model}`, route];
       },
     );
+
+  const calledNames = async (): Promise<unknown[]> => (await requested()).map(([, , name]) => name);
 
   it("a fallback is the next attempt, at once, reserved, priced and journalled under the model that is called", async () => {
     const a = named("a", [failing("down", { partialInputTokens: 50, partialOutputTokens: 10 })]);
@@ -363,7 +373,6 @@ describeRuntimes("models made of others", (stage) => {
   });
 
   it("run.generate() falls back too, and each of its attempts is journalled under its model", async () => {
-    const isSide = (text: unknown): boolean => text === "sum up";
     const a = named("a", ({ messages }) =>
       isSide(messages[0]?.content) ? failing("down") : { toolCalls: [{ name: "sum" }] },
     );
@@ -397,12 +406,6 @@ describeRuntimes("models made of others", (stage) => {
     const a = named("a", [{ reasoning: "hm", toolCalls: [{ name: "look" }] }, failing("down"), "the end"]);
     const { agent } = await started(fallbackModel([a, b]), { tools: [look] });
     expect(await result(agent)).toMatchObject({ text: "the end" });
-    const reasonings = (calls: ScriptedModel["calls"]) =>
-      calls.map(({ messages }) =>
-        messages.flatMap((message) =>
-          message.role === "assistant" ? [JSON.stringify(message.reasoning ?? null)] : [],
-        ),
-      );
     expect(reasonings(b.calls)).toEqual([["null"]]);
     expect(reasonings(a.calls).at(-1)).toEqual([expect.stringContaining("hm"), "null"]);
     const written = (await agent.getMessages()).flatMap((one) =>
@@ -455,6 +458,46 @@ describeRuntimes("models made of others", (stage) => {
     expect(account?.unconfirmed.costMicros).toBe(asked[1]?.reservation?.costMicros);
   });
 
+  it("after a crash between a failure and the next intent the journalled model is called, without asking `when` again", async () => {
+    const picking = createGate<LanguageModel>();
+    const [a, b, c] = [named("a", [failing("down")]), named("b", "from b"), named("c", "from c")];
+    const build = (when: () => boolean, pick: () => LanguageModel | Promise<LanguageModel>) => {
+      const model = fallbackModel([a, routedModel(pick, { models: [b, c] })], { when });
+      return defineAgent({ name: "worker", maxOutputTokens: 100, model });
+    };
+    const doomed = await stage().openProcess({
+      agents: [
+        build(
+          () => true,
+          () => picking.pass(),
+        ),
+      ],
+    });
+    const before = await doomed.runtime.agent("worker", { agentId: "w" });
+    await before.start();
+    before.executeTurn("go");
+    await picking.reached();
+    expect(await entriesOfType(stage().look(), "w", "model.failed")).toHaveLength(1);
+    doomed.kill();
+    stage().expireLeases();
+    const survivor = await stage().open({
+      agents: [
+        build(
+          () => false,
+          () => c,
+        ),
+      ],
+    });
+    await survivor.recover();
+    const agent = await survivor.find("w");
+    expect(await elapse(stage().clock, agent.turn("w#1").result)).toMatchObject({ text: "from c" });
+    picking.open(b);
+    expect((await entriesOfType(stage().look(), "w", "model.requested")).map(({ route }) => route)).toEqual([
+      [0],
+      [1, 1],
+    ]);
+  });
+
   it("a definition with other models chooses anew after a crash", async () => {
     const gate = createGate<string>();
     const [a, b, c] = [named("a", () => gate.pass()), named("b", "from b"), named("c", "from c")];
@@ -492,14 +535,13 @@ describeRuntimes("models made of others", (stage) => {
     const b = named("b", "from b");
     const model = fallbackModel([a, b], { breaker: { failures: 2, windowMs: 10_000, openMs: 60_000 } });
     const { agent } = await started(model);
-    const models = async (): Promise<unknown[]> => (await requested()).map(([, , name]) => name);
     await result(agent, "1");
     await result(agent, "2");
-    expect(await models()).toEqual(["of-a/a", "of-b/b", "of-a/a", "of-b/b"]);
+    expect(await calledNames()).toEqual(["of-a/a", "of-b/b", "of-a/a", "of-b/b"]);
     const turn = agent.executeTurn("3");
     const events = eventsOfTurn(turn);
     await elapse(stage().clock, turn.result);
-    expect((await models()).slice(4)).toEqual(["of-b/b"]);
+    expect((await calledNames()).slice(4)).toEqual(["of-b/b"]);
     const warning = (await events).find((event) => event.type === "warning");
     expect(warning).toMatchObject({ code: "circuit_open" });
     expect(warning).toMatchObject({
@@ -507,9 +549,9 @@ describeRuntimes("models made of others", (stage) => {
     });
     stage().clock.advance(60_000);
     await result(agent, "4");
-    expect((await models()).slice(5)).toEqual(["of-a/a", "of-b/b"]);
+    expect((await calledNames()).slice(5)).toEqual(["of-a/a", "of-b/b"]);
     await result(agent, "5");
-    expect((await models()).slice(7)).toEqual(["of-b/b"]);
+    expect((await calledNames()).slice(7)).toEqual(["of-b/b"]);
     isDown = false;
     stage().clock.advance(60_000);
     expect(await result(agent, "6")).toMatchObject({ text: "from a" });

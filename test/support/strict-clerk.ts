@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { type AgentDefinition, defineAgent, defineTool, type LanguageModel } from "../../src/index.ts";
+import {
+  type AgentDefinition,
+  defineAgent,
+  defineTool,
+  type HistoryCompiler,
+  type LanguageModel,
+} from "../../src/index.ts";
 import type { StrictPart, StrictRequest } from "./strict-thinking.ts";
 
 const lookup = defineTool({
@@ -10,6 +16,13 @@ const lookup = defineTool({
   maxOutputCharacters: 2_000,
   execute: ({ word }) => `${word}: found${word.endsWith("long") ? " word".repeat(1_000) : ""}`,
 });
+
+/** A window that moves with each message. */
+export const lastThree: HistoryCompiler = {
+  name: "lastThree",
+  internalTools: false,
+  compile: ({ history }) => history.slice(-3),
+};
 
 export type ClerkOptions = Omit<Partial<Parameters<typeof defineAgent>[0]>, "model">;
 

@@ -249,7 +249,7 @@ function tokensOf({ usage }: AgentOverview): number {
   return usage.inputTokens + usage.outputTokens;
 }
 
-function tokensText(tokens: number, use: Parameters<typeof formatCached>[0]): string {
+function tokensText(tokens: number, use: InputUse): string {
   const cached = formatCached(use);
   return formatCount(tokens) + (cached === undefined ? "" : ` (${cached})`);
 }

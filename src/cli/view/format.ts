@@ -1,5 +1,3 @@
-import { cachedShare } from "../../budget/index.ts";
-
 /** `850 ms`, `4.2 s`, `1 m 05 s`, `2 h 03 m`. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;
@@ -32,10 +30,16 @@ function trimmed(value: number): string {
   return value.toFixed(1).replace(/\.0$/, "");
 }
 
+/** The input of model calls, as any usage has it. */
+export interface InputUse {
+  readonly inputTokens: number;
+  readonly cachedInputTokens?: number | undefined;
+}
+
 /** `80 % cached`; `undefined` if the provider read none of the input from its cache. */
-export function formatCached(use: Parameters<typeof cachedShare>[0]): string | undefined {
-  const share = cachedShare(use);
-  if (share === 0) return undefined;
+export function formatCached({ inputTokens, cachedInputTokens = 0 }: InputUse): string | undefined {
+  if (inputTokens === 0 || cachedInputTokens === 0) return undefined;
+  const share = cachedInputTokens / inputTokens;
   return share < 0.01 ? "< 1 % cached" : `${Math.round(share * 100)} % cached`;
 }
 

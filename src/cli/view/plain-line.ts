@@ -28,7 +28,7 @@ export function eventText(event: TroupeEvent): string | undefined {
         .filter((part) => part !== undefined)
         .join(", ");
     case "step.restarted":
-      return `tries step ${event.step ?? 0} again (attempt ${event.attempt}): ${oneLine(event.error.message)}`;
+      return `tries step ${event.step ?? 0} again${event.model === undefined ? "" : ` with ${oneLine(event.model)}`} (attempt ${event.attempt}): ${oneLine(event.error.message)}`;
     case "tool.completed":
       return `${event.name} took ${formatDuration(event.durationMs)}`;
     case "tool.failed":

@@ -1,4 +1,4 @@
-import { cachedShare, type ModelUse } from "../../budget/index.ts";
+import type { ModelUse } from "../../budget/index.ts";
 import type { RunSummary } from "../../inspector/index.ts";
 import { formatCost, formatCount, shortAgentId } from "./format.ts";
 import { type Column, tableLines } from "./table.ts";
@@ -43,7 +43,7 @@ function columnsNamed(title: string): Column[] {
 
 function cellsOf(use: ModelUse): string[] {
   const { calls, inputTokens, cachedInputTokens, outputTokens, reasoningTokens, costMicros, unpricedCalls } = use;
-  const share = Math.round(cachedShare(use) * 100);
+  const share = inputTokens === 0 ? 0 : Math.round((cachedInputTokens / inputTokens) * 100);
   return [
     formatCount(calls),
     formatCount(inputTokens),

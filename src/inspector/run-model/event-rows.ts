@@ -282,7 +282,8 @@ function modelText(entry: RunEntry): EventText | undefined {
     case "model.requested": {
       const again = entry.attempt > 1 ? `, attempt ${entry.attempt}` : "";
       const last = entry.last ? ", last permitted call" : "";
-      const detail = `step ${entry.step}${again}${last}, ${grouped(entry.ask.promptTokens)} tokens counted`;
+      const of = entry.provider === undefined ? "" : `, provider ${entry.provider}`;
+      const detail = `step ${entry.step}${again}${of}${last}, ${grouped(entry.ask.promptTokens)} tokens counted`;
       return text("model requested", { name: entry.model, detail, tone: "work" });
     }
     case "model.responded": {

@@ -190,7 +190,8 @@ export class Timeline {
           failed.costMicros = settlement?.costMicros ?? 0;
         }
         if (retryAt === null) return;
-        const label = `${errorWord(error)} · retry in ${milliseconds(Math.max(0, retryAt - entry.at))}`;
+        const wait = `retry in ${milliseconds(Math.max(0, retryAt - entry.at))}`;
+        const label = `${errorWord(error)} · ${entry.next ? `${entry.next.model}, ` : ""}${wait}`;
         this.#begin(agent, { key: "retry", kind: "retry", label, at });
         return;
       }

@@ -10,7 +10,6 @@ import {
   type ToolChoice,
 } from "../../state/index.ts";
 import { AdapterModel, type CallContext, type ModelBackend, type PreparedCall } from "../adapter-model.ts";
-import type { ThinkingReplay } from "../bound-thinking.ts";
 import type { CallGuard } from "../call-guard.ts";
 import type { GenerateOptions, LanguageModel } from "../language-model.ts";
 import { formedPrompt } from "../prompt-form.ts";
@@ -57,7 +56,7 @@ export interface AiSdkModelOptions {
    * When the model's reasoning is sent back: `bound` only while everything before it is unchanged, `always` in any case. Default `auto`:
    * `bound` for Claude from version 5.1 on, which refuses it after a changed prefix; `always` for others.
    */
-  readonly thinkingReplay?: "auto" | ThinkingReplay | undefined;
+  readonly thinkingReplay?: "auto" | "bound" | "always" | undefined;
   /**
    * `auto` marks prompts for the provider's cache, where it needs that: Anthropic, Bedrock (Claude, Nova) and OpenRouter (Claude) get
    * marks, OpenAI the agent's id as its key. Other providers cache by themselves. `off` marks nothing. Default `auto`.
@@ -110,7 +109,7 @@ class ProviderBackend implements ModelBackend {
   }
 
   takesFile(part: FilePart): boolean {
-    return isProviderFile(part);
+    return isProviderFile(part, this.#model.provider);
   }
 
   knownFormats(): KnownFormats {
@@ -149,15 +148,21 @@ class ProviderBackend implements ModelBackend {
   }
 
   async #prompt(request: ModelRequest): Promise<ProviderCall["prompt"]> {
-    const { specificationVersion: specification, supportedUrls } = this.#model;
+    const { specificationVersion: specification, supportedUrls, provider } = this.#model;
     const formed = formedPrompt(request, {
       reader: this.#adapter,
       keepsForeignIds: false,
       takesInResult: takesInResultOf(this.#model.provider),
     });
-    return providerPrompt(formed, { specification, supportedUrls: await supportedUrls });
+    return providerPrompt(formed, {
+      specification,
+      supportedUrls: fetchesNothing.test(provider) ? {} : await supportedUrls,
+    });
   }
 }
+
+/** The package names addresses that the server does not fetch. */
+const fetchesNothing = /^ollama\b/;
 
 interface Settings {
   readonly settings: Pick<ProviderCall, "maxOutputTokens" | "providerOptions" | "reasoning">;

@@ -20,8 +20,12 @@ export interface MediaRules {
   readonly supportedUrls: Readonly<Record<string, readonly RegExp[]>>;
 }
 
+/** Providers whose package sends images only, and leaves out other files. */
+const imagesOnly = /^(?:deepseek|ollama)\b/;
+
 /** Whether a provider may accept the file; one that does not refuses it before it sends anything. */
-export function isProviderFile({ mediaType }: Pick<ContentFile, "mediaType">): boolean {
+export function isProviderFile({ mediaType }: Pick<ContentFile, "mediaType">, provider: string): boolean {
+  if (imagesOnly.test(provider)) return mediaType.startsWith("image/");
   return mediaType === "application/pdf" || /^(?:audio|video|image)\//.test(mediaType);
 }
 
@@ -98,9 +102,16 @@ function filePart(part: MediaPart, rules: MediaRules): FilePart {
     const mediaType = known ?? /^data:([^;,]+)/.exec(url)?.[1] ?? "image/*";
     return { type: "file", mediaType, ...named, data: isV3 ? embedded : { type: "data", data: embedded } };
   }
-  const mediaType = known ?? "image/*";
+  const mediaType = known ?? imageTypeOf(url);
   if (!URL.canParse(url) || !isFetched(url, mediaType, rules)) throw notFetched(part.type, url);
   return { type: "file", mediaType, ...named, data: isV3 ? new URL(url) : { type: "url", url: new URL(url) } };
+}
+
+/** The media type by the ending of an address: some packages send no address whose subtype is not known. */
+function imageTypeOf(url: string): string {
+  const [, ending = ""] = /\.(png|jpe?g|gif|webp)(?:[?#]|$)/i.exec(url) ?? [];
+  const subtype = ending.toLowerCase();
+  return subtype === "" ? "image/*" : `image/${subtype === "jpg" ? "jpeg" : subtype}`;
 }
 
 function isFetched(url: string, mediaType: string, { supportedUrls }: MediaRules): boolean {

@@ -4,15 +4,8 @@ import { repositoryRoot } from "../../../scripts/run-command.ts";
 
 /** The tables of docs/models.md: what is sent, and what comes back. */
 const tables = [
-  [
-    "Images",
-    "Image URLs",
-    "Images in results",
-    "Structured output",
-    "Tool choice",
-    "Stop sequences",
-    "Reasoning effort",
-  ],
+  ["Images", "Image URLs", "Images in results", "PDF files"],
+  ["Structured output", "Tool choice", "Stop sequences", "Reasoning effort"],
   ["Parallel calls", "Text beside calls", "Thoughts shown", "Thoughts sent back", "Thoughts of earlier turns"],
   ["Cached tokens", "Thinking tokens", "New events", "Errors in the stream"],
 ] as const;
