@@ -1,6 +1,6 @@
 import { type OptionsSchema, nameRule, optionsOf, wholeNumberRule } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
-import { type Content, fileMark, type Message, type ModelResponse, textOf } from "../state/index.ts";
+import { fileMark, type Message, type ModelResponse, textOf } from "../state/index.ts";
 import { planCompaction } from "./compaction-plan.ts";
 import type { Compaction, CompactionInput, CompactionStrategy } from "./compaction.ts";
 

@@ -36,6 +36,10 @@ export function sizeOfBase64(data: string): number {
   return Math.max(0, Math.floor((data.length * 3) / 4) - padding);
 }
 
+function refuse(problem: string): { readonly ok: false; readonly problem: string } {
+  return { ok: false, problem };
+}
+
 /**
  * The part in its stored form: media type in lower case, base64 without white space. Otherwise the reason why it is invalid, as the rest
  * of a sentence about the part.
@@ -45,7 +49,6 @@ export function checkedFilePart(
   longestUrl = LONGEST_FILE_URL,
 ): { readonly ok: true; readonly part: FilePart } | { readonly ok: false; readonly problem: string } {
   const { url, artifactId, name } = part;
-  const refuse = (problem: string) => ({ ok: false, problem }) as const;
   const mediaType = plainMediaType(part.mediaType);
   if (mediaType === undefined) {
     return refuse(

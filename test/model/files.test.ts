@@ -120,16 +120,17 @@ describe("Chat Completions", () => {
   });
 });
 
+const stream = (parts: readonly unknown[]) =>
+  new ReadableStream({
+    start(controller) {
+      for (const part of parts) controller.enqueue(part);
+      controller.close();
+    },
+  });
+
 /** The prompts of a model of the AI SDK that answers nothing, or refuses these media types. */
 function sdkModel(specificationVersion: "v3" | "v4", provider: string, refused?: RegExp) {
   const prompts: { readonly role: string; readonly content: readonly Record<string, unknown>[] }[][] = [];
-  const stream = (parts: readonly unknown[]) =>
-    new ReadableStream({
-      start(controller) {
-        for (const part of parts) controller.enqueue(part);
-        controller.close();
-      },
-    });
   const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
   const model = aiSdkModel({
     specificationVersion,
@@ -277,7 +278,7 @@ describe("the tokens of files", () => {
     expect(tokensOf(link)).toBe(100_064);
     expect(tokensOf(link, 7)).toBe(7);
     const counted = await countPromptTokens({ messages: [userOf([link])] }, { fileTokens: 7 });
-    expect(counted - Number(await countPromptTokens({ messages: [userOf("")] }))).toBe(7);
+    expect(counted - (await countPromptTokens({ messages: [userOf("")] }))).toBe(7);
     const model = openaiModel("m", { fileTokens: 7, apiKey: "none" });
     expect((model.boundPromptTokens?.({ messages: [userOf([report])] }) ?? 0) - empty).toBe(7);
   });

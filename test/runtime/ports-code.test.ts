@@ -82,9 +82,9 @@ describeRuntimes(
         /the artifact that run\.saveArtifact\(\) was given cannot be taken: name: .*expected string/,
       ],
       [
-        "bytes as an artifact",
-        withTool((run) => run.saveArtifact(wrong({ name: "a", contentType: "b", content: new Uint8Array(2) }))),
-        /content: an object of class Uint8Array has no JSON form/,
+        "a buffer as an artifact",
+        withTool((run) => run.saveArtifact(wrong({ name: "a", contentType: "b", content: new ArrayBuffer(2) }))),
+        /content: an object of class ArrayBuffer has no JSON form/,
       ],
       [
         "progress that is not JSON",

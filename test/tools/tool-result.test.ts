@@ -239,7 +239,7 @@ describe("results in parts", () => {
     const [{ part, artifact } = {}] = files;
     expect(artifact).toMatchObject({ contentType: mediaType, encoding: "base64", content: data });
     expect(part).toEqual({ type: "file", mediaType, artifactId: artifact?.artifactId, name: artifact?.name });
-    if (name !== undefined) expect(artifact?.name).toBe(name);
+    expect(artifact?.name).toBe(name ?? artifact?.name);
     expect(text).toBe(`[file ${artifact?.name}, ${mediaType}, 3 kB: artifact ${artifact?.artifactId}]`);
   });
 

@@ -348,7 +348,7 @@ export function fileOf(
   const named = name === undefined || name === "" ? {} : { name };
   const checked = checkedFilePart({ type: "file", mediaType, url: whole, ...named });
   if (checked.ok) return checked.part;
-  throw badRequest(`${param}: ${checked.problem}`, { param, code: "unsupported_value" });
+  throw badRequest(`${param}: ${checked.problem}`, { param });
 }
 
 function chatContent({ role, content }: ChatMessage, index: number): Content {
