@@ -6,6 +6,7 @@ import type { LanguageModel } from "./language-model.ts";
 
 /** A limit of the turn's accounts, and how much of it no call has used or reserved. Absent fields are unlimited. */
 export interface BudgetLeft {
+  /** Input and output tokens. */
   readonly tokens?: number;
   /** In dollars. */
   readonly cost?: number;
@@ -15,10 +16,13 @@ export interface BudgetLeft {
 
 /** The model call for which `pick` of `routedModel` chooses a model. */
 export interface ModelChoice {
+  /** The agent that makes the call. */
   readonly agentId: string;
+  /** The agent at the root of its tree; the same one for an agent without a parent. */
   readonly rootAgentId: string;
   /** Name of the agent's definition. */
   readonly agentName: string;
+  /** The open turn. */
   readonly turnId: string;
   /** Number of the agent's turn, from 1. */
   readonly turn: number;
@@ -28,6 +32,7 @@ export interface ModelChoice {
   readonly purpose: "step" | "generate";
   /** The prompt, oldest first, without the reasoning of earlier answers. */
   readonly messages: readonly Message[];
+  /** The tools that the call offers to the model. */
   readonly tools: readonly ModelTool[];
   /** What is left of the budget, on the tightest of the accounts that apply: turn, agent, and all agents above it. */
   readonly budgetLeft: () => Promise<BudgetLeft>;

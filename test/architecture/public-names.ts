@@ -109,12 +109,12 @@ export const opaqueTypes: readonly string[] = words(
  */
 export const unnamedTypes: readonly string[] = words(`
   DefinitionRef MessageQuery RunQuery SearchQuery
-  BudgetLeft CircuitBreakerOptions FallbackModelOptions ModelTool RoutedModelOptions
+  BudgetLeft FallbackModelOptions ModelTool RoutedModelOptions
   AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
-  AnswerSource BoundPrompt ThinkingReader ModelWarning ProviderOptions ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
+  AnswerSource BoundPrompt ThinkingReader ModelWarning ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 
