@@ -337,10 +337,14 @@ export function addUsage(one: Usage | null, other: Usage): Usage {
 
 /** Few providers report cache writes: absent if neither usage has them. */
 function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens" | "longCacheWriteTokens"> {
-  return { ...sumOf("cacheWriteTokens", one, other), ...sumOf("longCacheWriteTokens", one, other) };
+  const writes = sumOf(one.cacheWriteTokens, other.cacheWriteTokens);
+  const long = sumOf(one.longCacheWriteTokens, other.longCacheWriteTokens);
+  return {
+    ...(writes === undefined ? {} : { cacheWriteTokens: writes }),
+    ...(long === undefined ? {} : { longCacheWriteTokens: long }),
+  };
 }
 
-function sumOf<Name extends "cacheWriteTokens" | "longCacheWriteTokens">(name: Name, one: Usage, other: Usage) {
-  if (one[name] === undefined && other[name] === undefined) return {};
-  return { [name]: (one[name] ?? 0) + (other[name] ?? 0) };
+function sumOf(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined && other === undefined ? undefined : (one ?? 0) + (other ?? 0);
 }

@@ -66,6 +66,29 @@ const answered = {
   ],
 };
 
+/** The annotation of a text with a source. */
+function cited(url: string) {
+  return { type: "url_citation", url, title: "Eiger", start_index: 0, end_index: 3 };
+}
+
+function final(id: string, text: string) {
+  return message(id, text, { phase: "final_answer" });
+}
+
+function written(fields: Partial<AssistantMessage>): AssistantMessage {
+  return { id: "2", role: "assistant", createdAt: 0, origin: "model", content: "3,967 m.", ...fields };
+}
+
+/** The input that is sent after this answer and another question. */
+async function inputOf(model: LanguageModel, server: ResponsesServer, answer: AssistantMessage): Promise<string> {
+  await whole(model, { messages: [...request.messages, answer, { ...userMessage("Sure?"), id: "3" }] });
+  return JSON.stringify(server.bodies.at(-1)?.["input"]);
+}
+
+function error(text: string, code: string | null = null) {
+  return { message: text, type: "invalid_request_error", code };
+}
+
 describe("an answer", () => {
   test("is the same whole and streamed, and each piece is reported once", async () => {
     const { model, server } = await modelOn([answered]);
@@ -133,7 +156,6 @@ describe("an answer", () => {
   });
 
   test("names its sources once", async () => {
-    const cited = (url: string) => ({ type: "url_citation", url, title: "Eiger", start_index: 0, end_index: 3 });
     const file = { type: "file_citation", file_id: "file_1", filename: "peaks.pdf", index: 0 };
     const annotations = [cited("https://example.com/eiger"), cited("https://example.com/eiger"), file];
     const { model } = await modelOn([{ output: [message("msg_1", "3,967 m.", { annotations })] }]);
@@ -188,7 +210,6 @@ describe("an answer", () => {
 
 describe("phases", () => {
   const commentary = message("msg_1", "I look it up.", { phase: "commentary" });
-  const final = (id: string, text: string) => message(id, text, { phase: "final_answer" });
 
   test("the final answer is the content, and commentary before it is reasoning", async () => {
     const { model } = await modelOn([{ output: [thought("rs_1", []), commentary, final("msg_2", "3,967 m.")] }]);
@@ -345,7 +366,7 @@ describe("a request", () => {
       },
     ] as unknown as ModelRequest["messages"];
     await whole(model, { messages });
-    const [asked, , result] = server.bodies[0]?.["input"] as readonly Readonly<Record<string, unknown>>[];
+    const [asked, , result] = (server.bodies[0]?.["input"] ?? []) as readonly Readonly<Record<string, unknown>>[];
     const sentFile = { type: "input_file", filename: "m.pdf", file_data: file.url };
     expect(asked?.["content"]).toEqual([{ type: "input_text", text: "Read" }, sentFile]);
     expect(result).toEqual({
@@ -401,18 +422,6 @@ describe("a request", () => {
     },
   );
 
-  const written = (fields: Partial<AssistantMessage>): AssistantMessage => ({
-    id: "2",
-    role: "assistant",
-    createdAt: 0,
-    origin: "model",
-    content: "3,967 m.",
-    ...fields,
-  });
-  const inputOf = async (model: LanguageModel, server: ResponsesServer, answer: AssistantMessage) => {
-    await whole(model, { messages: [...request.messages, answer, { ...userMessage("Sure?"), id: "3" }] });
-    return JSON.stringify(server.bodies.at(-1)?.["input"]);
-  };
   const items: JsonObject = {
     items: [
       { type: "reasoning", id: "rs_1", encrypted_content: "encrypted-rs_1" },
@@ -443,7 +452,7 @@ describe("a request", () => {
     const toolCalls = [{ callId: "t:1:0", providerId, name: "height", arguments: "{}" }];
     const result = { id: "3", role: "tool", createdAt: 0, origin: "tool", callId: "t:1:0", providerId, content: "x" };
     await whole(model, { messages: [...request.messages, written({ content: "", toolCalls }), result as never] });
-    const [, asked, given] = server.bodies[0]?.["input"] as readonly { readonly call_id: string }[];
+    const [, asked, given] = (server.bodies[0]?.["input"] ?? []) as readonly { readonly call_id: string }[];
     expect(asked?.call_id).toMatch(/^[a-z0-9]{9}$/);
     expect(given?.call_id).toBe(asked?.call_id);
   });
@@ -451,11 +460,6 @@ describe("a request", () => {
 
 describe("a failure", () => {
   const text: ResponsesReply = { output: [message("msg_1", "3,967 metres.")] };
-  const error = (message_: string, code: string | null = null) => ({
-    message: message_,
-    type: "invalid_request_error",
-    code,
-  });
 
   test.each([429, 500, 529])("of status %i may be repeated, after the delay that the server names", async (status) => {
     const { model } = await modelOn([{ status, error: error("Slow down"), headers: { "retry-after": "7" } }]);

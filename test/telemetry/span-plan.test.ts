@@ -221,18 +221,18 @@ describe("events without a start", () => {
 
 it("an attempt of another model has its own span, under the name of that model", () => {
   const clock = { at: start, row: 0 };
-  const { tell, pass } = teller(clock, { agentId: "desk" });
+  const one = teller(clock, { agentId: "desk" });
   const events = [
-    tell({ type: "turn.started", number: 1, prompt: "go" }),
-    tell({ type: "step.started", model: "a" }, 1),
+    one.tell({ type: "turn.started", number: 1, prompt: "go" }),
+    one.tell({ type: "step.started", model: "a" }, 1),
   ];
-  pass(10);
-  events.push(tell({ type: "step.restarted", attempt: 2, error: failure, retryAt: clock.at, model: "b" }, 1));
-  pass(20);
+  one.pass(10);
+  events.push(one.tell({ type: "step.restarted", attempt: 2, error: failure, retryAt: clock.at, model: "b" }, 1));
+  one.pass(20);
   const usage = { inputTokens: 1, outputTokens: 1 };
   events.push(
-    tell({ type: "model.responded", model: "b-2026", usage, costMicros: null, toolCalls: 0, durationMs: 20 }, 1),
-    tell({ type: "turn.completed", ...end }),
+    one.tell({ type: "model.responded", model: "b-2026", usage, costMicros: null, toolCalls: 0, durationMs: 20 }, 1),
+    one.tell({ type: "turn.completed", ...end }),
   );
   expect(spansOf(operationsOf(events)).slice(1)).toEqual([
     `chat a [0–10] under desk#1, ${failure.code}`,
