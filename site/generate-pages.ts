@@ -71,6 +71,7 @@ const commands: Readonly<Record<string, string>> = {
   browser: "npm run example examples/browser/serve.ts",
   served: "cd examples/served && TROUPE_SERVE_TOKEN=$(openssl rand -hex 24) docker compose up --build",
   teal: "npm run example examples/17-teal-agent.ts",
+  "wire-formats": "npm run example examples/31-providers.ts",
 };
 
 function commandOf(path: string): string {

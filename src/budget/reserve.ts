@@ -195,7 +195,7 @@ export function costOfCall(ask: ReservationAsk, outputTokens: number): number {
 
 /** The rates that the call may reach. */
 function reservedPrice({ price, writesLongCache }: ReservationAsk): Price | null {
-  return price === null || writesLongCache === true || !hasLongWriteRate(price) ? price : withoutLongWrites(price);
+  return price && writesLongCache !== true && hasLongWriteRate(price) ? withoutLongWrites(price) : price;
 }
 
 /** Whether the amounts fit beside the used and reserved ones. */

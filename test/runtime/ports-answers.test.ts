@@ -94,13 +94,21 @@ describeRuntimes(
     it.each([
       ["end_turn", "completed"],
       ["max_tokens", "finish_reason"],
-      ["content-filter", "finish_reason"],
       ["unknown", "completed"],
       [undefined, "completed"],
     ])("one with the finish reason %s counts as complete", async (finishReason, stopReason) => {
       const { result } = await played(adapter(() => ({ ...rightAnswer, finishReason })));
       expect(result).toMatchObject({ status: "completed", text: "done", stopReason });
     });
+
+    it.each(["content-filter", "content_filter"])(
+      "one with the finish reason %s is a refusal",
+      async (finishReason) => {
+        const { result, account } = await played(adapter(() => ({ ...rightAnswer, finishReason })));
+        expect(result).toMatchObject({ status: "stopped", text: "done", stopReason: "refusal" });
+        expect(account?.used.tokens).toBe(14);
+      },
+    );
 
     it.each<[string, unknown]>([
       ["none", undefined],
