@@ -106,7 +106,7 @@ describeRuntimes(
       async (finishReason) => {
         const { result, account } = await played(adapter(() => ({ ...rightAnswer, finishReason })));
         expect(result).toMatchObject({ status: "stopped", text: "done", stopReason: "refusal" });
-        expect(account?.used.tokens).toBe(14);
+        expect(account?.used.tokens).toBe(7);
       },
     );
 
