@@ -88,7 +88,7 @@ describeRuntimes("models made of others", (stage) => {
       [1, 2, "of-b/b", [1]],
     ]);
     const restart = (await events).find((event) => event.type === "step.restarted");
-    expect(restart).toMatchObject({ attempt: 2, model: "b", error: { message: "down" } });
+    expect(restart).toMatchObject({ attempt: 2, model: "b", provider: "of-b", error: { message: "down" } });
     expect(restart).toMatchObject({ retryAt: restart?.at });
     expect(ended.spent.byModel).toMatchObject({
       a: { calls: 1, cost: (50 * 1 + 10 * 10) / 1e6 },
