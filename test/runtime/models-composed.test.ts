@@ -594,6 +594,22 @@ describeRuntimes("models made of others", (stage) => {
     expect(a.calls).toEqual([]);
   });
 
+  it("so is a model whose price lacks the rate of the cache entries that it may write", async () => {
+    const a = named("a", "x");
+    const long: LanguageModel = { ...named("long", "y"), writesLongCache: () => true };
+    const definition = defineAgent({ name: "worker", maxOutputTokens: 100, model: fallbackModel([a, long]) });
+    const runtime = await stage().open({
+      agents: [definition],
+      prices: { ...prices, long: { inputPerMillion: 1, cacheWritePerMillion: 1.25, outputPerMillion: 10 } },
+    });
+    const agent = await runtime.agent("worker", { agentId: "w", budget: { maxCost: 1 } });
+    await agent.start();
+    const ended = await result(agent);
+    expect(ended).toMatchObject({ status: "failed" });
+    expect(ended.error?.message).toContain('longer lifetime of model "long" is not known');
+    expect(a.calls).toEqual([]);
+  });
+
   it("an open breaker is skipped with a warning, tested by one call, and closed by its answer", async () => {
     let isDown = true;
     const a = named("a", () => (isDown ? failing("down") : "from a"));
