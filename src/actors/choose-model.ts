@@ -11,8 +11,9 @@ import {
   type ModelChoice,
   pickedIndex,
 } from "../model/index.ts";
-import type { EntryOf, ModelRequest, NextModel, TurnState } from "../state/index.ts";
+import type { EntryOf, ModelRequest, NextModel, StoredError, TurnState } from "../state/index.ts";
 import { appendWarnings, type Host } from "./host.ts";
+import { storedErrorOf } from "./stored-error.ts";
 import { userCode } from "./user-errors.ts";
 
 /**
@@ -23,7 +24,7 @@ import { userCode } from "./user-errors.ts";
  *
  * Invariants
  * 1. The route of a call is journalled with its intent, and the model after a failure with the failure. So after a restart the
- *    same model is called.
+ *    same model is called, in steps and in `generate()`.
  * 2. Within a step `pick` runs again only where the route has none of its choices: for the first attempt, and below a fallback.
  * 3. A model that has failed for good is not called again in its step, while another one is left.
  */
@@ -66,12 +67,53 @@ export function stepSoFar(host: Host, { turnId, step, attempt }: TurnState): Cal
     if (entry.type === "context.compacted" && entry.step === step) forgetTooLong(failures);
     if (entry.type !== "model.failed" || entry.step !== step) continue;
     const { next, error } = entry;
-    const isFallback = next?.isFallback === true;
-    const isTooLong = error.code === "context_length";
-    failures.push({ route: known?.route ?? [], isTransient: error.retryable, isFallback, isTooLong });
+    failures.push(failedAttempt(error, known?.route ?? [], next));
     known = next ?? known;
   }
   return { failures, known };
+}
+
+/**
+ * The attempts of a call of `generate()` before a restart, from the journal; none for a model that is called itself, whose attempts are
+ * counted anew.
+ */
+export function generateSoFar(
+  host: Host,
+  { turnId, run, index, promptHash }: Pick<EntryOf<"generate.requested">, "turnId" | "run" | "index" | "promptHash">,
+): CallSoFar {
+  if (!compositionOf(host.definition.model)) return nothing;
+  let failures: FailedAttempt[] = [];
+  let known: KnownModel | undefined;
+  for (const entry of host.memory(turnId).entries) {
+    if (entry.type !== "generate.requested" && entry.type !== "generate.failed") continue;
+    if (entry.run !== run || entry.index !== index) continue;
+    if (entry.type === "generate.requested") {
+      const isSame = entry.promptHash === promptHash;
+      if (!isSame) failures = [];
+      known = isSame && entry.reservation ? modelIn(entry) : undefined;
+      continue;
+    }
+    const { next, error } = entry;
+    // Without a next attempt the call has failed; code that makes it again begins anew.
+    if (next && known) failures.push(failedAttempt(error, known.route, next));
+    else failures = [];
+    known = known && next;
+  }
+  return { failures, known };
+}
+
+function failedAttempt(
+  { code, retryable }: StoredError,
+  route: readonly number[],
+  next: Pick<NextModel, "isFallback"> | undefined,
+): FailedAttempt {
+  return { route, isTransient: retryable, isFallback: next?.isFallback === true, isTooLong: code === "context_length" };
+}
+
+/** The model of a call that is made again because its process has ended before the answer: the same one. */
+export function nextModelAfterRestart(requested: EntryOf<"generate.requested"> | undefined): NextModel | undefined {
+  const known = requested && modelIn(requested);
+  return known && { ...known, route: [...known.route], isFallback: false };
 }
 
 /** After a compaction the prompt may fit into the windows of models that have refused it. */
@@ -82,17 +124,15 @@ function forgetTooLong(failures: FailedAttempt[]): void {
 /** The attempts of a call after another failed one. */
 export function soFarWith(
   { failures }: CallSoFar,
-  { called, error, after }: Pick<Failure, "called" | "error"> & { readonly after: AfterFailure },
+  { called, error, next }: Pick<Failure, "called" | "error"> & { readonly next: NextModel | undefined },
 ): CallSoFar {
-  const { model, route } = called;
-  const failed = failedAttempt({ called, error }, after.isFallback);
-  const same = { model: model.name, provider: model.provider, route };
-  return { failures: [...failures, failed], known: after.next ?? same };
+  return { failures: [...failures, failedAttempt(storedErrorOf(error), called.route, next)], known: next };
 }
 
-function failedAttempt({ called, error }: Pick<Failure, "called" | "error">, isFallback: boolean): FailedAttempt {
-  const isTooLong = error.details["kind"] === "context_length";
-  return { route: called.route, isTransient: error.retryable, isFallback, isTooLong };
+/** The model of the next attempt, also if it is the same one; `undefined` if there is none, or the definition's model is called itself. */
+export function nextModelOf({ model, route }: CalledModel, after: AfterFailure): NextModel | undefined {
+  if (!after.retries || route.length === 0) return undefined;
+  return after.next ?? { model: model.name, provider: model.provider, route: [...route], isFallback: false };
 }
 
 /** The fields of an intent that name the chosen model; none if the definition's model is called itself. */
@@ -103,7 +143,11 @@ export function chosenFields(
   return route.length === 0 ? {} : { provider, route: [...route] };
 }
 
-function modelIn({ model, provider, route }: EntryOf<"model.requested">): KnownModel | undefined {
+function modelIn({
+  model,
+  provider,
+  route,
+}: Pick<EntryOf<"model.requested">, "model" | "provider" | "route">): KnownModel | undefined {
   return provider === undefined || route === undefined ? undefined : { model, provider, route };
 }
 
@@ -111,7 +155,8 @@ function modelIn({ model, provider, route }: EntryOf<"model.requested">): KnownM
 export function modelOfRequest(host: Host, granted: EntryOf<"model.requested">): CalledModel {
   const { model } = host.definition;
   const known = modelIn(granted);
-  return { model: (known && modelAt(model, known)) ?? model, route: known?.route ?? [] };
+  const called = known && modelAt(model, known);
+  return called ? { model: called, route: known.route } : { model, route: [] };
 }
 
 interface Choosing {
@@ -257,17 +302,16 @@ export function continuationOf(host: Host, failure: Failure): AfterFailure {
   const isTransient = error.retryable || round.some((one) => one.isTransient);
   const same = { isTransient, next: undefined, isFallback: false };
   if (!isTransient || rounds >= host.definition.maxModelAttempts) return { ...same, retries: false, waitMs: 0 };
-  if (called.route.length === 0) {
-    return { ...same, retries: true, waitMs: error.retryAfterMs ?? backoffDelay(attempt, host.random()) };
-  }
-  return { ...same, retries: true, ...roundAfter(host, failure) };
+  const backoffMs = backoffDelay(rounds, host.random());
+  if (called.route.length === 0) return { ...same, retries: true, waitMs: error.retryAfterMs ?? backoffMs };
+  return { ...same, retries: true, ...roundAfter(host, failure, backoffMs) };
 }
 
 /** The next model of the innermost composition that permits one. */
 function fallbackAfter(host: Host, failure: Failure): NextModel | undefined {
   const { called, error, failures } = failure;
   const levels = levelsOf(host.definition.model, called.route);
-  const own = failedAttempt(failure, true);
+  const own = failedAttempt(storedErrorOf(error), called.route, { isFallback: true });
   for (const { composition, route, index } of levels.toReversed()) {
     if (composition.kind !== "fallback" || !permits(host, composition, failure)) continue;
     for (let at = index + 1; at < composition.models.length; at += 1) {
@@ -302,15 +346,18 @@ function isLarger(model: LanguageModel, than: LanguageModel): boolean {
 }
 
 /** The model with which the next round of the outermost fallback begins, and the wait before it. */
-function roundAfter(host: Host, { called, failures, error, attempt }: Failure): Pick<AfterFailure, "next" | "waitMs"> {
-  const backoffMs = backoffDelay(attempt, host.random());
+function roundAfter(
+  host: Host,
+  { called, failures, error }: Failure,
+  backoffMs: number,
+): Pick<AfterFailure, "next" | "waitMs"> {
   const ownMs = error.retryAfterMs ?? backoffMs;
   const level = levelsOf(host.definition.model, called.route).find(
     ({ composition }) => composition.kind === "fallback",
   );
   if (level?.composition.kind !== "fallback") return { next: undefined, waitMs: ownMs };
   const { composition } = level;
-  const own = failedAttempt({ called, error }, false);
+  const own = failedAttempt(storedErrorOf(error), called.route, undefined);
   const { index, waitMs } = firstOf(host, composition, { route: level.route, failures: [...failures, own] }, backoffMs);
   const route = [...level.route, index];
   if (keyOf(route) === keyOf(called.route)) {

@@ -13,11 +13,15 @@ import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from ".
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { callIdentity } from "./call-identity.ts";
 import {
+  type AfterFailure,
   type CalledModel,
   type CallSoFar,
   chooseModel,
   chosenFields,
   continuationOf,
+  generateSoFar,
+  nextModelAfterRestart,
+  nextModelOf,
   soFarWith,
   throughBreaker,
 } from "./choose-model.ts";
@@ -49,7 +53,8 @@ interface SideCall {
 /**
  * Model calls made by user code (hooks, tools, compactions), numbered within their run. Each attempt is reserved and journalled,
  * and a failed one is retried as in a step. When the run is repeated, a call with the same number and prompt returns the
- * journalled answer. The code may outlive its activation, so the live host is looked up again after each wait.
+ * journalled answer. After a restart a composition continues with the journalled model; the attempts of a single model are counted anew. The
+ * code may outlive its activation, so the live host is looked up again after each wait.
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
@@ -78,24 +83,18 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
   };
 }
 
-/** The attempts of a call are counted in memory: when its code is repeated after a restart, they start anew. */
 async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
-  const { turnId, signal } = side;
-  let soFar: CallSoFar = { failures: [], known: undefined };
-  for (let number = 1; ; number += 1) {
+  let soFar = await onLive(owner, async (host) => {
+    await host.delivered();
+    return generateSoFar(host, side);
+  });
+  for (let number = soFar.failures.length + 1; ; number += 1) {
     const called = await chosen(owner, side, soFar);
-    try {
-      return await attempt(owner, side, { called, number });
-    } catch (error) {
-      if (!(error instanceof ModelError)) throw error;
-      const { failures } = soFar;
-      const after = await onLive(owner, async (host) =>
-        continuationOf(host, { turnId, called, error, attempt: number, failures }),
-      );
-      if (!after.retries) throw error;
-      soFar = soFarWith(soFar, { called, error, after });
-      await until(owner, owner.clock.now() + after.waitMs, signal);
-    }
+    const outcome = await attempt(owner, side, { called, number, failures: soFar.failures });
+    if (outcome.type === "answered") return outcome.response;
+    const { error, after } = outcome;
+    soFar = soFarWith(soFar, { called, error, next: nextModelOf(called, after) });
+    await until(owner, owner.clock.now() + after.waitMs, side.signal);
   }
 }
 
@@ -114,9 +113,16 @@ interface Attempt {
   readonly called: CalledModel;
   /** From 1. */
   readonly number: number;
+  /** The attempts before it. */
+  readonly failures: CallSoFar["failures"];
 }
 
-async function attempt(owner: Host, side: SideCall, { called, number }: Attempt): Promise<ModelResponse> {
+type AttemptOutcome =
+  | { readonly type: "answered"; readonly response: ModelResponse }
+  | { readonly type: "repeated"; readonly error: ModelError; readonly after: AfterFailure };
+
+/** Rejects if the call has failed and is not made again. */
+async function attempt(owner: Host, side: SideCall, { called, number, failures }: Attempt): Promise<AttemptOutcome> {
   const { turnId, step, promptHash, request, signal } = side;
   const { model } = called;
   const { ask, reservation } = await reserved(owner, side, called);
@@ -143,12 +149,21 @@ async function attempt(owner: Host, side: SideCall, { called, number }: Attempt)
     const costMicros = costIfKnown(response.usage, billing.price);
     await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement }, warnings);
     faultPoint("generate.result");
-    return response;
+    return { type: "answered", response };
   } catch (error) {
     if (error instanceof LeaseLostError || error instanceof TurnInterruptedError) throw error;
     const { usage, settlement } = billOf(error, ask, reservation);
-    await settle(owner, side, { type: "generate.failed", error: storedErrorOf(error), usage, settlement });
-    throw error;
+    const failed = { type: "generate.failed", error: storedErrorOf(error), usage, settlement } as const;
+    if (!(error instanceof ModelError)) {
+      await settle(owner, side, failed);
+      throw error;
+    }
+    const failure = { turnId, called, error, attempt: number, failures };
+    const after = await onLive(owner, async (host) => continuationOf(host, failure));
+    const next = nextModelOf(called, after);
+    await settle(owner, side, next ? { ...failed, next } : failed);
+    if (!after.retries) throw error;
+    return { type: "repeated", error, after };
   }
 }
 
@@ -194,7 +209,7 @@ function reserved(
 
 type Outcome =
   | Pick<EntryOf<"generate.responded">, "type" | "promptHash" | "response" | "costMicros" | "settlement">
-  | Pick<EntryOf<"generate.failed">, "type" | "error" | "usage" | "settlement">;
+  | Pick<EntryOf<"generate.failed">, "type" | "error" | "next" | "usage" | "settlement">;
 
 /** Appends the outcome, unless the end of the turn has already settled the call. */
 function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAnswer["warnings"] = []): Promise<void> {
@@ -263,8 +278,15 @@ function settleInFull(
   const { run, index } = open;
   const settlement = unconfirmedSettlement(open.reservation);
   const error = { code: "interrupted", message: "the process ended while the call was in flight", retryable: true };
+  const requested = host
+    .memory(turnId)
+    .entries.findLast(
+      (entry): entry is EntryOf<"generate.requested"> =>
+        entry.type === "generate.requested" && entry.run === run && entry.index === index,
+    );
+  const next = nextModelAfterRestart(requested);
   host.append(
-    { type: "generate.failed", turnId, step, run, index, error, usage: null, settlement },
+    { type: "generate.failed", turnId, step, run, index, error, ...(next ? { next } : {}), usage: null, settlement },
     { moves: [{ type: "settle", settlement }] },
   );
 }

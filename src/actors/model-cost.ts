@@ -49,7 +49,7 @@ export async function reservationAskOf(
   const bound = request.maxOutputTokens ?? definition.maxOutputTokens;
   const asked = Math.min(bound ?? DEFAULT_OUTPUT_TOKENS, MOST_TOKENS);
   const writesLongCache = mayWriteLong(model, request);
-  const price = await priceFor(host, model, { binds: binding.maxCostMicros !== undefined, writesLongCache });
+  const price = await priceFor(host, model, { request, binds: binding.maxCostMicros !== undefined });
   // Without a bound the server uses the rest of its window.
   const window = bound !== undefined || bindsAmounts(binding) ? model.contextWindow : undefined;
   const measuring = { turnId, model, key: call.key, binding, outputTokens: asked, window, signal };
@@ -82,34 +82,41 @@ function mayWriteLong(model: LanguageModel, request: ModelRequest): boolean {
  * The definition's price, or the runtime's; `null` if unknown. If a limit on cost applies, an unknown price is refused, also that
  * of a model that may be called instead: otherwise the turn would fail when that model is needed.
  */
-async function priceFor(
-  host: Host,
-  called: LanguageModel,
-  { binds, writesLongCache }: { readonly binds: boolean; readonly writesLongCache: boolean },
-): Promise<Price | null> {
-  const { definition, prices, clock } = host;
-  const price = definition.price ?? (await prices.priceOf(called, binds, clock.now()));
-  if (price && binds) assertToolsPriced(called, price);
-  if (price && writesLongCache && price.cacheWritePerMillion !== undefined && !hasLongWriteRate(price)) {
-    if (!binds) return null;
-    throw new InvalidInputError(
-      `the price of cache entries of the longer lifetime of model "${called.name}" is not known (provider "${called.provider}"), but maxCost needs it: ` +
-        `set longCacheWritePerMillion in its price (createRuntime({ prices }) or defineAgent({ price })), or leave cacheTtl out`,
-    );
-  }
-  if (!binds) return price;
-  if (!price) throw unpriced(host, called);
-  if (compositionOf(definition.model)) {
-    for (const other of calledModels(definition.model)) {
-      const otherPrice = await prices.priceOf(other, binds, clock.now());
-      if (!otherPrice) throw unpriced(host, other);
-      assertToolsPriced(other, otherPrice);
-    }
-  }
+async function priceFor(host: Host, called: LanguageModel, calling: PricedCall): Promise<Price | null> {
+  const price = await priceOfModel(host, called, calling);
+  if (!calling.binds) return price;
+  for (const other of calledModels(host.definition.model))
+    if (other !== called) await priceOfModel(host, other, calling);
   return price;
 }
 
-function unpriced({ definition }: Host, model: LanguageModel): InvalidInputError {
+interface PricedCall {
+  readonly request: ModelRequest;
+  /** Whether a limit on cost applies. */
+  readonly binds: boolean;
+}
+
+async function priceOfModel(
+  { definition, prices, clock }: Host,
+  model: LanguageModel,
+  { request, binds }: PricedCall,
+): Promise<Price | null> {
+  const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
+  if (!price) {
+    if (binds) throw unpriced(definition, model);
+    return null;
+  }
+  if (binds) assertToolsPriced(model, price);
+  const hasRate = price.cacheWritePerMillion === undefined || hasLongWriteRate(price);
+  if (hasRate || !mayWriteLong(model, request)) return price;
+  if (!binds) return null;
+  throw new InvalidInputError(
+    `the price of cache entries of the longer lifetime of model "${model.name}" is not known (provider "${model.provider}"), but maxCost needs it: ` +
+      `set longCacheWritePerMillion in its price (createRuntime({ prices }) or defineAgent({ price })), or leave cacheTtl out`,
+  );
+}
+
+function unpriced(definition: Host["definition"], model: LanguageModel): InvalidInputError {
   const own = compositionOf(definition.model)
     ? ""
     : `, or for agent "${definition.name}" alone with defineAgent({ price: ${examplePrice} })`;

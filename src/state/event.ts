@@ -84,6 +84,8 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     type: z.literal("step.started"),
     ...common,
     model: textSchema,
+    /** The provider of the model, if the definition's model is made of others. */
+    provider: optionalTextSchema,
     /** The settings of the model call, without `providerOptions`. Absent if there are none. */
     settings: callSettingsSchema.omit({ providerOptions: true }).optional(),
   }),
@@ -93,8 +95,9 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     attempt: integerSchema,
     error: storedErrorSchema,
     retryAt: integerSchema,
-    /** The model of the next attempt, if it is another one. */
+    /** The model of the next attempt, if it is another one, and its provider. */
     model: optionalTextSchema,
+    provider: optionalTextSchema,
   }),
   z.object({ type: z.literal("step.completed"), ...common }),
   z.object({

@@ -150,19 +150,20 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
 }
 
 function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
-  const { attempt, step, model, last, settings } = entry;
+  const { attempt, step, model, provider, last, settings } = entry;
   const said =
     last &&
     `the last permitted model call, in which no tool may be called: ${limitText(last.limit, last.accountId, last)}`;
   const told: TroupeEventBody[] = said === undefined ? [] : [{ type: "warning", code: "last_call", message: said }];
   if (attempt > 1) return told;
-  const started: TroupeEventBody = { type: "step.started", model, ...(settings ? { settings } : {}) };
+  const chosen = provider === undefined ? { model } : { model, provider };
+  const started: TroupeEventBody = { type: "step.started", ...chosen, ...(settings ? { settings } : {}) };
   return step > 1 ? [{ type: "step.completed" }, started, ...told] : [started, ...told];
 }
 
 function restartEvents({ attempt, error, retryAt, next }: EntryOf<"model.failed">): TroupeEventBody[] {
   if (retryAt === null) return [];
-  const other = next ? { model: next.model } : {};
+  const other = next ? { model: next.model, provider: next.provider } : {};
   return [{ type: "step.restarted", attempt: attempt + 1, error, retryAt, ...other }];
 }
 

@@ -136,6 +136,8 @@ export const modelEntrySchemas = [
     run: textSchema,
     index: countSchema,
     error: storedErrorSchema,
+    /** Only if the definition's model is made of others; `undefined` if the call has failed for good. */
+    next: nextModelSchema.optional(),
     usage: usageSchema.nullable(),
     settlement: settlementSchema,
   }),

@@ -190,8 +190,9 @@ function endText(
   ].join(", ");
 }
 
-function tokensText({ inputTokens, outputTokens, estimated }: Usage): string {
-  return `${estimated === true ? "about " : ""}${inputTokens + outputTokens} tokens (${inputTokens} in, ${outputTokens} out)`;
+function tokensText({ inputTokens, cachedInputTokens = 0, outputTokens, estimated }: Usage): string {
+  const cached = cachedInputTokens > 0 ? ` with ${cachedInputTokens} cached` : "";
+  return `${estimated === true ? "about " : ""}${inputTokens + outputTokens} tokens (${inputTokens} in${cached}, ${outputTokens} out)`;
 }
 
 /** A model may have made up the name of a tool. */

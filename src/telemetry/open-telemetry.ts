@@ -31,7 +31,10 @@ export interface OpenTelemetryOptions {
   readonly tracerProvider: TracerProvider;
   /** Puts prompts, answers, arguments, results and error texts on spans, as JSON text. Default false. */
   readonly captureContent?: boolean | undefined;
-  /** The `gen_ai.provider.name` of all models, for instance `openai`. Default: omitted. */
+  /**
+   * The `gen_ai.provider.name` of all models, for instance `openai`, except those that `fallbackModel` and `routedModel` call: these have
+   * their own. Default: omitted.
+   */
   readonly providerName?: string | undefined;
   /** Removes secrets. Default: `createRedactor()`, which removes the environment's secrets. */
   readonly redactor?: Redactor | undefined;

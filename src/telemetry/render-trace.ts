@@ -49,8 +49,12 @@ function rowOf(entry: TraceEntry): readonly string[] {
   if (entry.type === "llm_call") {
     const { model, toolCallsCount, usage } = entry;
     const tokens = String(usage.inputTokens + usage.outputTokens);
-    const calls = toolCallsCount === 0 ? "" : countText(toolCallsCount, "tool call");
-    return [step, "model", oneLine(model, 40), "", time, tokens, costText(usage.costMicros), calls];
+    const { cachedInputTokens = 0 } = usage;
+    const notes = [
+      ...(toolCallsCount === 0 ? [] : [countText(toolCallsCount, "tool call")]),
+      ...(cachedInputTokens === 0 ? [] : [`${cachedInputTokens} of ${usage.inputTokens} input tokens cached`]),
+    ];
+    return [step, "model", oneLine(model, 40), "", time, tokens, costText(usage.costMicros), notes.join(", ")];
   }
   const { name, status, errorType } = entry;
   const said = `${JSON.stringify(entry.arguments)} → ${entry.result ?? entry.error ?? ""}`;

@@ -18,9 +18,16 @@ import {
   type SpanError,
 } from "./span-attributes.ts";
 
+interface Chat {
+  readonly model: string;
+  readonly provider?: string | undefined;
+  readonly startedAt: number;
+  readonly settings: SpanAttributes;
+}
+
 interface OpenTurn {
   /** The running or next model call; its span is created when the call has ended. */
-  chat: { readonly model: string; readonly startedAt: number; readonly settings: SpanAttributes } | null;
+  chat: Chat | null;
   chats: number;
   model: string | null;
   /** Calls with an open span. */
@@ -59,9 +66,7 @@ export class SpanPlan {
     }
     switch (event.type) {
       case "step.started":
-        turn.chat = { model: event.model, startedAt: event.at, settings: settingsAttributes(event) };
-        turn.model ??= event.model;
-        return [];
+        return this.#startChat(event, turn);
       case "step.restarted":
         return this.#failedChat(event, turnId, turn);
       case "model.responded":
@@ -115,6 +120,13 @@ export class SpanPlan {
     ];
   }
 
+  #startChat(event: TroupeEventOf<"step.started">, turn: OpenTurn): SpanOperation[] {
+    const { model, provider, at } = event;
+    turn.chat = { model, provider, startedAt: at, settings: settingsAttributes(event) };
+    turn.model ??= model;
+    return [];
+  }
+
   #answeredChat(event: TroupeEventOf<"model.responded">, turnId: string, turn: OpenTurn): SpanOperation[] {
     const { usage, costMicros, model, durationMs, at, finishReason } = event;
     const attributes = {
@@ -132,7 +144,8 @@ export class SpanPlan {
     const { code, message } = event.error;
     const failed = { turn, turnId, startedAt: chat.startedAt, attributes: {}, error: { type: code, message } };
     const operations = this.#chat(event, failed);
-    turn.chat = { ...chat, model: event.model ?? chat.model, startedAt: event.retryAt };
+    const { model, provider } = event.model === undefined ? chat : { model: event.model, provider: event.provider };
+    turn.chat = { ...chat, model, provider, startedAt: event.retryAt };
     return operations;
   }
 
@@ -148,7 +161,7 @@ export class SpanPlan {
     },
   ): SpanOperation[] {
     const { turn, turnId, error } = call;
-    const { model = "", settings = {} } = turn.chat ?? {};
+    const { model = "", provider, settings = {} } = turn.chat ?? {};
     turn.chat = null;
     // The turn ended before the call's next attempt started.
     if (call.startedAt > event.at) return [];
@@ -156,6 +169,7 @@ export class SpanPlan {
     const key = `${turnId}/${turn.chats}`;
     const attributes = {
       ...modelAttributes(event, "chat", this.#options),
+      ...(provider === undefined ? {} : { "gen_ai.provider.name": provider }),
       "gen_ai.request.model": model,
       ...settings,
       ...(event.step === null ? {} : { "troupe.step": event.step }),

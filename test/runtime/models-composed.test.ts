@@ -5,6 +5,7 @@ import {
   type AgentOptions,
   defineAgent,
   defineTool,
+  dropOldest,
   fallbackModel,
   type LanguageModel,
   ModelError,
@@ -87,7 +88,7 @@ describeRuntimes("models made of others", (stage) => {
       [1, 2, "of-b/b", [1]],
     ]);
     const restart = (await events).find((event) => event.type === "step.restarted");
-    expect(restart).toMatchObject({ attempt: 2, model: "b", error: { message: "down" } });
+    expect(restart).toMatchObject({ attempt: 2, model: "b", provider: "of-b", error: { message: "down" } });
     expect(restart).toMatchObject({ retryAt: restart?.at });
     expect(ended.spent.byModel).toMatchObject({
       a: { calls: 1, cost: (50 * 1 + 10 * 10) / 1e6 },
@@ -196,8 +197,8 @@ describeRuntimes("models made of others", (stage) => {
     ).toEqual([
       ["b", true, 0],
       ["c", true, 0],
-      // 3 attempts: at most 2,000 ms, of which the half.
-      ["a", false, 1_000],
+      // After the first round at most 500 ms, of which the half.
+      ["a", false, 250],
       ["c", true, 0],
       [undefined, undefined, null],
     ]);
@@ -401,6 +402,70 @@ describeRuntimes("models made of others", (stage) => {
     expect((await agent.getMessages()).find(({ role }) => role === "tool")?.content).toBe("a summary");
   });
 
+  it("run.generate() continues with the journalled model after a crash, and calls none again that has failed for good", async () => {
+    const gate = createGate<string>();
+    const sum = defineTool({
+      name: "sum",
+      description: "Sums up.",
+      parameters: z.object({}),
+      effect: "none",
+      execute: async (_args, run) => (await run.generate({ messages: [{ role: "user", content: "sum up" }] })).content,
+    });
+    const noKey = failing("no key", { status: 401, retryable: false });
+    const build = (b: ModelScript) => {
+      const first = named("a", ({ messages }) => {
+        if (isSide(messages[0]?.content)) return noKey;
+        return messages.at(-1)?.role === "tool" ? "the end" : { toolCalls: [{ name: "sum" }] };
+      });
+      const model = fallbackModel([first, named("b", b), named("c", "from c")]);
+      return { first, definition: defineAgent({ name: "worker", maxOutputTokens: 100, model, tools: [sum] }) };
+    };
+    const doomed = await stage().openProcess({ agents: [build(() => gate.pass()).definition], prices });
+    const before = await doomed.runtime.agent("worker", { agentId: "w", budget: { maxCost: 1, maxTokens: 100_000 } });
+    await before.start();
+    before.executeTurn("go");
+    await gate.reached();
+    doomed.kill();
+    stage().expireLeases();
+    const { first, definition } = build(() => failing("b is down"));
+    const survivor = await stage().open({ agents: [definition], prices });
+    await survivor.recover();
+    const agent = await survivor.find("w");
+    expect(await elapse(stage().clock, agent.turn("w#1").result)).toMatchObject({ status: "completed" });
+    gate.open("too late");
+    expect((await agent.getMessages()).find(({ role }) => role === "tool")?.content).toBe("from c");
+    const asked = await entriesOfType(stage().look(), "w", "generate.requested");
+    expect(asked.map(({ model }) => model)).toEqual(["a", "b", "b", "c"]);
+    const failed = await entriesOfType(stage().look(), "w", "generate.failed");
+    expect(failed.map(({ error, next }) => [error.code, next?.model, next?.isFallback])).toEqual([
+      ["model_error", "b", true],
+      ["interrupted", "b", false],
+      ["model_error", "c", true],
+    ]);
+    expect(first.calls.filter(({ messages }) => isSide(messages[0]?.content))).toHaveLength(0);
+    const account = (await stage().look().accounts("default", "w")).find(({ id }) => id === "turn:w#1");
+    expect(account).toMatchObject({ reserved: { tokens: 0, costMicros: 0 } });
+    expect(account?.unconfirmed.costMicros).toBe(asked[1]?.reservation?.costMicros);
+  });
+
+  it("after a compaction a model that refused the prompt as too long is called again in the next round", async () => {
+    const tooLong = failing("too long", { status: 400, retryable: false, details: { kind: "context_length" } });
+    const a = named("a", ["one", "two", tooLong, "fits now"], { contextWindow: 10_000 });
+    const b = named("b", [failing("down")], { contextWindow: 50_000 });
+    const c = named("c", [tooLong, failing("down")], { contextWindow: 50_000 });
+    const { agent } = await started(fallbackModel([a, b, c], { breaker: false }), {
+      autoCompact: { strategy: dropOldest(), keep: 1 },
+    });
+    await result(agent, "first");
+    await result(agent, "second");
+    expect(await result(agent, "third")).toMatchObject({ status: "completed", text: "fits now" });
+    const types = (await entriesOf(stage().look(), "w")).flatMap((entry) => {
+      if (entry.type === "context.compacted") return ["compacted"];
+      return entry.type === "model.requested" && entry.turnId === "w#3" ? [entry.model] : [];
+    });
+    expect(types).toEqual(["a", "b", "c", "compacted", "c", "a"]);
+  });
+
   it("reasoning goes back to the model that wrote it alone", async () => {
     const b = named("b", [{ reasoning: "aha", toolCalls: [{ name: "look" }] }]);
     const a = named("a", [{ reasoning: "hm", toolCalls: [{ name: "look" }] }, failing("down"), "the end"]);
@@ -526,6 +591,22 @@ describeRuntimes("models made of others", (stage) => {
     expect(ended).toMatchObject({ status: "failed" });
     expect(ended.error?.message).toContain('the price of model "unpriced" is not known (provider "of-unpriced")');
     expect(ended.error?.message).not.toContain("defineAgent({ price");
+    expect(a.calls).toEqual([]);
+  });
+
+  it("so is a model whose price lacks the rate of the cache entries that it may write", async () => {
+    const a = named("a", "x");
+    const long: LanguageModel = { ...named("long", "y"), writesLongCache: () => true };
+    const definition = defineAgent({ name: "worker", maxOutputTokens: 100, model: fallbackModel([a, long]) });
+    const runtime = await stage().open({
+      agents: [definition],
+      prices: { ...prices, long: { inputPerMillion: 1, cacheWritePerMillion: 1.25, outputPerMillion: 10 } },
+    });
+    const agent = await runtime.agent("worker", { agentId: "w", budget: { maxCost: 1 } });
+    await agent.start();
+    const ended = await result(agent);
+    expect(ended).toMatchObject({ status: "failed" });
+    expect(ended.error?.message).toContain('longer lifetime of model "long" is not known');
     expect(a.calls).toEqual([]);
   });
 

@@ -25,6 +25,17 @@ describe("the text of an event", () => {
       "step 2: gpt-5 answered in 1.2 s: 450 tokens (400 in, 50 out), $0.0042, 2 tool calls",
     ],
     [
+      {
+        type: "model.responded",
+        model: "gpt-5",
+        usage: { inputTokens: 400, cachedInputTokens: 300, outputTokens: 50 },
+        costMicros: 0,
+        toolCalls: 0,
+        durationMs: 1,
+      },
+      "step 2: gpt-5 answered in 1 ms: 450 tokens (400 in with 300 cached, 50 out), $0, 0 tool calls",
+    ],
+    [
       { type: "step.restarted", attempt: 2, error: failure, retryAt: start },
       "step 2: tries again (attempt 2) after model_error: the model is away",
     ],

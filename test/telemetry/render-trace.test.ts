@@ -57,7 +57,7 @@ const entries: TraceEntry[] = [
     model: "gpt-5",
     durationMs: 1000,
     toolCallsCount: 0,
-    usage: { ...usage, costMicros: 0 },
+    usage: { ...usage, cachedInputTokens: 80, costMicros: 0 },
   },
 ];
 const redactor = createRedactor({ secrets: ["hunter22"], environment: {} });
@@ -71,7 +71,7 @@ it("renders a trace as a table with sums", () => {
        1  tool   search  success            45 ms                    {"query":"it","token":"[redacted]"} → found [redacted]
        1  tool   serch   not_found           0 ms                    "{" → no such tool
        1  tool   pay     error (TypeError)   3 ms                    {} → no
-       2  model  gpt-5                      1.0 s     120        $0
+       2  model  gpt-5                      1.0 s     120        $0  80 of 100 input tokens cached
           total                             2.2 s     240  $0.00042
     "
   `);

@@ -224,18 +224,22 @@ it("an attempt of another model has its own span, under the name of that model",
   const one = teller(clock, { agentId: "desk" });
   const events = [
     one.tell({ type: "turn.started", number: 1, prompt: "go" }),
-    one.tell({ type: "step.started", model: "a" }, 1),
+    one.tell({ type: "step.started", model: "a", provider: "anthropic" }, 1),
   ];
   one.pass(10);
-  events.push(one.tell({ type: "step.restarted", attempt: 2, error: failure, retryAt: clock.at, model: "b" }, 1));
+  const next = { model: "b", provider: "mistral" };
+  events.push(one.tell({ type: "step.restarted", attempt: 2, error: failure, retryAt: clock.at, ...next }, 1));
   one.pass(20);
   const usage = { inputTokens: 1, outputTokens: 1 };
   events.push(
     one.tell({ type: "model.responded", model: "b-2026", usage, costMicros: null, toolCalls: 0, durationMs: 20 }, 1),
     one.tell({ type: "turn.completed", ...end }),
   );
-  expect(spansOf(operationsOf(events)).slice(1)).toEqual([
+  const operations = operationsOf(events);
+  expect(spansOf(operations).slice(1)).toEqual([
     `chat a [0–10] under desk#1, ${failure.code}`,
     "chat b [10–30] under desk#1",
   ]);
+  const providers = operations.flatMap((one) => (one.type === "start" ? [one.attributes["gen_ai.provider.name"]] : []));
+  expect(providers).toEqual(["openai", "anthropic", "mistral"]);
 });
