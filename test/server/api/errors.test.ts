@@ -94,8 +94,15 @@ it("the client's own tools are answered over the same routes, if the definition 
   const waiting = (await ask(`POST /api/agents/${guide}/turns`, { body, ...wait })).as(turnSchema);
   expect(waiting.requests).toMatchObject([{ kind: "client", name: "locate", arguments: { precise: true } }]);
   const place = `POST /api/requests/${waiting.requests[0]?.requestId.replace("#", ".")}`;
-  await ask(place, { body: { verdict: "answered", result: { place: "Bern" } } });
+  const content = [{ type: "file", mediaType: "application/pdf", data: "JVBERgA=", name: "map.pdf" }];
+  const result = { content, structuredContent: { place: "Bern" } };
+  const decided = await ask(place, { body: { verdict: "answered", result } });
+  // The content is an artifact of the agent, and no part of the request.
+  expect(decided.body).toMatchObject({ decision: { result: { files: [{ name: "map.pdf" }] } } });
+  expect(JSON.stringify(decided.body)).not.toContain("JVBER");
   expect((await ask(`GET /api/agents/${guide}/turns/1`, wait)).body).toMatchObject({ result: { text: "Bern." } });
+  const { items } = (await ask(`GET /api/agents/${guide}/artifacts`)).as(pageOf(artifactInfoSchema));
+  expect(items).toMatchObject([{ name: "map.pdf", encoding: "base64", size: 5 }]);
   const other = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema).agentId;
   expect((await ask(`POST /api/agents/${other}/turns`, { body })).status).toBe(403);
 });
