@@ -9,21 +9,33 @@ import type { Host } from "./host.ts";
 /** Largest file that is added to a prompt, and largest total of one message, in bytes. */
 const LARGEST_FILE = 10_000_000;
 const LARGEST_OF_MESSAGE = 20_000_000;
+/** Largest total of one prompt, in bytes; no provider takes more in a request. */
+const LARGEST_OF_PROMPT = 50_000_000;
 /** Longest text file that is added to a prompt, in characters; `read_artifact` shows longer ones. */
 const LONGEST_TEXT_FILE = 100_000;
 
-/** One copy per message, because token counts and texts of messages are cached by object. */
-const copies = new WeakMap<Message, Message>();
+/**
+ * One copy per message, because token counts and texts of messages are cached by object. Held weakly, so that an agent between calls
+ * keeps no contents in memory.
+ */
+const copies = new WeakMap<Message, WeakRef<Message>>();
+/** Bytes of the files in each copy. */
+const sizes = new WeakMap<Message, number>();
 
-/** The request with the content of its artifacts; the same object if it has none. Missing and large ones stay without content. */
+/**
+ * The request with the content of its artifacts; the same object if it has none. Missing and large ones stay without content, and those of
+ * the oldest messages if the prompt would be too large.
+ */
 export async function withArtifacts(host: Host, request: ModelRequest): Promise<ModelRequest> {
-  const isKnown = (message: Message): boolean => !hasArtifact(message) || copies.has(message);
   if (!request.messages.some(hasArtifact)) return request;
-  // An artifact of this round may still wait for its commit.
-  if (!request.messages.every(isKnown)) await host.committed();
-  const messages: Message[] = [];
-  for (const message of request.messages) {
-    messages.push(hasArtifact(message) ? (copies.get(message) ?? (await loaded(host, message))) : message);
+  const messages = [...request.messages];
+  let room = LARGEST_OF_PROMPT;
+  for (const [index, message] of [...messages.entries()].toReversed()) {
+    if (!hasArtifact(message)) continue;
+    const copy = copies.get(message)?.deref() ?? (await loaded(host, message));
+    room -= sizes.get(copy) ?? 0;
+    if (room < 0) break;
+    messages[index] = copy;
   }
   return { ...request, messages };
 }
@@ -41,6 +53,8 @@ function isLoadable({ artifactId, url, mediaType }: FilePart): boolean {
 async function loaded(host: Host, message: Message): Promise<Message> {
   const { content } = message;
   if (typeof content === "string") return message;
+  // An artifact of this round may still wait for its commit.
+  await host.committed();
   const parts: (typeof content)[number][] = [];
   let room = LARGEST_OF_MESSAGE;
   for (const part of content) {
@@ -55,7 +69,8 @@ async function loaded(host: Host, message: Message): Promise<Message> {
     }
   }
   const copy = Object.freeze({ ...message, content: Object.freeze(parts) });
-  copies.set(message, copy);
+  sizes.set(copy, LARGEST_OF_MESSAGE - room);
+  copies.set(message, new WeakRef(copy));
   return copy;
 }
 

@@ -19,6 +19,7 @@ import {
   assertKnown,
   assertObject,
   assertOneOf,
+  assertSettings,
   assertText,
   assertWhole,
   invalidInput,
@@ -224,6 +225,7 @@ function agentHandle(transport: Transport, agentId: string): AgentHandle {
       assertInput(input);
       const { signal, idempotencyKey: _key, ...options } = given;
       assertKnown("executeTurn()", options, ["budget", "ifBusy", "clientTools", "settings"]);
+      if (options.settings !== undefined) assertSettings(options.settings);
       if (options.ifBusy !== undefined) assertOneOf("ifBusy", options.ifBusy, ["refuse", "queue", "supersede"]);
       const headers = keyHeaders(given);
       const body = { input, ...options };

@@ -34,6 +34,16 @@ export function assertKnown(what: string, value: object, known: readonly string[
   throw invalidInput(`${what} has no "${unknown}"; it accepts ${known.join(", ")}`);
 }
 
+const settingNames = ["temperature", "maxOutputTokens", "stopSequences", "reasoningEffort", "toolChoice"];
+
+/** Throws unless the value is an object of settings. The server checks their values. */
+export function assertSettings(value: unknown): void {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return assertKnown("settings", value, settingNames);
+  }
+  throw invalidInput(`settings is ${shown(value)}; pass an object such as { temperature: 0 }`);
+}
+
 export function assertIdempotencyKey(value: unknown): void {
   if (typeof value === "string" && /^[\x21-\x7e]{1,255}$/.test(value)) return;
   throw invalidInput(`idempotencyKey is ${shown(value)}; pass 1 to 255 visible ASCII characters`);

@@ -63,7 +63,9 @@ export function checkedFilePart(
     return refuse("a file needs either a url (https: or data:) or the artifactId of an artifact of the agent");
   }
   if (url === undefined) {
-    if (artifactId === "") return refuse("the artifactId of a file is empty");
+    if (artifactId === undefined || !/^[!-~]{1,255}$/.test(artifactId)) {
+      return refuse("the artifactId of a file must have 1 to 255 visible ASCII characters");
+    }
     return { ok: true, part: { type: "file", mediaType, artifactId, ...named } };
   }
   if (!/^data:/i.test(url)) {
@@ -128,8 +130,14 @@ export function hiddenFileMark(part: FilePart, size = sizeOfPart(part)): string 
 }
 
 function fileWords({ name, mediaType, url, artifactId }: FilePart, size: number | undefined): string {
-  // A name may come from a server that is not trusted.
-  const shown = name === undefined ? "" : ` ${name.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}[\]:]/gu, " ").slice(0, 200)},`;
+  // A name may come from a server that is not trusted: it could break out of the mark, or reverse the direction of the text around it.
+  const shown =
+    name === undefined
+      ? ""
+      : ` ${name
+          .slice(0, 200)
+          .toWellFormed()
+          .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}[\]:]/gu, " ")},`;
   const length = size === undefined ? "" : `, ${sizeInWords(size)}`;
   const where = artifactId === undefined ? (url?.startsWith("https:") ? `: ${url}` : "") : `: artifact ${artifactId}`;
   return `file${shown} ${mediaType}${length}${where}`;

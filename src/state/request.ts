@@ -51,6 +51,13 @@ export const decisionSchema = z.object({
 });
 export type Decision = DeepReadonly<z.infer<typeof decisionSchema>>;
 
+/** The decision for readers: the files of its result are named, and their contents are read as artifacts of the agent. */
+export function withoutContents(decision: Decision): Decision {
+  if (decision.result?.artifacts === undefined) return decision;
+  const { artifacts: _contents, ...result } = decision.result;
+  return { ...decision, result };
+}
+
 /** The verdicts that each kind allows. */
 export const verdictsOf: Readonly<Record<RequestKind, readonly RequestVerdict[]>> = {
   approval: ["approved", "edited", "rejected", "expired"],

@@ -194,6 +194,12 @@ describe("a refused request", () => {
     ["an empty list of parts", (client) => client.agent("a").executeTurn([])],
     ["an unknown part", (client) => client.agent("a").executeTurn([{ type: "sound" } as never])],
     ["a misspelt option of a turn", (client) => client.agent("a").executeTurn("b", { ifbusy: "queue" } as never)],
+    ["a file without its type", (client) => client.agent("a").executeTurn([{ type: "file" } as never])],
+    ["settings that are no object", (client) => client.agent("a").executeTurn("b", { settings: 5 as never })],
+    [
+      "an unknown setting",
+      (client) => client.agent("a").executeTurn("b", { settings: { providerOptions: {} } as never }),
+    ],
     ["an unknown ifBusy", (client) => client.agent("a").executeTurn("b", { ifBusy: "wait" as never })],
     ["a key with a space", (client) => client.agent("a").executeTurn("b", { idempotencyKey: "a b" })],
     ["a page of 1,000", (client) => client.agents({ limit: 1_000 })],

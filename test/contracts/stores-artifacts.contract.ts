@@ -64,6 +64,26 @@ export function artifactsContract(subject: () => Stores): void {
     expect(await subject().artifactByName(agentKey("nobody"), "plan")).toBeUndefined();
   });
 
+  test("a binary keeps its encoding, and a text has none", async () => {
+    const owner = await openAgent(subject());
+    const binary = {
+      ...artifactOf("a", "scan.pdf"),
+      contentType: "application/pdf",
+      encoding: "base64",
+      content: "JVBERg==",
+    } as const;
+    await owner.commit(saving(binary, artifactOf("b", "plan")));
+    expect(await subject().artifact(agentKey(), "a")).toEqual({ ...binary, version: 1 });
+    expect(await subject().artifactByName(agentKey(), "scan.pdf")).toEqual({ ...binary, version: 1 });
+    const { content: _content, ...described } = binary;
+    expect(await subject().artifacts(agentKey())).toEqual([
+      { ...described, version: 1 },
+      expect.not.objectContaining({ encoding: expect.anything() as unknown }),
+    ]);
+    const tree = await subject().exportTree(TENANT, ROOT);
+    expect(tree?.agents[0]?.artifacts[0]).toEqual({ ...binary, version: 1 });
+  });
+
   test("an artifact records the turn and the call that saved it, or `null`", async () => {
     const owner = await openAgent(subject());
     await owner.commit(

@@ -1,12 +1,22 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { shortHash, stableStringify } from "../../src/base/index.ts";
-import { createRuntime, InvalidInputError, type Runtime, type Stores } from "../../src/index.ts";
+import { z } from "zod";
+import { createRedactor, shortHash, stableStringify } from "../../src/base/index.ts";
+import {
+  clientTool,
+  createRuntime,
+  defineAgent,
+  InvalidInputError,
+  type Runtime,
+  type Stores,
+  toolResult,
+} from "../../src/index.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { importRun } from "../../src/inspector/feed/run-file.ts";
 import { feedEntrySchema, feedMessageSchema, type FeedRow } from "../../src/inspector/feed/wire.ts";
 import * as answers from "../../src/inspector/feed/answers.ts";
 import { runtimeActor } from "../../src/inspector/feed/act.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
 import { busyTeam, isCaughtUp, overheard, storesNames, sharedStoresOf, readerOf } from "./feed-fixtures.ts";
 
 const tenant = "default";
@@ -237,6 +247,46 @@ describe.each(storesNames)("the feed over %s", (name) => {
     );
     expect(await copy.call("desk", "desk#1:1:0")).toMatchObject({ name: "look", end: { outcome: "success" } });
     expect(copy.info("watch")).toMatchObject({ source: "file" });
+  });
+
+  it("an artifact of bytes is whole, and neither its name nor a decision has what readers may not see", async () => {
+    const stores = newPlace().open();
+    const bytes = Buffer.from([0x25, 0x50, 0x44, 0x46, 0, 0xff]);
+    const model = scriptedModel([{ toolCalls: [{ name: "scan" }] }, "done"]);
+    const scan = clientTool({ name: "scan", description: "Scans.", parameters: z.object({}) });
+    const lead = defineAgent({ name: "lead", model, tools: [scan] });
+    const runtime = await createRuntime({ agents: [lead], stores });
+    ends.push(() => runtime.shutdown());
+    const agent = await runtime.agent("lead", { agentId: "desk" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await turn.settled;
+    const [request] = await agent.requests();
+    const file = { type: "file", data: bytes, mediaType: "application/pdf", name: "sk-secret.pdf" } as const;
+    await agent.decide(request?.requestId ?? "", { verdict: "answered", result: toolResult({ content: [file] }) });
+    await turn.result;
+    const [{ artifactId = "" } = {}] = await agent.getArtifacts();
+    const data = bytes.toString("base64");
+    const feed = feedOver(stores);
+    expect(await feed.artifact("desk", "desk", artifactId)).toMatchObject({
+      contentType: "application/pdf",
+      encoding: "base64",
+      content: data,
+      isCut: false,
+    });
+    const { requests, end } = await feed.call("desk", request?.callId ?? "");
+    expect(requests[0]?.decision?.result?.files).toMatchObject([{ artifactId, name: "sk-secret.pdf" }]);
+    expect(JSON.stringify(requests)).not.toContain(data);
+    expect(end?.message?.content).toMatchObject([{ type: "text" }, { type: "file", artifactId }]);
+    const redactor = createRedactor({ secrets: ["sk-secret"] });
+    const careful = new Feed({ redactor });
+    const names = new Feed({ namesOnly: true });
+    for (const one of [careful, names]) {
+      one.add({ stores, tenant });
+      ends.push(() => one.close());
+      expect(JSON.stringify(await one.artifact("desk", "desk", artifactId))).not.toContain("sk-secret");
+    }
+    expect(await names.artifact("desk", "desk", artifactId)).toMatchObject({ name: "", content: "", isCut: true });
   });
 
   it("an unknown run, agent, call, row or prompt is not found", async () => {

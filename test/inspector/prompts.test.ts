@@ -6,11 +6,14 @@ import {
   type AgentOptions,
   defineAgent,
   defineTool,
+  dropOldest,
   type HistoryCompiler,
+  type Message,
   ModelError,
   reactHistory,
   subagent,
   elideResults,
+  toolResult,
   windowHistory,
 } from "../../src/index.ts";
 import { type ModelScript, type ScriptedModel, scriptedModel } from "../../src/testing/index.ts";
@@ -132,6 +135,35 @@ describeRuntimes("a rebuilt prompt", (stage) => {
     );
   });
 
+  const dataOf = (at: number) => Buffer.from([0x25, 0x50, 0x44, 0x46, 0, at]).toString("base64");
+  const scan = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({}),
+    effect: "none",
+    execute: (_, run) =>
+      toolResult({ content: [{ type: "file", data: dataOf(run.step), mediaType: "application/pdf", name: "a.pdf" }] }),
+  });
+
+  it.each<{ readonly name: string; readonly options: Partial<AgentOptions> }>([
+    { name: "in a window", options: { history: windowHistory(3) } },
+    { name: "that are elided", options: { history: elideResults({ keepRounds: 1, overCharacters: 3 }) } },
+    { name: "before a compaction", options: { maxMessages: 9, autoCompact: { strategy: dropOldest({ keep: 4 }) } } },
+  ])("names the files of results $name, whose contents are artifacts", async ({ options }) => {
+    const { model, stored, agent } = await played({ ...options, tools: [scan] }, { prompts: ["a", "b", "c", "d"] });
+    const prompts = new SentPrompts(stored);
+    const rebuilt = prompts.calls.map(({ seq }) => prompts.prompt(seq));
+    expect(rebuilt.map((prompt) => prompt?.check)).toEqual(rebuilt.map(() => ({ isExact: true })));
+    const artifacts = (await agent.getArtifacts()).map(({ artifactId }) => artifactId);
+    expect(artifacts).toHaveLength(4);
+    const sent = model.calls.flatMap(({ messages }) => messages.flatMap(filesOf));
+    expect(sent.length).toBeGreaterThanOrEqual(4);
+    expect(sent.map(({ url }) => url)).toEqual(sent.map(() => `data:application/pdf;base64,${dataOf(1)}`));
+    const named = rebuilt.flatMap((prompt) => prompt?.request.messages.flatMap(filesOf) ?? []);
+    expect(named).toEqual(sent.map(({ url: _url, ...part }) => part));
+    expect(new Set(named.map(({ artifactId }) => artifactId))).toEqual(new Set(artifacts));
+  });
+
   it("is complete for children, with their granted tools", async () => {
     const childModel = scriptedModel("read");
     const child = defineAgent({ name: "reader", tools: [look, subagent(leaf())], model: childModel });
@@ -206,6 +238,10 @@ describeRuntimes("a rebuilt prompt", (stage) => {
     expect(warning?.definition).toEqual(changed.ref);
   });
 });
+
+function filesOf({ content }: Message) {
+  return typeof content === "string" ? [] : content.filter((part) => part.type === "file");
+}
 
 function leaf() {
   return defineAgent({ name: "leaf", model: scriptedModel("leaf") });

@@ -2,6 +2,7 @@ import { createAgentLoop, textOf } from "troupe";
 import { expect, test } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { requestOf } from "../support/deciding.ts";
+import { scanned } from "../server/a2a/a2a-served.ts";
 import { callerAgent, deskCaller, openRemoteServer } from "./remote-server.ts";
 
 test("a task's text arrives as progress while the task runs, and its answer is the result", async () => {
@@ -75,6 +76,29 @@ test("files of the task become artifacts of the call, and its usage counts on th
   expect(text).toContain("so: saved");
   expect(spent.byModel["a2a:desk"]).toMatchObject({ calls: 1 });
   expect(spent.byModel["a2a:desk"]?.inputTokens).toBeGreaterThan(0);
+});
+
+test("a file of bytes of the task arrives as its bytes, and the model is sent it", async () => {
+  const desk = await openRemoteServer();
+  const { agent } = await deskCaller(desk, { says: ["scan"] });
+  expect((await agent.executeTurn("go").result).status).toBe("completed");
+  const [saved] = await agent.getArtifacts();
+  expect(saved).toMatchObject({
+    name: "scan.pdf",
+    contentType: "application/pdf",
+    encoding: "base64",
+    size: scanned.length,
+  });
+  const artifact = await agent.getArtifact(saved?.artifactId ?? "");
+  expect(Buffer.from(artifact?.content ?? "", "base64")).toEqual(scanned);
+  const result = (await agent.getMessages()).find(({ role }) => role === "tool");
+  expect(result?.content).toEqual([
+    {
+      type: "text",
+      text: expect.stringContaining(`[file scan.pdf, application/pdf: artifact ${saved?.artifactId}]`) as unknown,
+    },
+    { type: "file", mediaType: "application/pdf", artifactId: saved?.artifactId, name: "scan.pdf" },
+  ]);
 });
 
 test("concurrent calls of one answer have separate contexts: none answers another's question", async () => {

@@ -223,10 +223,58 @@ describeRuntimes("files of users", (stage) => {
     expect(model.calls).toEqual([]);
   });
 
-  it("an artifact that does not exist stays a name", async () => {
-    const { agent, model } = await open();
-    const part = { type: "file", mediaType: "application/pdf", artifactId: "gone" } as const;
-    expect((await agent.executeTurn([{ type: "text", text: "?" }, part]).result).status).toBe("completed");
-    expect(model.calls[0]?.messages.at(-1)?.content).toEqual([{ type: "text", text: "?" }, part]);
+  it.each(["", "a b", "line\nbreak", "\u202Egone", "x".repeat(256)])(
+    "are refused with the artifactId %j",
+    async (artifactId) => {
+      const { agent, model } = await open();
+      const part = { type: "file", mediaType: "application/pdf", artifactId } as const;
+      await expect(async () => await agent.executeTurn([part]).result).rejects.toThrow(
+        /part 0: the artifactId of a file must have 1 to 255 visible ASCII characters/,
+      );
+      expect(model.calls).toEqual([]);
+    },
+  );
+
+  it("may be artifacts of the agent, and never of another agent", async () => {
+    const save = defineTool({ ...shape, ...options, execute: () => toolResult({ content: [report] }) });
+    const model = scriptedModel([calling("report"), "saved", "Two pages."]);
+    const runtime = await stage().open({ agents: [defineAgent({ name: "clerk", model, tools: [save] })] });
+    const opened = async (agentId: string, ownerId: string) => {
+      const agent = await runtime.agent("clerk", { agentId, ownerId });
+      await agent.start();
+      return agent;
+    };
+    const agent = await opened("c", "ann");
+    await agent.executeTurn("go").result;
+    const [artifact] = await agent.getArtifacts();
+    const part = { type: "file", mediaType: "application/pdf", artifactId: artifact?.artifactId ?? "" } as const;
+    for (const ownerId of ["ann", "bob"]) {
+      const other = await opened(`of-${ownerId}`, ownerId);
+      await expect(async () => await other.executeTurn([part]).result).rejects.toThrow(
+        /agent "of-(ann|bob)" has no artifact "[^"]+"; use an artifactId of agent\.getArtifacts\(\)/,
+      );
+      expect(await other.getMessages()).toEqual([]);
+    }
+    expect((await agent.executeTurn([part], { key: "k" }).result).status).toBe("completed");
+    expect(model.calls[2]?.messages.at(-1)?.content).toEqual([{ ...part, url: `data:application/pdf;base64,${data}` }]);
+    // A turn that the agent has is returned also after its artifacts are gone.
+    await agent.clear();
+    const again = agent.executeTurn([part], { key: "k" });
+    expect([(await again.result).status, await again.isReplayed]).toEqual(["completed", true]);
+    await expect(async () => await agent.executeTurn([part], { key: "new" }).result).rejects.toThrow("has no artifact");
+  });
+
+  it("of old messages are only named once the files of a prompt have 50 MB", async () => {
+    const large = { ...report, data: Buffer.alloc(9_000_000, 1) } as const;
+    const save = defineTool({ ...shape, ...options, execute: () => toolResult({ content: [large, large] }) });
+    const model = scriptedModel([calling("report"), calling("report"), calling("report"), "the end"]);
+    const runtime = await stage().open({ agents: [defineAgent({ name: "clerk", model, tools: [save] })] });
+    const agent = await runtime.agent("clerk", { agentId: "c" });
+    await agent.start();
+    expect((await agent.executeTurn("go").result).status).toBe("completed");
+    const shown = model.calls.map(({ messages }) =>
+      messages.filter(({ role }) => role === "tool").map((message) => filesOf(message).filter(({ url }) => url).length),
+    );
+    expect(shown).toEqual([[], [2], [2, 2], [0, 2, 2]]);
   });
 });

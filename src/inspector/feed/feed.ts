@@ -226,12 +226,13 @@ export class Feed {
     if (!artifact) throw new NotFoundError(`agent "${agentId}" has no artifact "${artifactId}"`);
     const { namesOnly, redactor } = this.#sight;
     if (namesOnly) return { ...artifact, name: "", content: "", isCut: artifact.content !== "" };
+    const name = redactor.text(artifact.name);
     if (artifact.encoding === "base64") {
       const isCut = artifact.content.length > LONGEST_BINARY;
-      return { ...artifact, name: redactor.text(artifact.name), content: isCut ? "" : artifact.content, isCut };
+      return { ...artifact, name, content: isCut ? "" : artifact.content, isCut };
     }
     const content = redactor.text(artifact.content.slice(0, LONGEST_ARTIFACT));
-    return { ...artifact, content, isCut: artifact.content.length > LONGEST_ARTIFACT };
+    return { ...artifact, name, content, isCut: artifact.content.length > LONGEST_ARTIFACT };
   }
 
   /** The whole run as one value, which `importRun` reads back. */

@@ -6,6 +6,7 @@ import {
   type Message,
   refusalReasonSchema,
   stopReasonSchema,
+  withoutContents,
 } from "../../state/index.ts";
 import type { FeedEntry, FeedRow } from "./messages.ts";
 
@@ -180,7 +181,10 @@ function isOurs(origin: string): boolean {
 
 /** A request for readers: redacted, or without its texts. */
 export function shownRequest(request: AgentRequest, { namesOnly, redactor }: Visibility): AgentRequest {
-  if (!namesOnly) return redactor.value(request) as AgentRequest;
+  if (!namesOnly) {
+    const decision = request.decision && withoutContents(request.decision);
+    return redactor.value({ ...request, decision }) as AgentRequest;
+  }
   const { decision, expiresAt, openedAt, decidedAt, status, kind, name, step, argumentsHash, isGuarded } = request;
   const { tenant, requestId, agentId, agentName, rootAgentId, turnId, callId } = request;
   // The fields are listed one by one, so that a new field stays hidden until it is added to the list.

@@ -39,7 +39,7 @@ async function save({ name = "file", url, artifactId = "" }: FilePart, readArtif
     const bytes = isText ? content : Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
     // The type is not the file's own, so that no browser opens it in the origin of the page.
     const address = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
-    Object.assign(document.createElement("a"), { href: address, download: name }).click();
+    Object.assign(document.createElement("a"), { href: address, download: oneLine(name, 200) }).click();
     URL.revokeObjectURL(address);
   } catch (error) {
     say(String(error));

@@ -97,7 +97,7 @@ async function accept(
   const settings = settingsOfTurn(dependencies, options);
   const trace = traceOfTurn(options);
   core.assertOpen();
-  const refusal = refusalOf(dependencies, options);
+  const refusal = refusalOf(dependencies, options) ?? (await missingArtifact(dependencies, input));
   // A turn that the agent already has is returned, even if this process would refuse to open another one.
   if (refusal && options.key === undefined) throw refusal;
   const actorId = auth?.actorId ?? null;
@@ -151,6 +151,22 @@ function refusalOf(dependencies: OpeningDependencies, { budget }: TurnOptions): 
     if (error instanceof InvalidInputError) return error;
     throw error;
   }
+}
+
+/** The error for a file of the input whose artifact the agent does not have. Artifacts of other agents are never read. */
+async function missingArtifact(
+  { core, local: { key } }: OpeningDependencies,
+  input: Content | null,
+): Promise<InvalidInputError | undefined> {
+  const parts = typeof input === "string" ? [] : (input ?? []);
+  const asked = parts.flatMap((part) => (part.type === "file" ? (part.artifactId ?? []) : []));
+  if (asked.length === 0) return undefined;
+  const own = new Set((await core.stores.artifacts(key)).map(({ artifactId }) => artifactId));
+  const missing = asked.find((artifactId) => !own.has(artifactId));
+  if (missing === undefined) return undefined;
+  return new InvalidInputError(
+    `agent "${key.agentId}" has no artifact "${missing}"; use an artifactId of agent.getArtifacts(), or give the file as a data: or https: URL`,
+  );
 }
 
 /** `asked`: everything that identifies the turn. Options about when and how to open it are excluded. */

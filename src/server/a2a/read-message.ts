@@ -75,6 +75,9 @@ function partsContent(sdk: Sdk, parts: readonly Part[]): Content {
   return read.length === 1 && only?.type === "text" ? only.text : read;
 }
 
+/** Images of other types are files. */
+const shownImages: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
 function partOf({ errors }: Sdk, { content, mediaType, filename }: Part, index: number): ContentPart {
   const type = mediaType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   const fileOf = (url: string): ContentPart => {
@@ -89,7 +92,7 @@ function partOf({ errors }: Sdk, { content, mediaType, filename }: Part, index: 
     case "data":
       return { type: "text", text: JSON.stringify(content.value ?? null) };
     case "raw":
-      if (/^image\/[\w.+-]+$/.test(type)) {
+      if (shownImages.has(type)) {
         return { type: "image", url: `data:${type};base64,${Buffer.from(content.value).toString("base64")}` };
       }
       if (type.startsWith("text/") || type === "application/json") {
@@ -97,7 +100,7 @@ function partOf({ errors }: Sdk, { content, mediaType, filename }: Part, index: 
       }
       return fileOf(`data:${type};base64,${Buffer.from(content.value).toString("base64")}`);
     case "url":
-      if (type.startsWith("image/") && /^https:\/\//i.test(content.value)) return { type: "image", url: content.value };
+      if (shownImages.has(type) && /^https:\/\//i.test(content.value)) return { type: "image", url: content.value };
       return fileOf(content.value);
     default:
       throw new errors.RequestMalformedError(`message.parts[${index}] has no content`);

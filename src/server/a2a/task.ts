@@ -113,10 +113,12 @@ async function savedArtifacts(agent: Agent, turnId: string): Promise<readonly Wi
   return whole.flatMap((artifact) => (artifact ? [wireArtifact(artifact)] : []));
 }
 
-export function wireArtifact({ artifactId, name, version, contentType, content }: Artifact): WireArtifact {
+export function wireArtifact({ artifactId, name, version, contentType, encoding, content }: Artifact): WireArtifact {
   const file = { filename: name, mediaType: contentType };
-  const data = contentType.startsWith("application/json") ? parsed(content) : undefined;
-  const part = data === undefined ? { raw: Buffer.from(content).toString("base64"), ...file } : { data, ...file };
+  const isJson = encoding === undefined && contentType.startsWith("application/json");
+  const data = isJson ? parsed(content) : undefined;
+  const raw = encoding ?? "utf8";
+  const part = data === undefined ? { raw: Buffer.from(content, raw).toString("base64"), ...file } : { data, ...file };
   return { artifactId, name, parts: [part], metadata: { version } };
 }
 

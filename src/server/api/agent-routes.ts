@@ -169,7 +169,9 @@ export const agentRoutes: readonly Route[] = [
     handle: async ({ caller, params: { agentId, artifactId } }) => {
       const artifact = await (await caller.agent(agentId)).getArtifact(artifactId);
       if (!artifact) throw new NotFoundError(`agent "${agentId}" has no artifact "${artifactId}"`);
-      return new Response(artifact.content, { headers: fileHeaders(artifact) });
+      return new Response(Buffer.from(artifact.content, artifact.encoding ?? "utf8"), {
+        headers: fileHeaders(artifact),
+      });
     },
   }),
   route({

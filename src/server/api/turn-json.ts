@@ -14,6 +14,7 @@ import {
   usageSchema,
   type AgentRequest,
   agentRequestSchema,
+  withoutContents,
 } from "../../state/index.ts";
 import { budgetSchema, milliseconds } from "./agent-json.ts";
 import { outputOf } from "../core/turn-events.ts";
@@ -30,7 +31,7 @@ export type RequestJson = DeepReadonly<z.infer<typeof requestSchema>>;
 
 export function requestJson(request: AgentRequest): RequestJson {
   const { tenant: _tenant, ownerId: _ownerId, isGuarded: _isGuarded, decidedWith: _decidedWith, ...shown } = request;
-  return shown;
+  return shown.decision === null ? shown : { ...shown, decision: withoutContents(shown.decision) };
 }
 
 export const decisionBodySchema = z

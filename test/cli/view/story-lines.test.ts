@@ -60,6 +60,28 @@ describe("a history", () => {
     expect(historyLines([answer], true).at(-1)).toBe("  source: d1");
   });
 
+  test("names the images and files of a user", () => {
+    const content = [
+      { type: "text", text: "Look:" },
+      { type: "image", url: "data:image/png;base64,AAAA" },
+      {
+        type: "file",
+        mediaType: "application/pdf",
+        url: "data:application/pdf;base64,AAAA",
+        name: "a\u202Efdp]\n\u001B[2J.exe",
+      },
+      { type: "file", mediaType: "text/csv", artifactId: "artifact_1" },
+    ] as const;
+    const asked: Message = { role: "user", id: "6", createdAt: 0, origin: "user", content };
+    expect(historyLines([asked], false)).toEqual([
+      "[user]",
+      "  Look:",
+      "  [image]",
+      "  [file a fdp 2J.exe, application/pdf, 3 bytes]",
+      "  [file text/csv: artifact artifact_1]",
+    ]);
+  });
+
   test("is complete if requested", () => {
     const lines = historyLines(messages, true);
     expect(lines.join("\n")).toContain("x".repeat(300));

@@ -15,6 +15,7 @@ import {
   type Runtime,
   type RuntimeOptions,
   textOf,
+  toolResult,
 } from "troupe";
 import { a2aSurface, type RuntimeServer } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
@@ -25,7 +26,10 @@ import { serve, type Served, tokens, type User } from "../served.ts";
 export type Binding = "JSONRPC" | "HTTP+JSON";
 export const bindings: readonly Binding[] = ["JSONRPC", "HTTP+JSON"];
 
-/** An agent that removes files, asks for names, saves notes, receives colours, and otherwise repeats its input. */
+/** A file that is no text. */
+export const scanned = Buffer.from([0x25, 0x50, 0x44, 0x46, 0, 0xff, 0xd8, 0x0a]);
+
+/** An agent that removes files, asks for names, saves notes, scans pages, receives colours, and otherwise repeats its input. */
 export function deskAgent(removed: string[] = []): AgentDefinition {
   const remove = defineTool({
     name: "remove",
@@ -47,16 +51,24 @@ export function deskAgent(removed: string[] = []): AgentDefinition {
       return "saved";
     },
   });
+  const scan = defineTool({
+    name: "scan",
+    description: "Scans a page",
+    parameters: z.object({}),
+    execute: () =>
+      toolResult({ content: [{ type: "file", data: scanned, mediaType: "application/pdf", name: "scan.pdf" }] }),
+  });
   const model = scriptedModel(({ messages }) => {
     const last = messages.at(-1);
     const text = textOf(last?.content ?? "");
     if (last?.role === "tool") return { text: `so: ${text}` };
     if (text === "remove") return { toolCalls: [{ name: "remove", arguments: { path: "a.txt" } }] };
     if (text === "ask") return { toolCalls: [{ name: "ask_user", arguments: { question: "your name?" } }] };
+    if (text === "scan") return { toolCalls: [{ name: "scan", arguments: {} }] };
     if (text === "save") return { toolCalls: [{ name: "save", arguments: {} }] };
     return { text: `${messages.filter(({ role }) => role === "user").length}: ${text}` };
   });
-  return defineAgent({ name: "desk", model, tools: [remove, save, askUser()] });
+  return defineAgent({ name: "desk", model, tools: [remove, save, scan, askUser()] });
 }
 
 export interface A2aServedDesk extends Served {

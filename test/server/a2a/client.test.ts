@@ -4,7 +4,7 @@ import { TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError } 
 import { agentIdOfName } from "troupe/server";
 import { describe, expect, it } from "vitest";
 import { EXTENSION } from "../../../src/server/a2a/read-message.ts";
-import { answerIn, bindings, clientOf, fetchOf, saying, sent, servedDesk } from "./a2a-served.ts";
+import { answerIn, bindings, clientOf, fetchOf, saying, scanned, sent, servedDesk } from "./a2a-served.ts";
 
 /** A stream in short: the states of tasks and status updates, the text of pieces. */
 function wordOf({ payload }: StreamResponse): string {
@@ -163,6 +163,47 @@ describe.each(bindings)("the official client over %s", (binding) => {
     expect([table, Buffer.from(note as Buffer).toString()]).toEqual([{ rows: 2 }, "# Note"]);
   });
 
+  it("receives a file of bytes as its bytes", async () => {
+    const { client } = await opened();
+    const task = await sent(client, saying("scan"));
+    const [part] = task.artifacts[0]?.parts ?? [];
+    expect([part?.filename, part?.mediaType, part?.content?.$case]).toEqual(["scan.pdf", "application/pdf", "raw"]);
+    expect(Buffer.from(part?.content?.value as Buffer)).toEqual(scanned);
+    const streamed = await all(client.sendMessageStream(saying("scan")));
+    const updates = streamed.flatMap(({ payload }) => (payload?.$case === "artifactUpdate" ? [payload.value] : []));
+    const saved = updates.find(({ artifact }) => artifact?.name === "scan.pdf")?.artifact?.parts[0]?.content?.value;
+    expect(Buffer.from(saved as Buffer)).toEqual(scanned);
+  });
+
+  it("sends files and images, which are parts of the user's message", async () => {
+    const { client, runtime } = await opened();
+    const asked = saying("look");
+    const raw = (mediaType: string, filename = "") => ({
+      content: { $case: "raw" as const, value: scanned },
+      metadata: undefined,
+      filename,
+      mediaType,
+    });
+    const files = [
+      raw("application/pdf", "scan.pdf"),
+      raw("image/gif"),
+      raw("image/svg+xml"),
+      { ...raw("video/mp4"), content: { $case: "url" as const, value: "https://a.example/b.mp4" } },
+    ];
+    const message = asked.message && { ...asked.message, parts: [...asked.message.parts, ...files] };
+    await sent(client, { ...asked, message });
+    const [agent] = await runtime.list();
+    const [user] = await (await runtime.find(agent?.agentId ?? "")).getMessages();
+    const data = scanned.toString("base64");
+    expect(user?.content).toEqual([
+      { type: "text", text: "look" },
+      { type: "file", mediaType: "application/pdf", url: `data:application/pdf;base64,${data}`, name: "scan.pdf" },
+      { type: "image", url: `data:image/gif;base64,${data}` },
+      { type: "file", mediaType: "image/svg+xml", url: `data:image/svg+xml;base64,${data}` },
+      { type: "file", mediaType: "video/mp4", url: "https://a.example/b.mp4" },
+    ]);
+  });
+
   it("lists tasks in pages, newest status first", async () => {
     const { client } = await opened();
     const list = (more: object) =>
@@ -204,6 +245,6 @@ describe.each(bindings)("the official client over %s", (binding) => {
   it("reads the extended card, which contains the tools", async () => {
     const { client } = await opened();
     const card = await client.getAgentCard();
-    expect(card.skills.map(({ id }) => id)).toEqual(["desk", "tool:remove", "tool:save", "tool:ask_user"]);
+    expect(card.skills.map(({ id }) => id)).toEqual(["desk", "tool:remove", "tool:save", "tool:scan", "tool:ask_user"]);
   });
 });

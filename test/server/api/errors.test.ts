@@ -3,7 +3,7 @@ import { scriptedModel } from "troupe/testing";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { agentSchema, artifactInfoSchema } from "../../../src/server/api/agent-json.ts";
-import { pageOf } from "../../../src/server/api/answers.ts";
+import { errorSchema, pageOf } from "../../../src/server/api/answers.ts";
 import { turnSchema } from "../../../src/server/api/turn-json.ts";
 import { checkedAsk } from "./checked-ask.ts";
 import { clerk, served } from "./served.ts";
@@ -94,8 +94,15 @@ it("the client's own tools are answered over the same routes, if the definition 
   const waiting = (await ask(`POST /api/agents/${guide}/turns`, { body, ...wait })).as(turnSchema);
   expect(waiting.requests).toMatchObject([{ kind: "client", name: "locate", arguments: { precise: true } }]);
   const place = `POST /api/requests/${waiting.requests[0]?.requestId.replace("#", ".")}`;
-  await ask(place, { body: { verdict: "answered", result: { place: "Bern" } } });
+  const content = [{ type: "file", mediaType: "application/pdf", data: "JVBERgA=", name: "map.pdf" }];
+  const result = { content, structuredContent: { place: "Bern" } };
+  const decided = await ask(place, { body: { verdict: "answered", result } });
+  // The content is an artifact of the agent, and no part of the request.
+  expect(decided.body).toMatchObject({ decision: { result: { files: [{ name: "map.pdf" }] } } });
+  expect(JSON.stringify(decided.body)).not.toContain("JVBER");
   expect((await ask(`GET /api/agents/${guide}/turns/1`, wait)).body).toMatchObject({ result: { text: "Bern." } });
+  const { items } = (await ask(`GET /api/agents/${guide}/artifacts`)).as(pageOf(artifactInfoSchema));
+  expect(items).toMatchObject([{ name: "map.pdf", encoding: "base64", size: 5 }]);
   const other = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema).agentId;
   expect((await ask(`POST /api/agents/${other}/turns`, { body })).status).toBe(403);
 });
@@ -134,6 +141,44 @@ it("a name and a type from a tool cannot inject headers", async () => {
   expect(file.headers.get("content-disposition")).toMatch(
     /^attachment; filename\*=UTF-8''a%22%0D%0Aset-cookie%3A[\w%.-]+$/,
   );
+});
+
+it("an artifact of bytes is downloaded as bytes, and named only by its own agent", async () => {
+  const bytes = Buffer.from([0x25, 0x50, 0x44, 0x46, 0, 0xff, 0xd8]);
+  const save = defineTool({
+    name: "save",
+    description: "Saves.",
+    parameters: z.object({}),
+    execute: async (_, run) => {
+      await run.saveArtifact({ name: "scan.pdf", contentType: "application/pdf", content: bytes });
+      await run.saveArtifact({ name: "page.svg", contentType: "image/svg+xml", content: bytes });
+      return "saved";
+    },
+  });
+  const model = scriptedModel([{ toolCalls: [{ name: "save" }] }, "Done."]);
+  const { ask } = await checkedAsk(await served({ agents: [defineAgent({ name: "clerk", model, tools: [save] })] }));
+  const { agentId } = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema);
+  await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "go" }, ...wait });
+  const { items } = (await ask(`GET /api/agents/${agentId}/artifacts`)).as(pageOf(artifactInfoSchema));
+  expect(items.map(({ encoding, size }) => [encoding, size])).toEqual([
+    ["base64", 7],
+    ["base64", 7],
+  ]);
+  for (const { artifactId, contentType } of items) {
+    const file = await ask(`GET /api/agents/${agentId}/artifacts/${artifactId}`);
+    expect(Buffer.from(await file.response.arrayBuffer())).toEqual(bytes);
+    expect(Object.fromEntries(file.headers)).toMatchObject({
+      "content-type": contentType,
+      "content-disposition": expect.stringMatching(/^attachment;/) as unknown,
+      "content-security-policy": "sandbox; default-src 'none'",
+      "x-content-type-options": "nosniff",
+    });
+  }
+  // Other agents of the same caller cannot name them in their input.
+  const other = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema);
+  const part = { type: "file", mediaType: "application/pdf", artifactId: items[0]?.artifactId };
+  const stolen = await ask(`POST /api/agents/${other.agentId}/turns`, { body: { input: [part] } });
+  expect([stolen.status, stolen.as(errorSchema).error.message]).toEqual([400, expect.stringContaining("no artifact")]);
 });
 
 it("a caller whom mayDecide forbids a decision is answered 403, and the request still waits", async () => {

@@ -1,7 +1,7 @@
 // The main flows of the Responses API with the official client.
 import { APIError } from "openai";
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
-import { defineAgent, defineTool } from "troupe";
+import { defineAgent, defineTool, type LanguageModel } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -271,4 +271,30 @@ test("a response cannot be deleted, and the error explains why", async () => {
   const { id } = await client.responses.create({ model: "desk", input: "a" });
   expect(await refusal(client.responses.delete(id))).toEqual([400, "unsupported", null]);
   expect((await client.responses.retrieve(id)).id).toBe(id);
+});
+
+test("thoughts that a model has as items are reasoning, and one whose text is hidden has none", async () => {
+  const scripted = scriptedModel([{ text: "Three.", reasoning: "unused" }]);
+  const items = [
+    { type: "reasoning", summary: ["I count.", "There are three."], encrypted: "c2VjcmV0" },
+    { type: "reasoning", encrypted: "c2VjcmV0" },
+    { type: "message", length: 6 },
+    { type: "reasoning", content: ["Done."] },
+    "no item",
+  ];
+  const model: LanguageModel = {
+    name: "items",
+    provider: "test",
+    countPromptTokens: (request) => scripted.countPromptTokens(request),
+    generate: async (request, options) => {
+      const answer = await scripted.generate(request, { ...options, onDelta: undefined });
+      return { ...answer, reasoning: { items } };
+    },
+  };
+  const { client } = await servedAgent(defineAgent({ name: "desk", model }));
+  const response = await client.responses.create({ model: "desk", input: "how many?" });
+  expect(response.output_text).toBe("Three.");
+  const thoughts = JSON.stringify(response.output.filter(({ type }) => type === "reasoning"));
+  expect(thoughts).toContain(JSON.stringify("I count.\n\nThere are three.\n\nDone."));
+  expect(thoughts).not.toContain("c2VjcmV0");
 });
