@@ -28,6 +28,7 @@ export function sidebar(): SidebarItem[] {
     group("Concepts", ["turns", "tools", "durability", "budgets", "events", "context"]),
     group("Guides", [
       "models",
+      "providers",
       "people",
       "subagents",
       "remote-agents",

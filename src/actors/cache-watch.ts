@@ -30,7 +30,8 @@ const MOST_LOW = 3;
 
 /**
  * Watches how much of an agent's prompts the provider reads from its cache. Owns: the last answered call of a live agent, in memory.
- * 1. A call counts as low if less than half of what could be cached was: the shorter of its prompt and the one before it.
+ * 1. A call counts as low if the provider read less than half of what it could have cached: the shorter of its prompt and the one
+ *    before it.
  * 2. Calls of unknown or short prompts, and of providers that report no cached tokens, do not count.
  * 3. It warns once.
  */
@@ -39,7 +40,7 @@ export class CacheWatch {
   #low = 0;
   #hasWarned = false;
 
-  /** Returns the warning that this call calls for. */
+  /** The warning about this call; `undefined` if there is none. */
   noteAnswered(call: WatchedCall, makers: PromptMakers): { code: string; message: string } | undefined {
     if (this.#hasWarned) return undefined;
     const before = this.#last;

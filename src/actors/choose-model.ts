@@ -232,7 +232,7 @@ function warnOfSkipped(
   }
 }
 
-/** A place in a composition, and the attempts that have failed. */
+/** A position in a composition, and the attempts that have failed. */
 interface Place {
   /** The route above the composition. */
   readonly route: readonly number[];

@@ -69,7 +69,7 @@ export async function reservationAskOf(
   };
 }
 
-/** If the adapter cannot tell, the higher rate is reserved: a turn does not depend on the adapter. */
+/** If the adapter throws, the higher rate is reserved, so that its error does not fail the turn. */
 function mayWriteLong(model: LanguageModel, request: ModelRequest): boolean {
   try {
     return model.writesLongCache?.(lent(request)) === true;

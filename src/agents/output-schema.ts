@@ -13,7 +13,7 @@ export interface OutputSchema<Output = unknown> {
   readonly sentSchema: JsonObject;
   /** Parses an answer, including the schema's refinements and transforms. Never rejects. */
   parse(text: string): Promise<ParsedOutput>;
-  /** The value of an unfinished answer so far, unwrapped but not validated; `undefined` until it begins. Takes time by the text's length. */
+  /** The value of an unfinished answer so far, unwrapped but not validated; `undefined` until it begins. Takes time in proportion to the text's length. */
   readonly partial: (text: string) => Json | undefined;
   /** Type only: the parsed answer's type in the code that defines the agent. */
   readonly type?: Output;

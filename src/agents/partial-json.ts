@@ -2,7 +2,7 @@ import { withoutThoughts } from "./json-answer.ts";
 
 /** At most this many brackets of an answer are tried as the beginning of its JSON. */
 const MOST_STARTS = 16;
-/** What is nested deeper is not shown: code that walks a value may walk it recursively. */
+/** Values that are nested deeper are not shown, because code that walks them may be recursive. */
 const MOST_NESTED = 64;
 
 /**

@@ -91,7 +91,7 @@ export function hasLongWriteRate({ longCacheWritePerMillion, tiers = [] }: Price
   );
 }
 
-/** The price by which a call is reserved that writes no cache entries of the longer lifetime. */
+/** The price for the reservation of a call that writes no cache entries of the longer lifetime. */
 export function withoutLongWrites(price: Price): Price {
   const { longCacheWritePerMillion: _rate, tiers, ...rates } = price;
   const cheaper = tiers?.map(({ longCacheWritePerMillion: _tierRate, ...tier }) => tier);

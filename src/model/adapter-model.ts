@@ -25,7 +25,7 @@ export interface PreparedCall {
   secrets(): readonly string[];
 }
 
-/** For whom a call is prepared. */
+/** The caller of a prepared call. */
 export interface CallContext {
   /** Whether pieces of the answer are reported. */
   readonly isListened: boolean;
@@ -159,7 +159,7 @@ export class AdapterModel implements LanguageModel {
   }
 }
 
-/** Few providers report the lifetimes of what was written: it counts as written for the one that was asked for. */
+/** Few providers report the lifetimes of cache writes, so all of them count as the lifetime that was requested. */
 function asLongWrites(usage: Usage): Usage {
   const { cacheWriteTokens: written, longCacheWriteTokens: long = written } = usage;
   return long === undefined ? usage : { ...usage, longCacheWriteTokens: long };

@@ -17,7 +17,7 @@ import { isOwnModel, isOwnServer } from "./wire-calls.ts";
  * returns thinking after a changed prefix is refused. Windows, compactions and hooks change prefixes, so each answer is stored with a
  * hash of its prefix as it was sent, and its thinking is returned only while the prefix of that message has the same hash.
  * 1. The hash rolls over the messages as they are sent, with the thinking that is sent. If the thinking of one message is left out, the
- *    prefix of all later ones differs, and their thinking is left out too, unless it was written without it.
+ *    prefix of all later ones differs, and their thinking is left out too, unless it was generated without that one.
  * 2. The hash covers the message's own text and calls, because models think between them.
  * 3. Thinking without a hash is left out: it is not known from which prefix it was generated.
  */

@@ -57,7 +57,7 @@ export interface RoutedComposition {
 /** How a model is made of others. The runtime chooses among them before each attempt. */
 export type Composition = FallbackComposition | RoutedComposition;
 
-/** Shared by all copies of the package. Not enumerable: a model that wraps a composition, or inherits from it, is none itself. */
+/** Shared by all copies of the package. Not enumerable: a model that wraps a composition, or inherits from it, is not one itself. */
 const compositionKey = Symbol.for("troupe.model.composition");
 
 /** `undefined` for a model that is called itself. */

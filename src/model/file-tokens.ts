@@ -73,7 +73,7 @@ function pagesIn(text: string): { readonly objects: number; readonly count: numb
   const objects = text.match(/\/Type\s*\/Page(?![A-Za-z])/g)?.length ?? 0;
   let count = 0;
   for (const [, digits] of text.matchAll(/\/Count\s+(\d{1,6})(?!\d)/g)) count = Math.max(count, Number(digits));
-  // Outlines have a count too, which only makes the estimate higher; it needs a page tree to be believed.
+  // Outlines have a count too, which can only raise the estimate. A count without a page tree is ignored.
   return { objects, count: /\/Type\s*\/Pages\b/.test(text) ? count : 0 };
 }
 
@@ -106,6 +106,6 @@ function secondsOf(data: string, size: number): number | undefined {
   const header = Buffer.from(data.slice(0, 64), "base64");
   if (header.length < 32 || header.toString("latin1", 0, 4) !== "RIFF") return undefined;
   const rate = header.readUInt32LE(28);
-  // Less than telephone sound and more than any recorder writes is not believed.
+  // Rates below telephone sound, or above those of any recorder, are ignored as wrong.
   return rate >= 1_000 && rate <= 2_000_000 ? size / rate : undefined;
 }

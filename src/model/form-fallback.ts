@@ -120,11 +120,11 @@ export class FormFallback {
 function filesRefused({ message }: ModelError): ModelWarning {
   return {
     code: "files_refused",
-    message: `The server refused the files of this call, so the model was only told their names: ${message.slice(0, LONGEST_REFUSAL)}`,
+    message: `The server refused the files of this call, so the model gets only their names: ${message.slice(0, LONGEST_REFUSAL)}`,
   };
 }
 
-/** A refusal inside an answer is billed, so the next attempt is one of its own. */
+/** A refusal inside an answer is billed, so the call is repeated as an attempt of its own. */
 function asRetryable(error: ModelError): ModelError {
   const { message, status, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details } = error;
   const rest = { status, mayHaveBeenSent, partialInputTokens, partialOutputTokens, details };

@@ -103,7 +103,7 @@ export interface OpenaiModelOptions {
   readonly thinkingReplay?: "auto" | "bound" | "always" | undefined;
   /**
    * `auto` sends the agent's id as `prompt_cache_key`, and an explicit cache breakpoint to GPT-5.6 and later; models named `anthropic/…`
-   * get marks for their cache. `off` sends none of it, and tells GPT-5.6 and later to write nothing. Default: `auto` for OpenAI's own
+   * get marks for their cache. `off` sends none of it, and makes GPT-5.6 and later write nothing. Default: `auto` for OpenAI's own
    * servers and for OpenRouter's models of Anthropic; nothing is sent to other servers, which may refuse the fields.
    */
   readonly cache?: "auto" | "off" | undefined;

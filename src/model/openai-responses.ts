@@ -50,7 +50,7 @@ export function responsesApi(options: ResponsesOptions): OpenaiApi {
     body: (request, target) => responsesBody(request, target, { ...options, isEncrypted }),
     answer: (request) => new ResponsesAnswer({ warnings: warningsOf(request), hostedTools }),
     adaptTo: (refusal) => {
-      // Of several calls at once each is refused, and each is worth repeating.
+      // Concurrent calls are all refused, and each is worth repeating.
       if (!refusesEncryption(refusal)) return false;
       isEncrypted = false;
       return true;

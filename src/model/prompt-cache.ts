@@ -150,7 +150,7 @@ export function lastPrompts(messages: Roles): readonly number[] {
   return [...new Set(places)];
 }
 
-/** OpenAI compares as many breakpoints with what it has cached, from the newest on. */
+/** Number of breakpoints that OpenAI compares with its cache, from the newest on. */
 const MOST_COMPARED = 80;
 
 function everyEnd(messages: Roles): readonly number[] {

@@ -7,13 +7,13 @@ const opaqueFields: ReadonlySet<string> = new Set(["encrypted_content", "reasoni
 export interface ReasoningSize {
   /** What is counted as text. */
   readonly text: string;
-  /** The tokens of what the text lacks. */
+  /** The tokens of the fields that the text leaves out. */
   readonly opaqueTokens: number;
 }
 
 /**
- * Reasoning that an adapter stores with `opaqueTokens`, the tokens that its provider has reported for it, has that many in place of its
- * opaque fields, and never more than these fields have bytes. All other reasoning is counted as text.
+ * If an adapter stores reasoning with `opaqueTokens`, the tokens that its provider has reported for it, this number is counted in place
+ * of the opaque fields, but never more than their bytes. All other reasoning is counted as text.
  */
 export function reasoningSize(reasoning: JsonObject): ReasoningSize {
   const { opaqueTokens, ...fields } = reasoning;

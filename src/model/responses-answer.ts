@@ -399,7 +399,7 @@ export class ResponsesAnswer implements AnswerInProgress, ReceivedAnswer {
     }
   }
 
-  /** Reports a message's text from now on. A commentary before a final answer is none of its text. */
+  /** Reports a message's text from now on. A commentary before a final answer is not part of its text. */
   #show(item: MessageItem, onDelta: Listener): void {
     if (item.shownAs !== undefined) return;
     this.#settle(item.phase === "final_answer" ? "reasoning" : "text", onDelta);

@@ -14,7 +14,7 @@ export interface MessageItem extends Item {
   phase: string | undefined;
   readonly text: TextParts;
   isRefusal: boolean;
-  /** As what its text is reported; of a commentary that is open until the next item. */
+  /** How its text is reported; for a commentary this is decided at the next item. */
   shownAs: "text" | "reasoning" | undefined;
   isReported: boolean;
 }

@@ -234,7 +234,7 @@ interface PromptText {
   /** The object by which the count is cached. */
   readonly owner: object | undefined;
   readonly text: string;
-  /** Tokens that the text lacks. */
+  /** Tokens of the fields that the text leaves out. */
   readonly opaqueTokens: number;
 }
 

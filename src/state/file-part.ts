@@ -10,7 +10,7 @@ const LONGEST_FILE_NAME = 1_000;
 /** A media type without parameters (RFC 6838). */
 const mediaTypePattern = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i;
 
-/** The media type in lower case without its parameters; `undefined` if it is none. */
+/** The media type in lower case without its parameters; `undefined` if the text is not a media type. */
 export function plainMediaType(given: string): string | undefined {
   const [type = ""] = given.split(";", 1);
   const trimmed = type.trim();

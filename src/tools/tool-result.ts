@@ -315,7 +315,7 @@ function isOtherImage(url: string): boolean {
   return /^data:image\//i.test(url) && !imagePattern.test(url) && isBase64(dataOf(url) ?? "");
 }
 
-/** A file in the forms that libraries use; `undefined` if the value is none. */
+/** A file in the forms that libraries use; `undefined` if the value is not a file. */
 function fileOf(given: unknown): FilePart | undefined {
   // Chat Completions have the content in a member named as the type.
   const part = fieldOf(given, "file") ?? fieldOf(given, "input_audio") ?? given;

@@ -32,9 +32,9 @@ test.each([
   ["docs/options.md", "## runtime.agent", namesOf("AgentStartOptions")],
   ["docs/first-steps.md", "### Options", namesOf("RunOptions")],
   ["docs/turns.md", "| Option |", namesOf("TurnOptions")],
-  ["docs/models.md", "| Option |", namesOf("OpenaiModelOptions")],
-  ["docs/models.md", "| `ModelRequest`", Object.keys(modelRequestSchema.shape)],
-  ["docs/models.md", "| `ModelResponse`", Object.keys(modelResponseSchema.shape)],
+  ["docs/providers.md", "| Option |", namesOf("OpenaiModelOptions")],
+  ["docs/providers.md", "| `ModelRequest`", Object.keys(modelRequestSchema.shape)],
+  ["docs/providers.md", "| `ModelResponse`", Object.keys(modelResponseSchema.shape)],
   ["docs/context.md", "| `CompileInput`", namesOf("CompileInput")],
 ])("%s, %s", (document, line, names) => {
   expect(names.length).toBeGreaterThan(5);

@@ -161,7 +161,7 @@ class ProviderBackend implements ModelBackend {
   }
 }
 
-/** The package names addresses that the server does not fetch. */
+/** Packages that declare addresses as supported, although the server does not fetch them. */
 const fetchesNothing = /^ollama\b/;
 
 interface Settings {

@@ -288,7 +288,7 @@ type News =
   | Pick<LivePartOf<"text" | "reasoning">, "kind" | "offset" | "text">
   | Pick<LivePartOf<"call">, "kind" | "offset" | "text" | "index" | "callId" | "name">;
 
-/** Adds a piece of a model's answer; `undefined` if followers learn nothing from it. */
+/** Adds a piece of a model's answer; `undefined` if it changes nothing for followers. */
 function added(open: OpenAnswer, delta: ModelDelta): News | undefined {
   if (delta.type === "tool-call") {
     const { index, name } = delta;

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
 
-/** The tables of docs/models.md: what is sent, and what comes back. */
+/** The tables of docs/providers.md: what is sent, and what comes back. */
 const tables = [
   ["Images", "Image URLs", "Images in results", "PDF files"],
   ["Structured output", "Tool choice", "Stop sequences", "Reasoning effort"],
@@ -33,7 +33,7 @@ function measuredTables(): string {
     .join("\n\n");
 }
 
-const page = join(repositoryRoot, "docs", "models.md");
+const page = join(repositoryRoot, "docs", "providers.md");
 const marks = ["<!-- providers -->", "<!-- end of providers -->"] as const;
 
 /** The tables on the page, and those that the suite has measured; `npm run build:providers` writes them. */

@@ -11,7 +11,7 @@ describe("conversations", () => {
   conversationsContract(modelFamilies);
 });
 
-test("docs/models.md has what was measured here (npm run build:providers)", () => {
+test("docs/providers.md has what was measured here (npm run build:providers)", () => {
   const { shown, measured } = providerTables();
   expect(shown).toBe(measured);
 });

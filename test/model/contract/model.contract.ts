@@ -56,7 +56,7 @@ const photo = defineTool({
   ],
 });
 
-/** What every adapter has to do with every provider. What differs is measured, and listed in docs/models.md. */
+/** What every adapter has to do with every provider. What differs is measured, and listed in docs/providers.md. */
 export function modelContract(family: ModelFamily): void {
   const { format } = family;
   const serve = (...replies: readonly FamilyReply[]) => familyServer(family, replies);
