@@ -606,6 +606,24 @@ describe("streams that no provider here sends", () => {
     expect(failure.message).toContain('"web_search"');
   });
 
+  test.each([
+    ["text", Array.from({ length: 65 }, () => ({ type: "text-delta", id: "0", delta: "x".repeat(2 ** 20) }))],
+    ["parts", Array.from({ length: 10_001 }, (_, id) => ({ type: "text-start", id: `${id}` }))],
+    ["calls", Array.from({ length: 1_001 }, (_, id) => ({ type: "tool-input-start", id: `${id}`, toolName: "t" }))],
+  ])("an answer with too many %s ends the call", async (_title, parts) => {
+    const failure = await failureOf(aiSdkModel(modelOf(parts)));
+    expect(failure).toMatchObject({ mayHaveBeenSent: true, details: { kind: "malformed" } });
+    expect(failure.message).toMatch(/more than the permitted/);
+  });
+
+  test("neither the query of an address nor content is in the message about an image that is not sent", async () => {
+    for (const url of ["https://example.com/eiger.png?signature=secret", "data:image/svg+xml,secret"]) {
+      const failure = await failureOf(aiSdkModel(modelOf(text)), withImage(url));
+      expect(failure.message).toContain("was not sent");
+      expect(failure.message).not.toContain("secret");
+    }
+  });
+
   test("unknown parts and pings are ignored, and the finish reason of early v3 providers is a text", async () => {
     const parts = [
       { type: "ping" },

@@ -226,11 +226,31 @@ describe("auto", () => {
     ]);
   });
 
+  it("keeps the tool when the server only refuses the choice that the request itself makes", async () => {
+    const server = await choosing((body) => {
+      const isDemanded = JSON.stringify(body.tool_choice ?? "").includes("look");
+      return noFormats(body) ?? (isDemanded ? words("tool_choice is not supported while thinking") : undefined);
+    });
+    const choosingLook: ModelRequest = { ...asked, tools: [look], toolChoice: { tool: "look" } };
+    const failure = await failureOf(call(server, choosingLook, {}));
+    expect(failure.message).toContain("tool_choice is not supported while thinking");
+    await call(server, { ...asked, tools: [look] }, {});
+    await call(server, asked, {});
+    expect(bodiesOf(server).map((body) => body.response_format?.type ?? namesOf(body).join())).toEqual([
+      "json_schema",
+      "look,final_answer",
+      "look,final_answer",
+      "json_schema",
+      "final_answer",
+    ]);
+    expect(bodiesOf(server).at(-1)?.tool_choice).toEqual(forced);
+  });
+
   it("names all refusals when the call fails in the end", async () => {
     const server = await choosing((body) => noFormats(body) ?? words(body.tools ? "tools are off" : "no such model"));
     const failure = await failureOf(call(server, asked, {}));
     expect(failure.message).toMatch(
-      /no such model Before that the server refused these values of structuredOutput: jsonSchema \(.*not supported\); tool \(.*tools are off\); jsonObject \(/,
+      /no such model\. Before that the server refused these values of structuredOutput: jsonSchema \(.*not supported\); tool \(.*tools are off\); jsonObject \(/,
     );
     expect(failure).toMatchObject({ retryable: false, status: 400 });
   });
