@@ -41,6 +41,8 @@ export interface ModelBackend {
   adapter(): WireWriter | Promise<WireWriter>;
   /** The formats that the server accepts for this model. */
   knownFormats(): KnownFormats | Promise<KnownFormats>;
+  /** The request as the protocol can carry it. Default: the request. */
+  carried?(request: ModelRequest): ModelRequest;
   /** Overrides the option `structuredOutput`. */
   fixedFormat?(request: ModelRequest): StructuredOutput | undefined;
   /** Whether the protocol can carry the file; text files are sent as text. Default: it carries none. */
@@ -128,8 +130,9 @@ export class AdapterModel implements LanguageModel {
     }
   }
 
-  async #attempt(formed: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {
+  async #attempt(given: ModelRequest, { signal, onDelta, call: caller }: GenerateOptions): Promise<ModelResponse> {
     const adapter = await this.#backend.adapter();
+    const formed = this.#backend.carried?.(given) ?? given;
     const bound = this.#bindsThinking ? bindThinking(formed, adapter) : undefined;
     const request = bound?.request ?? formed;
     const context = { isListened: onDelta !== undefined, agentId: caller?.agentId };

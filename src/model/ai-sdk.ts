@@ -31,7 +31,8 @@ const optionsSchema: OptionsSchema<AiSdkModelOptions> = {
  * - The thinking budget of Anthropic and Bedrock (`thinking.budgetTokens`, `reasoningConfig.budgetTokens`) counts as output: answer and
  *   thinking together never exceed `maxOutputTokens`.
  * - Models of OpenAI's Responses API get `store: false`, since the journal has the history.
- * - A tool that the provider executes itself ends the call with a `ModelError`: neither its cost nor its effects can be controlled.
+ * - A tool that the provider executes itself ends the call with a `ModelError`: it is not known before the call, so neither its cost nor
+ *   its effects can be controlled.
  *
  * Throws `InvalidInputError` for a wrong option, and for a value that is no such model.
  */

@@ -30,6 +30,7 @@ function hasFile(content: Content): boolean {
 /** The files of one model. Copies of messages are kept, because token counts and texts of messages are cached by object. */
 export class FileForm {
   readonly #takes: (part: FilePart) => boolean;
+  readonly #accepted = new WeakSet<FilePart>();
   readonly #refused = new WeakSet<FilePart>();
   #copies = new WeakMap<Message, Message>();
 
@@ -45,13 +46,20 @@ export class FileForm {
     return { ...request, messages };
   }
 
-  /** Notes that a server has refused the files of a formed request; they are not sent again. Returns false if it has none. */
+  /** Notes that a server has accepted the files of a formed request. */
+  accept(request: ModelRequest): void {
+    for (const part of filesIn(request)) this.#accepted.add(part);
+  }
+
+  /**
+   * Notes that a server has refused files of a formed request; they are not sent again. Files that it has accepted before are among them
+   * only if there are no others. Returns false if the request has no files.
+   */
   refuse(request: ModelRequest): boolean {
-    const parts = request.messages.flatMap(({ content }) =>
-      typeof content === "string" ? [] : content.filter(isFile),
-    );
+    const parts = filesIn(request);
     if (parts.length === 0) return false;
-    for (const part of parts) this.#refused.add(part);
+    const fresh = parts.filter((part) => !this.#accepted.has(part));
+    for (const part of fresh.length > 0 ? fresh : parts) this.#refused.add(part);
     this.#copies = new WeakMap();
     return true;
   }
@@ -101,6 +109,10 @@ export class FileForm {
 /** Images that every model with vision accepts. */
 function isImageUrl(url: string): boolean {
   return /^data:image\/(?:png|jpeg|gif|webp);/.test(url);
+}
+
+function filesIn({ messages }: ModelRequest): readonly FilePart[] {
+  return messages.flatMap(({ content }) => (typeof content === "string" ? [] : content.filter(isFile)));
 }
 
 function isFile(part: ContentPart): part is FilePart {

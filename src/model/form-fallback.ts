@@ -59,7 +59,9 @@ export class FormFallback {
         return await this.#askByTool(request, responseFormat, { call, formats });
       } catch (error) {
         if (!(error instanceof ModelError)) throw error;
-        if (!refusesFormat(error, next)) throw refusals.length === 0 ? error : withRefusals(error, refusals);
+        const isOfCaller = isForcedByCaller(request) && refusesForcedTool(error);
+        if (isOfCaller || !refusesFormat(error, next))
+          throw refusals.length === 0 ? error : withRefusals(error, refusals);
         if (structuredOutput !== "auto") throw refusedChoice(error, next);
         refusals.push({ format: next, message: error.message });
         formats.refused(request, next);
@@ -82,7 +84,8 @@ export class FormFallback {
     try {
       answer = await this.#attempt(asked.request, call, deltas?.add);
     } catch (error) {
-      if (!formats.forcesTools || !(error instanceof ModelError) || !refusesForcedTool(error)) throw error;
+      const isOurs = formats.forcesTools && !isForcedByCaller(request);
+      if (!isOurs || !(error instanceof ModelError) || !refusesForcedTool(error)) throw error;
       formats.forcesTools = false;
       return await this.#askByTool(request, format, { call, formats });
     }
@@ -93,34 +96,39 @@ export class FormFallback {
     return withoutOutputTool(answer, asked.name);
   }
 
-  async #attempt(request: ModelRequest, call: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
-    const { send } = call;
-    const asked = this.#reasoning.leftOut(this.prepared(request));
-    try {
-      return await send(asked, onDelta);
-    } catch (error) {
-      if (!(error instanceof ModelError)) throw error;
-      if (refusesFiles(error) && this.#files.refuse(asked)) {
-        const answer = await this.#attempt(request, call, onDelta);
-        return { ...answer, warnings: [...(answer.warnings ?? []), filesRefused(error)] };
+  async #attempt(request: ModelRequest, { send }: FormedCall, onDelta: OnDelta): Promise<ModelResponse> {
+    const warnings: ModelWarning[] = [];
+    let sendsImages = this.#takesImages;
+    for (;;) {
+      const shown = this.#files.formed(sendsImages ? request : withoutToolImages(request));
+      const asked = this.#reasoning.leftOut(shown);
+      try {
+        const answer = await send(asked, onDelta);
+        this.#files.accept(asked);
+        // A concurrent call may have found it out before.
+        if (!sendsImages) this.#takesImages = false;
+        return warnings.length === 0 ? answer : { ...answer, warnings: [...(answer.warnings ?? []), ...warnings] };
+      } catch (error) {
+        if (!(error instanceof ModelError)) throw error;
+        if (refusesFiles(error) && this.#files.refuse(asked)) warnings.push(filesRefused(error));
+        else if (refusesReasoning(error) && this.#reasoning.add(asked)) {
+          if (error.partialOutputTokens !== undefined) throw asRetryable(error);
+        } else if (sendsImages && refusesImages(error) && withoutToolImages(request) !== request) sendsImages = false;
+        else throw error;
       }
-      if (refusesReasoning(error) && this.#reasoning.add(asked)) {
-        if (error.partialOutputTokens !== undefined) throw asRetryable(error);
-        return await this.#attempt(request, call, onDelta);
-      }
-      const rest = withoutToolImages(asked);
-      if (rest === asked || !refusesImages(error)) throw error;
-      const answer = await send(rest, onDelta);
-      this.#takesImages = false;
-      return answer;
     }
   }
+}
+
+/** Whether the request itself demands a call: a server that refuses this would refuse it beside every format. */
+function isForcedByCaller({ toolChoice }: ModelRequest): boolean {
+  return typeof toolChoice === "object" || toolChoice === "required";
 }
 
 function filesRefused({ message }: ModelError): ModelWarning {
   return {
     code: "files_refused",
-    message: `The server refused the files of this call, so the model gets only their names: ${message.slice(0, LONGEST_REFUSAL)}`,
+    message: `The server refused files of this call, so the model gets only their names: ${message.slice(0, LONGEST_REFUSAL)}`,
   };
 }
 
@@ -137,7 +145,7 @@ const LONGEST_REFUSAL = 300;
 function refusedChoice(error: ModelError, chosen: StructuredOutput): ModelError {
   const others = structuredOutputs.filter((one) => one !== chosen).map((one) => `"${one}"`);
   const advice = `Set structuredOutput of the model to "auto", or to ${others.slice(0, -1).join(", ")} or ${others.at(-1)}.`;
-  const message = `The server refused structuredOutput "${chosen}": ${error.message} ${advice}`;
+  const message = `The server refused structuredOutput "${chosen}": ${asSentence(error.message)} ${advice}`;
   return reworded(error, message, { refused: [chosen], retryable: false });
 }
 
@@ -149,8 +157,12 @@ interface Refusal {
 /** An error that remains after structured output was asked for in several ways. */
 function withRefusals(error: ModelError, refusals: readonly Refusal[]): ModelError {
   const list = refusals.map(({ format, message }) => `${format} (${message.slice(0, LONGEST_REFUSAL)})`).join("; ");
-  const message = `${error.message} Before that the server refused these values of structuredOutput: ${list}.`;
+  const message = `${asSentence(error.message)} Before that the server refused these values of structuredOutput: ${list}.`;
   return reworded(error, message, { refused: refusals.map(({ format }) => format), retryable: error.retryable });
+}
+
+function asSentence(message: string): string {
+  return /[.!?]$/.test(message) ? message : `${message}.`;
 }
 
 function reworded(

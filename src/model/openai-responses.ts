@@ -59,8 +59,8 @@ export function responsesApi(options: ResponsesOptions): OpenaiApi {
 }
 
 /** Models that do not think refuse to encrypt thoughts. */
-function refusesEncryption({ status, message }: ModelError): boolean {
-  return status === 400 && /encrypted content is not supported/i.test(message);
+function refusesEncryption({ status, message, partialOutputTokens }: ModelError): boolean {
+  return status === 400 && partialOutputTokens === undefined && /encrypted content is not supported/i.test(message);
 }
 
 /** Fields that decide what is sent, billed and read. */

@@ -33,7 +33,10 @@ export function withOpaqueTokens(reasoning: JsonObject, tokens: number | undefin
   return { ...reasoning, opaqueTokens: tokens };
 }
 
-function isOpaque(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return Object.entries(value).some(([name, field]) => opaqueFields.has(name) || isOpaque(field));
+/** Providers nest their fields less deeply than this; items of hosted tools may have any depth. */
+const DEEPEST_FIELD = 16;
+
+function isOpaque(value: unknown, depth = 0): boolean {
+  if (typeof value !== "object" || value === null || depth > DEEPEST_FIELD) return false;
+  return Object.entries(value).some(([name, field]) => opaqueFields.has(name) || isOpaque(field, depth + 1));
 }

@@ -40,6 +40,7 @@ const toolOf = (content: Message["content"], isError = false): readonly Message[
     ...(isError ? { isError } : {}),
   },
 ];
+const answered: Message = { id: "a", role: "assistant", createdAt: 0, origin: "model", content: "Seen." };
 const ask = (model: LanguageModel, request: ModelRequest) =>
   model.generate(request, { signal: new AbortController().signal });
 
@@ -116,6 +117,51 @@ describe("Chat Completions", () => {
     expect(await model.countPromptTokens(request)).toBeLessThan(before - 10_000);
     // Another file is tried.
     await ask(model, { messages: [userOf([fileOf("application/pdf", pdf, "b.pdf")])] });
+    expect(server.requests).toHaveLength(5);
+  });
+
+  it("a file that was accepted before stays when a later one is refused", async () => {
+    const server = await wireServer((socket, { body }) => {
+      const refusal = JSON.stringify({ error: { message: "Invalid file data: broken.pdf could not be parsed" } });
+      const isRefused = body.includes('"filename":"broken.pdf"');
+      socket.write(
+        isRefused ? wireAnswer(refusal, "content-type: application/json", 400) : wireAnswer(completion("ok")),
+      );
+    });
+    const model = chatModel(server);
+    const first = userOf([{ type: "text", text: "Look:" }, report]);
+    await ask(model, { messages: [first] });
+    const broken = fileOf("application/pdf", pdf, "broken.pdf");
+    await ask(model, { messages: [first, answered, userOf([broken])] });
+    const last = JSON.stringify(sentTo(server, 2));
+    expect(last).toContain('"filename":"report.pdf"');
+    expect(last).toContain("[file broken.pdf, application/pdf");
+  });
+
+  it("a server that refuses images of tools, files and reasoning, one after the other, gets a prompt without them", async () => {
+    const refusals = [
+      ["image_url", "image_url is only supported by certain models"],
+      ["file_data", "Unknown part type: file"],
+      ["reasoning_content", "Invalid signature in thinking block"],
+    ] as const;
+    const server = await wireServer((socket, { body }) => {
+      const [, message] = refusals.find(([field]) => body.includes(`"${field}"`)) ?? [];
+      const refusal = JSON.stringify({ error: { message } });
+      socket.write(
+        message === undefined
+          ? wireAnswer(completion("ok"))
+          : wireAnswer(refusal, "content-type: application/json", 400),
+      );
+    });
+    const model = chatModel(server);
+    const image = { type: "image", url: "data:image/png;base64,iVBORw0KGgo=" } as const;
+    const [, called, result] = toolOf([{ type: "text", text: "[image 1]" }, image]);
+    const reasoning = { reasoning_content: "Hm." };
+    const messages = [userOf([report]), { ...called, reasoning } as Message, result as Message];
+    const request: ModelRequest = { messages };
+    expect((await ask(model, request)).content).toBe("ok");
+    expect(server.requests).toHaveLength(4);
+    await ask(model, request);
     expect(server.requests).toHaveLength(5);
   });
 });

@@ -137,6 +137,9 @@ describe("openaiModel", () => {
     { contextWindow: -1 },
     { imageTokens: 1.5 },
     { fileTokens: 0 },
+    { structuredOutput: "yaml" as never },
+    { structuredOutput: ["tool"] as never },
+    { structuredOutput: { type: "tool" } as never },
   ])("refuses %o and names the field", (options) => {
     const [field = ""] = Object.keys(options);
     expect(() => openaiModel("m", options)).toThrow(InvalidInputError);

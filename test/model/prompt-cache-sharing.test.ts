@@ -11,7 +11,7 @@ import {
   windowHistory,
 } from "../../src/index.ts";
 import { aiSdkModel, type AiSdkModelOptions } from "../../src/model/ai-sdk.ts";
-import { type CachedCall, cachingServer } from "../support/caching-server.ts";
+import { type CachedCall, markedCacheServer } from "../support/marked-cache-server.ts";
 import { entriesOf } from "../support/journal-probes.ts";
 
 const look = defineTool({
@@ -41,7 +41,7 @@ interface Play {
 
 /** Turns of one agent; each is run by a process of its own, as after a restart. */
 async function played({ history = fullHistory(), options, rounds, turns }: Play) {
-  const server = await cachingServer((index) => (index % (rounds + 1) < rounds ? "call" : "text"));
+  const server = await markedCacheServer((index) => (index % (rounds + 1) < rounds ? "call" : "text"));
   const stores = memoryStores();
   const agent = () =>
     defineAgent({
@@ -138,7 +138,7 @@ describe("the cost of a cached prompt", () => {
   });
 
   test("an unknown rate of the longer lifetime is refused under maxCost", async () => {
-    const server = await cachingServer(() => "text");
+    const server = await markedCacheServer(() => "text");
     const { longCacheWritePerMillion: _rate, ...known } = price;
     const agent = defineAgent({
       name: "clerk",

@@ -13,7 +13,7 @@ import {
 import { scriptedModel } from "../../src/testing/index.ts";
 import { entriesOfType } from "../support/journal-probes.ts";
 import { lastThree } from "../support/strict-clerk.ts";
-import { startCachingServer } from "../support/prefix-cache.ts";
+import { startPrefixCacheServer } from "../support/prefix-cache-server.ts";
 
 const long = (words: string): string => `${words} ${"and so on, ".repeat(400)}`;
 
@@ -31,7 +31,7 @@ async function warningsOf(model: LanguageModel, turns: number, options: Partial<
 }
 
 async function cachingModel(): Promise<LanguageModel> {
-  const server = await startCachingServer();
+  const server = await startPrefixCacheServer();
   onTestFinished(() => server.stop());
   return openaiModel("m", { baseURL: server.baseURL, apiKey: "none" });
 }

@@ -21,7 +21,7 @@ import { providerTtls, withCacheMarks } from "./cache-marks.ts";
 import { ProviderAnswer } from "./provider-answer.ts";
 import { providerFailure } from "./provider-failure.ts";
 import { type AiSdkLanguageModel, type ProviderCall, streamOf } from "./provider-model.ts";
-import { isProviderFile, providerPrompt, takesInResultOf } from "./provider-prompt.ts";
+import { isProviderFile, providerPrompt, takesInResultOf, withCallsAsText } from "./provider-prompt.ts";
 
 /** Options of `aiSdkModel()`. */
 export interface AiSdkModelOptions {
@@ -108,6 +108,12 @@ class ProviderBackend implements ModelBackend {
     return asksForLongTtl(this.#options.cacheTtl, this.#options.providerOptions, providerOptions);
   }
 
+  /** Bedrock has no choice `none`: its package leaves out the tools, on which thinking may depend. */
+  carried(request: ModelRequest): ModelRequest {
+    const { toolChoice, tools: _tools, ...others } = request;
+    return toolChoice === "none" && isBedrock(this.#model) ? others : request;
+  }
+
   takesFile(part: FilePart): boolean {
     return isProviderFile(part, this.#model.provider);
   }
@@ -154,11 +160,17 @@ class ProviderBackend implements ModelBackend {
       keepsForeignIds: false,
       takesInResult: takesInResultOf(this.#model.provider),
     });
-    return providerPrompt(formed, {
+    // The package removes calls and results from a prompt without tools.
+    const isText = isBedrock(this.#model) && (request.tools ?? []).length === 0;
+    return providerPrompt(isText ? withCallsAsText(formed) : formed, {
       specification,
       supportedUrls: fetchesNothing.test(provider) ? {} : await supportedUrls,
     });
   }
+}
+
+function isBedrock({ provider }: AiSdkLanguageModel): boolean {
+  return provider === "amazon-bedrock";
 }
 
 /** Packages that declare addresses as supported, although the server does not fetch them. */

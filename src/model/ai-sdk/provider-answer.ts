@@ -3,9 +3,10 @@ import { ModelError } from "../../errors/index.ts";
 import type { AnswerSource, FinishReason, Json, JsonObject, ModelResponse, ModelWarning } from "../../state/index.ts";
 import { answerEnd, type BrokenAnswer, brokenBy } from "../finish-reason.ts";
 import type { AnswerInProgress } from "../guarded-call.ts";
-import type { ModelDelta } from "../language-model.ts";
-import { isTokenCount, type ReportedUsage } from "../usage.ts";
+import { type ModelDelta, MOST_CALLS } from "../language-model.ts";
 import { withOpaqueTokens } from "../reasoning-size.ts";
+import { tooManyCalls } from "../tool-call-parts.ts";
+import { isTokenCount, type ReportedUsage } from "../usage.ts";
 import { type WireObject, wireArray, wireObject, wireText } from "../wire-values.ts";
 import { streamFailure } from "./provider-failure.ts";
 
@@ -34,6 +35,7 @@ interface OpenInput {
  * 1. Each piece of text is reported once and is in the answer once.
  * 2. The calls in the answer decide whether tools are wanted, not the finish reason.
  * 3. An answer without a part `finish` is incomplete.
+ * 4. Texts, parts, calls and sources are bounded, since the provider's package bounds none of them.
  */
 export class ProviderAnswer implements AnswerInProgress {
   readonly #parts: WrittenPart[] = [];
@@ -42,6 +44,7 @@ export class ProviderAnswer implements AnswerInProgress {
   readonly #warnings: ModelWarning[];
   #finish: WireObject | undefined;
   #model = "";
+  #length = 0;
   /** Whether the provider has warned that it ignores the response format. */
   ignoresFormat = false;
 
@@ -172,22 +175,35 @@ export class ProviderAnswer implements AnswerInProgress {
 
   #addText(type: "text" | "reasoning", given: WireObject, onDelta: ((delta: ModelDelta) => void) | undefined): void {
     const id = wireText(given["id"]);
-    let part = this.#parts.findLast((one) => one.type === type && one.id === id);
     // Some providers use an id again for a later part.
-    if (part === undefined || given["type"] === `${type}-start`) {
+    const isNew = given["type"] === `${type}-start`;
+    let part = isNew ? undefined : this.#parts.findLast((one) => one.type === type && one.id === id);
+    if (part === undefined) {
       part = { type, id, text: "", name: "", options: undefined };
-      this.#parts.push(part);
+      this.#addPart(part);
     }
     keepOptions(part, given["providerMetadata"]);
     const text = wireText(given["delta"]);
     if (text === "") return;
+    this.#measure(text);
     part.text += text;
     onDelta?.({ type, text });
+  }
+
+  #addPart(part: WrittenPart): void {
+    if (this.#parts.length === MOST_PARTS) throw tooLong(`${MOST_PARTS} parts`);
+    this.#parts.push(part);
+  }
+
+  #measure(text: string): void {
+    this.#length += text.length;
+    if (this.#length > MOST_CHARACTERS) throw tooLong(`${MOST_CHARACTERS} characters`);
   }
 
   #openInput(id: string, part: WireObject, onDelta: ((delta: ModelDelta) => void) | undefined): OpenInput {
     if (part["providerExecuted"] === true) throw executedByProvider(wireText(part["toolName"]));
     const index = this.#inputs.size;
+    if (index === MOST_CALLS) throw tooManyCalls();
     const name = wireText(part["toolName"]);
     const input = { index, name, text: "", isJson: part["inputEncoding"] !== "text" };
     this.#inputs.set(id, input);
@@ -199,6 +215,7 @@ export class ProviderAnswer implements AnswerInProgress {
     const input = this.#inputs.get(wireText(part["id"]));
     const text = wireText(part["delta"]);
     if (input === undefined || text === "") return;
+    this.#measure(text);
     input.text += text;
     if (input.isJson) onDelta?.({ type: "tool-arguments", index: input.index, text });
   }
@@ -212,13 +229,15 @@ export class ProviderAnswer implements AnswerInProgress {
     const input = this.#inputs.get(id) ?? this.#openInput(id, given, onDelta);
     const isReported = input.isJson && input.text !== "";
     if (!isReported && text !== "") onDelta?.({ type: "tool-arguments", index: input.index, text });
+    this.#measure(text);
     const part: WrittenPart = { type: "call", id, text, name, options: undefined };
     keepOptions(part, given["providerMetadata"]);
-    this.#parts.push(part);
+    this.#addPart(part);
   }
 
   /** Each source once. */
   #addSource({ sourceType, id, url, title, filename, mediaType }: WireObject): void {
+    if (this.#sources.length === MOST_SOURCES) return;
     const fields = { id, url, title: title ?? filename, mediaType };
     const texts = Object.entries(fields).filter(([, value]) => typeof value === "string" && value !== "");
     const type = sourceType === "document" ? "document" : "url";
@@ -254,6 +273,20 @@ export class ProviderAnswer implements AnswerInProgress {
     if (hasCalls) return "tool_calls";
     return end === "stop" ? "stop" : "unknown";
   }
+}
+
+/** Most characters of texts and calls, most parts, and most sources; further sources are left out. */
+const MOST_CHARACTERS = 2 ** 26;
+const MOST_PARTS = 10_000;
+const MOST_SOURCES = 1_000;
+
+/** Not retryable: another attempt would cost as much and most likely fail again. */
+function tooLong(most: string): ModelError {
+  return new ModelError(`The model's answer is too long: it has more than the permitted ${most}.`, {
+    retryable: false,
+    mayHaveBeenSent: true,
+    details: { kind: "malformed" },
+  });
 }
 
 function executedByProvider(tool: string): ModelError {

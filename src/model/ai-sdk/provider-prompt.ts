@@ -63,6 +63,20 @@ export function providerPrompt(messages: readonly FormedMessage[], rules: MediaR
   return sent;
 }
 
+/** The prompt with its calls and their results as texts of the user, for providers that take neither without tools. */
+export function withCallsAsText(messages: readonly FormedMessage[]): readonly FormedMessage[] {
+  const calls = new Map<string, string>();
+  return messages.flatMap((message): readonly FormedMessage[] => {
+    if (message.role === "tool") {
+      const text = `Result of the tool call ${calls.get(message.id) ?? message.name}:\n${message.text}`;
+      return [{ role: "user", parts: [{ type: "text", text }, ...message.parts] }];
+    }
+    if (message.role !== "assistant") return [message];
+    for (const { id, name, arguments: given } of message.calls) calls.set(id, `${name}(${given})`);
+    return message.text === "" ? [] : [{ role: "assistant", text: message.text, calls: [] }];
+  });
+}
+
 function resultOutput(
   { text, parts, isError }: Extract<FormedMessage, { role: "tool" }>,
   rules: MediaRules,
@@ -127,7 +141,8 @@ function isFetched(url: string, mediaType: string, { supportedUrls }: MediaRules
 }
 
 function notFetched(what: MediaPart["type"], url: string): ModelError {
-  const shown = url.length > 100 ? `${url.slice(0, 100)}…` : url;
+  // The query of an address may be a signature, and a data: URL is content.
+  const [shown = ""] = (url.startsWith("data:") ? "data:" : url.slice(0, 100)).split("?");
   return new ModelError(
     `The ${what} ${shown} was not sent: this provider fetches no ${what}s of that address. Give the ${what} as a data: URL.`,
     { retryable: false, mayHaveBeenSent: false, details: { kind: "configuration" } },

@@ -24,13 +24,19 @@ import { ollamaFormat } from "../../../examples/wire-formats/ollama.ts";
 import { openaiResponsesFormat, xaiFormat } from "../../../examples/wire-formats/responses.ts";
 import type { WireFormat, WireRefusal } from "../../../examples/wire-formats/wire-format.ts";
 import { type LanguageModel, openaiModel } from "../../../src/index.ts";
-import { aiSdkModel, type AiSdkLanguageModel, type ProviderOptions } from "../../../src/model/ai-sdk.ts";
+import {
+  aiSdkModel,
+  type AiSdkLanguageModel,
+  type AiSdkModelOptions,
+  type ProviderOptions,
+} from "../../../src/model/ai-sdk.ts";
 
 // The tests set it to an empty text, which this package refuses when it is loaded.
 delete process.env["OPENAI_BASE_URL"];
 const { createOpenAI } = await import("@ai-sdk/openai");
 
-export interface FamilyOptions {
+export interface FamilyOptions extends Pick<AiSdkModelOptions, "structuredOutput" | "thinkingReplay"> {
+  readonly name?: string;
   readonly stallTimeoutMs?: number;
   readonly providerOptions?: ProviderOptions;
 }
@@ -102,8 +108,8 @@ export const modelFamilies: readonly ModelFamily[] = [
   {
     name: "Chat Completions (`openaiModel`)",
     format: openaiChatFormat,
-    model: (origin, { stallTimeoutMs } = {}) =>
-      openaiModel("gpt-test", { baseURL: `${origin}/v1`, apiKey, ...(stallTimeoutMs && { stallTimeoutMs }) }),
+    model: (origin, { name = "gpt-test", providerOptions: _none, ...options } = {}) =>
+      openaiModel(name, { baseURL: `${origin}/v1`, apiKey, ...options }),
     limitIn: (body) => body["max_completion_tokens"],
     legalId: readable,
     ownId: "call_abc123def456ghi789jkl012",
@@ -117,15 +123,9 @@ export const modelFamilies: readonly ModelFamily[] = [
   {
     name: "Responses (`openaiModel`)",
     format: openaiResponsesFormat,
-    model: (origin, { stallTimeoutMs, providerOptions } = {}) => {
+    model: (origin, { name = "gpt-5-test", providerOptions, ...options } = {}) => {
       const reasoning = providerOptions?.["openai"] as { readonly effort: "high" } | undefined;
-      return openaiModel("gpt-5-test", {
-        api: "responses",
-        baseURL: `${origin}/v1`,
-        apiKey,
-        ...(stallTimeoutMs && { stallTimeoutMs }),
-        ...(reasoning && { reasoning }),
-      });
+      return openaiModel(name, { api: "responses", baseURL: `${origin}/v1`, apiKey, reasoning, ...options });
     },
     limitIn: (body) => body["max_output_tokens"],
     legalId: readable,
@@ -294,3 +294,9 @@ export const modelFamilies: readonly ModelFamily[] = [
     thinking: [{ ollama: { think: true } }],
   }),
 ];
+
+export function familyOf(name: string): ModelFamily {
+  const family = modelFamilies.find((one) => one.name === name);
+  if (!family) throw new Error(`the family of ${name} is missing`);
+  return family;
+}

@@ -158,6 +158,15 @@ export function modelContract(family: ModelFamily): void {
       is("Thoughts sent back", thoughtIn(server.bodies[1], "Two lookups."));
     });
 
+    test("the last call, which may call no tools, has the results of the calls before", async () => {
+      const calls = [{ id: "abcdefgh1", name: "height", arguments: { of: "Eiger" } }];
+      const server = await serve({ thought: "A lookup.", calls }, { text: "Done." });
+      const budget = { maxSteps: 2, finalAnswer: true };
+      const agent = defineAgent({ name: "guide", model: server.model(), tools: [height], budget });
+      expect((await run(agent, "How high is the Eiger?")).text).toBe("Done.");
+      expect(JSON.stringify(server.bodies[1])).toContain("Eiger: 3,967 m");
+    });
+
     test("an image in a result reaches the model", async () => {
       const call = { id: "abcdefgh1", name: "photo", arguments: {} };
       const server = await serve({ calls: [call] }, { text: "A mountain." });

@@ -6,7 +6,7 @@ const BYTES_PER_TOKEN = 4;
 const SHORTEST = 1_024;
 
 /** A server of Chat Completions that reads the longest prefix it has seen from its cache: tools first, then the messages. */
-export async function startCachingServer(): Promise<ModelServer> {
+export async function startPrefixCacheServer(): Promise<ModelServer> {
   const seen: string[] = [];
   return await startModelServer((body, { index }) => {
     const text = prefixText(body);

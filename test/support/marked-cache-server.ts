@@ -27,7 +27,7 @@ interface Block {
  * A server of Anthropic's Messages API that caches prompts as the documentation describes it: prefixes end at marks, and are found again
  * byte for byte. It refuses a fifth mark. `answer` decides by the number of the request whether the model calls its tool again.
  */
-export async function cachingServer(answer: (index: number) => "call" | "text") {
+export async function markedCacheServer(answer: (index: number) => "call" | "text") {
   const calls: CachedCall[] = [];
   const bodies: Fields[] = [];
   const cache = new Set<string>();
