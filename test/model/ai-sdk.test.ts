@@ -443,7 +443,7 @@ describe("streams that no provider here sends", () => {
   });
 
   test.each([
-    ["text", Array.from({ length: 65 }, () => ({ type: "text-delta", id: "0", delta: "x".repeat(2 ** 20) }))],
+    ["characters", Array.from({ length: 65 }, () => ({ type: "text-delta", id: "0", delta: "x".repeat(2 ** 20) }))],
     ["parts", Array.from({ length: 10_001 }, (_, id) => ({ type: "text-start", id: `${id}` }))],
     ["calls", Array.from({ length: 1_001 }, (_, id) => ({ type: "tool-input-start", id: `${id}`, toolName: "t" }))],
   ])("an answer with too many %s ends the call", async (_title, parts) => {
