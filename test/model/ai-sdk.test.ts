@@ -9,15 +9,12 @@ import {
   defineTool,
   InvalidInputError,
   type LanguageModel,
-  memoryStores,
   ModelError,
   type ModelRequest,
-  openaiModel,
   run,
 } from "../../src/index.ts";
 import { aiSdkModel } from "../../src/model/ai-sdk.ts";
 import type { ModelDelta } from "../../src/model/index.ts";
-import { deltaText } from "../support/model-calls.ts";
 import { freePort } from "../support/redis-server.ts";
 import { familyOf, type ModelFamily } from "./contract/families.ts";
 import { familyServer } from "./contract/model-server.ts";
@@ -51,8 +48,6 @@ const height = defineTool({
   execute: ({ of }) => `${of}: 3,967 m`,
 });
 
-const guideOn = (model: LanguageModel) => defineAgent({ name: "guide", model, tools: [height] });
-
 const withImage = (url: string): ModelRequest => ({
   messages: [{ id: "1", role: "user", createdAt: 0, origin: "user", content: [{ type: "image", url }] }],
 });
@@ -70,6 +65,12 @@ const novaFamily: ModelFamily = {
 const anthropic = familyOf("Anthropic");
 const google = familyOf("Google");
 const responses = familyOf("OpenAI Responses");
+
+/** A refusal with the time of the next attempt in its details. */
+const detailedRefusal = ({ message, status }: { readonly message: string; readonly status: number }) => {
+  const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.2s" }];
+  return { body: { error: { code: status, message, status: "RESOURCE_EXHAUSTED", details } } };
+};
 
 describe("a thinking budget", () => {
   const options = { providerOptions: { anthropic: { thinking: { type: "enabled", budgetTokens: 2_000 } } } };
@@ -159,11 +160,7 @@ describe("what a provider has of its own", () => {
   });
 
   test("Google names the time of the next attempt in the details of its error", async () => {
-    const refusal = ({ message, status }: { readonly message: string; readonly status: number }) => {
-      const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "34.2s" }];
-      return { body: { error: { code: status, message, status: "RESOURCE_EXHAUSTED", details } } };
-    };
-    const detailed = { ...google, format: { ...google.format, refusal } };
+    const detailed = { ...google, format: { ...google.format, refusal: detailedRefusal } };
     const { model } = await familyServer(detailed, [{ status: 429, message: "You exceeded your current quota" }]);
     expect(await failureOf(model())).toMatchObject({ retryable: true, retryAfterMs: 34_200 });
   });
@@ -446,7 +443,7 @@ describe("streams that no provider here sends", () => {
   });
 
   test.each([
-    ["text", Array.from({ length: 65 }, () => ({ type: "text-delta", id: "0", delta: "x".repeat(2 ** 20) }))],
+    ["characters", Array.from({ length: 65 }, () => ({ type: "text-delta", id: "0", delta: "x".repeat(2 ** 20) }))],
     ["parts", Array.from({ length: 10_001 }, (_, id) => ({ type: "text-start", id: `${id}` }))],
     ["calls", Array.from({ length: 1_001 }, (_, id) => ({ type: "tool-input-start", id: `${id}`, toolName: "t" }))],
   ])("an answer with too many %s ends the call", async (_title, parts) => {

@@ -648,7 +648,7 @@ describe("budgets", () => {
   });
 });
 
-test("a refusal ends the turn as one, and is no answer in a wrong form", async () => {
+test("a refusal ends the turn at once, without a repair of its form", async () => {
   const { model, server } = await modelOn([{ output: [refusal("msg_1", "I cannot help with that.")] }]);
   const agent = defineAgent({ name: "guide", model, output: z.object({ metres: z.number() }) });
   expect(await run(agent, "How high is it?")).toMatchObject({
