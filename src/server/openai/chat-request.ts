@@ -268,12 +268,14 @@ export function addBlock(blocks: Block[], { role, text }: Block): void {
 /** Separator between joined texts. */
 export const GAP = "\n\n";
 
-/** The text of content, with its images as Markdown. */
+/** The text of content, with its images and files as Markdown images. Two files of one name and size are different texts. */
 export function shownText(content: Content): string {
   if (typeof content === "string") return content;
-  return content
-    .map((part) => (part.type === "text" ? part.text : part.type === "image" ? `${IMAGE}${part.url})` : fileMark(part)))
-    .join("");
+  const texts = content.map((part) => {
+    if (part.type === "text") return part.text;
+    return part.url === undefined ? fileMark(part) : `${IMAGE}${part.url})`;
+  });
+  return texts.join("");
 }
 
 /** Start of a Markdown image. */

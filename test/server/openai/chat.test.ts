@@ -177,6 +177,29 @@ test("files and audio are accepted", async () => {
   ]);
 });
 
+test("a conversation with another file of the same name and size is another conversation", async () => {
+  const { server } = await served();
+  const client = clientOf(server, { defaultHeaders: { "x-chat": "files" } });
+  const asking = (data: string) => ({
+    role: "user" as const,
+    content: [
+      { type: "text" as const, text: "read this" },
+      { type: "file" as const, file: { filename: "a.pdf", file_data: `data:application/pdf;base64,${data}` } },
+    ],
+  });
+  const agentOf = async (messages: Message[]) => {
+    const answer = await client.chat.completions.create({ model, messages });
+    return (answer as unknown as More).troupe.agentId;
+  };
+  const first = await agentOf([asking("AAAA")]);
+  const later = [
+    { role: "assistant" as const, content: "1: read this" },
+    { role: "user" as const, content: "and?" },
+  ];
+  expect(await agentOf([asking("BBBB"), ...later])).not.toBe(first);
+  expect(await agentOf([asking("AAAA"), ...later])).toBe(first);
+});
+
 test("a conversation continues in one agent while the client has its history, and is forked otherwise", async () => {
   const { server, runtime } = await served();
   const chat = new Chat(server, { name: "chat-1" });
