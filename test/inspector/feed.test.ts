@@ -265,7 +265,7 @@ describe.each(storesNames)("the feed over %s", (name) => {
     const file = { type: "file", data: bytes, mediaType: "application/pdf", name: "sk-secret.pdf" } as const;
     await agent.decide(request?.requestId ?? "", { verdict: "answered", result: toolResult({ content: [file] }) });
     await turn.result;
-    const [{ artifactId = "" } = {}] = await agent.getArtifacts();
+    const artifactId = (await agent.getArtifacts())[0]?.artifactId ?? "";
     const data = bytes.toString("base64");
     const feed = feedOver(stores);
     expect(await feed.artifact("desk", "desk", artifactId)).toMatchObject({

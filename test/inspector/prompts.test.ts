@@ -135,7 +135,6 @@ describeRuntimes("a rebuilt prompt", (stage) => {
     );
   });
 
-  const dataOf = (at: number) => Buffer.from([0x25, 0x50, 0x44, 0x46, 0, at]).toString("base64");
   const scan = defineTool({
     name: "look",
     description: "Looks.",
@@ -238,6 +237,10 @@ describeRuntimes("a rebuilt prompt", (stage) => {
     expect(warning?.definition).toEqual(changed.ref);
   });
 });
+
+function dataOf(step: number): string {
+  return Buffer.from([0x25, 0x50, 0x44, 0x46, 0, step]).toString("base64");
+}
 
 function filesOf({ content }: Message) {
   return typeof content === "string" ? [] : content.filter((part) => part.type === "file");

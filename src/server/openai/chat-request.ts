@@ -273,7 +273,7 @@ export function shownText(content: Content): string {
   if (typeof content === "string") return content;
   const texts = content.map((part) => {
     if (part.type === "text") return part.text;
-    return part.url === undefined ? fileMark(part) : `${IMAGE}${part.url})`;
+    return part.type === "file" && part.url === undefined ? fileMark(part) : `${IMAGE}${part.url})`;
   });
   return texts.join("");
 }

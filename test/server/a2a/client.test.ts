@@ -30,6 +30,11 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
+/** A part of the bytes of a file. */
+function raw(mediaType: string, filename = "") {
+  return { content: { $case: "raw" as const, value: scanned }, metadata: undefined, filename, mediaType };
+}
+
 const ann = { tenant: "default", ownerId: "ann" };
 
 describe.each(bindings)("the official client over %s", (binding) => {
@@ -178,12 +183,6 @@ describe.each(bindings)("the official client over %s", (binding) => {
   it("sends files and images, which are parts of the user's message", async () => {
     const { client, runtime } = await opened();
     const asked = saying("look");
-    const raw = (mediaType: string, filename = "") => ({
-      content: { $case: "raw" as const, value: scanned },
-      metadata: undefined,
-      filename,
-      mediaType,
-    });
     const files = [
       raw("application/pdf", "scan.pdf"),
       raw("image/gif"),

@@ -24,6 +24,17 @@ const result = (id = "", content = "shown"): Message => ({ role: "tool", tool_ca
 const user = (content: string): Message => ({ role: "user", content });
 const model = "desk";
 
+/** A user's message with a file. */
+function asking(data: string): Message {
+  return {
+    role: "user",
+    content: [
+      { type: "text", text: "read this" },
+      { type: "file", file: { filename: "a.pdf", file_data: `data:application/pdf;base64,${data}` } },
+    ],
+  };
+}
+
 /** A front end that keeps the whole history and sends it each time. */
 class Chat {
   readonly client: OpenAI;
@@ -180,13 +191,6 @@ test("files and audio are accepted", async () => {
 test("a conversation with another file of the same name and size is another conversation", async () => {
   const { server } = await served();
   const client = clientOf(server, { defaultHeaders: { "x-chat": "files" } });
-  const asking = (data: string) => ({
-    role: "user" as const,
-    content: [
-      { type: "text" as const, text: "read this" },
-      { type: "file" as const, file: { filename: "a.pdf", file_data: `data:application/pdf;base64,${data}` } },
-    ],
-  });
   const agentOf = async (messages: Message[]) => {
     const answer = await client.chat.completions.create({ model, messages });
     return (answer as unknown as More).troupe.agentId;
