@@ -1,6 +1,6 @@
 import type { CallToolResult, Client, PriorDiscovery, Tool as McpTool, Transport } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import { abortable, combineSignals } from "../base/index.ts";
+import { abortable } from "../base/index.ts";
 import { ToolNotStartedError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
@@ -46,6 +46,9 @@ const LONGEST_STDERR = 1_000;
 const ENDING_MS = 2_000;
 /** The runtime ends calls by their signal: the client's own limit, in milliseconds, must not be shorter. */
 const NO_TIMEOUT_MS = 2_147_483_647;
+
+/** The code of the error for a request whose stream has ended; it leaves the outcome unknown. */
+const STREAM_ENDED = -32_000;
 
 const pageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 const listedSchema = z.looseObject({ name: z.string().min(1).max(1_000) });
@@ -141,38 +144,20 @@ export class McpConnection {
   async #send({ client }: OpenConnection, { tool, args, signal, onProgress }: McpCall): Promise<CallToolResult> {
     // Without the server's output schema: a result that does not fit it is a result nevertheless.
     const toolDefinition = { name: tool.name, inputSchema: tool.inputSchema } as McpTool;
-    const ending = combineSignals([signal]);
-    let isCut = false;
-    let isSettled = false;
-    const cut = (): void => {
-      if (isSettled) return;
-      isCut = true;
-      ending.abort();
-    };
-    try {
-      return await client.callTool(
-        { name: tool.name, arguments: args },
-        {
-          signal: ending.signal,
-          timeout: NO_TIMEOUT_MS,
-          toolDefinition,
-          // The stream of an answer ends after the answer too, which is then read in the same turn of the event loop.
-          onRequestStreamEnd: () => void setImmediate(cut),
-          onprogress: ({ progress, total, message }) =>
-            onProgress({
-              progress,
-              ...(total === undefined ? {} : { total }),
-              ...(message === undefined ? {} : { message }),
-            }),
-        },
-      );
-    } catch (error) {
-      if (isCut) throw new McpServerError("the connection ended before the answer");
-      throw error;
-    } finally {
-      isSettled = true;
-      ending.dispose();
-    }
+    return await client.callTool(
+      { name: tool.name, arguments: args },
+      {
+        signal,
+        timeout: NO_TIMEOUT_MS,
+        toolDefinition,
+        onprogress: ({ progress, total, message }) =>
+          onProgress({
+            progress,
+            ...(total === undefined ? {} : { total }),
+            ...(message === undefined ? {} : { message }),
+          }),
+      },
+    );
   }
 
   /** A connection that is held for the call; every error means that the call was not sent. */
@@ -258,9 +243,7 @@ export class McpConnection {
     if (url === undefined) return await this.#connectByStdio();
     if (this.#isSse) return await this.#connectBy(this.#sseTransport(url));
     try {
-      return await this.#connectBy(
-        new this.#sdk.client.StreamableHTTPClientTransport(new URL(url), { fetch: this.#fetch() }),
-      );
+      return await this.#connectBy(this.#httpTransport(url));
     } catch (error) {
       if (!isUnknownTransport(this.#sdk, error)) throw error;
       const connection = await this.#connectBy(this.#sseTransport(url)).catch(() => undefined);
@@ -311,6 +294,22 @@ export class McpConnection {
       throw error;
     }
     return { client, transport, calls: 0, isRetired: false };
+  }
+
+  /** A transport that ends a request whose stream ends without an answer; the client would wait for it. */
+  #httpTransport(url: string): Transport {
+    const transport = new this.#sdk.client.StreamableHTTPClientTransport(new URL(url), { fetch: this.#fetch() });
+    const send = transport.send.bind(transport);
+    transport.send = async (message, options) => {
+      const onRequestStreamEnd = (): void => {
+        // The client ignores a second answer.
+        if (Array.isArray(message) || !("method" in message) || !("id" in message)) return;
+        const error = { code: STREAM_ENDED, message: "the connection ended before the answer" };
+        transport.onmessage?.({ jsonrpc: "2.0", id: message.id, error });
+      };
+      await send(message, { ...options, onRequestStreamEnd });
+    };
+    return transport;
   }
 
   #sseTransport(url: string): Transport {

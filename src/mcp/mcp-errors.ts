@@ -96,7 +96,10 @@ export function callErrorOf(server: string, error: unknown, failure: CallFailure
 export function wordsOf(error: unknown): string {
   const code = networkCodeOf(error);
   const words = wordsOfThrown(error);
-  const whole = code === "" || words.includes(code) || !/^[A-Z_]{3,40}$/.test(code) ? words : `${words} (${code})`;
+  const whole =
+    code === "" || words.includes(code) || !/^(?:E[A-Z0-9]+|EAI_[A-Z]+|UND_ERR_[A-Z_]+)$/.test(code)
+      ? words
+      : `${words} (${code})`;
   const plain = whole.toWellFormed();
   return plain.length <= LONGEST_WORDS ? plain : `${plain.slice(0, LONGEST_WORDS)}…`;
 }
