@@ -23,7 +23,7 @@ export interface McpCall {
   readonly tool: ListedTool;
   readonly args: JsonObject;
   readonly signal: AbortSignal;
-  onProgress(update: Json): void;
+  readonly onProgress: (update: Json) => void;
 }
 
 interface OpenConnection {
@@ -222,10 +222,11 @@ export class McpConnection {
       const connection = await this.#connectByAny();
       const { client } = connection;
       this.#open.add(connection);
-      client.onclose = () => {
+      const onclose = (): void => {
         this.#open.delete(connection);
         this.#retire(connection);
       };
+      Object.assign(client, { onclose });
       const discover = client.getDiscoverResult();
       const isModern = client.getProtocolEra() === "modern" && discover !== undefined;
       this.#prior = isModern ? { kind: "modern", discover } : { kind: "legacy" };

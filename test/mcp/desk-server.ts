@@ -4,10 +4,11 @@ import { z } from "zod";
 
 export const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+const text = (words: string) => ({ content: [{ type: "text" as const, text: words }] });
+
 /** A server whose tools have every kind of result and annotation. `witness` is a file with a line for each effect. */
 export function deskServer(witness?: string): McpServer {
   const server = new McpServer({ name: "desk", version: "1.0.0" });
-  const text = (words: string) => ({ content: [{ type: "text" as const, text: words }] });
   server.registerTool(
     "echo",
     {

@@ -182,6 +182,13 @@ test("instructions in a result have no effect outside of the grant (S16)", async
   expect(server.calls()).toBe(1);
 });
 
+/** A value that passes the check reaches the unreachable server. */
+const checkedBy = (options: unknown) => async (): Promise<void> => {
+  await mcp(options as McpOptions).catch((error: unknown) => {
+    if (!(error instanceof McpServerError)) throw error;
+  });
+};
+
 describe("options", () => {
   const right: McpOptions = { name: "far", url: "http://127.0.0.1:9/mcp" };
   const fields = [
@@ -198,12 +205,6 @@ describe("options", () => {
     "connectTimeoutMs",
   ];
   const toolFields = ["effect", "needsApproval", "idempotencyArgument", "timeoutMs", "rename"];
-  /** A value that passes the check reaches the unreachable server. */
-  const checkedBy = (options: unknown) => async (): Promise<void> => {
-    await mcp(options as McpOptions).catch((error: unknown) => {
-      if (!(error instanceof McpServerError)) throw error;
-    });
-  };
   const values = [...classicValues(), ...anyValues(20)];
 
   test.each(fields.filter((field) => field !== "command" && field !== "cwd"))("%s", async (field) => {

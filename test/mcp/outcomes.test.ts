@@ -115,18 +115,22 @@ describe.each(["stdio legacy", "stdio modern"] as const)("over %s", (way) => {
   });
 });
 
-describe.each(["http legacy", "http modern", "sse"] as const)("over %s", (way) => {
-  test("the server is replaced between two calls", async () => {
-    const desk = await openDesk(way);
-    const { tools } = await connected({ name: "desk", ...desk.options });
-    await desk.restart();
-    const echo = { name: "desk__echo", arguments: { text: "hello" } };
-    const first = await endOf(await callerOf(tools, [echo]));
-    const second = await endOf(await callerOf(tools, [echo]));
-    // SSE notices the end of its stream at once or at the call.
-    if (way !== "sse") expect(first.texts).toEqual(["echo: hello"]);
-    expect(second.texts).toEqual(["echo: hello"]);
-  });
+const hello = { name: "desk__echo", arguments: { text: "hello" } };
+
+test.each(["http legacy", "http modern"] as const)("over %s, the server is replaced between two calls", async (way) => {
+  const desk = await openDesk(way);
+  const { tools } = await connected({ name: "desk", ...desk.options });
+  await desk.restart();
+  expect((await endOf(await callerOf(tools, [hello]))).texts).toEqual(["echo: hello"]);
+});
+
+test("over sse, a call after the loss of the connection opens another", async () => {
+  const desk = await openDesk("sse");
+  const { tools } = await connected({ name: "desk", ...desk.options });
+  await desk.restart();
+  // The loss is noticed at once or by this call.
+  await endOf(await callerOf(tools, [hello]));
+  expect((await endOf(await callerOf(tools, [hello]))).texts).toEqual(["echo: hello"]);
 });
 
 test("an abort of the turn ends a call, and the connection stays for others", async () => {

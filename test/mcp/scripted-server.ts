@@ -16,17 +16,17 @@ export interface ScriptedServer {
 }
 
 export interface Replies {
-  result(result: object): Response;
-  text(text: string): Response;
+  readonly result: (result: object) => Response;
+  readonly text: (text: string) => Response;
   /** An error of the protocol. */
-  error(code: number, message: string): Response;
+  readonly error: (code: number, message: string) => Response;
 }
 
 export interface Script {
   /** The tools, or a page of them for a cursor. Default: one tool "work". */
   readonly tools?: readonly unknown[] | ((cursor: string | undefined) => object);
   /** Answers the call with this number, from 1. Default: the text "worked". */
-  call?(number: number, request: Request, replies: Replies): Response | Promise<Response>;
+  readonly call?: (number: number, request: Request, replies: Replies) => Response | Promise<Response>;
   /** Whether the server has sessions. Default false. */
   readonly hasSessions?: boolean;
 }

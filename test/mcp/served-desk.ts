@@ -67,8 +67,8 @@ type Handler = (request: Request) => Promise<Response>;
 
 export async function serve(first: Handler): Promise<{
   readonly url: string;
-  close(): Promise<void>;
-  listen(handler: Handler): Promise<void>;
+  readonly close: () => Promise<void>;
+  readonly listen: (handler: Handler) => Promise<void>;
 }> {
   let server = createServer();
   let port = 0;
@@ -79,7 +79,8 @@ export async function serve(first: Handler): Promise<{
     await promise;
   };
   const listen = async (handler: Handler): Promise<void> => {
-    server = createServer(getRequestListener(handler));
+    const listener = getRequestListener(handler);
+    server = createServer((request, response) => void listener(request, response));
     const { promise, resolve } = Promise.withResolvers<void>();
     server.listen(port, "127.0.0.1", () => resolve());
     await promise;
