@@ -61,6 +61,7 @@ if (events.join() !== "tool.failed,tool.completed") throw new Error("the calls o
 export const optionalPackagesProgram = `
 import { createRuntime, defineAgent, run } from "troupe";
 import { remoteAgent } from "troupe/a2a";
+import { mcp } from "troupe/mcp";
 import { bullmqQueues } from "troupe/queues/bullmq";
 import { redisStores } from "troupe/stores/redis";
 import { sqliteStores } from "troupe/stores/sqlite";
@@ -79,6 +80,7 @@ const model = scriptedModel(({ messages: said }) =>
 );
 const tools = [remoteAgent({ name: "far", url: "http://127.0.0.1:1" })];
 messages.push((await run(defineAgent({ name: "caller", model, tools }), "go")).text);
+await mcp({ name: "far", url: "http://127.0.0.1:1" }).catch((error) => messages.push(error.message));
 process.stdout.write(messages.join("\\n"));
 `;
 

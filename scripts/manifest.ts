@@ -11,6 +11,7 @@ export const lazyModules: readonly string[] = [
   "@cfworker/json-schema",
   "@ag-ui/client",
   "@ag-ui/core",
+  "@modelcontextprotocol/client",
   "@pydantic/genai-prices",
   "@opentelemetry/api",
   "bullmq",

@@ -195,7 +195,11 @@ async function checkPrograms(): Promise<void> {
     throw new PackFault(`Wrong output of the README's program; expected "Invoice A-7 is paid.":\n${stdout}`);
   }
   const missing = await evaluate("Without the optional packages", optionalPackagesProgram);
-  if (!/npm install ioredis\b[^]*npm install bullmq ioredis\b[^]*npm install @a2a-js\/sdk\b/.test(missing.stdout)) {
+  if (
+    !/npm install ioredis\b[^]*npm install bullmq ioredis\b[^]*npm install @a2a-js\/sdk\b[^]*npm install @modelcontextprotocol\/client\b/.test(
+      missing.stdout,
+    )
+  ) {
     throw new PackFault(`The errors for missing optional packages do not say how to install them:\n${missing.output}`);
   }
 }

@@ -32,6 +32,7 @@ export function sidebar(): SidebarItem[] {
       "people",
       "subagents",
       "remote-agents",
+      "mcp",
       "hooks",
       "stores",
       "inspector",

@@ -59,6 +59,6 @@ export {
 } from "./standard-schema.ts";
 export { createToolRegistry, type RegisteredTool, type ToolRegistry, withTools } from "./registry.ts";
 export { type RevocableRun, revocable } from "./revocable.ts";
-export { nothingToRedact, redactError, type SecretResolver } from "./secrets.ts";
+export { nothingToRedact, redactError, redactorOf, type SecretResolver } from "./secrets.ts";
 export { createSlots, createSlotsByTool, type ReleaseSlot, type Slots } from "./slots.ts";
 export type { Reconciliation, Redact, ResolvedArguments, Tool } from "./tool.ts";

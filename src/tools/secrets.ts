@@ -68,7 +68,7 @@ export async function resolveArguments(
   const properties = values.map(([name, value]) => [name, { value, enumerable: false }] as const);
   return {
     args: Object.defineProperties(Object(args), Object.fromEntries(properties)),
-    redact: redactorOf(Object.fromEntries(values)),
+    redact: redactorOf(values),
   };
 }
 
@@ -131,8 +131,8 @@ export const nothingToRedact: Redact = (text) => text;
  * Replaces each of the values by `[secret:<name>]`, even where they are escaped as in JSON, YAML or URLs, to any depth. Each decoding of
  * the text is searched once, so markers are never searched. Values of fewer than 4 characters are not replaced.
  */
-function redactorOf(secrets: Readonly<Record<string, string>>): Redact {
-  const known = Object.entries(secrets).flatMap(([name, value]) =>
+export function redactorOf(secrets: readonly (readonly [name: string, value: string])[]): Redact {
+  const known = secrets.flatMap(([name, value]) =>
     [...new Set([value, value.trim()])]
       .filter((text) => text.length >= minRedactedLength)
       .map((text) => ({ text, marker: `[secret:${name}]` })),

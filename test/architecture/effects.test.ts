@@ -72,6 +72,8 @@ const ofConnections: Kinds = {
   "src/model/undici-fetch.ts": ["model", "model again", "generate", "summary"],
   "src/remote/guarded-fetch.ts": ["remote message", "remote answer", "remote end"],
   "src/remote/remote-client.ts": ["remote message", "remote answer", "remote end"],
+  "src/mcp/bounded-fetch.ts": ["tool", "tool again"],
+  "src/mcp/mcp-sdk.ts": ["tool", "tool again"],
   "src/server/webhooks/receiver.ts": ["webhook"],
   "src/queues/bullmq-connection.ts": ["wake", "job", "job again", "job withdrawn", "tool in a worker"],
   // The store itself.
@@ -95,10 +97,10 @@ const all = { ofStates, ofIntents, ofTimers, ofQueues, ofConnections, ofCallers 
 /** Folders that run no agents, or only in the user's own process: pages, commands, and the client of the HTTP API. */
 const otherRooms = /^src\/(?:inspector|cli|client|demo|testing)\//;
 const network =
-  /^(?:node:(?:http|https|http2|net|tls|dgram|child_process|worker_threads)|undici|openai|ioredis|bullmq|ws|@a2a-js\/.*)$/;
+  /^(?:node:(?:http|https|http2|net|tls|dgram|child_process|worker_threads)|undici|openai|ioredis|bullmq|ws|@a2a-js\/.*|@modelcontextprotocol\/.*)$/;
 const globals: ReadonlySet<string> = new Set(["fetch", "WebSocket", "EventSource"]);
 /** Most files contain none of these texts and need not be parsed. */
-const mayReachOthers = /"(?:node:|undici|openai|ioredis|bullmq|ws"|@a2a-js)|\b(?:fetch|WebSocket|EventSource)\(/;
+const mayReachOthers = /"(?:node:|undici|openai|ioredis|bullmq|ws"|@a2a-js|@modelcontextprotocol)|\b(?:fetch|WebSocket|EventSource)\(/;
 
 function reachesOthers(path: string, source: string): boolean {
   if (!mayReachOthers.test(source)) return false;

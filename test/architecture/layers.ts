@@ -5,7 +5,7 @@ export const layers: readonly (readonly string[])[] = [
   ["budget", "redis"],
   ["state"],
   ["model", "tools", "hooks", "context", "stores", "queues"],
-  ["agents", "remote"],
+  ["agents", "remote", "mcp"],
   ["machines"],
   ["actors"],
   ["runtime"],

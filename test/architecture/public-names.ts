@@ -83,6 +83,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/a2a": words(`
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
+  "troupe/mcp": words(`
+    mcp McpHeaders McpOptions McpServerError McpToolOptions McpTools
+  `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
     RenderTraceOptions SessionMessage SessionRecord sessionRecord SessionRecordOptions SessionTurn sessionYaml Telemetry

@@ -1,0 +1,164 @@
+import {
+  flagRule,
+  listRule,
+  nameRule,
+  oneOfRule,
+  optionsOf,
+  optionsRule,
+  type OptionRule,
+  type OptionsSchema,
+  recordRule,
+  ruleOf,
+  textRule,
+  wholeNumberRule,
+} from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { EffectClass, JsonObject } from "../state/index.ts";
+import type { RunContext } from "../tools/index.ts";
+
+/** Headers of requests to an MCP server. */
+export type McpHeaders = Readonly<Record<string, string>>;
+
+/** Settings of one tool of an MCP server. */
+export interface McpToolOptions {
+  /**
+   * Decides whether a call with an unknown outcome may be repeated. Default: `keyed` with an `idempotencyArgument`; otherwise `once`,
+   * unless the server is trusted and the tool's annotations state more.
+   */
+  readonly effect?: EffectClass | undefined;
+  /** Whether a person has to approve a call; a function gets the checked arguments. Default: by `approval` of the server. */
+  readonly needsApproval?: boolean | ((args: JsonObject, run: RunContext) => boolean | Promise<boolean>) | undefined;
+  /**
+   * Name of a text argument in which the server takes an idempotency key. Every call sends `run.idempotencyKey` in it; the model does not
+   * see the argument. Default: none.
+   */
+  readonly idempotencyArgument?: string | undefined;
+  /** Milliseconds per attempt. Default 60,000. */
+  readonly timeoutMs?: number | undefined;
+  /** The tool's name for the model: letters, digits, `_` and `-`; 1 to 64 characters. Default: `<server>__<tool>`. */
+  readonly rename?: string | undefined;
+}
+
+/** Options of `mcp()`. One of `command` and `url` is required. */
+export interface McpOptions {
+  /** Begins the names of the tools: 1 to 32 letters, digits, `_` and `-`, without `__`, and with a letter or digit at both ends. */
+  readonly name: string;
+  /** Program that runs the server on stdin and stdout. Default: none. */
+  readonly command?: string | undefined;
+  /** Arguments of `command`. Default: none. */
+  readonly args?: readonly string[] | undefined;
+  /** Environment variables of `command`, besides the few that are always passed, such as `PATH` and `HOME`. Default: none. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Working directory of `command`. Default: that of this process. */
+  readonly cwd?: string | undefined;
+  /** Address of the server, for Streamable HTTP, or for SSE if the server does not offer the former. Default: none. */
+  readonly url?: string | undefined;
+  /** Headers of every request to `url`. A function is called before each request. Default: none. */
+  readonly headers?: McpHeaders | (() => McpHeaders | Promise<McpHeaders>) | undefined;
+  /**
+   * Calls that a person has to approve. `destructive`: of tools that the server declares destructive. `writes`: of all tools but those
+   * that a trusted server declares read-only. `always`: all. `never`: none. Default `destructive`.
+   */
+  readonly approval?: "destructive" | "writes" | "always" | "never" | undefined;
+  /**
+   * Whether annotations of the server may loosen rules: read-only tools then have the effect `none`, idempotent ones `keyed`.
+   * Default false.
+   */
+  readonly trust?: boolean | undefined;
+  /** Settings of single tools by the server's names; `false` leaves a tool out. Default: none. */
+  readonly tools?: Readonly<Record<string, McpToolOptions | false>> | undefined;
+  /** Milliseconds for connecting, and for `mcp()` as a whole. Default 30,000. */
+  readonly connectTimeoutMs?: number | undefined;
+}
+
+/** Validates the options. Throws `InvalidInputError` that describes the problem. */
+export function mcpOptionsOf(options: McpOptions): McpOptions {
+  const given = optionsOf<McpOptions>(options, "mcp()", optionsSchema);
+  const of = `mcp("${given.name}")`;
+  if ((given.command === undefined) === (given.url === undefined)) {
+    throw new InvalidInputError(`${of}: give either command or url`);
+  }
+  const [others, needed] =
+    given.command === undefined ? ([["args", "env", "cwd"], "command"] as const) : ([["headers"], "url"] as const);
+  for (const other of others) {
+    if (given[other] === undefined) continue;
+    throw new InvalidInputError(`${of}: ${other} has no use without ${needed}; leave it out`);
+  }
+  return given;
+}
+
+const serverNamePattern = /^(?!.*__)[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,30}[a-zA-Z0-9])?$/;
+const variableRule: OptionRule = ruleOf(
+  "a text without the character NUL",
+  (value) => typeof value === "string" && !value.includes("\0"),
+);
+
+const toolOptionsRule = optionsRule<McpToolOptions>({
+  rules: {
+    effect: oneOfRule("none", "keyed", "once"),
+    needsApproval: ruleOf(
+      "true, false or a function",
+      (value) => typeof value === "boolean" || typeof value === "function",
+    ),
+    idempotencyArgument: nameRule,
+    timeoutMs: wholeNumberRule(1, 2_000_000_000),
+    rename: ruleOf(
+      'a name of 1 to 64 letters, digits, "_" and "-"',
+      (value) => typeof value === "string" && /^[a-zA-Z0-9_-]{1,64}$/.test(value),
+    ),
+  },
+  instead: { name: "rename", timeout: "timeoutMs", approval: "needsApproval", idempotencyKey: "idempotencyArgument" },
+});
+
+const optionsSchema: OptionsSchema<McpOptions> = {
+  rules: {
+    name: ruleOf(
+      'a name of 1 to 32 letters, digits, "_" and "-", without "__", and with a letter or digit at both ends',
+      (value) => typeof value === "string" && serverNamePattern.test(value),
+    ),
+    command: (value, where) => variableRule(nameRule(value, where), where),
+    args: listRule("a list of texts", variableRule),
+    env: recordRule("an object of texts", variableRule),
+    cwd: nameRule,
+    url: addressRule,
+    headers: (value, where) => (typeof value === "function" ? value : headersRule(value, where)),
+    approval: oneOfRule("destructive", "writes", "always", "never"),
+    trust: flagRule,
+    tools: recordRule("an object of settings by the names of tools", (value, where) =>
+      value === false ? value : toolOptionsRule(value, where),
+    ),
+    connectTimeoutMs: wholeNumberRule(1, 2_000_000_000),
+  },
+  needed: ["name"],
+  instead: { serverUrl: "url", timeout: "connectTimeoutMs", auth: "headers", requireApproval: "approval" },
+};
+
+/** The checked headers. An error names the header, never its value. */
+export function headersRule(value: unknown, where: string): unknown {
+  const headers = recordRule("an object of texts, or a function that returns one", textRule)(
+    value,
+    where,
+  ) as McpHeaders;
+  for (const [name, text] of Object.entries(headers)) {
+    if (isHeader(name, text)) continue;
+    throw new InvalidInputError(`${where}[${JSON.stringify(name.slice(0, 80))}] is not a valid HTTP header`);
+  }
+  return headers;
+}
+
+function isHeader(name: string, text: string): boolean {
+  try {
+    return new Headers({ [name]: text }).has(name);
+  } catch {
+    return false;
+  }
+}
+
+function addressRule(value: unknown, where: string): string {
+  const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
+  if (url && (url.protocol === "https:" || url.protocol === "http:") && url.username === "" && url.password === "") {
+    return String(value);
+  }
+  // The address may contain a password.
+  throw new InvalidInputError(`${where} must be a URL such as "https://tools.example.com/mcp", without a password`);
+}

@@ -1,0 +1,161 @@
+import { createHash } from "node:crypto";
+import { InvalidInputError } from "../errors/index.ts";
+import type { EffectClass, Json, JsonObject } from "../state/index.ts";
+import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
+import type { ListedTool, McpConnection } from "./mcp-connection.ts";
+import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
+import type { McpSecrets } from "./mcp-secrets.ts";
+
+/** What all tools of one server share. */
+export interface ToolSource {
+  readonly options: McpOptions;
+  readonly connection: McpConnection;
+  readonly secrets: McpSecrets;
+}
+
+/** Longest description that the model gets, in UTF-16 units. */
+const LONGEST_DESCRIPTION = 8_000;
+const LONGEST_NAME = 64;
+/** Attempts of calls that may be repeated. */
+const MOST_ATTEMPTS = 2;
+
+/** The tool of the agent for a listed one. Throws `InvalidInputError` if the user's settings do not fit it. */
+export function toolOf(source: ToolSource, listed: ListedTool, name: string): Tool<JsonObject> {
+  const { options, connection, secrets } = source;
+  const settings = settingsOf(options, listed.name);
+  const effect = effectOf(options, settings, listed);
+  const { idempotencyArgument } = settings;
+  const { text, unchecked } = parametersOf(source, listed, idempotencyArgument);
+  const tool = defineTool({
+    name,
+    description: descriptionOf(options, listed),
+    parameters: text,
+    effect,
+    ...(settings.timeoutMs === undefined ? {} : { timeoutMs: settings.timeoutMs }),
+    maxAttempts: effect === "once" ? 1 : MOST_ATTEMPTS,
+    needsApproval: settings.needsApproval ?? needsApproval(options, listed),
+    execute: async (args: JsonObject, run: RunContext) => {
+      const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
+      const { content, structuredContent, isError } = await connection.call({
+        tool: listed,
+        args: sent,
+        signal: run.signal,
+        onProgress: (update) => run.progress(update),
+      });
+      return {
+        content,
+        ...(structuredContent === undefined ? {} : { structuredContent }),
+        isError: isError === true,
+      };
+    },
+  });
+  return Object.freeze({
+    ...tool,
+    ...(unchecked === undefined ? {} : { unchecked: Object.freeze([...(tool.unchecked ?? []), unchecked]) }),
+    resolveArguments: async (json: Json, run: RunContext) => ({
+      ...(await tool.resolveArguments(json, run)),
+      redact: secrets.redact,
+    }),
+  });
+}
+
+/** The user's settings of a tool; none for a tool that is left out. */
+function settingsOf({ tools = {} }: McpOptions, name: string): McpToolOptions {
+  return (Object.hasOwn(tools, name) && tools[name]) || {};
+}
+
+/** Whether an annotation is set to true; a server may send any JSON as annotations. */
+function isHinted({ annotations }: ListedTool, hint: "readOnlyHint" | "destructiveHint" | "idempotentHint"): boolean {
+  return typeof annotations === "object" && annotations !== null && Reflect.get(annotations, hint) === true;
+}
+
+function effectOf({ trust = false }: McpOptions, settings: McpToolOptions, listed: ListedTool): EffectClass {
+  if (settings.effect !== undefined) return settings.effect;
+  if (settings.idempotencyArgument !== undefined) return "keyed";
+  if (!trust) return "once";
+  // A tool that is declared both is not read-only.
+  if (isHinted(listed, "readOnlyHint") && !isHinted(listed, "destructiveHint")) return "none";
+  return isHinted(listed, "idempotentHint") ? "keyed" : "once";
+}
+
+function needsApproval({ approval = "destructive", trust = false }: McpOptions, listed: ListedTool): boolean {
+  if (approval === "always" || approval === "never") return approval === "always";
+  if (isHinted(listed, "destructiveHint")) return true;
+  return approval === "writes" && !(trust && isHinted(listed, "readOnlyHint"));
+}
+
+function descriptionOf({ name }: McpOptions, { name: tool, description }: ListedTool): string {
+  const text = typeof description === "string" ? description.toWellFormed().trim() : "";
+  if (text === "") return `The tool ${tool} of the MCP server ${name}.`;
+  return text.length <= LONGEST_DESCRIPTION ? text : `${text.slice(0, LONGEST_DESCRIPTION).toWellFormed()}…`;
+}
+
+interface ToolParameters {
+  /** Text of a JSON Schema. */
+  readonly text: string;
+  /** Why the server's schema is not used. */
+  readonly unchecked?: string;
+}
+
+/** The server's schema without the idempotency argument. A schema that cannot be used is replaced by that of any object. */
+function parametersOf({ options }: ToolSource, listed: ListedTool, hidden: string | undefined): ToolParameters {
+  const text = JSON.stringify(hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden));
+  try {
+    defineTool({ name: "tool", description: "tool", parameters: text, execute: () => undefined });
+    return { text };
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    return { text: '{"type":"object"}', unchecked: `#: the server's schema cannot be used: ${error.message}` };
+  }
+}
+
+function without({ name: server }: McpOptions, { name, inputSchema }: ListedTool, hidden: string): unknown {
+  const { properties, required, ...schema } = (inputSchema ?? {}) as Readonly<Record<string, unknown>>;
+  if (typeof properties !== "object" || properties === null || !Object.hasOwn(properties, hidden)) {
+    const known = Object.keys(properties ?? {}).slice(0, 50);
+    const right = known.length === 0 ? "it has none" : `use one of ${known.join(", ")}`;
+    throw new InvalidInputError(
+      `mcp("${server}"): tools["${name}"].idempotencyArgument is "${hidden}", which the tool does not take; ${right}`,
+    );
+  }
+  const { [hidden]: _hidden, ...others } = properties as Readonly<Record<string, unknown>>;
+  const needed = Array.isArray(required) ? required.filter((one) => one !== hidden) : undefined;
+  return { ...schema, properties: others, ...(needed === undefined ? {} : { required: needed }) };
+}
+
+/**
+ * The tools' names for the model, in the order of the list. `<server>__<tool>` where that is legal; otherwise illegal characters are
+ * replaced and the end is a hash of the server's name for the tool, so that different tools never share a name. A name that is listed
+ * twice has `undefined` for the second. Throws `InvalidInputError` if the user renames a tool to the name of another.
+ */
+export function namesOf(options: McpOptions, listed: readonly ListedTool[]): (string | undefined)[] {
+  const owners = new Map<string, string>();
+  const names = new Map<string, string>();
+  for (const { name: tool } of listed) {
+    if (names.has(tool)) continue;
+    const name = settingsOf(options, tool).rename ?? legalName(options.name, tool);
+    const owner = owners.get(name);
+    const renamed = [owner, tool].find((one) => one !== undefined && settingsOf(options, one).rename !== undefined);
+    if (owner !== undefined && renamed !== undefined) {
+      throw new InvalidInputError(
+        `mcp("${options.name}"): tools["${renamed}"].rename is "${name}", which another tool has`,
+      );
+    }
+    if (owner !== undefined) continue;
+    owners.set(name, tool);
+    names.set(tool, name);
+  }
+  const used = new Set<string>();
+  return listed.map(({ name: tool }) => {
+    if (used.has(tool)) return undefined;
+    used.add(tool);
+    return names.get(tool);
+  });
+}
+
+function legalName(server: string, tool: string): string {
+  const whole = `${server}__${tool}`;
+  if (/^[a-zA-Z0-9_-]+$/.test(tool) && whole.length <= LONGEST_NAME) return whole;
+  const hash = createHash("sha256").update(tool).digest("hex").slice(0, 12);
+  return `${whole.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, LONGEST_NAME - hash.length - 1)}_${hash}`;
+}

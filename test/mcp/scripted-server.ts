@@ -1,0 +1,64 @@
+import type { ListedTool } from "../../src/mcp/mcp-connection.ts";
+import { serve } from "./served-desk.ts";
+
+interface Message {
+  readonly method: string;
+  readonly id?: number;
+  readonly params?: { readonly cursor?: string };
+}
+
+export interface ScriptedServer {
+  readonly url: string;
+  /** Number of calls of tools that have arrived. */
+  calls(): number;
+  /** Number of sessions that were opened. */
+  sessions(): number;
+}
+
+export interface Replies {
+  readonly result: (result: object) => Response;
+  readonly text: (text: string) => Response;
+  /** An error of the protocol. */
+  readonly error: (code: number, message: string) => Response;
+}
+
+export interface Script {
+  /** The tools, or a page of them for a cursor. Default: one tool "work". */
+  readonly tools?: readonly unknown[] | ((cursor: string | undefined) => object);
+  /** Answers the call with this number, from 1. Default: the text "worked". */
+  readonly call?: (number: number, request: Request, replies: Replies) => Response | Promise<Response>;
+  /** Whether the server has sessions. Default false. */
+  readonly hasSessions?: boolean;
+}
+
+const work: ListedTool = { name: "work", description: "Works.", inputSchema: { type: "object" } };
+
+/** A server of the legacy era over HTTP with scripted answers. */
+export async function openScripted({ tools = [work], call, hasSessions = false }: Script): Promise<ScriptedServer> {
+  let calls = 0;
+  let sessions = 0;
+  const handler = async (request: Request): Promise<Response> => {
+    if (request.method === "DELETE") return new Response(null, { status: 200 });
+    if (request.method !== "POST") return new Response(null, { status: 405 });
+    const { method, id, params } = (await request.json()) as Message;
+    const answer = (result: object, headers: Record<string, string> = {}): Response =>
+      Response.json({ jsonrpc: "2.0", id, result }, { headers });
+    const failure = (code: number, message: string): Response =>
+      Response.json({ jsonrpc: "2.0", id, error: { code, message } });
+    if (id === undefined) return new Response(null, { status: 202 });
+    if (method === "initialize") {
+      sessions += 1;
+      const headers: Record<string, string> = hasSessions ? { "mcp-session-id": `s${sessions}` } : {};
+      const serverInfo = { name: "scripted", version: "1" };
+      return answer({ protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo }, headers);
+    }
+    if (method === "tools/list") return answer(typeof tools === "function" ? tools(params?.cursor) : { tools });
+    if (method !== "tools/call") return failure(-32_601, "Method not found");
+    calls += 1;
+    const text = (words: string): Response => answer({ content: [{ type: "text", text: words }] });
+    const replies = { result: (result: object) => answer(result), text, error: failure };
+    return call === undefined ? text("worked") : await call(calls, request, replies);
+  };
+  const { url } = await serve(handler);
+  return { url: `${url}/mcp`, calls: () => calls, sessions: () => sessions };
+}

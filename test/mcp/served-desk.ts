@@ -1,0 +1,186 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getRequestListener } from "@hono/node-server";
+import {
+  createMcpHandler,
+  type JSONRPCMessage,
+  type Transport,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { createRuntime, defineAgent, type Agent, type Runtime, type RuntimeOptions, type Tool } from "troupe";
+import { mcp, type McpOptions, type McpTools } from "troupe/mcp";
+import { memoryStores } from "troupe/stores/memory";
+import { scriptedModel } from "troupe/testing";
+import { onTestFinished } from "vitest";
+import type { Stores } from "../../src/stores/index.ts";
+import { deskServer } from "./desk-server.ts";
+
+export type Era = "legacy" | "modern";
+/** Ways to the same server. */
+export const ways = ["stdio legacy", "stdio modern", "http legacy", "http modern", "sse"] as const;
+export type Way = (typeof ways)[number];
+
+export interface ServedDesk {
+  readonly options: Pick<McpOptions, "command" | "args" | "url">;
+  /** The effects so far. */
+  effects(): string[];
+  /** Stops the HTTP server. */
+  stop(): Promise<void>;
+  /** Stops the HTTP server and opens another on the same port. */
+  restart(): Promise<void>;
+}
+
+export async function openDesk(way: Way): Promise<ServedDesk> {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-mcp-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const witness = join(folder, "effects");
+  const effects = (): string[] => {
+    try {
+      return readFileSync(witness, "utf8").trim().split("\n");
+    } catch {
+      return [];
+    }
+  };
+  if (way.startsWith("stdio")) {
+    const args = [join(import.meta.dirname, "stdio-server.ts"), way.endsWith("legacy") ? "legacy" : "modern", witness];
+    return { options: { command: process.execPath, args }, effects, stop: nothing, restart: nothing };
+  }
+  const opened = { "http modern": modernHandler, "http legacy": legacyHandler, sse: sseHandler } as const;
+  const handlerOf = opened[way as keyof typeof opened];
+  const served = await serve(handlerOf(witness));
+  return {
+    options: { url: `${served.url}/mcp` },
+    effects,
+    stop: served.close,
+    restart: async () => {
+      await served.close();
+      await served.listen(handlerOf(witness));
+    },
+  };
+}
+
+const nothing = async (): Promise<void> => undefined;
+
+type Handler = (request: Request) => Promise<Response>;
+
+export async function serve(first: Handler): Promise<{
+  readonly url: string;
+  readonly close: () => Promise<void>;
+  readonly listen: (handler: Handler) => Promise<void>;
+}> {
+  let server = createServer();
+  let port = 0;
+  const close = async (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    server.close(() => resolve());
+    server.closeAllConnections();
+    await promise;
+  };
+  const listen = async (handler: Handler): Promise<void> => {
+    const listener = getRequestListener(handler);
+    server = createServer((request, response) => void listener(request, response));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    server.listen(port, "127.0.0.1", () => resolve());
+    await promise;
+    port = (server.address() as { port: number }).port;
+  };
+  await listen(first);
+  onTestFinished(close);
+  return { url: `http://127.0.0.1:${port}`, close, listen };
+}
+
+function modernHandler(witness: string): Handler {
+  const handler = createMcpHandler(() => deskServer(witness), { legacy: "reject" });
+  return async (request) => await handler.fetch(request);
+}
+
+function legacyHandler(witness: string): Handler {
+  const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+  return async (request) => {
+    const id = request.headers.get("mcp-session-id");
+    const known = id === null ? undefined : sessions.get(id);
+    if (known) return await known.handleRequest(request);
+    if (id !== null)
+      return Response.json(
+        { jsonrpc: "2.0", id: null, error: { code: -32_001, message: "no session" } },
+        { status: 404 },
+      );
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => crypto.randomUUID(),
+      onsessioninitialized: (session) => void sessions.set(session, transport),
+    });
+    await deskServer(witness).connect(transport);
+    return await transport.handleRequest(request);
+  };
+}
+
+/** The transport of the protocol's first version: events of a GET, messages by POST. */
+function sseHandler(witness: string): Handler {
+  const sessions = new Map<string, Transport>();
+  return async (request) => {
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/mcp" && request.method === "GET") {
+      const id = crypto.randomUUID();
+      const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+      const writer = writable.getWriter();
+      const write = async (event: string, data: string): Promise<void> =>
+        await writer.write(Buffer.from(`event: ${event}\ndata: ${data}\n\n`));
+      const transport: Transport = {
+        start: async () => undefined,
+        send: async (message: JSONRPCMessage) => await write("message", JSON.stringify(message)),
+        close: async () => undefined,
+      };
+      sessions.set(id, transport);
+      await deskServer(witness).connect(transport);
+      void write("endpoint", `/messages?id=${id}`);
+      return new Response(readable, { headers: { "content-type": "text/event-stream" } });
+    }
+    const transport = sessions.get(searchParams.get("id") ?? "");
+    if (request.method !== "POST" || transport === undefined) return new Response("no such thing", { status: 405 });
+    transport.onmessage?.((await request.json()) as JSONRPCMessage);
+    return new Response(null, { status: 202 });
+  };
+}
+
+/** The tools of a server, closed at the end of the test. */
+export async function connected(options: McpOptions): Promise<McpTools> {
+  const server = await mcp(options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+export interface AskedTool {
+  readonly name: string;
+  readonly arguments?: Record<string, unknown>;
+}
+
+export interface McpCaller {
+  readonly agent: Agent;
+  readonly runtime: Runtime;
+  readonly stores: Stores;
+}
+
+/** An agent whose model calls these tools, all at once, and then ends. */
+export async function callerOf(
+  tools: readonly Tool<never>[],
+  calls: readonly AskedTool[],
+  options: Partial<RuntimeOptions> = {},
+): Promise<McpCaller> {
+  const stores = memoryStores();
+  const caller = defineAgent({
+    name: "caller",
+    tools: [...tools],
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "user"
+        ? { toolCalls: calls.map((call) => ({ arguments: {}, ...call })) }
+        : "The work is done.",
+    ),
+  });
+  const runtime = await createRuntime({ agents: [caller], stores, ...options });
+  onTestFinished(() => runtime.shutdown());
+  const agent = await runtime.agent("caller", { agentId: "caller" });
+  await agent.start();
+  return { agent, runtime, stores };
+}
