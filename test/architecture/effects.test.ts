@@ -100,7 +100,8 @@ const network =
   /^(?:node:(?:http|https|http2|net|tls|dgram|child_process|worker_threads)|undici|openai|ioredis|bullmq|ws|@a2a-js\/.*|@modelcontextprotocol\/.*)$/;
 const globals: ReadonlySet<string> = new Set(["fetch", "WebSocket", "EventSource"]);
 /** Most files contain none of these texts and need not be parsed. */
-const mayReachOthers = /"(?:node:|undici|openai|ioredis|bullmq|ws"|@a2a-js|@modelcontextprotocol)|\b(?:fetch|WebSocket|EventSource)\(/;
+const mayReachOthers =
+  /"(?:node:|undici|openai|ioredis|bullmq|ws"|@a2a-js|@modelcontextprotocol)|\b(?:fetch|WebSocket|EventSource)\(/;
 
 function reachesOthers(path: string, source: string): boolean {
   if (!mayReachOthers.test(source)) return false;

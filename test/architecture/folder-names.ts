@@ -54,7 +54,7 @@ export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
     "limitNameSchema",
     "modelUseSchema",
   ],
-  "checks and names the files of messages": ["checkedFilePart", "dataOf", "fileMark", "FilePart"],
+  "checks and names the files of messages": ["checkedFilePart", "dataOf", "fileMark", "FilePart", "withoutContents"],
   "returns values and filters of a runtime": ["TreeSnapshot", "TurnFilter"],
   "converts the stored events of a turn as its stream does": ["eventsOfRow"],
   "checks options of a program as the runtime does": ["budgetRule"],

@@ -26,7 +26,7 @@ import { serve, type Served, tokens, type User } from "../served.ts";
 export type Binding = "JSONRPC" | "HTTP+JSON";
 export const bindings: readonly Binding[] = ["JSONRPC", "HTTP+JSON"];
 
-/** A file that is no text. */
+/** The first bytes of a PDF: a binary file. */
 export const scanned = Buffer.from([0x25, 0x50, 0x44, 0x46, 0, 0xff, 0xd8, 0x0a]);
 
 /** An agent that removes files, asks for names, saves notes, scans pages, receives colours, and otherwise repeats its input. */
