@@ -189,7 +189,7 @@ export async function chooseModel(host: Host, choosing: Choosing): Promise<Calle
   return { model, route };
 }
 
-async function chosenIndex(host: Host, composition: Composition, choosing: Choosing & Place): Promise<number> {
+async function chosenIndex(host: Host, composition: Composition, choosing: Choosing & RouteSoFar): Promise<number> {
   if (composition.kind === "fallback") return firstOf(host, composition, choosing).index;
   const { turn, step, key, purpose, request, signal } = choosing;
   await host.committed();
@@ -233,7 +233,7 @@ function warnOfSkipped(
 }
 
 /** A position in a composition, and the attempts that have failed. */
-interface Place {
+interface RouteSoFar {
   /** The route above the composition. */
   readonly route: readonly number[];
   readonly failures: readonly FailedAttempt[];
@@ -242,26 +242,26 @@ interface Place {
 type Fallback = Extract<Composition, { kind: "fallback" }>;
 
 /** When a model may be called, in monotonic time; never again (infinity) if it has failed for good. */
-function freeAt(host: Host, model: LanguageModel, breaker: BreakerLimits | null, place: Place): number {
+function freeAt(host: Host, model: LanguageModel, breaker: BreakerLimits | null, soFar: RouteSoFar): number {
   const composition = compositionOf(model);
   if (composition) {
     const inner = composition.kind === "fallback" ? composition.breaker : breaker;
     const times = composition.models.map((member, index) =>
-      freeAt(host, member, inner, { ...place, route: [...place.route, index] }),
+      freeAt(host, member, inner, { ...soFar, route: [...soFar.route, index] }),
     );
     return Math.min(...times);
   }
-  const key = keyOf(place.route);
-  if (place.failures.some(({ route, isTransient }) => !isTransient && keyOf(route) === key)) return Infinity;
+  const key = keyOf(soFar.route);
+  if (soFar.failures.some(({ route, isTransient }) => !isTransient && keyOf(route) === key)) return Infinity;
   return breaker ? breakersOf(host.clock).freeAt(model, breaker) : Number.NEGATIVE_INFINITY;
 }
 
 /** The first model that may be called `delayMs` from now; otherwise the one that may be called first. */
-function firstOf(host: Host, composition: Fallback, place: Place, delayMs = 0): { index: number; waitMs: number } {
+function firstOf(host: Host, composition: Fallback, soFar: RouteSoFar, delayMs = 0): { index: number; waitMs: number } {
   const now = host.clock.elapsed();
   let first = { index: 0, waitMs: Infinity };
   for (const [index, member] of composition.models.entries()) {
-    const at = freeAt(host, member, composition.breaker, { ...place, route: [...place.route, index] });
+    const at = freeAt(host, member, composition.breaker, { ...soFar, route: [...soFar.route, index] });
     const waitMs = Math.max(delayMs, at - now);
     if (waitMs === delayMs) return { index, waitMs };
     if (waitMs < first.waitMs) first = { index, waitMs };

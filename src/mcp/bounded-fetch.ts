@@ -1,6 +1,6 @@
 import { wordsOfThrown } from "../base/index.ts";
 import { ToolNotStartedError } from "../errors/index.ts";
-import { McpServerError } from "./mcp-errors.ts";
+import { McpServerError } from "./mcp-server-error.ts";
 
 export interface FetchRules {
   /** Maximum bytes of an answer, or of one event of a stream. */

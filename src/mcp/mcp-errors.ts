@@ -1,14 +1,7 @@
 import { wordsOfThrown } from "../base/index.ts";
-import { ToolNotStartedError, TransientError } from "../errors/index.ts";
+import { ToolNotStartedError } from "../errors/index.ts";
 import type { McpSdk } from "./mcp-sdk.ts";
-
-/**
- * An MCP server cannot be reached, or does not follow the protocol. The error has no cause: errors of the protocol's client contain the
- * server's answers, which may contain secrets.
- */
-export class McpServerError extends TransientError {
-  readonly code = "mcp_server";
-}
+import { McpServerError } from "./mcp-server-error.ts";
 
 /** What an error of a call says about the call's effect, and about the connection. */
 export interface CallFailure {
