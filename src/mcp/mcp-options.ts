@@ -1,4 +1,5 @@
 import {
+  anyRule,
   flagRule,
   listRule,
   nameRule,
@@ -109,6 +110,22 @@ const variableRule: OptionRule = ruleOf(
   (value) => typeof value === "string" && !value.includes("\0"),
 );
 
+/** The checked variables. An error names the variable, never its value. */
+function environmentRule(value: unknown, where: string): unknown {
+  const variables = recordRule("an object of texts", anyRule)(value, where) as Readonly<Record<string, unknown>>;
+  for (const [name, text] of Object.entries(variables)) {
+    const shown = JSON.stringify(name.slice(0, 80));
+    if (!/^[^=\0]+$/.test(name)) {
+      throw new InvalidInputError(
+        `${where} has the name ${shown}; use a name that is not empty and has no "=" and no NUL`,
+      );
+    }
+    if (typeof text === "string" && !text.includes("\0")) continue;
+    throw new InvalidInputError(`${where}[${shown}] is not valid; expected a text without the character NUL`);
+  }
+  return variables;
+}
+
 const toolOptionsRule = optionsRule<McpToolOptions>({
   rules: {
     effect: oneOfRule("none", "keyed", "once"),
@@ -134,8 +151,8 @@ const optionsSchema: OptionsSchema<McpOptions> = {
     ),
     command: (value, where) => variableRule(nameRule(value, where), where),
     args: listRule("a list of texts", variableRule),
-    env: recordRule("an object of texts", variableRule),
-    cwd: nameRule,
+    env: environmentRule,
+    cwd: (value, where) => variableRule(nameRule(value, where), where),
     url: addressRule,
     headers: (value, where) => (typeof value === "function" ? value : headersRule(value, where)),
     approval: oneOfRule("destructive", "writes", "always", "never"),
