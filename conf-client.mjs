@@ -1,0 +1,14 @@
+import { createAgent } from "troupe";
+import { mcp } from "troupe/mcp";
+import { scriptedModel } from "troupe/testing";
+const url = process.argv.at(-1);
+const s = await mcp({ name: "server", url });
+console.error(s.tools.map(t=>t.name), s.warnings);
+const args = (n) => n.endsWith("add_numbers") ? { a: 5, b: 3 } : {};
+const calls = s.tools.map((t) => ({ name: t.name, arguments: args(t.name) }));
+const agent = await createAgent({ tools: s.tools, model: scriptedModel(calls.length ? [{ toolCalls: calls }, "done"] : ["done"]) });
+await agent.start();
+console.error(await agent.executeTurn("go").result);
+console.error(JSON.stringify(await agent.getMessages()));
+await agent.runtime.shutdown();
+await s.close();
