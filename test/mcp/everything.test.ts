@@ -9,7 +9,10 @@ const calls: Readonly<Record<string, readonly [args: Record<string, unknown>, re
   echo: [{ message: "hello" }, /^Echo: hello$/],
   "get-annotated-message": [{ messageType: "error", includeImage: true }, /^Error: Operation failed\n\[image 1\]$/],
   "get-env": [{}, /"PATH": "/],
-  "get-resource-links": [{ count: 2 }, /^Here are 2 resource links.*\ndemo:\/\/resource\/dynamic\/blob\/1\ndemo:.*\/text\/2$/],
+  "get-resource-links": [
+    { count: 2 },
+    /^Here are 2 resource links.*\ndemo:\/\/resource\/dynamic\/blob\/1\ndemo:.*\/text\/2$/,
+  ],
   "get-resource-reference": [
     { resourceType: "Text", resourceId: 3 },
     /^Returning resource reference for Resource 3:\nResource 3: This is a plaintext resource .*\nYou can access/,
