@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { McpOptions } from "troupe/mcp";
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import { freePort } from "../support/redis-server.ts";
 
 /** The program of a package's server. */
@@ -16,6 +16,9 @@ export const everythingTransports = ["stdio", "streamableHttp", "sse"] as const;
 export async function openEverything(
   transport: (typeof everythingTransports)[number],
 ): Promise<Pick<McpOptions, "command" | "args" | "url">> {
+  // It adds tools after the connection was opened, and reports them.
+  vi.spyOn(process, "emitWarning").mockReturnValue();
+  onTestFinished(() => void vi.restoreAllMocks());
   const args = [programOf("server-everything"), transport];
   if (transport === "stdio") return { command: process.execPath, args };
   const port = await freePort();
