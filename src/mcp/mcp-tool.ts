@@ -55,6 +55,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   });
   return Object.freeze({
     ...tool,
+    holdConnections: pool.hold,
     ...(unchecked === undefined ? {} : { unchecked: Object.freeze([...(tool.unchecked ?? []), unchecked]) }),
     resolveArguments: async (json: Json, run: RunContext) => ({
       ...(await tool.resolveArguments(json, run)),
