@@ -86,6 +86,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/mcp": words(`
     mcp McpHeaders McpOptions McpServerError McpToolOptions McpTools
   `),
+  "troupe/mcp/server": words(`
+    McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions
+  `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
     RenderTraceOptions SessionMessage SessionRecord sessionRecord SessionRecordOptions SessionTurn sessionYaml Telemetry
