@@ -43,8 +43,10 @@ export function deskAgent(
     name: "wait",
     description: "Waits for a long time",
     parameters: z.object({}),
-    execute: async () => {
-      await waits;
+    execute: async (_, { signal }) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      signal.addEventListener("abort", () => resolve());
+      await Promise.race([waits, promise]);
       return "waited";
     },
   });
