@@ -1,5 +1,5 @@
 import { createRuntime } from "../../runtime/index.ts";
-import { serveMcp } from "../../server/mcp/index.ts";
+import { serveMcp } from "../../server/mcp-server.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
 import { workUntilTold } from "../job/leaving.ts";

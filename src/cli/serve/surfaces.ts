@@ -88,7 +88,7 @@ const knownSurfaces: readonly ServedSurface[] = [
       `${url}/mcp (tools: ${teal.map(({ definition }) => definition.name).join(", ")}; Streamable HTTP)`,
     ],
     load: async () => {
-      const { mcpSurface } = await import("../../server/mcp/index.ts");
+      const { mcpSurface } = await import("../../server/mcp-server.ts");
       // Created only to check that its package is installed.
       await mcpSurface();
       return async ({ teal, mcpStateKey }) => {

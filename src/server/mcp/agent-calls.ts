@@ -20,7 +20,7 @@ import type { McpServerSdk } from "./sdk.ts";
 import { type AgentTool, TURN_RESULT } from "./served-agents.ts";
 import type { AgentArguments } from "./tool-schemas.ts";
 import { endedResult, errorResult, type TurnIds, waitingResult, withNotes, workingResult } from "./turn-results.ts";
-import { stateCodec, stateFor, type StateKey, type TurnState } from "./turn-state.ts";
+import { stateCodec, type StateKey, type TurnState } from "./turn-state.ts";
 
 /** The client of a call and the connection that it came over. */
 export interface CallSide {
@@ -105,7 +105,7 @@ export class AgentCalls {
       const ended = await this.#side.within(found.turn.result, this.#settings.waitMs);
       const ids = idsOf(this.#side.caller, found);
       if (ended === undefined) return workingResult(ids);
-      // The abort succeeded, so its result is no error, unlike the result of the turn.
+      // The abort succeeded; only the result of the turn itself would be an error.
       return { ...endedResult(ended.value, ids), isError: false };
     });
   }
@@ -131,9 +131,8 @@ export class AgentCalls {
   }
 
   /** Decides the requests that the client was asked about, and continues with their turn. */
-  async #answer(tool: string, given: TurnState, call: ToolCall): Promise<Result> {
-    const state = stateFor(tool, given);
-    if (state === undefined) throw new NotFoundError("the requestState belongs to another tool");
+  async #answer(tool: string, state: TurnState, call: ToolCall): Promise<Result> {
+    if (state.tool !== tool) throw new NotFoundError("the requestState belongs to another tool");
     const followed = await this.#turn(state.turnId);
     const responses = call.context.mcpReq.inputResponses;
     const notes: string[] = [];

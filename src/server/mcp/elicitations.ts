@@ -1,6 +1,6 @@
 import type { ElicitRequestFormParams, InputResponseView } from "@modelcontextprotocol/server";
 import type { Decide } from "../../runtime/index.ts";
-import { type AgentRequest, type Json, verdictsOf } from "../../state/index.ts";
+import type { AgentRequest, Json } from "../../state/index.ts";
 
 /** A decision without its author, who is the caller. */
 export type WantedDecision = Omit<Decide, "by" | "key">;
@@ -107,8 +107,4 @@ export function outcomeOf({ kind, name, decision, status }: AgentRequest): strin
   if (decision.verdict === "expired") return `${what} had expired.`;
   const reason = decision.reason === null ? "" : `: ${decision.reason}`;
   return `${what} had already been decided (${decision.verdict}${reason}); your answer was not used.`;
-}
-
-export function isKind(value: unknown): value is AgentRequest["kind"] {
-  return typeof value === "string" && Object.hasOwn(verdictsOf, value);
 }

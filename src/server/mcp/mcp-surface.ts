@@ -277,7 +277,7 @@ function metadataRoute(metadataPath: string, { path, base, servers }: Metadata):
     method: "GET",
     path: metadataPath,
     access: "public",
-    summary: "Who issues tokens for the endpoint",
+    summary: "The issuers of tokens for the endpoint",
     responses: { 200: { description: "The metadata." } },
     handle: ({ origin }) =>
       Response.json({

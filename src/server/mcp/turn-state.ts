@@ -3,7 +3,6 @@ import type { RequestStateCodec } from "@modelcontextprotocol/server";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentRequest } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
-import { isKind } from "./elicitations.ts";
 import type { McpServerSdk } from "./sdk.ts";
 
 /** An open request of a turn: its id, the hash of its arguments, its kind. */
@@ -49,11 +48,4 @@ export function stateCodec(
 ): RequestStateCodec<TurnState> {
   const owner = JSON.stringify([tenant, ownerId]);
   return server.createRequestStateCodec<TurnState>({ key, ttlSeconds, bind: () => owner });
-}
-
-/** A verified state for this tool; `undefined` if it belongs to another tool. */
-export function stateFor(tool: string, state: TurnState): TurnState | undefined {
-  const isWhole =
-    typeof state === "object" && state !== null && Object.values(state.requests).every(({ kind }) => isKind(kind));
-  return isWhole && state.tool === tool ? state : undefined;
 }

@@ -10,26 +10,26 @@ import {
   optionsRule,
   portRule,
   systemClock,
-} from "../../base/index.ts";
-import { InvalidInputError } from "../../errors/index.ts";
-import type { Runtime } from "../../runtime/index.ts";
-import { Caller } from "../core/caller.ts";
-import { limitsAtWork, limitsOptionsSchema } from "../core/limits.ts";
-import { TurnAdmission } from "../core/turn-admission.ts";
-import type { Listening, ListenOptions } from "../listen.ts";
-import type { ServeOptions } from "../serve-options.ts";
-import { type RuntimeServer, serveRuntime } from "../serve-runtime.ts";
-import type { CallSide } from "./agent-calls.ts";
+} from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { Runtime } from "../runtime/index.ts";
+import { Caller } from "./core/caller.ts";
+import { limitsAtWork, limitsOptionsSchema } from "./core/limits.ts";
+import { TurnAdmission } from "./core/turn-admission.ts";
+import type { Listening, ListenOptions } from "./listen.ts";
+import type { ServeOptions } from "./serve-options.ts";
+import { type RuntimeServer, serveRuntime } from "./serve-runtime.ts";
+import type { CallSide } from "./mcp/agent-calls.ts";
 import {
   type McpSurfaceOptions,
   mcpSurface,
   ServedTools,
   surfaceOptionsInstead,
   surfaceOptionsRules,
-} from "./mcp-surface.ts";
-import { protocolServer } from "./protocol-server.ts";
-import { loadServerSdk } from "./sdk.ts";
-import { HOW_TO_MAKE_A_KEY, stateKeyOf } from "./turn-state.ts";
+} from "./mcp/mcp-surface.ts";
+import { protocolServer } from "./mcp/protocol-server.ts";
+import { loadServerSdk } from "./mcp/sdk.ts";
+import { HOW_TO_MAKE_A_KEY, stateKeyOf } from "./mcp/turn-state.ts";
 
 /** Options of `serveMcp()`. */
 export interface ServeMcpOptions
