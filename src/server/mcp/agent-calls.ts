@@ -137,9 +137,9 @@ export class AgentCalls {
     const responses = call.context.mcpReq.inputResponses;
     const notes: string[] = [];
     let asks = true;
-    for (const [key, { id, hash, kind }] of Object.entries(state.requests)) {
-      const read = readResponse(kind, hash, this.#settings.sdk.server.inputResponse(responses, key));
-      if ("decision" in read) notes.push(...(await this.#decide(id, read.decision)));
+    for (const [key, asked] of Object.entries(state.requests)) {
+      const read = readResponse(asked, this.#settings.sdk.server.inputResponse(responses, key));
+      if ("decision" in read) notes.push(...(await this.#decide(asked.id, read.decision)));
       // A person who left the form is not asked again by the same call.
       else if (read.undone === "cancelled") asks = false;
     }

@@ -2,6 +2,14 @@ import type { ElicitRequestFormParams, InputResponseView } from "@modelcontextpr
 import type { Decide } from "../../runtime/index.ts";
 import type { AgentRequest, Json } from "../../state/index.ts";
 
+/** An open request that a client was asked about. */
+export interface AskedRequest {
+  readonly id: string;
+  /** Hash of the arguments that the client was shown. */
+  readonly hash: string;
+  readonly kind: AgentRequest["kind"];
+}
+
 /** A decision without its author, who is the caller. */
 export type WantedDecision = Omit<Decide, "by" | "key">;
 
@@ -13,7 +21,7 @@ const MOST_SHOWN = 4_000;
 
 /** The form for a person who decides a request. */
 export function formOf(request: AgentRequest): ElicitRequestFormParams {
-  return { mode: "form", message: messageOf(request), requestedSchema: schemaOf(request) };
+  return { mode: "form", message: messageOf(request), requestedSchema: forms[request.kind].schema(request.arguments) };
 }
 
 function messageOf({ kind, prompt, name, agentName, arguments: args }: AgentRequest): string {
@@ -24,18 +32,31 @@ function messageOf({ kind, prompt, name, agentName, arguments: args }: AgentRequ
   return `${prompt}\nAgent: ${agentName}. Tool: ${name}. Arguments: ${cut}`;
 }
 
-function schemaOf({ kind, arguments: args }: AgentRequest): ElicitRequestFormParams["requestedSchema"] {
-  switch (kind) {
-    case "approval":
-      return {
-        type: "object",
-        properties: {
-          decision: { type: "string", title: "Decision", enum: ["approve", "reject"] },
-          reason: { type: "string", title: "Reason", description: "The agent reads it." },
-        },
-        required: ["decision"],
-      };
-    case "question": {
+interface Form {
+  schema(args: Json): ElicitRequestFormParams["requestedSchema"];
+  /** Reads the content of an accepted form. */
+  read(content: Readonly<Record<string, unknown>>, argumentsHash: string): ReadResponse;
+}
+
+/** The form of each kind of request. */
+const forms: Readonly<Record<AgentRequest["kind"], Form>> = {
+  approval: {
+    schema: () => ({
+      type: "object",
+      properties: {
+        decision: { type: "string", title: "Decision", enum: ["approve", "reject"] },
+        reason: { type: "string", title: "Reason", description: "The agent reads it." },
+      },
+      required: ["decision"],
+    }),
+    read: ({ decision, reason }, argumentsHash) => {
+      const said = typeof reason === "string" && reason.trim() !== "" ? { reason } : {};
+      if (decision === "approve") return { decision: { verdict: "approved", argumentsHash, ...said } };
+      return decision === "reject" ? { decision: { verdict: "rejected", ...said } } : { undone: "missing" };
+    },
+  },
+  question: {
+    schema: (args) => {
       const options = optionsOfQuestion(args);
       const description = options.length === 0 ? {} : { description: `Suggested: ${options.join(", ")}` };
       return {
@@ -43,21 +64,29 @@ function schemaOf({ kind, arguments: args }: AgentRequest): ElicitRequestFormPar
         properties: { answer: { type: "string", title: "Answer", minLength: 1, ...description } },
         required: ["answer"],
       };
-    }
-    case "client":
-      return {
-        type: "object",
-        properties: { result: { type: "string", title: "Result of the tool" } },
-        required: ["result"],
-      };
-    case "auth":
-      return {
-        type: "object",
-        properties: { ready: { type: "boolean", title: "The credentials are available" } },
-        required: ["ready"],
-      };
-  }
-}
+    },
+    read: ({ answer }) => answered(answer),
+  },
+  client: {
+    schema: () => ({
+      type: "object",
+      properties: { result: { type: "string", title: "Result of the tool", minLength: 1 } },
+      required: ["result"],
+    }),
+    read: ({ result }) => answered(result),
+  },
+  auth: {
+    schema: () => ({
+      type: "object",
+      properties: { ready: { type: "boolean", title: "The credentials are available" } },
+      required: ["ready"],
+    }),
+    read: ({ ready }) => {
+      if (ready === true) return { decision: { verdict: "provided" } };
+      return { undone: ready === false ? "cancelled" : "missing" };
+    },
+  },
+};
 
 /** The answers that a question suggests; a person may write another one. */
 function optionsOfQuestion(args: Json): readonly string[] {
@@ -66,26 +95,11 @@ function optionsOfQuestion(args: Json): readonly string[] {
 }
 
 /** Reads a client's response. The content is untrusted: anything but a clear answer decides nothing. */
-export function readResponse(kind: AgentRequest["kind"], hash: string, response: InputResponseView): ReadResponse {
+export function readResponse({ kind, hash }: AskedRequest, response: InputResponseView): ReadResponse {
   if (response.kind !== "elicit") return { undone: "missing" };
   if (response.action === "cancel") return { undone: "cancelled" };
   if (response.action === "decline") return { decision: { verdict: "rejected", reason: "declined by the user" } };
-  const { content = {} } = response;
-  switch (kind) {
-    case "approval": {
-      const { decision, reason } = content;
-      const said = typeof reason === "string" && reason.trim() !== "" ? { reason } : {};
-      if (decision === "approve") return { decision: { verdict: "approved", argumentsHash: hash, ...said } };
-      return decision === "reject" ? { decision: { verdict: "rejected", ...said } } : { undone: "missing" };
-    }
-    case "question":
-      return answered(content["answer"]);
-    case "client":
-      return answered(content["result"]);
-    case "auth":
-      if (content["ready"] === true) return { decision: { verdict: "provided" } };
-      return content["ready"] === false ? { undone: "cancelled" } : { undone: "missing" };
-  }
+  return forms[kind].read(response.content ?? {}, hash);
 }
 
 function answered(text: unknown): ReadResponse {

@@ -68,7 +68,7 @@ export function protocolServer(
   const codec = stateCodec(sdk, caller, stateKey);
   const server = new sdk.server.McpServer(name, {
     capabilities: { tools: { listChanged: false } },
-    requestState: { verify: codec.verify },
+    requestState: { verify: (state, context) => codec.verify(state, context) },
     inputRequired: { maxRounds: MOST_ROUNDS },
   });
   const callOf = (context: ServerContext): ToolCall => ({

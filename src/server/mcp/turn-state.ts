@@ -1,16 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { RequestStateCodec } from "@modelcontextprotocol/server";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { AgentRequest } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
+import type { AskedRequest } from "./elicitations.ts";
 import type { McpServerSdk } from "./sdk.ts";
-
-/** An open request of a turn: its id, the hash of its arguments, its kind. */
-export interface AskedRequest {
-  readonly id: string;
-  readonly hash: string;
-  readonly kind: AgentRequest["kind"];
-}
 
 /** What a client returns with its answers: the tool, the turn and the requests that it was shown. */
 export interface TurnState {

@@ -75,7 +75,7 @@ describe.each(eras)("a call of a client of the %s era", (era) => {
     called.catch(() => undefined);
     await expect.poll(() => statuses(runtime)).toEqual(["open"]);
     cancel.abort("no longer needed");
-    await expect(called).rejects.toThrow();
+    await expect(called).rejects.toThrow(/no longer needed|abort/i);
     await expect.poll(() => statuses(runtime)).toEqual(["stopped"]);
   });
 
@@ -127,8 +127,7 @@ describe.each(eras)("a call of a client of the %s era", (era) => {
     const mine = await ann.callTool({ name: "desk", arguments: { input: "secret", conversation: "shared" } });
     const theirs = await bob.callTool({ name: "desk", arguments: { input: "hello", conversation: "shared" } });
     expect([textIn(mine), textIn(theirs)]).toEqual(["1: secret", "1: hello"]);
-    const owners = (await runtime.list()).map(({ ownerId }) => ownerId).toSorted();
-    expect(owners).toEqual(["ann", "bob"]);
+    expect(new Set((await runtime.list()).map(({ ownerId }) => ownerId))).toEqual(new Set(["ann", "bob"]));
   });
 
   it("above the caller's turns is refused in words", async () => {
@@ -141,13 +140,8 @@ describe.each(eras)("a call of a client of the %s era", (era) => {
   });
 });
 
-describe("a lost connection", () => {
-  it.each([
-    ["without a key ends the turn, which the client cannot find again", undefined, "stopped"],
-    ["with a key leaves the turn for the repeated call", "k", "completed"],
-  ])("of a call %s", async (_, key, status) => {
-    const { agents, release } = waiting();
-    const { url, runtime } = await servedMcp({ agents }, { agents });
+describe("a lost connection over HTTP", () => {
+  const callThenLeave = async (url: string, runtime: Runtime, call: { name: string; arguments: Record<string, unknown> }) => {
     const client = clientOf({ era: "modern" });
     const gone = new AbortController();
     const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
@@ -156,19 +150,29 @@ describe("a lost connection", () => {
         await fetch(input, { ...init, signal: AbortSignal.any([gone.signal, ...(init?.signal ? [init.signal] : [])]) }),
     });
     await client.connect(transport);
-    const call = { name: "desk", arguments: { input: "wait", ...(key === undefined ? {} : { key }) } };
-    const called = client.callTool(call);
-    called.catch(() => undefined);
+    const called = client.callTool(call).then(String, () => "lost");
     await expect.poll(() => statuses(runtime)).toEqual(["open"]);
     gone.abort();
-    await expect(called).rejects.toThrow();
-    if (status === "completed") {
-      const another = await connectedClient(url, { era: "modern" });
-      const repeated = another.callTool(call);
-      release();
-      expect(textIn(await repeated)).toBe("so: waited");
-    }
-    await expect.poll(() => statuses(runtime)).toEqual([status]);
+    expect(await called).toBe("lost");
+  };
+
+  it("ends a turn without a key, which its client cannot find again", async () => {
+    const { agents } = waiting();
+    const { url, runtime } = await servedMcp({ agents }, { agents });
+    await callThenLeave(url, runtime, { name: "desk", arguments: { input: "wait" } });
+    await expect.poll(() => statuses(runtime)).toEqual(["stopped"]);
+  });
+
+  it("leaves a turn with a key for the repeated call", async () => {
+    const { agents, release } = waiting();
+    const { url, runtime } = await servedMcp({ agents }, { agents });
+    const call = { name: "desk", arguments: { input: "wait", key: "k" } };
+    await callThenLeave(url, runtime, call);
+    const another = await connectedClient(url, { era: "modern" });
+    const repeated = another.callTool(call);
+    release();
+    expect(textIn(await repeated)).toBe("so: waited");
+    expect(await statuses(runtime)).toEqual(["completed"]);
   });
 });
 
@@ -214,7 +218,7 @@ describe("an agent that uses another agent over MCP", () => {
       expect.stringContaining("maxSteps, 3 of 3"),
     ]);
     const turns = await runtime.turns();
-    expect(turns.map(({ key }) => key?.startsWith("mcp.call/")).toSorted()).toEqual([true, true]);
+    expect(turns.map(({ key }) => key?.startsWith("mcp.call/"))).toEqual([true, true]);
   });
 });
 
