@@ -140,22 +140,27 @@ describe.each(eras)("a call of a client of the %s era", (era) => {
   });
 });
 
-describe("a lost connection over HTTP", () => {
-  const callThenLeave = async (url: string, runtime: Runtime, call: { name: string; arguments: Record<string, unknown> }) => {
-    const client = clientOf({ era: "modern" });
-    const gone = new AbortController();
-    const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
-      requestInit: { headers: { authorization: `Bearer ${tokens.ann}` } },
-      fetch: async (input, init) =>
-        await fetch(input, { ...init, signal: AbortSignal.any([gone.signal, ...(init?.signal ? [init.signal] : [])]) }),
-    });
-    await client.connect(transport);
-    const called = client.callTool(call).then(String, () => "lost");
-    await expect.poll(() => statuses(runtime)).toEqual(["open"]);
-    gone.abort();
-    expect(await called).toBe("lost");
-  };
+/** Calls a tool as a client whose connection is lost while the turn runs. */
+const callThenLeave = async (
+  url: string,
+  runtime: Runtime,
+  call: { name: string; arguments: Record<string, unknown> },
+) => {
+  const client = clientOf({ era: "modern" });
+  const gone = new AbortController();
+  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
+    requestInit: { headers: { authorization: `Bearer ${tokens.ann}` } },
+    fetch: async (input, init) =>
+      await fetch(input, { ...init, signal: AbortSignal.any([gone.signal, ...(init?.signal ? [init.signal] : [])]) }),
+  });
+  await client.connect(transport);
+  const called = client.callTool(call).then(String, () => "lost");
+  await expect.poll(() => statuses(runtime)).toEqual(["open"]);
+  gone.abort();
+  expect(await called).toBe("lost");
+};
 
+describe("a lost connection over HTTP", () => {
   it("ends a turn without a key, which its client cannot find again", async () => {
     const { agents } = waiting();
     const { url, runtime } = await servedMcp({ agents }, { agents });
