@@ -2,14 +2,15 @@ import { createHash } from "node:crypto";
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
-import type { ListedTool, McpConnection } from "./mcp-connection.ts";
+import type { ListedTool } from "./mcp-connection.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
+import type { McpPool } from "./mcp-pool.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
 
 /** What all tools of one server share. */
 export interface ToolSource {
   readonly options: McpOptions;
-  readonly connection: McpConnection;
+  readonly pool: McpPool;
   readonly secrets: McpSecrets;
 }
 
@@ -21,7 +22,7 @@ const MOST_ATTEMPTS = 2;
 
 /** The tool of the agent for a listed one. Throws `InvalidInputError` if the user's settings do not fit it. */
 export function toolOf(source: ToolSource, listed: ListedTool, name: string): Tool<JsonObject> {
-  const { options, connection, secrets } = source;
+  const { options, pool, secrets } = source;
   const settings = settingsOf(options, listed.name);
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
@@ -36,12 +37,15 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
     execute: async (args: JsonObject, run: RunContext) => {
       const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
-      const { content, structuredContent, isError } = await connection.call({
-        tool: listed,
-        args: sent,
-        signal: run.signal,
-        onProgress: (update) => run.progress(update),
-      });
+      const { content, structuredContent, isError } = await pool.call(
+        { actorId: run.actorId },
+        {
+          tool: listed,
+          args: sent,
+          signal: run.signal,
+          onProgress: (update) => run.progress(update),
+        },
+      );
       return {
         content,
         ...(structuredContent === undefined ? {} : { structuredContent }),
