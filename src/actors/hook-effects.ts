@@ -1,7 +1,15 @@
 import type { ParsedOutput } from "../agents/index.ts";
 import { TurnInterruptedError } from "../errors/index.ts";
 import { createDraft, type HookDrafts } from "../hooks/index.ts";
-import { type HookName, type Message, naturalStopReason, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
+import {
+  type HookName,
+  type Message,
+  naturalStopReason,
+  openCallsOf,
+  stepMetadata,
+  textOf,
+  type TurnState,
+} from "../state/index.ts";
 import { callEffect, turnEffect } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { type HookSet, releaseHeld, runHooks } from "./hook-run.ts";

@@ -39,7 +39,8 @@ export async function repeatHook(
       return;
     default: {
       const result = callId === undefined ? undefined : resultOfCall(host, turnId, callId);
-      if (!result) throw new InvalidInputError(`the call ${callId} that the hook ${hook} reviews has no recorded result`);
+      if (!result)
+        throw new InvalidInputError(`the call ${callId} that the hook ${hook} reviews has no recorded result`);
       if (hook === "onError") await runHook(host, place, hooksAt.onError(host, result), signal);
       else await runHook(host, place, hooksAt.afterEachTool(host, result), signal);
     }

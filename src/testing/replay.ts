@@ -7,13 +7,21 @@ import {
   optionsOf,
   portRule,
   reading,
+  textRule,
   wholeNumberRule,
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { StoredDefinition } from "../state/index.ts";
 import { differenceOf } from "./compare-requests.ts";
-import { type RecordedAgent, type Recording, type RecordingSource, readRecording } from "./recording.ts";
-import { AgentReplay, type DivergedPart, type NotCompared, placeOf, type ReplayRules, type ReplayTally } from "./replay-agent.ts";
+import { type RecordedAgent, type Recording, type RecordingSource, readRecording, type StoredRecording } from "./recording.ts";
+import {
+  AgentReplay,
+  type DivergedPart,
+  type NotCompared,
+  placeOf,
+  type ReplayRules,
+  type ReplayTally,
+} from "./replay-agent.ts";
 
 /** Options of `replay()`. */
 export interface ReplayOptions {
@@ -110,22 +118,26 @@ export function rulesOf(given: ReplayOptions, of: string, hooks: "run" | "record
   };
 }
 
-const readerRule = portRule("stores, for instance memoryStores()", ["readAgent", "exportTree"]);
+const storedSchema: OptionsSchema<StoredRecording> = {
+  rules: {
+    stores: portRule("stores, for instance memoryStores()", ["readAgent", "exportTree"]),
+    agentId: textRule,
+    tenant: textRule,
+  },
+  needed: ["stores", "agentId"],
+  instead: { store: "stores", id: "agentId" },
+};
 
 /** Checks a source that a caller gave. */
 export function checkedSource(source: unknown, of: string): RecordingSource {
   return reading(`${of}: the run`, () => {
     if (typeof source === "string" && source !== "") return source;
     if (source instanceof URL) return source;
-    if (typeof source === "object" && source !== null && "stores" in source) {
-      const { stores, agentId, tenant } = source as Readonly<Record<string, unknown>>;
-      readerRule(stores, `${of}: stores`);
-      if (typeof agentId === "string" && (tenant === undefined || typeof tenant === "string")) {
-        return { stores, agentId, ...(tenant === undefined ? {} : { tenant }) } as RecordingSource;
-      }
+    if (typeof source === "object" && source !== null && !Array.isArray(source)) {
+      return optionsOf<StoredRecording>(source, of, storedSchema);
     }
     throw new InvalidInputError(
-      `${of} replays a file that "troupe export ID --json FILE" wrote, or { stores, agentId }; not ${describeValue(source)}`,
+      `${of} reads a file that "troupe export ID --json FILE" wrote, or { stores, agentId }; not ${describeValue(source)}`,
     );
   });
 }
