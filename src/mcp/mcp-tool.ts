@@ -62,6 +62,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   });
   return Object.freeze({
     ...tool,
+    holdConnections: pool.hold,
     ...(unchecked.length === 0 ? {} : { unchecked: Object.freeze(unchecked) }),
     resolveArguments: async (json: Json, run: RunContext) => ({
       ...(await tool.resolveArguments(json, run)),

@@ -87,6 +87,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     mcp McpHeaders McpOptions McpOwner McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources
     McpResourceTemplate McpServerError McpToolOptions McpTools
   `),
+  "troupe/mcp/server": words(`
+    McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions
+  `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
     RenderTraceOptions SessionMessage SessionRecord sessionRecord SessionRecordOptions SessionTurn sessionYaml Telemetry
