@@ -1,4 +1,12 @@
 // `troupe/mcp`: tools of MCP servers, see docs/mcp.md.
 export { mcp, type McpTools } from "./mcp.ts";
 export { McpServerError } from "./mcp-server-error.ts";
-export type { McpHeaders, McpOptions, McpToolOptions } from "./mcp-options.ts";
+export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
+export type {
+  McpPrompt,
+  McpPromptMessages,
+  McpRequestOptions,
+  McpResource,
+  McpResources,
+  McpResourceTemplate,
+} from "./mcp-resources.ts";

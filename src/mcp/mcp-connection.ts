@@ -1,14 +1,27 @@
-import type { CallToolResult, Client, PriorDiscovery, Tool as McpTool, Transport } from "@modelcontextprotocol/client";
-import { z } from "zod";
+import type {
+  AuthProvider,
+  CallToolResult,
+  Client,
+  ClientCapabilities,
+  InputRequiredResult,
+  InputResponses,
+  OAuthClientProvider,
+  PriorDiscovery,
+  Tool as McpTool,
+  Transport,
+} from "@modelcontextprotocol/client";
 import { abortable } from "../base/index.ts";
-import { ToolNotStartedError } from "../errors/index.ts";
+import { ToolNotStartedError, TroupeError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
-import { boundedFetch } from "./bounded-fetch.ts";
-import { callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
+import { createSlots } from "../tools/index.ts";
+import { type CallFailure, callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
-import type { McpOptions } from "./mcp-options.ts";
+import type { McpOptions, McpOwner } from "./mcp-options.ts";
 import type { McpSdk } from "./mcp-sdk.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
+import { httpTransport, sseTransport, stdioTransport, type TransportSource } from "./mcp-transports.ts";
+import type { StartBackoff } from "./start-backoff.ts";
+import { StdioTransport } from "./stdio-transport.ts";
 
 /** A tool as its server lists it, unchecked but for the name. */
 export interface ListedTool {
@@ -25,114 +38,145 @@ export interface McpCall {
   readonly args: JsonObject;
   readonly signal: AbortSignal;
   readonly onProgress: (update: Json) => void;
+  /** `_meta` of the request, besides what the client adds. Default: none. */
+  readonly meta?: JsonObject | undefined;
+  /** HTTP headers of this request, besides those of the connection. Default: none. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Whether the server may answer with a request for input, which is then the result. Default false: that is an error. */
+  readonly allowInputRequired?: boolean | undefined;
+  /** Answers to the requests for input of an earlier result, and its state. Default: none. */
+  readonly input?: { readonly responses: InputResponses; readonly state: string | undefined } | undefined;
+  /** For handlers of the server's own requests, which read it from `McpConnection.calls`. Default: none. */
+  readonly context?: unknown;
 }
 
-interface OpenConnection {
+/** Parts of the connection that other features provide. */
+export interface ConnectionHooks {
+  /** What the client declares to the server. Default: nothing. */
+  readonly capabilities?: ClientCapabilities | undefined;
+  /** Called with each new client before it connects, to register handlers of the server's requests and notifications. */
+  readonly prepare?: ((client: Client, connection: McpConnection) => void) | undefined;
+  /** The provider of credentials for the connection of an owner. Called once per transport. */
+  readonly authProvider?: ((owner: McpOwner) => AuthProvider | OAuthClientProvider | undefined) | undefined;
+  /** Whether calls of tools are sent one at a time over a connection, so that a request of the server belongs to the only call. */
+  readonly isSerial?: ((client: Client) => boolean) | undefined;
+  /** Called when a server reports that a list has changed. */
+  readonly onListChanged?: ((list: "tools" | "prompts" | "resources") => void) | undefined;
+}
+
+/** What the connections to one server share. */
+export interface ConnectionSource {
+  readonly sdk: McpSdk;
+  readonly options: McpOptions;
+  readonly secrets: McpSecrets;
+  readonly hooks: ConnectionHooks;
+  /** What was found out about the server, for any owner. */
+  readonly server: ServerTraits;
+}
+
+export interface ServerTraits {
+  /** Whether the server uses a protocol of the older era: connecting needs no negotiation. */
+  isLegacy: boolean;
+  /** Whether the server offers only the older of both transports over HTTP. */
+  isSse: boolean;
+}
+
+/** A client that is connected. */
+export interface OpenConnection {
   readonly client: Client;
   readonly transport: Transport;
-  /** Number of calls that use the connection. */
-  calls: number;
-  /** Whether it gets no further calls; it is closed after its last one. */
+  /** Number of requests that use the connection. */
+  uses: number;
+  /** Whether the server has answered a request. */
+  hasAnswered: boolean;
+  /** Whether it gets no further requests; it is closed after its last one. */
   isRetired: boolean;
 }
 
-/** Largest answer, or event of a stream, in bytes. */
-const MAX_BYTES = 32_000_000;
-/** Pages and tools of one list. */
-const MAX_PAGES = 100;
-const MAX_TOOLS = 1_000;
-/** Longest text of a server's stderr that is kept for an error, in UTF-16 units. */
-const LONGEST_STDERR = 1_000;
 /** Longest wait for the end of a session, in milliseconds. */
 const ENDING_MS = 2_000;
 /** The runtime ends calls by their signal: the client's own limit, in milliseconds, must not be shorter. */
-const NO_TIMEOUT_MS = 2_147_483_647;
-
-/** The code of the error for a request whose stream has ended; it leaves the outcome unknown. */
-const STREAM_ENDED = -32_000;
-
-const pageSchema = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
-const listedSchema = z.looseObject({ name: z.string().min(1).max(1_000) });
+export const NO_TIMEOUT_MS = 2_147_483_647;
 
 /**
- * The connection to one server, which all agents share. Invariants:
- * 1. At most one connection is being opened or takes new calls.
- * 2. A lost connection is replaced by a new client and a new transport, at the next call.
- * 3. A connection is closed only after its last call, or by `close()`.
+ * The connection of one owner to one server. Invariants:
+ * 1. At most one client is being connected or takes new requests.
+ * 2. A lost client is replaced by a new client and a new transport, at the next request, and not before the backoff allows it.
+ * 3. A client is closed only after its last request, or by `close()`.
  * 4. A call is sent once; only if the server has forgotten the session, it is sent once more in another one.
+ * 5. Sessions, credentials and the negotiated protocol are of this owner alone.
  */
 export class McpConnection {
-  readonly #sdk: McpSdk;
-  readonly #options: McpOptions;
-  readonly #secrets: McpSecrets;
+  readonly owner: McpOwner;
+  /** The calls of tools that have been sent and not been answered. */
+  readonly calls: ReadonlySet<McpCall>;
+  readonly #source: ConnectionSource;
+  readonly #backoff: StartBackoff;
+  readonly #calls = new Set<McpCall>();
+  readonly #serial = createSlots(1);
   #opening: Promise<OpenConnection> | undefined;
   readonly #open = new Set<OpenConnection>();
   /** The protocol that the server was found to use: reconnecting needs no second negotiation. */
   #prior: PriorDiscovery | undefined;
-  /** Whether the server offers only the older of both transports over HTTP. */
-  #isSse = false;
   #isClosed = false;
   /** Ends an attempt to connect. */
   readonly #closing = new AbortController();
 
-  constructor(sdk: McpSdk, options: McpOptions, secrets: McpSecrets) {
-    this.#sdk = sdk;
-    this.#options = options;
-    this.#secrets = secrets;
+  constructor(source: ConnectionSource, owner: McpOwner, backoff: StartBackoff) {
+    this.#source = source;
+    this.owner = owner;
+    this.#backoff = backoff;
+    this.calls = this.#calls;
   }
 
-  /** All tools that the server lists; entries without a usable name are left out. */
-  async listTools(signal: AbortSignal): Promise<ListedTool[]> {
-    return await this.#using(signal, async ({ client }) => {
-      const tools: ListedTool[] = [];
-      let cursor: string | undefined;
-      for (let page = 0; page < MAX_PAGES; page += 1) {
-        const params = cursor === undefined ? {} : { cursor };
-        const options = { signal, timeout: NO_TIMEOUT_MS };
-        const { tools: listed, nextCursor } = await client.request(
-          { method: "tools/list", params },
-          pageSchema,
-          options,
-        );
-        for (const tool of listed) {
-          const read = listedSchema.safeParse(tool);
-          if (read.success) tools.push(read.data);
-        }
-        if (tools.length > MAX_TOOLS) break;
-        if (nextCursor === undefined) return tools;
-        cursor = nextCursor;
+  /**
+   * Sends requests over a connected client. Rejects with `McpServerError` if it cannot be connected, otherwise like `work`. Requests of
+   * `work` should pass `signal` and `timeout: NO_TIMEOUT_MS`.
+   */
+  async use<T>(signal: AbortSignal, work: (connection: OpenConnection) => Promise<T>): Promise<T> {
+    const connection = await this.#hold(signal);
+    try {
+      const result = await work(connection);
+      this.#noteAnswer(connection);
+      return result;
+    } catch (error) {
+      // An error of ours is one of `work`.
+      if (!signal.aborted && !(error instanceof TroupeError)) {
+        const failure = failureOf(this.#source.sdk, error, connection.transport.sessionId !== undefined);
+        this.#noteFailure(connection, error, failure);
       }
-      throw new McpServerError(
-        `the list of tools does not end within ${MAX_PAGES} pages and ${MAX_TOOLS} tools; ask the server's author for a shorter one`,
-      );
-    });
+      throw error;
+    } finally {
+      this.#release(connection);
+    }
   }
 
   /**
    * Calls a tool. Rejects with `ToolNotStartedError` if the server certainly did not run it, else with `McpServerError`.
    */
-  async call(call: McpCall): Promise<CallToolResult> {
-    const { name } = this.#options;
+  async call(call: McpCall): Promise<CallToolResult | InputRequiredResult> {
+    const { name } = this.#source.options;
     for (let attempt = 1; ; attempt += 1) {
       const connection = await this.#connectionFor(call);
-      const { transport } = connection;
       try {
-        return await this.#send(connection, call);
+        const result = await this.#inTurn(connection, call);
+        this.#noteAnswer(connection);
+        return result;
       } catch (error) {
-        if (call.signal.aborted) {
+        const failure = failureOf(this.#source.sdk, error, connection.transport.sessionId !== undefined);
+        if (call.signal.aborted && !failure.isNotStarted) {
           throw new McpServerError(`the call was ended before the MCP server "${name}" had answered`);
         }
-        const failure = failureOf(this.#sdk, error, transport.sessionId !== undefined);
-        if (failure.isConnectionLost) this.#retire(connection);
+        this.#noteFailure(connection, error, failure);
         if (failure.isSessionLost && attempt === 1) continue;
-        throw this.#secrets.redacted(callErrorOf(name, error, failure));
+        throw this.#source.secrets.redacted(callErrorOf(name, withLastWords(error, connection.transport), failure));
       } finally {
         this.#release(connection);
       }
     }
   }
 
-  /** Closes the connection; calls that are open end with an unknown outcome. Later calls fail without being sent. */
+  /** Closes the connection; requests that are open end with an unknown outcome. Later ones fail without being sent. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#closing.abort();
@@ -142,15 +186,44 @@ export class McpConnection {
     await Promise.all([...this.#open].map((connection) => this.#end(connection)));
   }
 
-  async #send({ client }: OpenConnection, { tool, args, signal, onProgress }: McpCall): Promise<CallToolResult> {
+  /** Sends the call, after the others if one at a time is allowed. */
+  async #inTurn(connection: OpenConnection, call: McpCall): Promise<CallToolResult | InputRequiredResult> {
+    const isSerial = this.#source.hooks.isSerial?.(connection.client) === true;
+    const release = isSerial ? await this.#slot(call.signal) : undefined;
+    this.#calls.add(call);
+    try {
+      return await this.#send(connection, call);
+    } finally {
+      this.#calls.delete(call);
+      release?.();
+    }
+  }
+
+  async #slot(signal: AbortSignal): Promise<() => void> {
+    try {
+      return await this.#serial.acquire(signal);
+    } catch {
+      throw new ToolNotStartedError("the call was ended while it waited for another one");
+    }
+  }
+
+  async #send({ client }: OpenConnection, call: McpCall): Promise<CallToolResult | InputRequiredResult> {
+    const { tool, args, signal, onProgress, meta, headers, allowInputRequired = false, input } = call;
     // Without the server's output schema: a result that does not fit it is a result nevertheless.
     const toolDefinition = { name: tool.name, inputSchema: tool.inputSchema } as McpTool;
     return await client.callTool(
-      { name: tool.name, arguments: args },
+      {
+        name: tool.name,
+        arguments: args,
+        ...(meta === undefined ? {} : { _meta: meta }),
+        ...(input === undefined ? {} : { inputResponses: input.responses, requestState: input.state }),
+      },
       {
         signal,
         timeout: NO_TIMEOUT_MS,
         toolDefinition,
+        allowInputRequired,
+        ...(headers === undefined ? {} : { headers }),
         onprogress: ({ progress, total, message }) =>
           onProgress({
             progress,
@@ -163,48 +236,57 @@ export class McpConnection {
 
   /** A connection that is held for the call; every error means that the call was not sent. */
   async #connectionFor({ signal }: McpCall): Promise<OpenConnection> {
+    const { options, secrets } = this.#source;
     try {
       return await this.#hold(signal);
     } catch (error) {
-      const message = `The MCP server "${this.#options.name}" did not run the tool: ${wordsOf(error)}`;
-      throw this.#secrets.redacted(new ToolNotStartedError(message));
-    }
-  }
-
-  async #using<T>(signal: AbortSignal, work: (connection: OpenConnection) => Promise<T>): Promise<T> {
-    const connection = await this.#hold(signal);
-    try {
-      return await work(connection);
-    } finally {
-      this.#release(connection);
+      const message = `The MCP server "${options.name}" did not run the tool: ${wordsOf(error)}`;
+      throw secrets.redacted(new ToolNotStartedError(message));
     }
   }
 
   async #hold(signal: AbortSignal): Promise<OpenConnection> {
     for (;;) {
       if (this.#isClosed) throw new McpServerError("the connection was closed by close()");
-      this.#opening ??= this.#connect();
+      if (this.#opening === undefined) {
+        this.#backoff.assertDue();
+        this.#opening = this.#connect();
+      }
       // A caller that is aborted first does not wait for it.
       this.#opening.catch(() => undefined);
       const connection = await abortable(this.#opening, signal);
       signal.throwIfAborted();
       // It may have been lost meanwhile.
       if (connection.isRetired) continue;
-      connection.calls += 1;
+      connection.uses += 1;
+      if (connection.transport instanceof StdioTransport) connection.transport.ref();
       return connection;
     }
   }
 
   #release(connection: OpenConnection): void {
-    connection.calls -= 1;
-    if (connection.isRetired && connection.calls === 0) void this.#end(connection);
+    connection.uses -= 1;
+    if (connection.uses > 0) return;
+    if (connection.isRetired) void this.#end(connection);
+    else if (connection.transport instanceof StdioTransport) connection.transport.unref();
+  }
+
+  #noteAnswer(connection: OpenConnection): void {
+    if (connection.hasAnswered) return;
+    connection.hasAnswered = true;
+    this.#backoff.succeeded();
+  }
+
+  #noteFailure(connection: OpenConnection, error: unknown, failure: CallFailure): void {
+    if (error instanceof this.#source.sdk.client.ProtocolError) this.#noteAnswer(connection);
+    if (failure.isConnectionLost) this.#retire(connection);
   }
 
   #retire(connection: OpenConnection): void {
     if (connection.isRetired) return;
     connection.isRetired = true;
     this.#opening = undefined;
-    if (connection.calls === 0) void this.#end(connection);
+    if (connection.uses === 0) void this.#end(connection);
   }
 
   async #end(connection: OpenConnection): Promise<void> {
@@ -212,18 +294,24 @@ export class McpConnection {
     this.#open.delete(connection);
     const { client, transport } = connection;
     // The server may be gone, or not end sessions on request: neither matters to the caller.
-    if (transport instanceof this.#sdk.client.StreamableHTTPClientTransport) {
+    if (transport instanceof this.#source.sdk.client.StreamableHTTPClientTransport) {
       await abortable(transport.terminateSession(), AbortSignal.timeout(ENDING_MS)).catch(() => undefined);
     }
     await client.close().catch(() => undefined);
   }
 
   async #connect(): Promise<OpenConnection> {
+    const { server } = this.#source;
+    this.#prior ??= server.isLegacy ? { kind: "legacy" } : undefined;
     try {
       const connection = await this.#connectByAny();
-      const { client } = connection;
+      const { client, transport } = connection;
       this.#open.add(connection);
       const onclose = (): void => {
+        if (!connection.isRetired && !connection.hasAnswered) {
+          const words = transport instanceof StdioTransport ? transport.lastWords : "";
+          this.#backoff.failed(words === "" ? "it ended the connection" : words);
+        }
         this.#open.delete(connection);
         this.#retire(connection);
       };
@@ -231,63 +319,80 @@ export class McpConnection {
       const discover = client.getDiscoverResult();
       const isModern = client.getProtocolEra() === "modern" && discover !== undefined;
       this.#prior = isModern ? { kind: "modern", discover } : { kind: "legacy" };
+      // A new process has to answer before a call is sent to it: a call to one that fails to start is then not started.
+      if (isModern && this.#source.options.url === undefined) this.#prior = undefined;
+      server.isLegacy = !isModern;
       return connection;
     } catch (error) {
       this.#opening = undefined;
       // The server may have been replaced by one with another protocol.
       this.#prior = undefined;
+      server.isLegacy = false;
+      if (!this.#isClosed && isFaultOfServer(this.#source, error)) this.#backoff.failed(wordsOf(error));
       throw error;
     }
   }
 
   async #connectByAny(): Promise<OpenConnection> {
-    const { url } = this.#options;
-    if (url === undefined) return await this.#connectByStdio();
-    if (this.#isSse) return await this.#connectBy(this.#sseTransport(url));
+    const { sdk, options, server, hooks } = this.#source;
+    const authProvider = hooks.authProvider?.(this.owner);
+    const source: TransportSource = { ...this.#source, owner: this.owner, authProvider };
+    const { url } = options;
+    if (url === undefined) return await this.#connectByStdio(source);
+    if (server.isSse) return await this.#connectBy(sseTransport(source, url));
     try {
-      return await this.#connectBy(this.#httpTransport(url));
+      return await this.#connectBy(httpTransport(source, url));
     } catch (error) {
-      if (!isUnknownTransport(this.#sdk, error)) throw error;
-      const connection = await this.#connectBy(this.#sseTransport(url)).catch(() => undefined);
+      if (!isUnknownTransport(sdk, error)) throw error;
+      const connection = await this.#connectBy(sseTransport(source, url)).catch(() => undefined);
       if (connection === undefined) throw error;
-      this.#isSse = true;
+      server.isSse = true;
       return connection;
     }
   }
 
-  async #connectByStdio(): Promise<OpenConnection> {
-    const { command = "", args = [], env, cwd } = this.#options;
-    const transport = new this.#sdk.stdio.StdioClientTransport({
-      command,
-      args: [...args],
-      ...(env === undefined ? {} : { env: { ...env } }),
-      ...(cwd === undefined ? {} : { cwd }),
-      stderr: "pipe",
-      maxBufferSize: MAX_BYTES,
-    });
-    let stderr = "";
-    transport.stderr?.on("data", (chunk: Buffer) => {
-      stderr = `${stderr}${chunk.toString()}`.slice(-LONGEST_STDERR);
-    });
+  /** Some servers of the older era end at the first request that is not theirs: those are started once more, without negotiation. */
+  async #connectByStdio(source: TransportSource): Promise<OpenConnection> {
+    const transport = stdioTransport(source);
     try {
       return await this.#connectBy(transport);
     } catch (error) {
-      if (stderr.trim() === "") throw error;
-      throw new McpServerError(`${wordsOf(error)}; it wrote to stderr: ${stderr.trim()}`);
+      const { SdkError, SdkErrorCode } = source.sdk.client;
+      const isEnded = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
+      if (!isEnded || this.#prior !== undefined || this.#isClosed) throw withLastWords(error, transport);
+    }
+    this.#prior = { kind: "legacy" };
+    const second = stdioTransport(source);
+    try {
+      return await this.#connectBy(second);
+    } catch (error) {
+      throw withLastWords(error, second);
     }
   }
 
   async #connectBy(transport: Transport): Promise<OpenConnection> {
-    const { client: sdk } = this.#sdk;
-    const client = new sdk.Client(
+    const { sdk, options, hooks } = this.#source;
+    const { onListChanged } = hooks;
+    const changed = (list: "tools" | "prompts" | "resources") => ({
+      autoRefresh: false,
+      onChanged: () => onListChanged?.(list),
+    });
+    const client = new sdk.client.Client(
       { name: "troupe", version: "1" },
-      // Nothing is declared: no handler of ours answers a server's own requests.
-      { capabilities: {}, versionNegotiation: { mode: "auto" }, inputRequired: { autoFulfill: false } },
+      {
+        // Without handlers nothing is declared: the client refuses the server's own requests.
+        capabilities: hooks.capabilities ?? {},
+        versionNegotiation: { mode: "auto" },
+        inputRequired: { autoFulfill: false },
+        ...(onListChanged === undefined
+          ? {}
+          : { listChanged: { tools: changed("tools"), prompts: changed("prompts"), resources: changed("resources") } }),
+      },
     );
-    const timeout = this.#options.connectTimeoutMs ?? 30_000;
+    hooks.prepare?.(client, this);
     try {
       await client.connect(transport, {
-        timeout,
+        timeout: options.connectTimeoutMs ?? 30_000,
         signal: this.#closing.signal,
         ...(this.#prior === undefined ? {} : { prior: this.#prior }),
       });
@@ -295,35 +400,22 @@ export class McpConnection {
       void client.close().catch(() => undefined);
       throw error;
     }
-    return { client, transport, calls: 0, isRetired: false };
+    return { client, transport, uses: 0, hasAnswered: false, isRetired: false };
   }
+}
 
-  /** A transport that ends a request whose stream ends without an answer; the client would wait for it. */
-  #httpTransport(url: string): Transport {
-    const transport = new this.#sdk.client.StreamableHTTPClientTransport(new URL(url), { fetch: this.#fetch() });
-    const send = transport.send.bind(transport);
-    transport.send = async (message, options) => {
-      const onRequestStreamEnd = (): void => {
-        // The client ignores a second answer.
-        if (Array.isArray(message) || !("method" in message) || !("id" in message)) return;
-        const error = { code: STREAM_ENDED, message: "the connection ended before the answer" };
-        transport.onmessage?.({ jsonrpc: "2.0", id: message.id, error });
-      };
-      await send(message, { ...options, onRequestStreamEnd });
-    };
-    return transport;
-  }
-
-  #sseTransport(url: string): Transport {
-    return new this.#sdk.client.SSEClientTransport(new URL(url), { fetch: this.#fetch() });
-  }
-
-  #fetch(): typeof fetch {
-    return boundedFetch({ maxBytes: MAX_BYTES, headers: () => this.#secrets.headers() });
-  }
+/** The error, with what is known about the end of the program. */
+function withLastWords(error: unknown, transport: Transport): unknown {
+  const words = transport instanceof StdioTransport ? transport.lastWords : "";
+  return words === "" ? error : new McpServerError(`${wordsOf(error)}; ${words}`);
 }
 
 /** Whether the server does not have the newer transport: it refuses the method or the path. */
 function isUnknownTransport({ client }: McpSdk, error: unknown): boolean {
   return error instanceof client.SdkHttpError && [400, 404, 405, 406, 415].includes(error.status);
+}
+
+/** Whether a failure to connect comes from the server, not from missing credentials. */
+function isFaultOfServer({ sdk }: ConnectionSource, error: unknown): boolean {
+  return !(error instanceof sdk.client.UnauthorizedError || error instanceof ToolNotStartedError);
 }

@@ -19,6 +19,12 @@ import type { RunContext } from "../tools/index.ts";
 /** Headers of requests to an MCP server. */
 export type McpHeaders = Readonly<Record<string, string>>;
 
+/** On whose behalf a connection to an MCP server is used. */
+export interface McpOwner {
+  /** The actor who started the turn; `null` without one, and while `mcp()` reads the definitions. */
+  readonly actorId: string | null;
+}
+
 /** Settings of one tool of an MCP server. */
 export interface McpToolOptions {
   /**
@@ -53,8 +59,11 @@ export interface McpOptions {
   readonly cwd?: string | undefined;
   /** Address of the server, for Streamable HTTP, or for SSE if the server does not offer the former. Default: none. */
   readonly url?: string | undefined;
-  /** Headers of every request to `url`. A function is called before each request. Default: none. */
-  readonly headers?: McpHeaders | (() => McpHeaders | Promise<McpHeaders>) | undefined;
+  /**
+   * Headers of every request to `url`. A function is called before each request with the owner of the connection, so that owners can have
+   * credentials of their own. Default: none.
+   */
+  readonly headers?: McpHeaders | ((owner: McpOwner) => McpHeaders | Promise<McpHeaders>) | undefined;
   /**
    * Calls that a person has to approve. `destructive`: of tools that the server declares destructive. `writes`: of all tools but those
    * that a trusted server declares read-only. `always`: all. `never`: none. Default `destructive`.
@@ -67,8 +76,21 @@ export interface McpOptions {
   readonly trust?: boolean | undefined;
   /** Settings of single tools by the server's names; `false` leaves a tool out. Default: none. */
   readonly tools?: Readonly<Record<string, McpToolOptions | false>> | undefined;
+  /**
+   * Whether `tools` also has `<server>__list_resources` and `<server>__read_resource`, with which the model reads the server's resources.
+   * Their effect is `none` with `trust`, else `once`; `tools` has their settings by the names `list_resources` and `read_resource`.
+   * Default false.
+   */
+  readonly resourceTools?: boolean | undefined;
   /** Milliseconds for connecting, and for `mcp()` as a whole. Default 30,000. */
   readonly connectTimeoutMs?: number | undefined;
+  /** Milliseconds without a call after which a connection is closed; the next call opens another. Default 300,000. */
+  readonly idleMs?: number | undefined;
+  /**
+   * How many connections, and processes of `command`, may be open at a time: each owner has one. A call of one owner more closes the
+   * connection that was idle longest, or waits for one. Default 32.
+   */
+  readonly maxConnections?: number | undefined;
 }
 
 /** Validates the options. Throws `InvalidInputError` that describes the problem. */
@@ -124,13 +146,23 @@ const optionsSchema: OptionsSchema<McpOptions> = {
     headers: (value, where) => (typeof value === "function" ? value : headersRule(value, where)),
     approval: oneOfRule("destructive", "writes", "always", "never"),
     trust: flagRule,
+    resourceTools: flagRule,
     tools: recordRule("an object of settings by the names of tools", (value, where) =>
       value === false ? value : toolOptionsRule(value, where),
     ),
     connectTimeoutMs: wholeNumberRule(1, 2_000_000_000),
+    idleMs: wholeNumberRule(1, 2_000_000_000),
+    maxConnections: wholeNumberRule(1, 10_000),
   },
   needed: ["name"],
-  instead: { serverUrl: "url", timeout: "connectTimeoutMs", auth: "headers", requireApproval: "approval" },
+  instead: {
+    serverUrl: "url",
+    timeout: "connectTimeoutMs",
+    auth: "headers",
+    requireApproval: "approval",
+    idleTimeoutMs: "idleMs",
+    connections: "maxConnections",
+  },
 };
 
 /** The checked headers. An error names the header, never its value. */

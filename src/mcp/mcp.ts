@@ -1,57 +1,82 @@
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
-import { type ListedTool, McpConnection } from "./mcp-connection.ts";
-import { wordsOf } from "./mcp-errors.ts";
+import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
+import { visible, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
+import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
-import { namesOf, toolOf } from "./mcp-tool.ts";
+import { resourceTools } from "./mcp-resource-tools.ts";
+import { type McpResources, resourcesOf } from "./mcp-resources.ts";
+import { namesOf, toolOf, type ToolSource } from "./mcp-tool.ts";
+import { headerFaultOf } from "./mcp-tool-headers.ts";
 
-/** The tools of an MCP server. */
-export interface McpTools {
+/** The tools, resources and prompts of an MCP server. */
+export interface McpTools extends McpResources {
   /** For `tools` of agents, in the server's order. They do not change while the process runs. */
   readonly tools: readonly Tool<JsonObject>[];
   /** Tools of the server that are not among `tools`, each with the reason, and parts of schemas that are not checked. */
   readonly warnings: readonly string[];
   /**
-   * Ends the connection, and the server's process. Later calls fail without being sent. Call it after `runtime.shutdown()`. Until then
-   * the server's process keeps this one running.
+   * Ends all connections, and the server's processes, for ever: later calls fail without being sent. Runtimes with these tools close
+   * idle connections by themselves in `shutdown()`.
    */
   close(): Promise<void>;
+  /** As `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * Connects to an MCP server and returns its tools. All agents share the connection; if it is lost, the next call opens another. Needs
- * the package `@modelcontextprotocol/client`. Rejects with `InvalidInputError` for invalid options and for settings of tools that the
+ * Connects to an MCP server and returns its tools. Calls of one `actorId` share a connection; if it is lost, the next call opens
+ * another. Needs the package `@modelcontextprotocol/client`. Rejects with `InvalidInputError` for invalid options and for settings of tools that the
  * server does not have, with `UnsupportedError` if the package is not installed, and with `McpServerError` if the server cannot be
  * reached within `connectTimeoutMs`.
  */
 export async function mcp(options: McpOptions): Promise<McpTools> {
   const given = mcpOptionsOf(options);
   const secrets = new McpSecrets(given);
-  const connection = new McpConnection(await loadSdk(), given, secrets);
+  const pool = new McpPool({ sdk: await loadSdk(), options: given, secrets, hooks: hooksOf(given) });
   try {
-    const listed = await connection.listTools(AbortSignal.timeout(given.connectTimeoutMs ?? 30_000));
-    const { tools, warnings } = toolsOf({ options: given, connection, secrets }, listed);
+    const listed = await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000));
+    const { tools, warnings } = toolsOf({ options: given, pool, secrets }, listed);
+    const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
-      warnings: Object.freeze(warnings.map(secrets.redact)),
-      close: async () => await connection.close(),
+      warnings: Object.freeze(warnings.map((warning) => visible(secrets.redact(warning)))),
+      ...resourcesOf({ options: given, pool, secrets }),
+      close,
+      [Symbol.asyncDispose]: close,
     });
   } catch (error) {
-    await connection.close();
-    if (error instanceof InvalidInputError) throw error;
+    await pool.close();
+    if (error instanceof InvalidInputError) throw secrets.redacted(error);
     const message = `mcp("${given.name}"): the server's tools cannot be listed: ${wordsOf(error)}`;
     throw secrets.redacted(new McpServerError(message));
   }
 }
 
+/** Warns once when the server reports other tools: the definitions of this process stay as they are. */
+function hooksOf({ name }: McpOptions): ConnectionHooks {
+  let isChanged = false;
+  return {
+    onListChanged: (list) => {
+      if (list !== "tools" || isChanged) return;
+      isChanged = true;
+      process.emitWarning(
+        `the MCP server "${name}" has changed its tools; this process keeps those that it has read, restart it to read them again`,
+        { code: "TROUPE_MCP_TOOLS_CHANGED" },
+      );
+    },
+  };
+}
+
 function toolsOf(
-  source: { readonly options: McpOptions; readonly connection: McpConnection; readonly secrets: McpSecrets },
-  all: readonly ListedTool[],
+  source: ToolSource,
+  ofServer: readonly ListedTool[],
 ): { tools: Tool<JsonObject>[]; warnings: string[] } {
+  const all = source.options.resourceTools === true ? [...ofServer, ...resourceTools] : ofServer;
   const { name: server, tools: settings = {} } = source.options;
   const unknown = Object.keys(settings).find((name) => all.every((tool) => tool.name !== name));
   if (unknown !== undefined) {
@@ -64,9 +89,15 @@ function toolsOf(
   const warnings: string[] = [];
   for (const [index, name] of namesOf(source.options, listed).entries()) {
     const one = listed[index] as ListedTool;
-    if (name === undefined) warnings.push(`The tool "${one.name}" is listed twice; the first is used.`);
+    if (source.secrets.redact(one.name) !== one.name)
+      warnings.push("A tool is left out: its name contains a secret of this connection.");
+    else if (name === undefined) warnings.push(`The tool "${one.name}" is listed twice; the first is used.`);
     else if (isTaskOnly(one))
       warnings.push(`The tool "${one.name}" is left out: it runs only as a task, which is not supported.`);
+    else if (source.options.url !== undefined && headerFaultOf(one.inputSchema) !== undefined)
+      warnings.push(
+        `The tool "${one.name}" is left out: its arguments for HTTP headers are invalid, ${headerFaultOf(one.inputSchema)}.`,
+      );
     else {
       const tool = toolOf(source, one, name);
       tools.push(tool);

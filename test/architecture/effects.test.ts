@@ -74,6 +74,7 @@ const ofConnections: Kinds = {
   "src/remote/remote-client.ts": ["remote message", "remote answer", "remote end"],
   "src/mcp/bounded-fetch.ts": ["tool", "tool again"],
   "src/mcp/mcp-sdk.ts": ["tool", "tool again"],
+  "src/mcp/stdio-transport.ts": ["tool", "tool again"],
   "src/server/webhooks/receiver.ts": ["webhook"],
   "src/queues/bullmq-connection.ts": ["wake", "job", "job again", "job withdrawn", "tool in a worker"],
   // The store itself.
@@ -84,6 +85,7 @@ const ofConnections: Kinds = {
   "src/server/listen.ts": [],
   "src/server/core/addresses.ts": [],
   "src/server/a2a/sdk.ts": [],
+  "src/server/mcp/sdk.ts": [],
 };
 
 /** User code, and results for callers. */

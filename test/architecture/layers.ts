@@ -41,7 +41,7 @@ const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [""],
   ],
   stores: [["rules"], ["memory", "sqlite", "redis"], [""]],
-  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "openai"], [""]],
+  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "openai", "mcp"], [""]],
   inspector: [["run-model"], ["replay"], ["feed", "stately", "ui"], ["http"], [""]],
 };
 

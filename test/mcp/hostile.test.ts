@@ -203,6 +203,8 @@ describe("options", () => {
     "trust",
     "tools",
     "connectTimeoutMs",
+    "idleMs",
+    "maxConnections",
   ];
   const toolFields = ["effect", "needsApproval", "idempotencyArgument", "timeoutMs", "rename"];
   const values = [...classicValues(), ...anyValues(20)];
@@ -251,6 +253,8 @@ describe("options", () => {
   });
 
   test("a program that does not exist", async () => {
-    await expect(mcp({ name: "far", command: "no-such-program-here" })).rejects.toThrow(/ENOENT/);
+    await expect(mcp({ name: "far", command: "no-such-program-here" })).rejects.toThrow(
+      /"no-such-program-here" was not found/,
+    );
   });
 });
