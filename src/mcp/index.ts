@@ -2,3 +2,11 @@
 export { mcp, type McpTools } from "./mcp.ts";
 export { McpServerError } from "./mcp-server-error.ts";
 export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
+export type {
+  McpPrompt,
+  McpPromptMessages,
+  McpRequestOptions,
+  McpResource,
+  McpResources,
+  McpResourceTemplate,
+} from "./mcp-resources.ts";

@@ -84,7 +84,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    mcp McpHeaders McpOptions McpOwner McpServerError McpToolOptions McpTools
+    mcp McpHeaders McpOptions McpOwner McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources
+    McpResourceTemplate McpServerError McpToolOptions McpTools
+  `),
+  "troupe/mcp/server": words(`
+    McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
