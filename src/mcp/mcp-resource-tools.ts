@@ -103,7 +103,7 @@ async function firstTemplates({ client, meta, request }: Reading): Promise<reado
 }
 
 async function readResource({ client, args, meta, request }: Reading): Promise<object> {
-  const params = { ...meta, uri: String(args["uri"]) };
+  const params = { ...meta, uri: args["uri"] };
   const { contents } = await client.request({ method: "resources/read", params }, readSchema, request);
   return { content: contents.map((resource) => ({ type: "resource", resource })), isError: false };
 }
