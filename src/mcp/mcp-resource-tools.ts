@@ -7,7 +7,7 @@ import { callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { pageOf } from "./mcp-lists.ts";
 import { type McpResourceTemplate, readSchema, resourceList, templateList } from "./mcp-resources.ts";
 import { loadSdk } from "./mcp-sdk.ts";
-import type { ToolSource } from "./mcp-tool.ts";
+import type { ToolSource } from "./tool-source.ts";
 import { traceOfRun } from "./mcp-trace.ts";
 
 /** Longest description of a resource in a list for the model, in UTF-16 units. */

@@ -78,7 +78,7 @@ describe("a server over HTTP", () => {
     expect(await resultOf({ name: "far", url: server.url, tools })).toMatch(/not known/);
   });
 
-  test("an answer to another request is no answer", async () => {
+  test("an answer to another request is ignored", async () => {
     const server = await openScripted({
       call: () => Response.json({ jsonrpc: "2.0", id: 4_711, result: { content: [{ type: "text", text: "wrong" }] } }),
     });
