@@ -5,18 +5,10 @@ import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import type { ListedTool } from "./mcp-connection.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
-import type { McpPool } from "./mcp-pool.ts";
 import { withoutMistakes } from "./mcp-schema.ts";
 import { resourceCallOf } from "./mcp-resource-tools.ts";
-import type { McpSecrets } from "./mcp-secrets.ts";
 import { traceOfRun } from "./mcp-trace.ts";
-
-/** What all tools of one server share. */
-export interface ToolSource {
-  readonly options: McpOptions;
-  readonly pool: McpPool;
-  readonly secrets: McpSecrets;
-}
+import type { ToolSource } from "./tool-source.ts";
 
 /** Longest description that the model gets, in UTF-16 units. */
 const LONGEST_DESCRIPTION = 8_000;

@@ -10,8 +10,9 @@ import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
 import { resourceTools } from "./mcp-resource-tools.ts";
 import { type McpResources, resourcesOf } from "./mcp-resources.ts";
-import { namesOf, toolOf, type ToolSource } from "./mcp-tool.ts";
+import { namesOf, toolOf } from "./mcp-tool.ts";
 import { headerFaultOf } from "./mcp-tool-headers.ts";
+import type { ToolSource } from "./tool-source.ts";
 
 /** The tools, resources and prompts of an MCP server. */
 export interface McpTools extends McpResources {
