@@ -55,7 +55,7 @@ export async function mcpServeCommand(
         return await workUntilTold(quiet, {
           drainSeconds,
           until: connection.closed.then(() => "the end of input"),
-          plan: () => "open calls are answered, turns stop at a safe point.",
+          plan: () => "no new calls, turns stop at a safe point.",
           atOnce: "running turns continue at the next start.",
           late: "it continues at the next start.",
           leave: async (ms) => {
