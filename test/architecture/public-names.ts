@@ -84,7 +84,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    mcp McpHeaders McpOptions McpOwner McpServerError McpToolOptions McpTools
+    checkMcpPins mcp McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpOptions McpOwner McpPinOptions McpServerError
+    McpServerOverride McpServerReport McpToolChange McpToolOptions McpToolReport McpTools pinMcp
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace

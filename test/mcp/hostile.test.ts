@@ -202,6 +202,8 @@ describe("options", () => {
     "approval",
     "trust",
     "tools",
+    "pin",
+    "secrets",
     "connectTimeoutMs",
     "idleMs",
     "maxConnections",
