@@ -20,11 +20,14 @@ import {
   agentsOption,
   inspectOption,
   jsonOption,
+  mcpOption,
   onOption,
   quietOption,
   statelyOption,
 } from "./options.ts";
 import { addInspectCommands } from "./inspect-commands.ts";
+import { addMcpCommands } from "./mcp-commands.ts";
+import { closeOpened } from "./opened-servers.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
@@ -44,6 +47,8 @@ export async function runProgram(words: readonly string[], context: CliContext):
     const failure = failureOf(error, context.environment);
     context.note(failure.text);
     return failure.exitCode;
+  } finally {
+    await closeOpened(context);
   }
 }
 
@@ -104,7 +109,8 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
     .argument("<input>", "the message for the agent; - reads it from standard input", nonEmpty)
     .option("--agent-id <id>", "continue the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "the agent, if the file exports several", nonEmpty);
+    .option("--agent <name>", "the agent, if the file exports several", nonEmpty)
+    .addOption(mcpOption());
   addStoreOptions(addBudgetOptions(run))
     .addOption(jsonOption())
     .addOption(quietOption())
@@ -122,6 +128,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   addInspectCommands(program, context, done);
+  addMcpCommands(program, context, done);
   // Commander inherits settings to commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
@@ -134,7 +141,8 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     .description("Talk with an agent from a file, over any number of turns.")
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
     .option("--agent-id <id>", "continue the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "the agent, if the file exports several", nonEmpty);
+    .option("--agent <name>", "the agent, if the file exports several", nonEmpty)
+    .addOption(mcpOption());
   addStoreOptions(addBudgetOptions(chat))
     .addOption(inspectOption())
     .addOption(statelyOption())
@@ -186,7 +194,8 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
       "Continue an agent, or all unfinished ones that no process runs; with a new budget also one that a limit stopped.",
     )
     .argument("[agentId]", "its id or its prefix (default: all)")
-    .addOption(agentsOption());
+    .addOption(agentsOption())
+    .addOption(mcpOption());
   addStoreOptions(addBudgetOptions(resume))
     .addOption(jsonOption())
     .addOption(quietOption())
