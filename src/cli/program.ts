@@ -28,6 +28,7 @@ import {
 import { addInspectCommands } from "./inspect-commands.ts";
 import { addMcpCommands } from "./mcp-commands.ts";
 import { closeOpened } from "./opened-servers.ts";
+import { addMcpServeCommand } from "./mcp-serve-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
@@ -129,6 +130,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addStoreCommands(program, context, done);
   addInspectCommands(program, context, done);
   addMcpCommands(program, context, done);
+  addMcpServeCommand(program, context, done);
   // Commander inherits settings to commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");

@@ -13,3 +13,11 @@ export {
 } from "./pin-servers.ts";
 export type { McpEra } from "./mcp-lock.ts";
 export type { ToolChange as McpToolChange } from "./definition-changes.ts";
+export type {
+  McpPrompt,
+  McpPromptMessages,
+  McpRequestOptions,
+  McpResource,
+  McpResources,
+  McpResourceTemplate,
+} from "./mcp-resources.ts";

@@ -3,9 +3,12 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import type { ListedTool } from "./mcp-connection.ts";
+import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import type { McpPool } from "./mcp-pool.ts";
+import { resourceCallOf } from "./mcp-resource-tools.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
+import { traceOfRun } from "./mcp-trace.ts";
 
 /** What all tools of one server share. */
 export interface ToolSource {
@@ -27,15 +30,17 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
   const { text, unchecked } = parametersOf(source, listed, idempotencyArgument);
+  const readResources = resourceCallOf(source, listed);
   const tool = defineTool({
     name,
-    description: descriptionOf(options, listed),
+    description: secrets.redact(descriptionOf(options, listed)),
     parameters: text,
     effect,
     ...(settings.timeoutMs === undefined ? {} : { timeoutMs: settings.timeoutMs }),
     maxAttempts: effect === "once" ? 1 : MOST_ATTEMPTS,
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
     execute: async (args: JsonObject, run: RunContext) => {
+      if (readResources !== undefined) return await readResources(args, run);
       const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
       const { content, structuredContent, isError } = await pool.call(
         { actorId: run.actorId },
@@ -44,6 +49,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
           args: sent,
           signal: run.signal,
           onProgress: (update) => run.progress(update),
+          ...traceOfRun(run),
         },
       );
       return {
@@ -55,6 +61,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   });
   return Object.freeze({
     ...tool,
+    holdConnections: pool.hold,
     ...(unchecked === undefined ? {} : { unchecked: Object.freeze([...(tool.unchecked ?? []), unchecked]) }),
     resolveArguments: async (json: Json, run: RunContext) => ({
       ...(await tool.resolveArguments(json, run)),
@@ -102,7 +109,7 @@ function needsApproval({ approval = "destructive", trust = false }: McpOptions, 
 }
 
 function descriptionOf({ name }: McpOptions, { name: tool, description }: ListedTool): string {
-  const text = typeof description === "string" ? description.toWellFormed().trim() : "";
+  const text = typeof description === "string" ? visible(description.toWellFormed()).trim() : "";
   if (text === "") return `The tool ${tool} of the MCP server ${name}.`;
   return text.length <= LONGEST_DESCRIPTION ? text : `${text.slice(0, LONGEST_DESCRIPTION).toWellFormed()}…`;
 }
@@ -115,14 +122,27 @@ interface ToolParameters {
 }
 
 /** The server's schema without the idempotency argument. A schema that cannot be used is replaced by that of any object. */
-function parametersOf({ options }: ToolSource, listed: ListedTool, hidden: string | undefined): ToolParameters {
-  const text = JSON.stringify(hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden));
+function parametersOf(
+  { options, secrets }: ToolSource,
+  listed: ListedTool,
+  hidden: string | undefined,
+): ToolParameters {
+  const schema = hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden);
   try {
+    const text = secrets.redact(jsonOf(schema));
     defineTool({ name: "tool", description: "tool", parameters: text, execute: () => undefined });
     return { text };
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
     return { text: '{"type":"object"}', unchecked: `#: the server's schema cannot be used: ${error.message}` };
+  }
+}
+
+function jsonOf(schema: unknown): string {
+  try {
+    return JSON.stringify(schema);
+  } catch {
+    throw new InvalidInputError("it is nested too deeply");
   }
 }
 

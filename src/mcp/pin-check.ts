@@ -30,10 +30,10 @@ const MOST_NAMES = 20;
 /** Compares a server's list of tools with the pinned definitions. */
 export function checkPins(source: PinSource, listed: readonly ListedTool[]): PinCheck {
   const { server, file, pins, redact } = source;
-  const { tools, tooLarge } = pinnedToolsOf(listed, redact);
+  const { tools, unpinnable } = pinnedToolsOf(listed, redact);
   const changes = changesOf(pins.tools, tools);
   const refused = changes.filter(({ kind }) => kind !== "added");
-  const added = [...changes.filter(({ kind }) => kind === "added").map(({ name }) => name), ...tooLarge];
+  const added = [...changes.filter(({ kind }) => kind === "added").map(({ name }) => name), ...unpinnable];
   const notes = [
     ...(refused.length === 0 ? [] : [`calls are refused of ${namesText(refused.map(({ name }) => name))}`]),
     ...(added.length === 0 ? [] : [`not pinned and not offered: ${namesText(added)}`]),

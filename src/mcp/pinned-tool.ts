@@ -18,9 +18,11 @@ export const pinnedParts = ["description", "annotations", "execution", "inputSch
 /** Largest definition that is pinned, in characters and values. */
 const LARGEST_DEFINITION = 500_000;
 
-/** The definition of a listed tool without secrets; `undefined` if it is too large or too deeply nested for a lock file. */
+/** The definition of a listed tool without secrets; `undefined` if it cannot be in a lock file. */
 export function pinnedToolOf(listed: ListedTool, redact: Redact): PinnedTool | undefined {
   const { name, description, annotations, execution, inputSchema } = listed;
+  // Without its name the tool could not be called.
+  if (redact(name.toWellFormed()) !== name) return undefined;
   const given = {
     name,
     description: typeof description === "string" ? description : undefined,
@@ -32,21 +34,21 @@ export function pinnedToolOf(listed: ListedTool, redact: Redact): PinnedTool | u
   return copied.ok ? (redactedJson(copied.json, redact) as unknown as PinnedTool) : undefined;
 }
 
-/** The first definition of each name, sorted by name, and the names of those that cannot be pinned. */
+/** The first definition of each name, sorted by name, and the names of those that cannot be pinned: too large, too deep, or a secret. */
 export function pinnedToolsOf(
   listed: readonly ListedTool[],
   redact: Redact,
-): { readonly tools: readonly PinnedTool[]; readonly tooLarge: readonly string[] } {
+): { readonly tools: readonly PinnedTool[]; readonly unpinnable: readonly string[] } {
   const tools = new Map<string, PinnedTool>();
-  const tooLarge = new Set<string>();
+  const unpinnable = new Set<string>();
   for (const tool of listed) {
-    if (tools.has(tool.name) || tooLarge.has(tool.name)) continue;
+    if (tools.has(tool.name) || unpinnable.has(tool.name)) continue;
     const pinned = pinnedToolOf(tool, redact);
-    if (pinned === undefined) tooLarge.add(tool.name);
+    if (pinned === undefined) unpinnable.add(tool.name);
     else tools.set(tool.name, pinned);
   }
   const sorted = [...tools.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1));
-  return { tools: sorted, tooLarge: [...tooLarge] };
+  return { tools: sorted, unpinnable: [...unpinnable].map(redact) };
 }
 
 /** SHA-256 of the definition, independent of the order of its members. */

@@ -127,16 +127,17 @@ test("a secret of the server is neither pinned nor seen as a change", () => {
   expect(changesOf(tools, pinnedToolsOf([leaking], redact).tools)).toEqual([]);
 });
 
-test("definitions that are too large or too deep are named, and not pinned", () => {
+test("definitions that are too large, too deep or named by a secret are not pinned", () => {
   const deep: unknown = JSON.parse('{"a":'.repeat(500) + "1" + "}".repeat(500));
   const listed = [
     { name: "deep", inputSchema: deep },
     { name: "large", description: "x".repeat(600_000) },
+    { name: "sesame-1234", inputSchema: {} },
     { name: "fits", inputSchema: {} },
   ];
-  const { tools, tooLarge } = pinnedToolsOf(listed, same);
+  const { tools, unpinnable } = pinnedToolsOf(listed, redact);
   expect(tools.map(({ name }) => name)).toEqual(["fits"]);
-  expect(tooLarge).toEqual(["deep", "large"]);
+  expect(unpinnable).toEqual(["deep", "large", "[secret:TOKEN]"]);
 });
 
 test("of a description, the lines that changed are shown", () => {
