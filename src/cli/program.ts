@@ -29,6 +29,7 @@ import { addInspectCommands } from "./inspect-commands.ts";
 import { addMcpCommands } from "./mcp-commands.ts";
 import { closeOpened } from "./opened-servers.ts";
 import { addMcpServeCommand } from "./mcp-serve-commands.ts";
+import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
@@ -130,6 +131,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addStoreCommands(program, context, done);
   addInspectCommands(program, context, done);
   addMcpCommands(program, context, done);
+  addReplayCommands(program, context, done);
   addMcpServeCommand(program, context, done);
   // Commander inherits settings to commands only on request.
   for (const command of program.commands)

@@ -1,3 +1,5 @@
+import { isSecretName } from "../base/index.ts";
+
 /** Where the values of a configuration's variables come from. */
 export interface VariableSource {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -5,6 +7,8 @@ export interface VariableSource {
   readonly predefined: Readonly<Record<string, string>>;
   /** The value of an input by its id; `undefined` if there is none. */
   input(id: string): string | undefined;
+  /** Whether the value of an input may be shown. */
+  isPlainInput(id: string): boolean;
 }
 
 /** A variable of a text that has no value. */
@@ -16,8 +20,8 @@ export interface MissingVariable {
 
 export interface Expanded {
   readonly text: string;
-  /** Values of variables, by name, and whether each is an input. */
-  readonly used: readonly { readonly name: string; readonly value: string; readonly isInput: boolean }[];
+  /** The variables that had a value. */
+  readonly used: readonly { readonly name: string; readonly value: string; readonly isSecret: boolean }[];
   readonly missing: readonly MissingVariable[];
 }
 
@@ -30,7 +34,7 @@ const variable =
 
 /** Replaces the variables of a text once: the values themselves are not expanded. */
 export function expandVariables(text: string, source: VariableSource): Expanded {
-  const used: { name: string; value: string; isInput: boolean }[] = [];
+  const used: { name: string; value: string; isSecret: boolean }[] = [];
   const missing: MissingVariable[] = [];
   const expanded = text.replaceAll(variable, (whole, ...rest: unknown[]) => {
     const groups = rest.at(-1) as Readonly<Record<"name" | "fallback" | "kind" | "id", string | undefined>>;
@@ -49,7 +53,8 @@ export function expandVariables(text: string, source: VariableSource): Expanded 
       missing.push({ text: whole, why: kind === "input" ? "no input" : "unset" });
       return whole;
     }
-    used.push({ name: asked, value, isInput: kind === "input" });
+    const isHidden = kind === "input" && !source.isPlainInput(asked);
+    used.push({ name: asked, value, isSecret: isHidden || isSecretName(asked) || /key$/i.test(asked) });
     return value;
   });
   return { text: expanded, used, missing };

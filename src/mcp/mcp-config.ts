@@ -6,7 +6,6 @@ import { parseEnv } from "node:util";
 import { z } from "zod";
 import {
   flagRule,
-  isSecretName,
   listRule,
   nameRule,
   oneOfRule,
@@ -109,7 +108,13 @@ const serverSchema: OptionsSchema<FileServer> = {
 
 const serverRule = optionsRule(serverSchema);
 
-const inputsSchema = z.array(z.looseObject({ id: z.string(), default: z.string().optional() }));
+const inputSchema = z.looseObject({
+  id: z.string(),
+  default: z.string().optional(),
+  password: z.boolean().optional(),
+});
+const inputsSchema = z.array(inputSchema);
+type ConfigInput = z.infer<typeof inputSchema>;
 
 /** Reads the servers of a file. Throws `InvalidInputError` if the file as a whole cannot be used. */
 export function readMcpConfig(file: string | URL, reading: ConfigReading): readonly ConfiguredServer[] {
@@ -127,6 +132,7 @@ export function readMcpConfig(file: string | URL, reading: ConfigReading): reado
     environment: reading.environment,
     predefined: predefinedIn(folder),
     input: (id) => inputOf(id, inputs, reading),
+    isPlainInput: (id) => inputs.has(id) && inputs.get(id)?.password !== true,
   };
   return Object.entries(entries).flatMap(([name, entry]) => {
     const override = Object.hasOwn(reading.servers, name) ? reading.servers[name] : undefined;
@@ -158,8 +164,8 @@ interface ConfigContent {
   /** The key of the servers. */
   readonly key: "mcpServers" | "servers";
   readonly entries: Readonly<Record<string, unknown>>;
-  /** Defaults of the inputs, by id. */
-  readonly inputs: ReadonlyMap<string, string | undefined>;
+  /** The inputs, by id. */
+  readonly inputs: ReadonlyMap<string, ConfigInput>;
 }
 
 function contentOf(text: string, shown: string): ConfigContent {
@@ -177,7 +183,7 @@ function contentOf(text: string, shown: string): ConfigContent {
   if (!inputs.success) {
     throw new InvalidInputError(`${shown}: inputs is not a list of objects { id, type, description, default }`);
   }
-  return { key, entries, inputs: new Map(inputs.data.map((input) => [input.id, input.default])) };
+  return { key, entries, inputs: new Map(inputs.data.map((input) => [input.id, input])) };
 }
 
 function isObject(given: unknown): given is Readonly<Record<string, unknown>> {
@@ -186,11 +192,11 @@ function isObject(given: unknown): given is Readonly<Record<string, unknown>> {
 
 function inputOf(
   id: string,
-  known: ReadonlyMap<string, string | undefined>,
+  known: ReadonlyMap<string, ConfigInput>,
   { inputs, environment }: ConfigReading,
 ): string | undefined {
   if (Object.hasOwn(inputs, id)) return inputs[id];
-  return environment[inputVariable(id)] ?? known.get(id);
+  return environment[inputVariable(id)] ?? known.get(id)?.default;
 }
 
 /** The environment variable with the value of an input. */
@@ -351,9 +357,7 @@ class Expander {
   text(text: string, field: string): string {
     const { text: expanded, used, missing } = expandVariables(text, this.#source);
     for (const variable of missing) this.#missing.push({ field, variable });
-    for (const { name, value, isInput } of used) {
-      if (isInput || isSecretName(name) || /key$/i.test(name)) this.#secrets.set(name, value);
-    }
+    for (const { name, value, isSecret } of used) if (isSecret) this.#secrets.set(name, value);
     return expanded;
   }
 

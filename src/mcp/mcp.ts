@@ -67,7 +67,7 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
 }
 
 /** Warns once when the server reports other tools: the definitions of this process stay as they are. */
-function hooksOf({ name }: McpOptions): ConnectionHooks {
+export function hooksOf({ name }: McpOptions): ConnectionHooks {
   let isChanged = false;
   return {
     onListChanged: (list) => {

@@ -8,6 +8,7 @@ import { configFileOf, configSchema, configuredServers, type McpConfigOptions } 
 import { toolListOf } from "./mcp-lists.ts";
 import { lockFileName, type McpEra, type McpLock, type PinnedServer, readLock, writeLock } from "./mcp-lock.ts";
 import { lockRule, type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
+import { hooksOf } from "./mcp.ts";
 import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
@@ -149,7 +150,7 @@ async function compared(
 
 /** Connects, reads the definitions, and closes the connection. */
 async function definitionsOf(options: McpOptions, secrets: McpSecrets) {
-  const pool = new McpPool({ sdk: await loadSdk(), options: mcpOptionsOf(options), secrets, hooks: {} });
+  const pool = new McpPool({ sdk: await loadSdk(), options: mcpOptionsOf(options), secrets, hooks: hooksOf(options) });
   const signal = AbortSignal.timeout(options.connectTimeoutMs ?? 30_000);
   try {
     return await pool.use(NO_OWNER, signal, async ({ client }) => ({

@@ -142,6 +142,7 @@ test("inputs have the value of the caller, of the environment, or their own", ()
   expect(optionsIn(file, { environment: { TROUPE_INPUT_API_KEY: "k-1" } })).toMatchObject([
     { ...expected, args: ["eu"], secrets: { "api-key": "k-1" } },
   ]);
+  expect(optionsIn(file, { environment: { TROUPE_INPUT_API_KEY: "k-1" } })).not.toHaveProperty("[0].secrets.region");
   expect((optionsIn(file)[0] as Error).message).toMatch(
     /mcp\.json: servers\.a: env\.KEY has \$\{input:api-key\}, an input without a value; set TROUPE_INPUT_API_KEY/,
   );
@@ -293,7 +294,7 @@ test("two tools of one name are an error", async () => {
 test("secrets of the file and the environment are in no error", async () => {
   const environment = { SOME_TOKEN: "canary-token-123456", PLAIN: "x" };
   const file = write({
-    inputs: [{ id: "pin", type: "promptString", default: "canary-input-123456" }],
+    inputs: [{ id: "pin", type: "promptString", password: true, default: "canary-input-123456" }],
     mcpServers: {
       a: {
         command: process.execPath,

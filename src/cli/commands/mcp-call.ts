@@ -124,7 +124,7 @@ async function callIn(context: CliContext, { runtime, agent }: Calling, options:
       if (rest.reason === "paused") return exitCodes.interrupted;
       for (const request of rest.requests) {
         const isDecided = await decide(context, { runtime, agent }, { request, options });
-        if (!isDecided) return exitCodes.waiting;
+        if (!isDecided) return exitCodes.failure;
       }
     }
   } finally {

@@ -19,7 +19,7 @@ export async function mcpListCommand(context: CliContext, options: McpPinsOption
   if (rows.length > 0) tableLines(columns, rows).forEach(context.out);
   for (const report of reports) {
     if (report.error !== undefined) noteBroken(context, report);
-    else if (report.tools.length === 0) context.out(`${report.server} has no tools.`);
+    else if (report.tools.length === 0) context.out(`${oneLine(report.server)} has no tools.`);
   }
   return reports.every(isUsable) ? exitCodes.success : exitCodes.failure;
 }
@@ -33,7 +33,8 @@ export async function mcpPinCommand(
   const reports = await pinMcp(configFile(options), pinOptions(context, options, servers));
   if (options.json === true) return printJson(context, reports, () => true);
   for (const report of reports) {
-    const { server, lock, tools } = report;
+    const { lock, tools } = report;
+    const server = oneLine(report.server);
     if (lock === null) context.out(`${server}: not pinned, because its "pin" is false`);
     else if (report.isPinned) context.out(`${server}: unchanged in ${lock} (${formatNumberOf(tools.length, "tool")})`);
     else {
@@ -53,7 +54,8 @@ export async function mcpCheckCommand(
   const reports = await checkMcpPins(configFile(options), pinOptions(context, options, servers));
   if (options.json === true) return printJson(context, reports, isFine);
   for (const report of reports) {
-    const { server, lock, tools, error } = report;
+    const { lock, tools, error } = report;
+    const server = oneLine(report.server);
     if (error !== undefined) noteBroken(context, report);
     else if (lock === null) context.out(`${server}: not pinned, because its "pin" is false`);
     else if (report.isPinned) context.out(`${server}: as pinned in ${lock} (${formatNumberOf(tools.length, "tool")})`);
@@ -109,7 +111,8 @@ function toolRow(server: string, { name, toolName, effect, needsApproval, pin }:
 }
 
 /** The changed tools, each with its changed lines. */
-function differenceLines({ server, changes, pinnedEra, era }: McpServerReport): string[] {
+function differenceLines({ changes, pinnedEra, era, ...report }: McpServerReport): string[] {
+  const server = oneLine(report.server);
   return [
     ...(pinnedEra === undefined ? [] : [`${server}: the protocol is ${era}, and was ${pinnedEra}`]),
     ...changes.flatMap(({ kind, name, lines }) => [
