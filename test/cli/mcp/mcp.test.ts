@@ -1,4 +1,5 @@
 // `troupe mcp list | pin | check | call`, and --mcp.
+import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -217,6 +218,20 @@ describe("calls", () => {
     expect(await run("refuse")).toMatchObject({ code: 1, out: [], notes: ["there is no paper"] });
     expect((await run("count")).out).toEqual(['{"files":3}']);
   });
+});
+
+test("Ctrl-C cancels a call at the server", async () => {
+  const desk = await openDesk("stdio legacy");
+  const { config } = folderOf({ desk: desk.options });
+  const main = join(import.meta.dirname, "../../../src/cli/main.ts");
+  const child = spawn(process.execPath, [main, "mcp", "call", "desk", "hang", "--config", config], { stdio: "ignore" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const { promise: ended, resolve } = Promise.withResolvers<number | null>();
+  child.on("exit", resolve);
+  await expect.poll(() => desk.effects(), { timeout: 20_000 }).toEqual(["hang"]);
+  child.kill("SIGINT");
+  expect(await ended).toBe(130);
+  expect(desk.effects()).toEqual(["hang", "cancelled"]);
 });
 
 describe("agents of a file", () => {
