@@ -29,7 +29,9 @@ const focal = tools.find(({ name }) => name === "server__json_schema_2020_12_too
 const sampled = tools.map(({ name, jsonSchema }) => ({
   name,
   arguments:
-    name === "server__json_schema_echo" && focal !== undefined ? { schema: focal.jsonSchema } : argumentsOf(jsonSchema),
+    name === "server__json_schema_echo" && focal !== undefined
+      ? { schema: focal.jsonSchema }
+      : argumentsOf(jsonSchema),
 }));
 const asked = calls ?? sampled;
 const model = scriptedModel(({ messages }) =>
