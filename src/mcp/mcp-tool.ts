@@ -63,6 +63,19 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   });
 }
 
+/** The effect and the approvals of a tool. */
+export function rulesOf(
+  options: McpOptions,
+  listed: ListedTool,
+): { readonly effect: EffectClass; readonly needsApproval: boolean | "by arguments" } {
+  const settings = settingsOf(options, listed.name);
+  const approval = settings.needsApproval ?? needsApproval(options, listed);
+  return {
+    effect: effectOf(options, settings, listed),
+    needsApproval: typeof approval === "function" ? "by arguments" : approval,
+  };
+}
+
 /** The user's settings of a tool; none for a tool that is left out. */
 function settingsOf({ tools = {} }: McpOptions, name: string): McpToolOptions {
   return (Object.hasOwn(tools, name) && tools[name]) || {};

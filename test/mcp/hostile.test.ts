@@ -151,6 +151,8 @@ describe("options", () => {
     "trust",
     "resourceTools",
     "tools",
+    "pin",
+    "secrets",
     "connectTimeoutMs",
     "idleMs",
     "maxConnections",
