@@ -37,6 +37,7 @@ export function sidebar(): SidebarItem[] {
       "stores",
       "inspector",
       "testing",
+      "replay",
       "loop",
       "react",
       "state",

@@ -96,7 +96,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     terminalLog TerminalLogOptions textLog TextLogLocation traceToOpenTelemetry yamlSession YamlSessionOptions
   `),
   "troupe/testing": words(`
-    createFakeClock FakeClock ModelScript ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions
+    checkUpgrade CheckUpgradeOptions createFakeClock DivergedPart FakeClock ModelScript NotCompared OpenTurnCheck
+    recordedModel RecordedModelOptions RecordingSource replay ReplayComparison ReplayDivergence ReplayOptions ReplayResult
+    StoredRecording UpgradeDifference UpgradeReport ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions
     ScriptedReply ScriptedToolCall withModel WithModelOptions
   `),
 };
