@@ -5,17 +5,10 @@ import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import type { ListedTool } from "./mcp-connection.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
-import type { McpPool } from "./mcp-pool.ts";
+import { withoutMistakes } from "./mcp-schema.ts";
 import { resourceCallOf } from "./mcp-resource-tools.ts";
-import type { McpSecrets } from "./mcp-secrets.ts";
 import { traceOfRun } from "./mcp-trace.ts";
-
-/** What all tools of one server share. */
-export interface ToolSource {
-  readonly options: McpOptions;
-  readonly pool: McpPool;
-  readonly secrets: McpSecrets;
-}
+import type { ToolSource } from "./tool-source.ts";
 
 /** Longest description that the model gets, in UTF-16 units. */
 const LONGEST_DESCRIPTION = 8_000;
@@ -62,12 +55,25 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   return Object.freeze({
     ...tool,
     holdConnections: pool.hold,
-    ...(unchecked === undefined ? {} : { unchecked: Object.freeze([...(tool.unchecked ?? []), unchecked]) }),
+    ...(unchecked.length === 0 ? {} : { unchecked: Object.freeze(unchecked) }),
     resolveArguments: async (json: Json, run: RunContext) => ({
       ...(await tool.resolveArguments(json, run)),
       redact: secrets.redact,
     }),
   });
+}
+
+/** The effect and the approvals of a tool. */
+export function rulesOf(
+  options: McpOptions,
+  listed: ListedTool,
+): { readonly effect: EffectClass; readonly needsApproval: boolean | "by arguments" } {
+  const settings = settingsOf(options, listed.name);
+  const approval = settings.needsApproval ?? needsApproval(options, listed);
+  return {
+    effect: effectOf(options, settings, listed),
+    needsApproval: typeof approval === "function" ? "by arguments" : approval,
+  };
 }
 
 /** The user's settings of a tool; none for a tool that is left out. */
@@ -104,8 +110,8 @@ function descriptionOf({ name }: McpOptions, { name: tool, description }: Listed
 interface ToolParameters {
   /** Text of a JSON Schema. */
   readonly text: string;
-  /** Why the server's schema is not used. */
-  readonly unchecked?: string;
+  /** What is not checked, with the reasons. */
+  readonly unchecked: readonly string[];
 }
 
 /** The server's schema without the idempotency argument. A schema that cannot be used is replaced by that of any object. */
@@ -117,11 +123,17 @@ function parametersOf(
   const schema = hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden);
   try {
     const text = secrets.redact(jsonOf(schema));
-    defineTool({ name: "tool", description: "tool", parameters: text, execute: () => undefined });
-    return { text };
+    const { unchecked = [] } = defineTool({
+      name: "tool",
+      description: "tool",
+      parameters: text,
+      execute: () => undefined,
+    });
+    if (unchecked.length === 0) return { text, unchecked };
+    return { text: JSON.stringify(withoutMistakes(JSON.parse(text) as JsonObject)), unchecked };
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
-    return { text: '{"type":"object"}', unchecked: `#: the server's schema cannot be used: ${error.message}` };
+    return { text: '{"type":"object"}', unchecked: [`#: the server's schema cannot be used: ${error.message}`] };
   }
 }
 

@@ -62,58 +62,6 @@ describe("secrets never leave (S13)", () => {
 });
 
 describe("foreign definitions", () => {
-  const deep = (levels: number): object => (levels === 0 ? {} : { properties: { a: deep(levels - 1) } });
-  const schemas: readonly unknown[] = [
-    undefined,
-    null,
-    true,
-    "text",
-    [],
-    {},
-    { type: "string" },
-    { type: ["object", "null"] },
-    { type: "object", properties: [] },
-    { type: "object", properties: { a: { $ref: "https://example.com/schema.json" } } },
-    { type: "object", properties: { a: { $ref: "#/$defs/missing" } } },
-    { $ref: "#/$defs/a", $defs: { a: { type: "object", properties: { a: { $ref: "#/$defs/a" } } } } },
-    { type: "object", properties: { a: { type: "string", pattern: "(a+)+$" } } },
-    { type: "object", properties: { a: { type: "string", pattern: "(" } } },
-    { type: "object", required: "a" },
-    { type: "object", additionalProperties: false, oneOf: [{}, {}] },
-    {
-      $schema: "http://json-schema.org/draft-04/schema#",
-      type: "object",
-      properties: { a: { minimum: 1, exclusiveMinimum: true } },
-    },
-    { $schema: "http://json-schema.org/draft-07/schema#", type: "object", definitions: { a: {} } },
-    { $schema: "https://json-schema.org/draft/2019-09/schema", type: "object", dependentRequired: { a: ["b"] } },
-    { type: "object", properties: JSON.parse('{ "__proto__": { "type": "string" } }') as object },
-    { type: "object", ...deep(500) },
-    { type: "object", description: "x".repeat(300_000) },
-    { anyOf: [{ type: "object" }, { type: "string" }] },
-    { allOf: [{ type: "object", properties: { a: {} } }] },
-    { type: "object", properties: { a: 5, b: null } },
-    { type: "object", properties: { a: { enum: [] } } },
-    { type: "object", properties: { a: { const: Number.MAX_VALUE } } },
-    { type: "object", patternProperties: { "^(a|a)*$": {} } },
-    { type: "object", properties: { a: { format: "unheard-of" } } },
-    { type: "object", unevaluatedProperties: false },
-  ];
-
-  test("thirty schemas never make an agent undefinable, and a warning names what is not checked", async () => {
-    const listed = schemas.map((inputSchema, index) => ({ name: `tool${index}`, inputSchema }));
-    const server = await openScripted({ tools: listed });
-    const { tools, warnings } = await connected({ name: "far", url: server.url });
-    expect(tools).toHaveLength(schemas.length);
-    expect(tools.every(({ jsonSchema }) => jsonSchema["type"] === "object")).toBe(true);
-    expect(warnings.some((warning) => /"tool6" is not fully checked/.test(warning))).toBe(true);
-    const { agent } = await callerOf(
-      tools,
-      tools.map(({ name }) => ({ name })),
-    );
-    expect((await agent.executeTurn("go").result).status).toBe("completed");
-  });
-
   test("odd names become legal and stay different", async () => {
     const names = [
       "a.b",
@@ -201,7 +149,10 @@ describe("options", () => {
     "headers",
     "approval",
     "trust",
+    "resourceTools",
     "tools",
+    "pin",
+    "secrets",
     "connectTimeoutMs",
     "idleMs",
     "maxConnections",
@@ -209,9 +160,26 @@ describe("options", () => {
   const toolFields = ["effect", "needsApproval", "idempotencyArgument", "timeoutMs", "rename"];
   const values = [...classicValues(), ...anyValues(20)];
 
-  test.each(fields.filter((field) => field !== "command" && field !== "cwd"))("%s", async (field) => {
+  const programFields: readonly string[] = ["command", "args", "env", "cwd"];
+
+  test.each(fields.filter((field) => !programFields.includes(field)))("%s", async (field) => {
     let refused = 0;
     for (const value of values) if (!(await isTaken(field, checkedBy({ ...right, [field]: value })))) refused += 1;
+    expect(refused).toBeGreaterThan(10);
+  });
+
+  test.each(programFields)("%s", async (field) => {
+    // The program is never started: what passes its own check is refused for another reason.
+    const program = { name: "far", command: "x", url: "http://127.0.0.1:9/mcp" };
+    let refused = 0;
+    for (const value of values) {
+      const error: unknown = await mcp({ ...program, [field]: value } as McpOptions).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(InvalidInputError);
+      const { message } = error as InvalidInputError;
+      if (message.includes("give either command or url") || message.includes("has no use without")) continue;
+      expect(message).toContain(field);
+      refused += 1;
+    }
     expect(refused).toBeGreaterThan(10);
   });
 
@@ -232,6 +200,15 @@ describe("options", () => {
     [{ ...right, url: "https://me:secret@example.com" }, /without a password/],
     [{ ...right, headers: { "a b": "c" } }, /not a valid HTTP header/],
     [{ ...right, name: "x".repeat(33) }, /1 to 32/],
+    [{ name: "far", command: "x", args: ["a\0b"] }, /args.*without the character NUL/],
+    [{ name: "far", command: "x\0" }, /command.*without the character NUL/],
+    [{ name: "far", command: "x", cwd: "/tmp\0" }, /cwd.*without the character NUL/],
+    [{ name: "far", command: "x", env: { A: "secret\0" } }, /env.*without the character NUL/],
+    [{ name: "far", command: "x", env: { "A=B": "secret" } }, /env has the name "A=B"/],
+    [{ name: "far", command: "x", env: { "": "secret" } }, /env has the name ""/],
+    [{ ...right, idleMs: 0 }, /idleMs.*from 1/],
+    [{ ...right, maxConnections: 1.5 }, /maxConnections.*whole number/],
+    [{ ...right, idleTimeoutMs: 5 }, /idleTimeoutMs.*idleMs/],
   ])("%j", async (options, words) => {
     const error: unknown = await mcp(options as McpOptions).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InvalidInputError);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listRule, nameRule, type OptionsSchema, optionsOf, ruleOf, wholeNumberRule } from "../../base/index.ts";
+import { listRule, type OptionsSchema, optionsOf, ruleOf } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import { type Failure, ServerError } from "../core/failures.ts";
 import { hostOf } from "../core/origins.ts";
@@ -7,37 +7,10 @@ import { type Call, type Route, route } from "../core/route.ts";
 import type { Surface } from "../core/surface.ts";
 import type { CallSide } from "./agent-calls.ts";
 import { LegacySessions } from "./legacy-sessions.ts";
-import { protocolServer, type ProtocolServerSettings, ToolSchemas } from "./protocol-server.ts";
-import { loadServerSdk, type McpServerSdk } from "./sdk.ts";
-import { agentsRule, agentTools, type AgentTool, type McpServed } from "./served-agents.ts";
-import { HOW_TO_MAKE_A_KEY, stateKeyOf } from "./turn-state.ts";
-import type { AgentDefinition } from "../../agents/index.ts";
-
-/** Options of the tools that agents are served as. */
-export interface McpToolsOptions {
-  /**
-   * The agents to serve, as definitions or with descriptions for the models of clients. Default: every definition of the
-   * runtime.
-   */
-  readonly agents?: readonly (AgentDefinition | McpServed)[] | undefined;
-  /** Name of the server for its clients. Default `troupe`. */
-  readonly name?: string | undefined;
-  /** Version of the server for its clients. Default `1.0.0`. */
-  readonly version?: string | undefined;
-  /**
-   * Longest wait of a call for its turn, in milliseconds; a longer turn is collected by the tool `turn_result`. Default
-   * 45,000.
-   */
-  readonly waitMs?: number | undefined;
-  /**
-   * The key that signs the states of open requests, of at least 32 bytes, for instance from `openssl rand -base64 32`. All
-   * processes that serve the same clients need the same key. Default: a key of this process, so that after a restart a
-   * client has to send its call again.
-   */
-  readonly stateKey?: string | undefined;
-  /** Seconds for which an answer to an open request is accepted. Default 86,400: a day. */
-  readonly stateSeconds?: number | undefined;
-}
+import { protocolServer } from "./protocol-server.ts";
+import { loadServerSdk } from "./sdk.ts";
+import { ServedTools } from "./served-tools.ts";
+import { type McpToolsOptions, toolsOptionsRules } from "./tools-options.ts";
 
 /** Options of `mcpSurface()`. */
 export interface McpSurfaceOptions extends McpToolsOptions {
@@ -55,8 +28,6 @@ export interface McpSurfaceOptions extends McpToolsOptions {
   readonly authorizationServers?: readonly string[] | undefined;
 }
 
-const DEFAULT_WAIT_MS = 45_000;
-const DEFAULT_STATE_SECONDS = 86_400;
 const METADATA = "/.well-known/oauth-protected-resource";
 
 const pathRule = ruleOf(
@@ -68,17 +39,6 @@ const urlRule = ruleOf(
   'a URL like "https://login.example.com"',
   (value) => typeof value === "string" && /^https?:\/\//i.test(value) && URL.canParse(value),
 );
-
-const stateKeyRule = (value: unknown, where: string): unknown => stateKeyOf(nameRule(value, where) as string);
-
-export const toolsOptionsRules: OptionsSchema<McpToolsOptions>["rules"] = {
-  agents: agentsRule,
-  name: nameRule,
-  version: nameRule,
-  waitMs: wholeNumberRule(1, 2 ** 31 - 1),
-  stateKey: stateKeyRule,
-  stateSeconds: wholeNumberRule(1, 2 ** 31 - 1),
-};
 
 export const surfaceOptionsRules: OptionsSchema<McpSurfaceOptions>["rules"] = {
   ...toolsOptionsRules,
@@ -131,63 +91,6 @@ export async function mcpSurface(given: McpSurfaceOptions = {}): Promise<Surface
       return response;
     },
   };
-}
-
-/** The tools of a server, for each of its runtimes. */
-export class ServedTools {
-  readonly sdk: McpServerSdk;
-  readonly #options: McpToolsOptions;
-  readonly #schemas: ToolSchemas;
-  readonly #stateKey: ProtocolServerSettings["stateKey"];
-  readonly #given: readonly AgentTool[] | undefined;
-  readonly #ofRuntime = new WeakMap<object, readonly AgentTool[]>();
-  #hasWarned = false;
-
-  constructor(sdk: McpServerSdk, options: McpToolsOptions) {
-    this.sdk = sdk;
-    this.#options = options;
-    this.#schemas = new ToolSchemas(sdk);
-    this.#stateKey = {
-      key: stateKeyOf(options.stateKey),
-      ttlSeconds: options.stateSeconds ?? DEFAULT_STATE_SECONDS,
-    };
-    // The rule of the option has replaced definitions by objects with a definition.
-    this.#given = options.agents && agentTools(options.agents as readonly McpServed[]);
-  }
-
-  /** The tools of a runtime: only agents that it has. */
-  settings(runtime: CallSide["caller"]["runtime"]): ProtocolServerSettings {
-    if (this.#options.stateKey === undefined && runtime.stores.kind === "redis") this.#warnOfKey();
-    const { name = "troupe", version = "1.0.0", waitMs = DEFAULT_WAIT_MS } = this.#options;
-    return {
-      sdk: this.sdk,
-      tools: this.#toolsOf(runtime),
-      waitMs,
-      stateKey: this.#stateKey,
-      schemas: this.#schemas,
-      name: { name, version },
-    };
-  }
-
-  #warnOfKey(): void {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
-    process.emitWarning(
-      `several processes may serve these agents over MCP, and each has its own key: a person's answer is refused by another process. Give all of them the same stateKey, for instance from ${HOW_TO_MAKE_A_KEY}`,
-      { code: "TROUPE_MCP_STATE_KEY" },
-    );
-  }
-
-  #toolsOf(runtime: CallSide["caller"]["runtime"]): readonly AgentTool[] {
-    const known = this.#ofRuntime.get(runtime);
-    if (known !== undefined) return known;
-    const { definitions } = runtime;
-    const tools =
-      this.#given?.filter(({ definition }) => definitions.has(definition.name)) ??
-      agentTools([...definitions.values()].map((definition) => ({ definition })));
-    this.#ofRuntime.set(runtime, tools);
-    return tools;
-  }
 }
 
 /** The endpoint of a surface: stateless, except for clients of the legacy era that can be asked questions. */
