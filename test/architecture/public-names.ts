@@ -97,8 +97,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     terminalLog TerminalLogOptions textLog TextLogLocation traceToOpenTelemetry yamlSession YamlSessionOptions
   `),
   "troupe/testing": words(`
-    createFakeClock FakeClock fork Fork ForkEdit ForkOptions ForkPoint ModelScript OriginTurn SimulatedCall SimulatedTool
-    ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions
+    createFakeClock FakeClock fork Fork ForkEdit ForkOptions ForkPoint ModelScript OriginTurn SimulatedCall
+    SimulatedTool ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions checkUpgrade
+    CheckUpgradeOptions DivergedPart NotCompared OpenTurnCheck recordedModel RecordedModelOptions RecordingSource
+    replay ReplayComparison ReplayDivergence ReplayOptions ReplayResult StoredRecording UpgradeDifference
+    UpgradeReport
     ScriptedReply ScriptedToolCall withModel WithModelOptions
   `),
 };
