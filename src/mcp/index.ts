@@ -2,3 +2,5 @@
 export { mcp, type McpTools } from "./mcp.ts";
 export { McpServerError } from "./mcp-server-error.ts";
 export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
+export type { McpInputOptions, McpSamplingOptions } from "./mcp-input-options.ts";
+export type { McpRoot } from "./mcp-roots.ts";

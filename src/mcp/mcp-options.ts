@@ -15,6 +15,7 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, JsonObject } from "../state/index.ts";
 import type { RunContext } from "../tools/index.ts";
+import { inputOptionRules, type McpInputOptions } from "./mcp-input-options.ts";
 
 /** Headers of requests to an MCP server. */
 export type McpHeaders = Readonly<Record<string, string>>;
@@ -46,7 +47,7 @@ export interface McpToolOptions {
 }
 
 /** Options of `mcp()`. One of `command` and `url` is required. */
-export interface McpOptions {
+export interface McpOptions extends McpInputOptions {
   /** Begins the names of the tools: 1 to 32 letters, digits, `_` and `-`, without `__`, and with a letter or digit at both ends. */
   readonly name: string;
   /** Program that runs the server on stdin and stdout. Default: none. */
@@ -140,6 +141,7 @@ const optionsSchema: OptionsSchema<McpOptions> = {
     headers: (value, where) => (typeof value === "function" ? value : headersRule(value, where)),
     approval: oneOfRule("destructive", "writes", "always", "never"),
     trust: flagRule,
+    ...inputOptionRules,
     tools: recordRule("an object of settings by the names of tools", (value, where) =>
       value === false ? value : toolOptionsRule(value, where),
     ),

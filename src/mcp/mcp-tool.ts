@@ -1,17 +1,23 @@
 import { createHash } from "node:crypto";
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
-import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
+import { AskedRequest, defineTool, type RunContext, type Tool } from "../tools/index.ts";
+import { CallInParts, type CallInPartsOptions } from "./call-in-parts.ts";
 import type { ListedTool } from "./mcp-connection.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import type { McpPool } from "./mcp-pool.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
+import { ServerInputs } from "./server-inputs.ts";
+import { CANCELLING_MS, TaskCall } from "./task-call.ts";
+import type { TaskSdk } from "./task-sdk.ts";
 
 /** What all tools of one server share. */
 export interface ToolSource {
   readonly options: McpOptions;
   readonly pool: McpPool;
   readonly secrets: McpSecrets;
+  /** The package for tasks; `undefined` if it is not installed, or if no tool needs it. */
+  readonly tasks?: TaskSdk | undefined;
 }
 
 /** Longest description that the model gets, in UTF-16 units. */
@@ -19,6 +25,8 @@ const LONGEST_DESCRIPTION = 8_000;
 const LONGEST_NAME = 64;
 /** Attempts of calls that may be repeated. */
 const MOST_ATTEMPTS = 2;
+/** Milliseconds of an attempt that runs as a task, if the user has set none. */
+const TASK_TIMEOUT_MS = 3_600_000;
 
 /** The tool of the agent for a listed one. Throws `InvalidInputError` if the user's settings do not fit it. */
 export function toolOf(source: ToolSource, listed: ListedTool, name: string): Tool<JsonObject> {
@@ -27,31 +35,41 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
   const { text, unchecked } = parametersOf(source, listed, idempotencyArgument);
+  const inputs = new ServerInputs(options, secrets);
+  const { tasks } = isTaskOnly(listed) ? source : {};
+  const timeoutMs = settings.timeoutMs ?? (tasks === undefined ? undefined : TASK_TIMEOUT_MS);
+  const callOf = (args: JsonObject, run: RunContext): CallInParts | TaskCall => {
+    const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
+    if (tasks !== undefined && timeoutMs !== undefined) {
+      const { name: server } = options;
+      return new TaskCall({ server, sdk: tasks, pool, secrets, tool: listed, args: sent, timeoutMs }, run);
+    }
+    const owner = { actorId: run.actorId };
+    const send: CallInPartsOptions["send"] = async (parts) =>
+      await pool.call(owner, { ...parts, tool: listed, args: sent, allowInputRequired: true });
+    return new CallInParts({ server: options.name, effect, inputs, send }, run);
+  };
   const tool = defineTool({
     name,
     description: descriptionOf(options, listed),
     parameters: text,
     effect,
-    ...(settings.timeoutMs === undefined ? {} : { timeoutMs: settings.timeoutMs }),
+    // A task is cancelled at its limit, which takes time.
+    ...(timeoutMs === undefined ? {} : { timeoutMs: tasks === undefined ? timeoutMs : timeoutMs + 2 * CANCELLING_MS }),
     maxAttempts: effect === "once" ? 1 : MOST_ATTEMPTS,
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
     execute: async (args: JsonObject, run: RunContext) => {
-      const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
-      const { content, structuredContent, isError } = await pool.call(
-        { actorId: run.actorId },
-        {
-          tool: listed,
-          args: sent,
-          signal: run.signal,
-          onProgress: (update) => run.progress(update),
-        },
-      );
+      const end = await callOf(args, run).perform();
+      if (end instanceof AskedRequest) return end;
+      const { content, structuredContent, isError } = end;
       return {
         content,
         ...(structuredContent === undefined ? {} : { structuredContent }),
         isError: isError === true,
       };
     },
+    reconcile: async (args: JsonObject, run: RunContext) => callOf(args, run).reconcile(),
+    cancel: async (args: JsonObject, run: RunContext) => await callOf(args, run).cancel(),
   });
   return Object.freeze({
     ...tool,
@@ -61,6 +79,11 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
       redact: secrets.redact,
     }),
   });
+}
+
+/** Whether the server runs the tool only as a task. */
+export function isTaskOnly({ execution }: ListedTool): boolean {
+  return typeof execution === "object" && execution !== null && Reflect.get(execution, "taskSupport") === "required";
 }
 
 /** The user's settings of a tool; none for a tool that is left out. */

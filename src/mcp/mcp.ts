@@ -1,6 +1,7 @@
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
+import { inputHooksOf } from "./input-hooks.ts";
 import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
@@ -8,7 +9,8 @@ import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
 import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
-import { namesOf, toolOf, type ToolSource } from "./mcp-tool.ts";
+import { isTaskOnly, namesOf, toolOf, type ToolSource } from "./mcp-tool.ts";
+import { loadTaskSdk } from "./task-sdk.ts";
 
 /** The tools of an MCP server. */
 export interface McpTools {
@@ -37,7 +39,8 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
   const pool = new McpPool({ sdk: await loadSdk(), options: given, secrets, hooks: hooksOf(given) });
   try {
     const listed = await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000));
-    const { tools, warnings } = toolsOf({ options: given, pool, secrets }, listed);
+    const tasks = listed.some(isTaskOnly) ? await loadTaskSdk() : undefined;
+    const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks }, listed);
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
@@ -54,9 +57,11 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
 }
 
 /** Warns once when the server reports other tools: the definitions of this process stay as they are. */
-function hooksOf({ name }: McpOptions): ConnectionHooks {
+function hooksOf(options: McpOptions): ConnectionHooks {
+  const { name } = options;
   let isChanged = false;
   return {
+    ...inputHooksOf(options),
     onListChanged: (list) => {
       if (list !== "tools" || isChanged) return;
       isChanged = true;
@@ -82,8 +87,11 @@ function toolsOf(source: ToolSource, all: readonly ListedTool[]): { tools: Tool<
   for (const [index, name] of namesOf(source.options, listed).entries()) {
     const one = listed[index] as ListedTool;
     if (name === undefined) warnings.push(`The tool "${one.name}" is listed twice; the first is used.`);
-    else if (isTaskOnly(one))
-      warnings.push(`The tool "${one.name}" is left out: it runs only as a task, which is not supported.`);
+    else if (isTaskOnly(one) && source.tasks === undefined)
+      warnings.push(
+        `The tool "${one.name}" is left out: it runs only as a task, which needs the package "@modelcontextprotocol/ext-tasks": ` +
+          "npm install @modelcontextprotocol/ext-tasks",
+      );
     else {
       const tool = toolOf(source, one, name);
       tools.push(tool);
@@ -92,8 +100,4 @@ function toolsOf(source: ToolSource, all: readonly ListedTool[]): { tools: Tool<
     }
   }
   return { tools, warnings };
-}
-
-function isTaskOnly({ execution }: ListedTool): boolean {
-  return typeof execution === "object" && execution !== null && Reflect.get(execution, "taskSupport") === "required";
 }

@@ -84,7 +84,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    mcp McpHeaders McpOptions McpOwner McpServerError McpToolOptions McpTools
+    mcp McpHeaders McpInputOptions McpOptions McpOwner McpRoot McpSamplingOptions McpServerError McpToolOptions McpTools
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace

@@ -6,6 +6,7 @@ import { getRequestListener } from "@hono/node-server";
 import {
   createMcpHandler,
   type JSONRPCMessage,
+  type McpServer,
   type Transport,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
@@ -15,6 +16,7 @@ import { memoryStores } from "troupe/stores/memory";
 import { scriptedModel } from "troupe/testing";
 import { onTestFinished } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
+import { askingServer } from "./asking-server.ts";
 import { deskServer } from "./desk-server.ts";
 
 export type Era = "legacy" | "modern";
@@ -32,7 +34,15 @@ export interface ServedDesk {
   restart(): Promise<void>;
 }
 
-export async function openDesk(way: Way): Promise<ServedDesk> {
+/** The servers: one with every kind of result, one that asks its callers. */
+type Kind = "desk" | "inn";
+
+/** A server of a kind and era. */
+function serverOf(kind: Kind, era: Era, witness?: string): McpServer {
+  return kind === "desk" ? deskServer(witness) : askingServer(era, witness);
+}
+
+export async function openDesk(way: Way, kind: Kind = "desk"): Promise<ServedDesk> {
   const folder = mkdtempSync(join(tmpdir(), "troupe-mcp-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const witness = join(folder, "effects");
@@ -44,19 +54,22 @@ export async function openDesk(way: Way): Promise<ServedDesk> {
     }
   };
   if (way.startsWith("stdio")) {
-    const args = [join(import.meta.dirname, "stdio-server.ts"), way.endsWith("legacy") ? "legacy" : "modern", witness];
+    const era = way.endsWith("legacy") ? "legacy" : "modern";
+    const args = [join(import.meta.dirname, "stdio-server.ts"), era, witness, kind];
     return { options: { command: process.execPath, args }, effects, stop: nothing, restart: nothing };
   }
   const opened = { "http modern": modernHandler, "http legacy": legacyHandler, sse: sseHandler } as const;
   const handlerOf = opened[way as keyof typeof opened];
-  const served = await serve(handlerOf(witness));
+  const era = way === "http modern" ? "modern" : "legacy";
+  const make = (): McpServer => serverOf(kind, era, witness);
+  const served = await serve(handlerOf(make));
   return {
     options: { url: `${served.url}/mcp` },
     effects,
     stop: served.close,
     restart: async () => {
       await served.close();
-      await served.listen(handlerOf(witness));
+      await served.listen(handlerOf(make));
     },
   };
 }
@@ -91,12 +104,12 @@ export async function serve(first: Handler): Promise<{
   return { url: `http://127.0.0.1:${port}`, close, listen };
 }
 
-function modernHandler(witness: string): Handler {
-  const handler = createMcpHandler(() => deskServer(witness), { legacy: "reject" });
+function modernHandler(make: () => McpServer): Handler {
+  const handler = createMcpHandler(make, { legacy: "reject" });
   return async (request) => await handler.fetch(request);
 }
 
-function legacyHandler(witness: string): Handler {
+function legacyHandler(make: () => McpServer): Handler {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return async (request) => {
     const id = request.headers.get("mcp-session-id");
@@ -111,13 +124,13 @@ function legacyHandler(witness: string): Handler {
       sessionIdGenerator: () => crypto.randomUUID(),
       onsessioninitialized: (session) => void sessions.set(session, transport),
     });
-    await deskServer(witness).connect(transport);
+    await make().connect(transport);
     return await transport.handleRequest(request);
   };
 }
 
 /** The transport of the protocol's first version: events of a GET, messages by POST. */
-function sseHandler(witness: string): Handler {
+function sseHandler(make: () => McpServer): Handler {
   const sessions = new Map<string, Transport>();
   return async (request) => {
     const { pathname, searchParams } = new URL(request.url);
@@ -133,7 +146,7 @@ function sseHandler(witness: string): Handler {
         close: async () => undefined,
       };
       sessions.set(id, transport);
-      await deskServer(witness).connect(transport);
+      await make().connect(transport);
       void write("endpoint", `/messages?id=${id}`);
       return new Response(readable, { headers: { "content-type": "text/event-stream" } });
     }

@@ -1,7 +1,10 @@
-// A process that serves the desk over stdio: node stdio-server.ts ERA WITNESS
+// A process that serves the desk or the inn over stdio: node stdio-server.ts ERA WITNESS [desk|inn]
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import { askingServer } from "./asking-server.ts";
 import { deskServer } from "./desk-server.ts";
 
-const [era, witness] = process.argv.slice(2);
-if (era === "legacy") await deskServer(witness).connect(new StdioServerTransport());
-else serveStdio(() => deskServer(witness), { legacy: "reject" });
+const [era, witness, kind = "desk"] = process.argv.slice(2);
+const make = () =>
+  kind === "desk" ? deskServer(witness) : askingServer(era === "legacy" ? "legacy" : "modern", witness);
+if (era === "legacy") await make().connect(new StdioServerTransport());
+else serveStdio(make, { legacy: "reject" });
