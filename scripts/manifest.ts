@@ -13,6 +13,7 @@ export const lazyModules: readonly string[] = [
   "@ag-ui/core",
   "@modelcontextprotocol/client",
   "@modelcontextprotocol/ext-tasks",
+  "@modelcontextprotocol/server",
   "@pydantic/genai-prices",
   "@opentelemetry/api",
   "bullmq",

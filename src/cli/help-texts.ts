@@ -206,6 +206,19 @@ Environment:
   TROUPE_WEBHOOK_KEY      the key that encrypts receivers' credentials: 32 bytes in base64 (default: no webhooks)
 `;
 
+export const mcpServe = `
+Examples:
+  $ npx troupe mcp serve ./my-agent.ts
+  $ npx troupe mcp serve ./team.ts --actor ann --store ./team.db
+
+In the configuration of an MCP client:
+  { "mcpServers": { "team": { "command": "npx", "args": ["troupe", "mcp", "serve", "/path/to/team.ts"] } } }
+
+Each agent is a tool. Only messages of the protocol are written to standard output; the output of your code goes to standard
+error. Agents are kept in ./.troupe/mcp.db unless a store is named. When the client closes standard input, or at SIGTERM, open
+calls are answered and turns stop at a safe point; unfinished turns continue at the next start.
+`;
+
 export const inspect = `
 Examples:
   $ npx troupe inspect

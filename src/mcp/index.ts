@@ -4,3 +4,11 @@ export { McpServerError } from "./mcp-server-error.ts";
 export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
 export type { McpInputOptions, McpSamplingOptions } from "./mcp-input-options.ts";
 export type { McpRoot } from "./mcp-roots.ts";
+export type {
+  McpPrompt,
+  McpPromptMessages,
+  McpRequestOptions,
+  McpResource,
+  McpResources,
+  McpResourceTemplate,
+} from "./mcp-resources.ts";

@@ -4,9 +4,12 @@ import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { AskedRequest, defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import { CallInParts, type CallInPartsOptions } from "./call-in-parts.ts";
 import type { ListedTool } from "./mcp-connection.ts";
+import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import type { McpPool } from "./mcp-pool.ts";
+import { resourceCallOf } from "./mcp-resource-tools.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
+import { traceOfRun } from "./mcp-trace.ts";
 import { ServerInputs } from "./server-inputs.ts";
 import { CANCELLING_MS, TaskCall } from "./task-call.ts";
 import type { TaskSdk } from "./task-sdk.ts";
@@ -35,6 +38,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
   const { text, unchecked } = parametersOf(source, listed, idempotencyArgument);
+  const readResources = resourceCallOf(source, listed);
   const inputs = new ServerInputs(options, secrets);
   const { tasks } = isTaskOnly(listed) ? source : {};
   const timeoutMs = settings.timeoutMs ?? (tasks === undefined ? undefined : TASK_TIMEOUT_MS);
@@ -46,12 +50,12 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
     }
     const owner = { actorId: run.actorId };
     const send: CallInPartsOptions["send"] = async (parts) =>
-      await pool.call(owner, { ...parts, tool: listed, args: sent, allowInputRequired: true });
+      await pool.call(owner, { ...parts, ...traceOfRun(run), tool: listed, args: sent, allowInputRequired: true });
     return new CallInParts({ server: options.name, effect, inputs, send }, run);
   };
   const tool = defineTool({
     name,
-    description: descriptionOf(options, listed),
+    description: secrets.redact(descriptionOf(options, listed)),
     parameters: text,
     effect,
     // A task is cancelled at its limit, which takes time.
@@ -59,6 +63,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
     maxAttempts: effect === "once" ? 1 : MOST_ATTEMPTS,
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
     execute: async (args: JsonObject, run: RunContext) => {
+      if (readResources !== undefined) return await readResources(args, run);
       const end = await callOf(args, run).perform();
       if (end instanceof AskedRequest) return end;
       const { content, structuredContent, isError } = end;
@@ -73,6 +78,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   });
   return Object.freeze({
     ...tool,
+    holdConnections: pool.hold,
     ...(unchecked === undefined ? {} : { unchecked: Object.freeze([...(tool.unchecked ?? []), unchecked]) }),
     resolveArguments: async (json: Json, run: RunContext) => ({
       ...(await tool.resolveArguments(json, run)),
@@ -112,7 +118,7 @@ function needsApproval({ approval = "destructive", trust = false }: McpOptions, 
 }
 
 function descriptionOf({ name }: McpOptions, { name: tool, description }: ListedTool): string {
-  const text = typeof description === "string" ? description.toWellFormed().trim() : "";
+  const text = typeof description === "string" ? visible(description.toWellFormed()).trim() : "";
   if (text === "") return `The tool ${tool} of the MCP server ${name}.`;
   return text.length <= LONGEST_DESCRIPTION ? text : `${text.slice(0, LONGEST_DESCRIPTION).toWellFormed()}…`;
 }
@@ -125,14 +131,27 @@ interface ToolParameters {
 }
 
 /** The server's schema without the idempotency argument. A schema that cannot be used is replaced by that of any object. */
-function parametersOf({ options }: ToolSource, listed: ListedTool, hidden: string | undefined): ToolParameters {
-  const text = JSON.stringify(hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden));
+function parametersOf(
+  { options, secrets }: ToolSource,
+  listed: ListedTool,
+  hidden: string | undefined,
+): ToolParameters {
+  const schema = hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden);
   try {
+    const text = secrets.redact(jsonOf(schema));
     defineTool({ name: "tool", description: "tool", parameters: text, execute: () => undefined });
     return { text };
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
     return { text: '{"type":"object"}', unchecked: `#: the server's schema cannot be used: ${error.message}` };
+  }
+}
+
+function jsonOf(schema: unknown): string {
+  try {
+    return JSON.stringify(schema);
+  } catch {
+    throw new InvalidInputError("it is nested too deeply");
   }
 }
 

@@ -54,6 +54,11 @@ export interface Tool<Args = unknown> {
    * references out of the schema. Default: none.
    */
   readonly unchecked?: readonly string[];
+  /**
+   * For tools that share connections, for instance to one server; they have the same function. Each runtime with such a tool calls it once
+   * when it starts, and calls the returned function in `shutdown()`: after the last one has, the connections are closed. Default: none.
+   */
+  readonly holdConnections?: () => () => Promise<void>;
   /** Reads and checks the model's arguments, with the schema's own asynchronous checks. Never rejects. */
   parse(argumentsText: string): Promise<ParsedArguments>;
   /** The text of a call for the person who decides on it. Never throws. */

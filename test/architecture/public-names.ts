@@ -84,7 +84,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    mcp McpHeaders McpInputOptions McpOptions McpOwner McpRoot McpSamplingOptions McpServerError McpToolOptions McpTools
+    mcp McpHeaders McpInputOptions McpOptions McpOwner McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources
+    McpResourceTemplate McpRoot McpSamplingOptions McpServerError McpToolOptions McpTools
+  `),
+  "troupe/mcp/server": words(`
+    McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace

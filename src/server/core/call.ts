@@ -145,6 +145,24 @@ export class RouteCall implements Call {
     }
   }
 
+  async relay(open: () => Promise<Response>): Promise<Response> {
+    const release = this.#dependencies.limits.streams.open(callerKey(this.#caller?.identity ?? null));
+    const onEnd = (): void => {
+      release();
+      this.#combined?.dispose();
+    };
+    this.#isStreaming = true;
+    try {
+      const response = await open();
+      if (response.body !== null) return relayed(response, response.body, onEnd);
+      onEnd();
+      return response;
+    } catch (error) {
+      onEnd();
+      throw error;
+    }
+  }
+
   async within<T>(work: Promise<T>, ms: number = this.waitMs): Promise<{ readonly value: T } | undefined> {
     const release = this.#dependencies.limits.waits.tryOpen(callerKey(this.#caller?.identity ?? null));
     if (release === undefined) {
@@ -171,6 +189,33 @@ export class RouteCall implements Call {
   end(): void {
     if (!this.#isStreaming) this.#combined?.dispose();
   }
+}
+
+/** The same response; `onEnd` is called when its body has ended or its client has left. */
+function relayed(response: Response, body: ReadableStream<Uint8Array>, onEnd: () => void): Response {
+  const reader = body.getReader();
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) return controller.enqueue(value);
+          onEnd();
+          controller.close();
+        } catch (error) {
+          onEnd();
+          controller.error(error);
+        }
+      },
+      async cancel(reason) {
+        onEnd();
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const { status, statusText, headers } = response;
+  return new Response(stream, { status, statusText, headers });
 }
 
 /** Key of a caller in counters: users of two tenants may have the same id. */
