@@ -7,6 +7,7 @@ import type { ListedTool } from "./mcp-connection.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import type { McpPool } from "./mcp-pool.ts";
+import { withoutMistakes } from "./mcp-schema.ts";
 import { resourceCallOf } from "./mcp-resource-tools.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
 import { traceOfRun } from "./mcp-trace.ts";
@@ -79,7 +80,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   return Object.freeze({
     ...tool,
     holdConnections: pool.hold,
-    ...(unchecked === undefined ? {} : { unchecked: Object.freeze([...(tool.unchecked ?? []), unchecked]) }),
+    ...(unchecked.length === 0 ? {} : { unchecked: Object.freeze(unchecked) }),
     resolveArguments: async (json: Json, run: RunContext) => ({
       ...(await tool.resolveArguments(json, run)),
       redact: secrets.redact,
@@ -126,8 +127,8 @@ function descriptionOf({ name }: McpOptions, { name: tool, description }: Listed
 interface ToolParameters {
   /** Text of a JSON Schema. */
   readonly text: string;
-  /** Why the server's schema is not used. */
-  readonly unchecked?: string;
+  /** What is not checked, with the reasons. */
+  readonly unchecked: readonly string[];
 }
 
 /** The server's schema without the idempotency argument. A schema that cannot be used is replaced by that of any object. */
@@ -139,11 +140,17 @@ function parametersOf(
   const schema = hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden);
   try {
     const text = secrets.redact(jsonOf(schema));
-    defineTool({ name: "tool", description: "tool", parameters: text, execute: () => undefined });
-    return { text };
+    const { unchecked = [] } = defineTool({
+      name: "tool",
+      description: "tool",
+      parameters: text,
+      execute: () => undefined,
+    });
+    if (unchecked.length === 0) return { text, unchecked };
+    return { text: JSON.stringify(withoutMistakes(JSON.parse(text) as JsonObject)), unchecked };
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
-    return { text: '{"type":"object"}', unchecked: `#: the server's schema cannot be used: ${error.message}` };
+    return { text: '{"type":"object"}', unchecked: [`#: the server's schema cannot be used: ${error.message}`] };
   }
 }
 

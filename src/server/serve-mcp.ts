@@ -20,15 +20,10 @@ import type { Listening, ListenOptions } from "./listen.ts";
 import type { ServeOptions } from "./serve-options.ts";
 import { type RuntimeServer, serveRuntime } from "./serve-runtime.ts";
 import type { CallSide } from "./mcp/agent-calls.ts";
-import {
-  type McpSurfaceOptions,
-  mcpSurface,
-  ServedTools,
-  surfaceOptionsInstead,
-  surfaceOptionsRules,
-} from "./mcp/mcp-surface.ts";
+import { type McpSurfaceOptions, mcpSurface, surfaceOptionsInstead, surfaceOptionsRules } from "./mcp/mcp-surface.ts";
 import { protocolServer } from "./mcp/protocol-server.ts";
 import { loadServerSdk } from "./mcp/sdk.ts";
+import { ServedTools } from "./mcp/served-tools.ts";
 import { HOW_TO_MAKE_A_KEY, stateKeyOf } from "./mcp/turn-state.ts";
 
 /** Options of `serveMcp()`. */

@@ -13,7 +13,13 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import type { StoredDefinition } from "../state/index.ts";
 import { differenceOf } from "./compare-requests.ts";
-import { type RecordedAgent, type Recording, type RecordingSource, readRecording, type StoredRecording } from "./recording.ts";
+import {
+  type RecordedAgent,
+  type Recording,
+  type RecordingSource,
+  readRecording,
+  type StoredRecording,
+} from "./recording.ts";
 import {
   AgentReplay,
   type DivergedPart,
@@ -94,15 +100,18 @@ export async function replay(source: RecordingSource, given: ReplayOptions): Pro
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 
+/** Rules of the options that all replays share. */
+export const replayRules: OptionsSchema<ReplayOptions>["rules"] = {
+  agents: (value, where) =>
+    Array.isArray(value)
+      ? listRule("a definition made by defineAgent(), or a list of them", definitionRule)(value, where)
+      : definitionRule(value, where),
+  hooks: oneOfRule("run", "recorded"),
+  timeoutMs: wholeNumberRule(1, 2 ** 31 - 1),
+};
+
 const replaySchema: OptionsSchema<ReplayOptions> = {
-  rules: {
-    agents: (value, where) =>
-      Array.isArray(value)
-        ? listRule("a definition made by defineAgent(), or a list of them", definitionRule)(value, where)
-        : definitionRule(value, where),
-    hooks: oneOfRule("run", "recorded"),
-    timeoutMs: wholeNumberRule(1, 2 ** 31 - 1),
-  },
+  rules: replayRules,
   needed: ["agents"],
   instead: { agent: "agents", definitions: "agents", definition: "agents" },
 };

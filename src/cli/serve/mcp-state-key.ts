@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { randomBytes, randomUUID } from "node:crypto";
+import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { describeFileError } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { RedisSharing } from "../../server/index.ts";
@@ -28,18 +28,21 @@ async function keyInRedis({ client, prefix }: Pick<RedisSharing, "client" | "pre
 }
 
 async function keyInFile(path: string, fresh: string): Promise<string> {
+  const draft = `${path}.${randomUUID()}`;
   try {
-    // Fails if another process has created the file.
-    await writeFile(path, `${fresh}\n`, { mode: 0o600, flag: "wx" });
-    return fresh;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw unusable(path, error);
-  }
-  try {
-    return (await readFile(path, "utf8")).trim();
+    await writeFile(draft, `${fresh}\n`, { mode: 0o600 });
+    // Unlike a rename, a link keeps the file of another process, and it never appears half written.
+    await link(draft, path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+    const key = (await readFile(path, "utf8")).trim();
+    if (Buffer.byteLength(key) >= KEY_BYTES) return key;
   } catch (error) {
     throw unusable(path, error);
+  } finally {
+    await rm(draft, { force: true });
   }
+  throw new InvalidInputError(`${path} contains no key of at least ${KEY_BYTES} bytes; delete it to get a new one`);
 }
 
 function unusable(path: string, error: unknown): InvalidInputError {

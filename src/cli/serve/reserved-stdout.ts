@@ -7,6 +7,9 @@ import { Writable } from "node:stream";
 export function reserveStdout({ stdout, stderr }: Pick<NodeJS.Process, "stdout" | "stderr">): Writable {
   const write = stdout.write.bind(stdout);
   stdout.write = stderr.write.bind(stderr);
+  // The end of its input tells that the client has left; then the process still stops its turns at a safe point.
+  stdout.removeAllListeners("error");
+  stdout.on("error", () => undefined);
   return new Writable({
     write: (chunk: Buffer, _encoding, done) => void write(chunk, done),
   });

@@ -154,7 +154,9 @@ export class RouteCall implements Call {
     this.#isStreaming = true;
     try {
       const response = await open();
-      if (response.body !== null) return relayed(response, response.body, onEnd);
+      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+      if (isStream && response.body !== null)
+        return relayed(response, response.body, { left: this.request.signal, onEnd });
       onEnd();
       return response;
     } catch (error) {
@@ -191,24 +193,40 @@ export class RouteCall implements Call {
   }
 }
 
-/** The same response; `onEnd` is called when its body has ended or its client has left. */
-function relayed(response: Response, body: ReadableStream<Uint8Array>, onEnd: () => void): Response {
+interface RelayEnds {
+  /** Aborts when the client has left. */
+  readonly left: AbortSignal;
+  readonly onEnd: () => void;
+}
+
+/** The same response; `onEnd` is called once its body has ended or its client has left. */
+function relayed(response: Response, body: ReadableStream<Uint8Array>, { left, onEnd }: RelayEnds): Response {
   const reader = body.getReader();
+  const leave = (): void => {
+    onEnd();
+    reader.cancel().catch(() => undefined);
+  };
+  if (left.aborted) leave();
+  left.addEventListener("abort", leave, { once: true });
+  const end = (): void => {
+    left.removeEventListener("abort", leave);
+    onEnd();
+  };
   const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
           const { done, value } = await reader.read();
           if (!done) return controller.enqueue(value);
-          onEnd();
+          end();
           controller.close();
         } catch (error) {
-          onEnd();
+          end();
           controller.error(error);
         }
       },
       async cancel(reason) {
-        onEnd();
+        end();
         await reader.cancel(reason);
       },
     },

@@ -8,7 +8,7 @@ import type {
 import type { Clock, TraceHeaders } from "../../base/index.ts";
 import { wordsOfThrown } from "../../base/index.ts";
 import { NotFoundError, RequestConflictError } from "../../errors/index.ts";
-import type { Agent, TurnRest } from "../../runtime/index.ts";
+import type { TurnRest } from "../../runtime/index.ts";
 import type { AgentRequest } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
 import { failureOf, isKeyReused } from "../core/failures.ts";
@@ -54,8 +54,13 @@ interface Following {
   readonly asks: boolean;
   /** Whether a cancelled call aborts the turn. */
   readonly isOwn: boolean;
+  /** Whether the call has started the turn. */
+  readonly isFresh: boolean;
   readonly hasKey: boolean;
 }
+
+/** A call that continues a turn, and asks its client about open requests. */
+const usual: Omit<Following, "tool"> = { notes: [], asks: true, isOwn: true, isFresh: false, hasKey: true };
 
 const ROUTE = "mcp.call";
 
@@ -83,7 +88,7 @@ export class AgentCalls {
       if (state !== undefined) return await this.#answer(tool.name, state, call);
       const started = await this.#start(tool, args, call.context);
       const hasKey = args.key !== undefined;
-      return await this.#follow(started, { tool: tool.name, notes: [], asks: true, isOwn: true, hasKey }, call);
+      return await this.#follow(started, { ...usual, tool: tool.name, hasKey, isFresh: !started.isReplayed }, call);
     });
   }
 
@@ -93,7 +98,7 @@ export class AgentCalls {
       const state = call.context.mcpReq.requestState<TurnState>();
       if (state !== undefined) return await this.#answer(TURN_RESULT, state, call);
       const found = await this.#turn(idOfUrl(turnId));
-      return await this.#follow(found, { tool: TURN_RESULT, notes: [], asks: true, isOwn: false, hasKey: true }, call);
+      return await this.#follow(found, { ...usual, tool: TURN_RESULT, isOwn: false }, call);
     });
   }
 
@@ -143,7 +148,7 @@ export class AgentCalls {
       // A person who left the form is not asked again by the same call.
       else if (read.undone === "cancelled") asks = false;
     }
-    return await this.#follow(followed, { tool, notes, asks, isOwn: tool !== TURN_RESULT, hasKey: true }, call);
+    return await this.#follow(followed, { ...usual, tool, notes, asks, isOwn: tool !== TURN_RESULT }, call);
   }
 
   /** Returns a sentence if another decision was made before. */
@@ -171,15 +176,18 @@ export class AgentCalls {
     const cancel = (): void => this.#cancel(followed, following, signal);
     if (isOwn) signal.addEventListener("abort", cancel, { once: true });
     if (isOwn && signal.aborted) cancel();
-    const stopProgress = notifyProgress(caller, followed, call.context);
+    const { context } = call;
+    const stopProgress = notifyProgress(caller, followed, { context, isFresh: following.isFresh });
     let isAsking = false;
     try {
-      const rest = await this.#rest(followed);
+      const canAsk = following.asks && canElicit(call.capabilities);
+      // A client that cannot ask a person waits for a decision that is made elsewhere.
+      const rest = await this.#rest(followed, following.tool === TURN_RESULT && !canAsk);
       const ids = idsOf(caller, followed);
       if (rest === undefined) return withNotes(workingResult(ids), notes);
       if ("stopReason" in rest) return withNotes(endedResult(rest, ids), notes);
       const requests = rest.reason === "request" ? rest.requests : [];
-      if (requests.length > 0 && following.asks && canElicit(call.capabilities)) {
+      if (requests.length > 0 && canAsk) {
         isAsking = call.context.mcpReq.envelope === undefined;
         return await this.#asking(followed, requests, { tool: following.tool, context: call.context });
       }
@@ -191,16 +199,20 @@ export class AgentCalls {
     }
   }
 
-  /** The turn at rest; `undefined` if it still works at the end of the call's time. */
-  async #rest({ turn }: Followed): Promise<TurnRest | undefined> {
+  /** The turn at rest; `undefined` if it still works at the end of the call's time. `untilEnd`: waits on while it rests. */
+  async #rest({ turn }: Followed, untilEnd: boolean): Promise<TurnRest | undefined> {
     const { clock } = this.#side;
     const until = clock.elapsed() + this.#settings.waitMs;
+    let last: TurnRest | undefined;
     for (;;) {
       const settled = await this.#side.within(turn.settled, Math.max(0, until - clock.elapsed()));
-      const rest = settled?.value;
+      if (settled === undefined) return last;
+      const rest = settled.value;
+      if ("stopReason" in rest) return rest;
       // A turn whose requests were just decided rests without open requests until it continues.
-      if (rest === undefined || "stopReason" in rest || rest.reason === "paused" || rest.requests.length > 0)
-        return rest;
+      const isDecided = rest.reason === "request" && rest.requests.length === 0;
+      if (!untilEnd && !isDecided) return rest;
+      last = isDecided ? undefined : rest;
     }
   }
 
@@ -262,14 +274,11 @@ function canElicit(capabilities: ClientCapabilities | undefined): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
+/** The ids of a turn. A conversation without a name, which another surface has started, cannot be continued here. */
 function idsOf(caller: Caller, { agent, turnId }: Followed): TurnIds {
-  return { turnId: urlIdOf(turnId), conversation: conversationOf(caller, agent) };
-}
-
-/** The name of an agent's conversation; without a name its id. */
-function conversationOf(caller: Caller, { agentId, sessionId, definition }: Agent): string {
+  const { agentId, sessionId, definition } = agent;
   const isNamed = sessionId !== null && caller.agentIdOf(definition.name, sessionId) === agentId;
-  return isNamed ? sessionId : agentId;
+  return { turnId: urlIdOf(turnId), ...(isNamed ? { conversation: sessionId } : {}) };
 }
 
 /** The conversation of a call with a key and without a name. */

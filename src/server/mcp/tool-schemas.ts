@@ -83,7 +83,7 @@ export function turnOutputSchema(output: JsonObject | undefined): JsonObject {
         },
       },
     },
-    required: ["status", "turnId", "conversation", "text"],
+    required: ["status", "turnId", "text"],
   };
 }
 

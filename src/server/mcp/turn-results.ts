@@ -8,7 +8,8 @@ import { TURN_RESULT } from "./served-agents.ts";
 /** Ids of a turn, as clients know them. */
 export interface TurnIds {
   readonly turnId: string;
-  readonly conversation: string;
+  /** Absent if its conversation has no name. */
+  readonly conversation?: string;
 }
 
 /** The result of an ended turn. A turn that did not complete is an error that the calling model can read. */

@@ -4,7 +4,7 @@ import { mcp } from "troupe/mcp";
 import { serveMcp } from "troupe/mcp/server";
 import { tokenAuth } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { identities, tokens } from "../../server/served.ts";
 import { callerOf } from "../served-desk.ts";
@@ -181,6 +181,20 @@ describe("a lost connection over HTTP", () => {
   });
 });
 
+describe.each(eras)("the end of the server, for a client of the %s era", (era) => {
+  it("answers an open call with its turn, which goes on", async () => {
+    const { agents, release } = waiting();
+    const { url, serving, runtime } = await servedMcp({ agents }, { agents });
+    const client = await connectedClient(url, { era });
+    const called = client.callTool({ name: "desk", arguments: { input: "wait" } });
+    await expect.poll(() => statuses(runtime)).toEqual(["open"]);
+    await serving.close();
+    expect(structuredIn(await called)).toMatchObject({ status: "working" });
+    release();
+    await expect.poll(() => statuses(runtime)).toEqual(["completed"]);
+  });
+});
+
 describe("an agent that uses another agent over MCP", () => {
   it("gets its answer, sends its own key, and reads why the other one stopped", async () => {
     const other = defineAgent({
@@ -225,6 +239,21 @@ describe("an agent that uses another agent over MCP", () => {
     const turns = await runtime.turns();
     expect(turns.map(({ key }) => key?.startsWith("mcp.call/"))).toEqual([true, true]);
   });
+});
+
+test("the turn of a call belongs to the trace of its client", async () => {
+  const { url, runtime } = await servedMcp();
+  const client = await connectedClient(url, { era: "modern" });
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const call = { name: "desk", arguments: { input: "hello" }, _meta: { traceparent } };
+  await client.callTool(call);
+  const [turn] = await runtime.turns();
+  const agent = await runtime.find(turn?.agentId ?? "");
+  const events = [];
+  for await (const event of agent.turn(turn?.turnId ?? "")) events.push(event);
+  expect(events.find(({ type }) => type === "turn.started")).toMatchObject({ trace: { traceparent } });
+  await client.callTool({ ...call, _meta: { traceparent: "no trace" } });
+  expect((await runtime.turns()).map(({ status }) => status)).toEqual(["completed", "completed"]);
 });
 
 describe("the endpoint", () => {

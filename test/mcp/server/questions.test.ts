@@ -115,6 +115,29 @@ describe.each(eras)("a person at a client of the %s era", (era) => {
   });
 });
 
+describe("a waiting turn", () => {
+  it("is found by a repeated call with its key, which decides nothing and asks again", async () => {
+    const { url, removed, runtime } = await servedMcp();
+    const client = await askedClient(url);
+    const call = { input: "remove", key: "k", conversation: "c" };
+    const first = await asked(client, call);
+    const second = await asked(client, call);
+    expect(Object.keys(second.inputRequests)).toEqual(Object.keys(first.inputRequests));
+    expect([await runtime.requests({ status: "decided" }), await runtime.turns()]).toMatchObject([[], { length: 1 }]);
+    expect([textIn(await answer(client, second, approve)), removed]).toEqual(["so: removed a.txt", ["a.txt"]]);
+  });
+
+  it("is waited for by turn_result of a client that cannot ask, until it is decided elsewhere", async () => {
+    const { url, removed, runtime } = await servedMcp();
+    const client = await connectedClient(url, { era: "modern" });
+    const { turnId } = structuredIn(await client.callTool({ name: "desk", arguments: { input: "remove" } }));
+    const waited = client.callTool({ name: "turn_result", arguments: { turnId } });
+    const [request] = await runtime.requests();
+    await runtime.decide(request?.requestId ?? "", { verdict: "approved", by: "ann" });
+    expect([textIn(await waited), removed]).toEqual(["so: removed a.txt", ["a.txt"]]);
+  });
+});
+
 describe("the state of an open request", () => {
   it("is accepted by another process, with another client, after the first one was closed", async () => {
     const stores = memoryStores();
