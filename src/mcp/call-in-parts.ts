@@ -28,6 +28,8 @@ export interface CallInPartsOptions {
 /** Calls of this process that wait for a person, by the id in their note. */
 const heldCalls = new Map<string, OpenCall>();
 
+/** How long a call of the older era stays open for a person, in milliseconds. */
+const LONGEST_HOLD_MS = 86_400_000;
 /** How often a server may ask for input in one call. */
 const MOST_ROUNDS = 10;
 
@@ -152,6 +154,7 @@ export class CallInParts {
       const question = await this.#answered(call, next.request);
       if (question === undefined) continue;
       heldCalls.set(call.id, call);
+      forgetLater(call);
       return this.#run.ask(question);
     }
   }
@@ -193,6 +196,14 @@ export class CallInParts {
     const text = `The MCP server "${this.#options.server}" ${why}. The call was not continued.`;
     return { content: [{ type: "text", text }], isError: true };
   }
+}
+
+/** Ends a call whose agent has continued in another process: this process does not notice that. */
+function forgetLater(call: OpenCall): void {
+  const timer = setTimeout(() => {
+    if (heldCalls.delete(call.id)) call.abort();
+  }, LONGEST_HOLD_MS);
+  timer.unref();
 }
 
 function continuationOf(note: CallNote | undefined): Continuation | undefined {

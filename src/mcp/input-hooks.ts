@@ -10,6 +10,8 @@ import {
 } from "./mcp-input-options.ts";
 import { listedRoots } from "./mcp-roots.ts";
 
+const RELATED_TASK = "io.modelcontextprotocol/related-task";
+
 /** What the connections to a server need so that it can ask for input. Only what has a handler is declared. */
 export function inputHooksOf(options: McpInputOptions): ConnectionHooks {
   const { roots } = options;
@@ -39,7 +41,14 @@ async function asked<Answer>(
   { method, params }: { readonly method: string; readonly params: unknown },
   { mcpReq }: ClientContext,
 ): Promise<Answer> {
+  // A question of a task belongs to none of the calls.
+  if (isOfTask(params)) throw new Error("the client refuses: questions of tasks are not supported");
   const [call] = calls;
   if (!(call?.context instanceof HeldCall)) throw new Error("the client refuses: no call of a tool is open");
   return (await call.context.ask({ method, params: params as JsonObject }, mcpReq.signal)) as Answer;
+}
+
+function isOfTask(params: unknown): boolean {
+  const meta = typeof params === "object" && params !== null ? (Reflect.get(params, "_meta") as unknown) : undefined;
+  return typeof meta === "object" && meta !== null && RELATED_TASK in meta;
 }

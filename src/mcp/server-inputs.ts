@@ -1,4 +1,4 @@
-import { AgentStopError, ModelError } from "../errors/index.ts";
+import { InvalidInputError, ModelError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { AskInput, RunContext, ToolAnswer } from "../tools/index.ts";
 import { z } from "zod";
@@ -127,7 +127,7 @@ export class ServerInputs {
     try {
       return { type: "answered", response: sampledOf(await run.generate(made.input)) };
     } catch (error) {
-      if (error instanceof AgentStopError || !(error instanceof ModelError)) throw error;
+      if (!(error instanceof ModelError || error instanceof InvalidInputError)) throw error;
       return { type: "refused", why: `asked for a model call, which failed: ${error.message}` };
     }
   }

@@ -171,6 +171,7 @@ export class TaskCall {
   async #late(): Promise<CallToolResult> {
     const { server, timeoutMs } = this.#options;
     const words = `the task of the MCP server "${server}" did not end within ${timeoutMs} ms`;
+    if (this.#reference === undefined) throw new OutcomeUnknownError(`${words}, and its id is unknown`);
     try {
       await this.cancel(AbortSignal.timeout(CANCELLING_MS));
     } catch {

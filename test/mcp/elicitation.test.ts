@@ -3,6 +3,7 @@ import type { McpOptions } from "troupe/mcp";
 import { describe, expect, test } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { hostileInputs } from "./asking-server.ts";
+import { openScripted } from "./scripted-server.ts";
 import { callerOf, connected, openDesk, type Way, ways } from "./served-desk.ts";
 
 type Answer = string | number | object | { readonly reject: string };
@@ -162,6 +163,24 @@ describe("the older era", () => {
     const { agent } = await opened(way, "stay", { elicitation: undefined });
     await answering(agent, []);
     expect((await toolTextsOf(agent))[0]).toMatch(/does not support .*elicitation/);
+  });
+
+  test("a call that is refused until an address was visited is sent again after the visit", async () => {
+    const elicitations = [{ mode: "url", message: "Log in.", url: "https://login.example/", elicitationId: "1" }];
+    const server = await openScripted({
+      call: (number, _request, { error, text }) =>
+        number === 1 ? error(-32_042, "log in", { elicitations }) : text("in"),
+    });
+    const { tools } = await connected({ name: "far", url: server.url, elicitation: true });
+    const { agent } = await callerOf(tools, [{ name: "far__work" }]);
+    const turn = agent.executeTurn("go", { auth: { actorId: "ada" } });
+    const rest = await turn.settled;
+    if (rest.status !== "waiting" || rest.reason !== "request") throw new Error("no request");
+    expect(rest.requests[0]).toMatchObject({ kind: "auth", arguments: { url: "https://login.example/" } });
+    await agent.resume({ auth: { actorId: "ada" } });
+    await turn.result;
+    expect(await toolTextsOf(agent)).toEqual(["in"]);
+    expect(server.calls()).toBe(2);
   });
 
   test("a question after the end of the call is refused", async () => {
