@@ -40,7 +40,7 @@ export interface McpToolOptions {
    * see the argument. Default: none.
    */
   readonly idempotencyArgument?: string | undefined;
-  /** Milliseconds per attempt. Default 60,000. */
+  /** Milliseconds per attempt. Default 60,000; 3,600,000 for a tool that runs only as a task. */
   readonly timeoutMs?: number | undefined;
   /** The tool's name for the model: letters, digits, `_` and `-`; 1 to 64 characters. Default: `<server>__<tool>`. */
   readonly rename?: string | undefined;
