@@ -6,23 +6,12 @@ import { CallInParts, type CallInPartsOptions } from "./call-in-parts.ts";
 import type { ListedTool } from "./mcp-connection.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
-import type { McpPool } from "./mcp-pool.ts";
 import { withoutMistakes } from "./mcp-schema.ts";
 import { resourceCallOf } from "./mcp-resource-tools.ts";
-import type { McpSecrets } from "./mcp-secrets.ts";
 import { traceOfRun } from "./mcp-trace.ts";
 import { ServerInputs } from "./server-inputs.ts";
 import { CANCELLING_MS, TaskCall } from "./task-call.ts";
-import type { TaskSdk } from "./task-sdk.ts";
-
-/** What all tools of one server share. */
-export interface ToolSource {
-  readonly options: McpOptions;
-  readonly pool: McpPool;
-  readonly secrets: McpSecrets;
-  /** The package for tasks; `undefined` if it is not installed, or if no tool needs it. */
-  readonly tasks?: TaskSdk | undefined;
-}
+import type { ToolSource } from "./tool-source.ts";
 
 /** Longest description that the model gets, in UTF-16 units. */
 const LONGEST_DESCRIPTION = 8_000;
@@ -91,6 +80,19 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
 /** Whether the server runs the tool only as a task. */
 export function isTaskOnly({ execution }: ListedTool): boolean {
   return typeof execution === "object" && execution !== null && Reflect.get(execution, "taskSupport") === "required";
+}
+
+/** The effect and the approvals of a tool. */
+export function rulesOf(
+  options: McpOptions,
+  listed: ListedTool,
+): { readonly effect: EffectClass; readonly needsApproval: boolean | "by arguments" } {
+  const settings = settingsOf(options, listed.name);
+  const approval = settings.needsApproval ?? needsApproval(options, listed);
+  return {
+    effect: effectOf(options, settings, listed),
+    needsApproval: typeof approval === "function" ? "by arguments" : approval,
+  };
 }
 
 /** The user's settings of a tool; none for a tool that is left out. */

@@ -6,14 +6,16 @@ import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
 import { visible, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
+import { McpPins } from "./mcp-pins.ts";
 import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
 import { resourceTools } from "./mcp-resource-tools.ts";
 import { type McpResources, resourcesOf } from "./mcp-resources.ts";
-import { isTaskOnly, namesOf, toolOf, type ToolSource } from "./mcp-tool.ts";
+import { isTaskOnly, namesOf, toolOf } from "./mcp-tool.ts";
 import { headerFaultOf } from "./mcp-tool-headers.ts";
 import { loadTaskSdk } from "./task-sdk.ts";
+import type { ToolSource } from "./tool-source.ts";
 
 /** The tools, resources and prompts of an MCP server. */
 export interface McpTools extends McpResources {
@@ -39,9 +41,17 @@ export interface McpTools extends McpResources {
 export async function mcp(options: McpOptions): Promise<McpTools> {
   const given = mcpOptionsOf(options);
   const secrets = new McpSecrets(given);
-  const pool = new McpPool({ sdk: await loadSdk(), options: given, secrets, hooks: hooksOf(given) });
+  const pins = given.pin === undefined ? undefined : new McpPins(given, secrets.redact);
+  const pool = new McpPool({
+    sdk: await loadSdk(),
+    options: given,
+    secrets,
+    hooks: { ...hooksOf(given), ...pins?.hooks },
+    isLegacy: pins?.isLegacy,
+  });
   try {
-    const listed = await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000));
+    const listed =
+      pins?.tools ?? (await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000)));
     const tasks = listed.some(isTaskOnly) ? await loadTaskSdk() : undefined;
     const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks }, listed);
     const close = async (): Promise<void> => await pool.close();
@@ -61,7 +71,7 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
 }
 
 /** Warns once when the server reports other tools: the definitions of this process stay as they are. */
-function hooksOf(options: McpOptions): ConnectionHooks {
+export function hooksOf(options: McpOptions): ConnectionHooks {
   const { name } = options;
   let isChanged = false;
   return {

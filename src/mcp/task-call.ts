@@ -5,7 +5,7 @@ import { abortable } from "../base/index.ts";
 import { OutcomeUnknownError, ToolNotStartedError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Reconciliation, RunContext } from "../tools/index.ts";
-import type { ListedTool } from "./mcp-connection.ts";
+import type { ListedTool, OpenConnection } from "./mcp-connection.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import type { McpPool } from "./mcp-pool.ts";
 import { McpServerError } from "./mcp-server-error.ts";
@@ -97,10 +97,11 @@ export class TaskCall {
         return await this.#options.pool.use(
           this.#owner,
           signal,
-          async ({ client }) => await this.#settled(client, signal),
+          async (connection) => await this.#settled(connection, signal),
         );
       } catch (error) {
         signal.throwIfAborted();
+        if (error instanceof ToolNotStartedError) throw error;
         const words = `the MCP server "${this.#options.server}" gave no result: ${wordsOf(causeOf(error))}`;
         if (!this.#isSent && this.#reference === undefined) throw new ToolNotStartedError(words);
         if (this.#reference === undefined || this.#isAnswer(error) || tries >= MOST_TRIES) {
@@ -111,8 +112,10 @@ export class TaskCall {
     }
   }
 
-  async #settled(client: Client, signal: AbortSignal): Promise<CallToolResult> {
-    const { sdk, tool, args, server } = this.#options;
+  async #settled(connection: OpenConnection, signal: AbortSignal): Promise<CallToolResult> {
+    const { sdk, pool, tool, args, server } = this.#options;
+    const { client } = connection;
+    if (this.#reference === undefined) await pool.verify(connection, { tool, signal });
     const session = this.#session(client);
     const declaration = sdk.toolDeclarationFromMcpTool({ ...tool, inputSchema: tool.inputSchema ?? {} } as McpTool);
     const options = { declaration, signal };

@@ -84,8 +84,10 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    mcp McpHeaders McpInputOptions McpOptions McpOwner McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources
-    McpResourceTemplate McpRoot McpSamplingOptions McpServerError McpToolOptions McpTools
+    checkMcpPins mcp McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpOptions McpOwner
+    McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources McpResourceTemplate McpRoot
+    McpSamplingOptions McpServerError McpServerOverride McpServerReport McpToolChange McpToolOptions McpToolReport
+    McpTools pinMcp
   `),
   "troupe/mcp/server": words(`
     McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions

@@ -7,6 +7,7 @@ import {
   createMcpHandler,
   type JSONRPCMessage,
   type McpServer,
+  type Server,
   type Transport,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
@@ -18,6 +19,7 @@ import { onTestFinished } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { askingServer } from "./asking-server.ts";
 import { deskServer } from "./desk-server.ts";
+import { faultServer } from "./fault-server.ts";
 
 export type Era = "legacy" | "modern";
 /** Ways to the same server. */
@@ -27,20 +29,20 @@ export type Way = (typeof ways)[number];
 export interface ServedDesk {
   readonly options: Pick<McpOptions, "command" | "args" | "url">;
   /** The effects so far. */
-  effects(): string[];
+  readonly effects: () => string[];
   /** Stops the HTTP server. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
   /** Stops the HTTP server and opens another on the same port. */
-  restart(): Promise<void>;
+  readonly restart: () => Promise<void>;
 }
 
-/** The servers: one with every kind of result, one that asks its callers. */
-type Kind = "desk" | "inn";
-
-/** A server of a kind and era. */
-function serverOf(kind: Kind, era: Era, witness?: string): McpServer {
-  return kind === "desk" ? deskServer(witness) : askingServer(era, witness);
-}
+/** The servers of these tests. */
+const servers = {
+  desk: (_era: Era, witness: string) => deskServer(witness),
+  faults: (_era: Era, witness: string) => faultServer(witness),
+  inn: askingServer,
+} as const;
+type Kind = keyof typeof servers;
 
 export async function openDesk(way: Way, kind: Kind = "desk"): Promise<ServedDesk> {
   const folder = mkdtempSync(join(tmpdir(), "troupe-mcp-"));
@@ -59,17 +61,16 @@ export async function openDesk(way: Way, kind: Kind = "desk"): Promise<ServedDes
     return { options: { command: process.execPath, args }, effects, stop: nothing, restart: nothing };
   }
   const opened = { "http modern": modernHandler, "http legacy": legacyHandler, sse: sseHandler } as const;
-  const handlerOf = opened[way as keyof typeof opened];
   const era = way === "http modern" ? "modern" : "legacy";
-  const make = (): McpServer => serverOf(kind, era, witness);
-  const served = await serve(handlerOf(make));
+  const handlerOf = (file: string): Handler => opened[way as keyof typeof opened](() => servers[kind](era, file));
+  const served = await serve(handlerOf(witness));
   return {
     options: { url: `${served.url}/mcp` },
     effects,
     stop: served.close,
     restart: async () => {
       await served.close();
-      await served.listen(handlerOf(make));
+      await served.listen(handlerOf(witness));
     },
   };
 }
@@ -104,12 +105,12 @@ export async function serve(first: Handler): Promise<{
   return { url: `http://127.0.0.1:${port}`, close, listen };
 }
 
-function modernHandler(make: () => McpServer): Handler {
+function modernHandler(make: () => McpServer | Server): Handler {
   const handler = createMcpHandler(make, { legacy: "reject" });
   return async (request) => await handler.fetch(request);
 }
 
-function legacyHandler(make: () => McpServer): Handler {
+function legacyHandler(make: () => McpServer | Server): Handler {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return async (request) => {
     const id = request.headers.get("mcp-session-id");
@@ -130,7 +131,7 @@ function legacyHandler(make: () => McpServer): Handler {
 }
 
 /** The transport of the protocol's first version: events of a GET, messages by POST. */
-function sseHandler(make: () => McpServer): Handler {
+function sseHandler(make: () => McpServer | Server): Handler {
   const sessions = new Map<string, Transport>();
   return async (request) => {
     const { pathname, searchParams } = new URL(request.url);
@@ -152,7 +153,7 @@ function sseHandler(make: () => McpServer): Handler {
     }
     const transport = sessions.get(searchParams.get("id") ?? "");
     if (request.method !== "POST" || transport === undefined) return new Response("no such thing", { status: 405 });
-    transport.onmessage?.((await request.json()) as JSONRPCMessage);
+    transport.onmessage?.((await request.json()) as JSONRPCMessage, { request });
     return new Response(null, { status: 202 });
   };
 }

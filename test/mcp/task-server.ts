@@ -12,6 +12,8 @@ export interface TaskServer {
   effects(): string[];
   /** Ends all tasks, also those that are started later. */
   finish(status: "completed" | "failed"): void;
+  /** Changes the description of the tool. */
+  describe(description: string): void;
   /** Forgets all tasks. */
   forget(): void;
 }
@@ -21,6 +23,7 @@ export async function openTasks(): Promise<TaskServer> {
   const states = new Map<string, string>();
   const effects: string[] = [];
   let ending: string | undefined;
+  let description = "Writes a report.";
   const now = new Date().toISOString();
   const taskOf = (taskId: string): object => ({
     taskId,
@@ -42,7 +45,9 @@ export async function openTasks(): Promise<TaskServer> {
         };
       case "tools/list":
         return {
-          tools: [{ name: "report", inputSchema: { type: "object" }, execution: { taskSupport: "required" } }],
+          tools: [
+            { name: "report", description, inputSchema: { type: "object" }, execution: { taskSupport: "required" } },
+          ],
         };
       case "tools/call": {
         if (params.task === undefined) return undefined;
@@ -77,6 +82,9 @@ export async function openTasks(): Promise<TaskServer> {
     effects: () => effects,
     finish: (status) => {
       ending = status;
+    },
+    describe: (words) => {
+      description = words;
     },
     forget: () => states.clear(),
   };

@@ -1,4 +1,8 @@
-import { expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pinMcp } from "troupe/mcp";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { callerOf, connected } from "./served-desk.ts";
 import { openTasks } from "./task-server.ts";
@@ -59,4 +63,23 @@ test("a task that the server has lost has an unknown outcome", async () => {
   });
   await turn.result;
   expect((await toolTextsOf(agent))[0]).toMatch(/is not known: .*no such task/);
+});
+
+test("a task of a tool that differs from its pin is not started", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-tasks-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const server = await openTasks();
+  const options = { name: "tasks", ...server.options, pin: join(folder, "mcp.lock.json") };
+  const config = join(folder, "mcp.json");
+  writeFileSync(config, JSON.stringify({ mcpServers: { tasks: server.options } }));
+  await pinMcp(config, { lock: options.pin });
+  const { tools } = await connected(options);
+  server.describe("Now it does something else.");
+  const { agent } = await callerOf(tools, [{ name: "tasks__report" }]);
+  const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+  onTestFinished(() => warned.mockRestore());
+  await agent.executeTurn("go").result;
+  expect(warned).toHaveBeenCalledOnce();
+  expect((await toolTextsOf(agent))[0]).toMatch(/something else/);
+  expect(server.effects()).toEqual([]);
 });
