@@ -22,6 +22,7 @@ import { f27 } from "./faults/f27.ts";
 import { f30 } from "./faults/f30.ts";
 import { f31 } from "./faults/f31.ts";
 import { f35 } from "./faults/f35.ts";
+import { f36 } from "./faults/f36.ts";
 import { job } from "./faults/job.ts";
 import { nine } from "./faults/nine.ts";
 import { f5, f5everysec } from "./faults/f5.ts";
@@ -66,6 +67,7 @@ export const scenarios: readonly ChaosScenario[] = [
   f30,
   f31,
   f35,
+  f36,
   nine,
   children,
   many,

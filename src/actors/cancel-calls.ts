@@ -1,6 +1,7 @@
 import { combineSignals } from "../base/index.ts";
 import type { CallState } from "../state/index.ts";
 import { revocable, type Tool } from "../tools/index.ts";
+import { isHeldBack } from "./fork-rule.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { runContextOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
@@ -37,7 +38,8 @@ function begunCall(host: Host, turnId: string, callId: string): BegunCall | unde
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null || call.note === null) return undefined;
   const tool = grantedTool(host, turnId, call.name);
-  return tool?.kind === "function" && tool.cancel ? { call, tool } : undefined;
+  if (tool?.kind !== "function" || !tool.cancel || isHeldBack(host, tool, call.gate)) return undefined;
+  return { call, tool };
 }
 
 /** The reason of a failure; `undefined` if the cancellation succeeded. */

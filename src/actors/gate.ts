@@ -4,6 +4,7 @@ import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import { type CallGate, type CallState, foldCall, type Json, openGate, type StopSignal } from "../state/index.ts";
 import { type ParsedArguments, revocable } from "../tools/index.ts";
+import { isHeldBack } from "./fork-rule.ts";
 import { settleAbandonedRun } from "./generate.ts";
 import { hookContextOf } from "./hook-run.ts";
 import { appendWarnings, type Host, type Warning } from "./host.ts";
@@ -32,10 +33,11 @@ export async function gateCall(host: Host, call: CallState, signal: AbortSignal)
   warnOfUnchecked(host, call.turnId, tool);
   const parsed = await parse(host, tool, argumentsTextOf(host, call), signal);
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
-  const asks = tool.kind === "function" ? tool.needsApproval : false;
+  const isHeld = isHeldBack(host, tool);
+  const asks = tool.kind === "function" && !isHeld ? tool.needsApproval : false;
   const hasHooks = host.definition.hooks.beforeEachTool.length > 0;
   if (!hasHooks && typeof asks === "boolean") {
-    if (startsAtOnce(tool)) return { ...call, gate: openGate(tool.effect, parsed.json) };
+    if (!isHeld && startsAtOnce(tool)) return { ...call, gate: openGate(tool.effect, parsed.json) };
     return append(host, call, tool, { verdict: "allowed", message: null, arguments: parsed.json, needsApproval: asks });
   }
   await host.committed();
@@ -187,7 +189,7 @@ async function asksFirst(
   args: Json,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (tool.kind !== "function") return false;
+  if (tool.kind !== "function" || isHeldBack(host, tool)) return false;
   if (typeof tool.needsApproval === "boolean") return tool.needsApproval;
   const lent = revocable(call.callId, () => runContextOf(host, call, signal));
   lent.redactWith(host.redactorOf(call.turnId));

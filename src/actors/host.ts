@@ -24,6 +24,7 @@ import type {
   TurnState,
 } from "../state/index.ts";
 import type { CacheWatch } from "./cache-watch.ts";
+import type { RecordedCall } from "./fork-rule.ts";
 import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 
@@ -256,6 +257,11 @@ export interface Host {
   readonly queue: CallQueue;
   /** The definitions passed to the runtime, by name. */
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  /**
+   * In a fork: the recorded call whose result a call with these arguments gets; `undefined` if none is left. Asking again for the same
+   * call gives the same one.
+   */
+  recordedCall(call: CallState): Promise<RecordedCall | undefined>;
   /** The result of a child of this turn; settles when the child has ended. */
   child(turnId: string, childId: string): SpawnedChild["result"];
 }

@@ -33,8 +33,16 @@ export {
   reconcileCall,
   attemptKeyOf,
 } from "./run-tool.ts";
+export { notRun } from "./forked-calls.ts";
+export {
+  isRunHere,
+  type RecordedCall,
+  type SimulatedCall,
+  type SimulatedTool,
+  simulateTools,
+} from "./fork-rule.ts";
 export { runAgentOf, percentOfWindow } from "./run-context.ts";
-export { reportIdOf, reportMessage } from "./background-calls.ts";
+export { reportIdOf, reportMessage, waitTimerId } from "./background-calls.ts";
 export { notSpawned } from "./subagent-calls.ts";
 export { CacheWatch } from "./cache-watch.ts";
 export { requestKeyOf, resolveInstructions } from "./think.ts";

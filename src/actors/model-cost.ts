@@ -23,6 +23,7 @@ import {
   promptByteBound,
 } from "../model/index.ts";
 import type { ModelRequest, ModelResponse, TurnState, Usage } from "../state/index.ts";
+import { assertHostedAllowed } from "./fork-rule.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { inTime } from "./in-time.ts";
 import { storedErrorOf } from "./stored-error.ts";
@@ -44,6 +45,7 @@ export async function reservationAskOf(
   { turn, model, signal, ...call }: Asking,
 ): Promise<ReservationAsk> {
   const { definition, identity } = host;
+  assertHostedAllowed(identity, model);
   const { turnId, accountId } = turn;
   const binding = bindingOf(turn.limits, identity.binding);
   const bound = request.maxOutputTokens ?? definition.maxOutputTokens;

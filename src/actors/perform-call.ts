@@ -3,6 +3,7 @@ import { faultPoint } from "../base/index.ts";
 import type { CallState } from "../state/index.ts";
 import { runControlTool } from "./background-calls.ts";
 import { callEffect } from "./effect.ts";
+import { settleHeldBack } from "./forked-calls.ts";
 import { gateCall, gateEdited } from "./gate.ts";
 import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
@@ -24,7 +25,9 @@ export const performCall = callEffect("performCall", async (host, { turnId, call
   if (!tool) return settleGone(host, gated);
   const decided = await takeDecision(host, gated, tool, signal);
   if (signal.aborted) return;
-  if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool, signal))) return;
+  if (!decided || settleRefused(host, decided)) return;
+  if (await settleHeldBack(host, decided, tool, signal)) return;
+  if (await askFirst(host, decided, tool, signal)) return;
   if (signal.aborted) return;
   if (tool.kind === "internal") await runInternalTool(host, decided, tool, signal);
   else if (tool.kind === "control") await runControlTool(host, decided, tool, signal);

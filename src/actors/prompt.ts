@@ -93,8 +93,8 @@ export function compileInputOf(host: Host, { turnId, contextWindowSize, loadedCa
 
 function instructionsOf(host: Host, turnId: string): string {
   const { instructions } = host.definition;
-  if (typeof instructions === "string") return instructions;
-  const resolved = host.memory(turnId).entries.find(isResolved);
+  const resolved = host.memory(turnId).entries.findLast(isResolved);
+  if (typeof instructions === "string") return resolved?.edited ? resolved.text : instructions;
   return resolved?.text ?? "";
 }
 

@@ -155,6 +155,8 @@ interface SettleParts extends FactParts {
   readonly isUnreviewed?: boolean | undefined;
   /** For an internal tool, which has no entry for its start. */
   readonly isInternal?: boolean | undefined;
+  /** In a fork: the recorded call whose result it is. */
+  readonly recorded?: string | undefined;
   /** Messages of reports whose text is already in the result. */
   readonly reports?: readonly string[] | undefined;
 }
@@ -182,6 +184,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
       ...(structured === undefined ? {} : { structured }),
       ...(parts.isInternal ? { internal: true as const } : {}),
       ...(!parts.isUnreviewed && isReviewDue(host, turnId, outcome) ? { reviewDue: true } : {}),
+      ...(parts.recorded === undefined ? {} : { recorded: parts.recorded }),
       ...(parts.reports && parts.reports.length > 0 ? { reports: [...parts.reports] } : {}),
     },
     {

@@ -167,6 +167,20 @@ For agents that ask, run or chat started no file is needed; for others name the 
 ${exitCodes}
 `;
 
+export const fork = `
+Examples:
+  $ npx troupe fork run-mibodu --at 2:3 --model gpt-5-mini
+  $ npx troupe fork run-mibodu --at 1:1 --input "Refund only the first order."
+  $ npx troupe fork run-mibodu --at 2 --input "And now in French." --keep
+  $ npx troupe fork ./run.json --at 1:2 --agents ./my-agent.ts --allow search --json
+
+The fork runs live with the same past, on an unused budget. A tool of class keyed or once, a client tool and a tool of the
+provider do not run: a call gets the recorded result of a call with equal arguments, otherwise an error for the model.
+--allow names those that really run.
+
+${exitCodes}
+`;
+
 export const abort = `
 Examples:
   $ npx troupe abort ask-mibodu

@@ -25,6 +25,7 @@ import {
   quietOption,
   statelyOption,
 } from "./options.ts";
+import { addForkCommand } from "./fork-command.ts";
 import { addInspectCommands } from "./inspect-commands.ts";
 import { addMcpCommands } from "./mcp-commands.ts";
 import { closeOpened } from "./opened-servers.ts";
@@ -93,6 +94,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       "maximum number of files to read, each by its own reader (default: 6)",
       wholeNumber(1, 50),
     )
+    .addOption(mcpOption())
     .option("--serve", "serve the team over HTTP; callers ask the questions");
   addStoreOptions(addBudgetOptions(addListenOptions(ask)))
     .addOption(jsonOption())
@@ -130,6 +132,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   addInspectCommands(program, context, done);
+  addForkCommand(program, context, done);
   addMcpCommands(program, context, done);
   addReplayCommands(program, context, done);
   addMcpServeCommand(program, context, done);

@@ -298,8 +298,9 @@ function countBelow(growing: readonly number[], limit: number): number {
 }
 
 function instructionsOf(definition: StoredDefinition | undefined, turnEntries: readonly Entry[]): string {
-  if (typeof definition?.instructions === "string") return definition.instructions;
-  return turnEntries.find((entry) => entry.type === "instructions.resolved")?.text ?? "";
+  const resolved = turnEntries.findLast((entry) => entry.type === "instructions.resolved");
+  if (typeof definition?.instructions === "string" && resolved?.edited !== true) return definition.instructions;
+  return resolved?.text ?? "";
 }
 
 /** The tools as sent to the model: the granted tools of the definition and the tools of the turn's caller. */

@@ -138,7 +138,7 @@ function messageDigest(message: Message, reader: ThinkingReader): string {
   if (message.role !== "assistant") return digest;
   const { toolCalls = [] } = message;
   // Ids that another server wrote are derived from those of the runtime.
-  const ids = isOwnServer(message, reader) ? "" : toolCalls.map(({ callId }) => callId).join();
+  const ids = isOwnServer(message, reader) ? "" : toolCalls.map(({ callId, sentCallId = callId }) => sentCallId).join();
   return `${digest} ${reasoningDigest(message)} ${ids}`;
 }
 
@@ -153,8 +153,8 @@ function computedDigest(message: Message): string {
   if (message.role === "assistant") return answerDigest(message.content, message.toolCalls ?? []);
   const content = plainContent(message.content);
   if (message.role !== "tool") return shortHash(JSON.stringify(content));
-  const { callId, providerId, isError = false } = message;
-  return shortHash(JSON.stringify([content, callId, providerId, isError]));
+  const { callId, sentCallId = callId, providerId, isError = false } = message;
+  return shortHash(JSON.stringify([content, sentCallId, providerId, isError]));
 }
 
 /** The fields of parts in one order, since a store may return them in another one. The id of an artifact stands for its content. */

@@ -38,12 +38,12 @@ export function countedId({ providerId }: Pick<ToolCallRequest, "providerId">): 
   return providerId.padEnd(PORTABLE_LENGTH, "0");
 }
 
-function derivedId({ callId, providerId }: CallIds, round: number): string {
-  const hash = BigInt(`0x${shortHash(JSON.stringify([callId, providerId, round]))}`);
+function derivedId({ callId, providerId, sentCallId = callId }: CallIds, round: number): string {
+  const hash = BigInt(`0x${shortHash(JSON.stringify([sentCallId, providerId, round]))}`);
   return hash.toString(36).padStart(PORTABLE_LENGTH, "0").slice(-PORTABLE_LENGTH);
 }
 
-type CallIds = Pick<ToolCallRequest, "callId" | "providerId">;
+type CallIds = Pick<ToolCallRequest, "callId" | "providerId" | "sentCallId">;
 
 /** Whether the model wrote the message. Reasoning is sent back only to the model that wrote it, even if the server's address changed. */
 export function isOwnModel({ reasoningBy }: AssistantMessage, reader: AnsweringAdapter): boolean {

@@ -27,6 +27,15 @@ export type {
   Projections,
   StateStore,
 } from "./api/projection-stores.ts";
+export {
+  cutPointAt,
+  type CutPoint,
+  forkedTree,
+  type ForkPoint,
+  forkPoints,
+  pointsText,
+} from "./forks/index.ts";
+export { storesRule } from "./api/runtime-options.ts";
 export { Conversation } from "./agent/live-view.ts";
 export { EffectNotes } from "./agent/intents.ts";
 export { MachineFold } from "./agent/rebuild.ts";

@@ -109,7 +109,13 @@ export const turnEntrySchemas = [
     /** Earlier reports that require a turn, unless this turn makes a model call that sees them. */
     waking: z.array(wakingReportSchema).optional(),
   }),
-  z.object({ type: z.literal("instructions.resolved"), ...ofTurn, text: textSchema }),
+  z.object({
+    type: z.literal("instructions.resolved"),
+    ...ofTurn,
+    text: textSchema,
+    /** Set for a text that a fork has put in the place of the definition's instructions. */
+    edited: z.literal(true).optional(),
+  }),
   z.object({
     type: z.literal("hook.applied"),
     ...ofStep,

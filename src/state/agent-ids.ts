@@ -18,6 +18,19 @@ export function childIdOf(rootAgentId: string, hash: string): string {
   return `${rootAgentId}~${hash}`;
 }
 
+/**
+ * The id, or the text that begins with one, as it is in a tree with another root. A fork's ids differ from those of its origin only in
+ * their root.
+ */
+export function withRoot(text: string, rootAgentId: string, other: string): string {
+  return text.startsWith(rootAgentId) ? `${other}${text.slice(rootAgentId.length)}` : text;
+}
+
+/** Identifies a call in a tree and in all forks of it. */
+export function recordedCallId(callId: string): string {
+  return callId.slice(rootOf(agentOfTurn(callId)).length);
+}
+
 /** A turn's id consists of its agent and its number: `agent#1`. The first turn is number 1. */
 export function turnIdOf(agentId: string, number: number): string {
   return `${agentId}#${number}`;

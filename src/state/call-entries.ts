@@ -96,6 +96,8 @@ export const callEntrySchemas = [
     internal: z.literal(true).optional(),
     /** Whether hooks review it next: `afterEachTool`, and `onError` if it failed. */
     reviewDue: optionalFlagSchema,
+    /** In a fork: the recorded call whose result this is, by `recordedCallId`. */
+    recorded: optionalTextSchema,
     /** Messages of reports that this result contains; they are not added to history separately. */
     reports: z.array(textSchema).optional(),
   }),

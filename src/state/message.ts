@@ -32,6 +32,8 @@ export const toolCallRequestSchema = z.object({
   providerId: textSchema,
   name: textSchema,
   arguments: textSchema,
+  /** In a fork: the id in the first tree. Prompts are formed with it, so that they equal those of the origin. */
+  sentCallId: optionalTextSchema,
 });
 export type ToolCallRequest = DeepReadonly<z.infer<typeof toolCallRequestSchema>>;
 
@@ -116,6 +118,8 @@ export const toolMessageSchema = z.object({
   ...common,
   callId: textSchema,
   providerId: textSchema,
+  /** The `sentCallId` of the call. */
+  sentCallId: optionalTextSchema,
   isError: optionalFlagSchema,
   /** The artifact with the complete content, if `content` is an excerpt. */
   artifactId: optionalTextSchema,

@@ -6,6 +6,7 @@ import {
   integerSchema,
   optionalCountSchema,
   optionalPositiveSchema,
+  optionalTextSchema,
   positiveSchema,
   textOrNullSchema,
   textSchema,
@@ -93,6 +94,24 @@ export const commandFieldsSchema = z.object({
 });
 export type CommandFields = DeepReadonly<z.infer<typeof commandFieldsSchema>>;
 
+/**
+ * Where a forked tree left its origin. Every agent of the tree has it, also those that it spawns later: tools with an effect outside are
+ * not run in a fork unless they are named here.
+ */
+export const forkedFromSchema = z.object({
+  /** The root agent of the origin. */
+  agentId: textSchema,
+  /** The turn, from 1. */
+  turn: positiveSchema,
+  /** The fork continues before the model call of this step; `undefined` if it continues after the whole stored turn. */
+  step: optionalPositiveSchema,
+  /** The root of the first tree, if the origin is a fork itself: ids of subagents are derived from its id. */
+  firstAgentId: optionalTextSchema,
+  /** Tools that run although they have an effect outside. `undefined` if there are none. */
+  allowed: z.array(textSchema).optional(),
+});
+export type ForkedFrom = DeepReadonly<z.infer<typeof forkedFromSchema>>;
+
 /** The fields that are fixed when an agent is created. */
 export const agentIdentitySchema = z.object({
   tenant: textSchema,
@@ -131,6 +150,8 @@ export const agentIdentitySchema = z.object({
   metadata: jsonObjectSchema,
   /** Number of its first turn, if earlier ones ran elsewhere. Default 1. */
   firstTurnNumber: optionalPositiveSchema,
+  /** `undefined` unless the tree is a fork. */
+  forkedFrom: forkedFromSchema.optional(),
 });
 export type AgentIdentity = DeepReadonly<z.infer<typeof agentIdentitySchema>>;
 

@@ -17,5 +17,7 @@ export {
   type RunFile,
   runFileSchema,
 } from "./rules/run-file.ts";
+export { requestTimerId } from "./rules/requests.ts";
+export { limitTimerId } from "./rules/ledger.ts";
 export { assertBudgetSet } from "./rules/set-budget.ts";
 export { databasePath } from "./sqlite/sqlite-path.ts";

@@ -6,6 +6,9 @@ export {
   type UpgradeReport,
 } from "./check-upgrade.ts";
 export { withModel, type WithModelOptions } from "../agents/index.ts";
+export { fork, type Fork, type ForkEdit, type ForkOptions, type OriginTurn } from "./fork.ts";
+export type { SimulatedCall, SimulatedTool } from "../actors/index.ts";
+export type { ForkPoint } from "../runtime/index.ts";
 export { recordedModel, type RecordedModelOptions } from "./recorded-model.ts";
 export type { RecordingSource, StoredRecording } from "./recording.ts";
 export {

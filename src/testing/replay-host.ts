@@ -258,6 +258,10 @@ export class ReplayHost implements Host {
     withdraw: () => Promise.reject(new UnsupportedError("a replay runs no tool")),
   };
 
+  recordedCall(): Promise<undefined> {
+    return Promise.reject(new UnsupportedError("a replay runs no tool"));
+  }
+
   live(): Promise<Host> {
     return Promise.resolve(this);
   }

@@ -38,6 +38,7 @@ const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["work"],
     ["core"],
     ["handles"],
+    ["forks"],
     [""],
   ],
   stores: [["rules"], ["memory", "sqlite", "redis"], [""]],

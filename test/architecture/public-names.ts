@@ -98,7 +98,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     terminalLog TerminalLogOptions textLog TextLogLocation traceToOpenTelemetry yamlSession YamlSessionOptions
   `),
   "troupe/testing": words(`
-    createFakeClock FakeClock ModelScript ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions
+    createFakeClock FakeClock fork Fork ForkEdit ForkOptions ForkPoint ModelScript OriginTurn SimulatedCall SimulatedTool
+    ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions
     ScriptedReply ScriptedToolCall withModel WithModelOptions
   `),
 };

@@ -206,15 +206,15 @@ describe("options", () => {
     [{ ...right, args: [] }, /args has no use without command/],
     [{ name: "far", command: "x", headers: {} }, /headers has no use without url/],
     [{ ...right, name: "a__b" }, /without "__"/],
-    [{ ...right, url: "https://me:secret@example.com" }, /without a password/],
+    [{ ...right, url: "https://me:hush-7c1e@example.com" }, /without a password/],
     [{ ...right, headers: { "a b": "c" } }, /not a valid HTTP header/],
     [{ ...right, name: "x".repeat(33) }, /1 to 32/],
     [{ name: "far", command: "x", args: ["a\0b"] }, /args.*without the character NUL/],
     [{ name: "far", command: "x\0" }, /command.*without the character NUL/],
     [{ name: "far", command: "x", cwd: "/tmp\0" }, /cwd.*without the character NUL/],
     [{ name: "far", command: "x", env: { A: "secret\0" } }, /env.*without the character NUL/],
-    [{ name: "far", command: "x", env: { "A=B": "secret" } }, /env has the name "A=B"/],
-    [{ name: "far", command: "x", env: { "": "secret" } }, /env has the name ""/],
+    [{ name: "far", command: "x", env: { "A=B": "hush-7c1e" } }, /env has the name "A=B"/],
+    [{ name: "far", command: "x", env: { "": "hush-7c1e" } }, /env has the name ""/],
     [{ ...right, idleMs: 0 }, /idleMs.*from 1/],
     [{ ...right, maxConnections: 1.5 }, /maxConnections.*whole number/],
     [{ ...right, idleTimeoutMs: 5 }, /idleTimeoutMs.*idleMs/],
@@ -222,7 +222,7 @@ describe("options", () => {
     const error: unknown = await mcp(options as McpOptions).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InvalidInputError);
     expect((error as Error).message).toMatch(words);
-    expect((error as Error).message).not.toContain("me:secret");
+    expect((error as Error).message).not.toContain("hush-7c1e");
   });
 
   test("settings of a tool or an argument that the server does not have", async () => {

@@ -1,4 +1,4 @@
-import { type AgentRecord, DEFAULT_TENANT, type JsonObject, statusOf } from "../../state/index.ts";
+import { type AgentRecord, DEFAULT_TENANT, type ForkedFrom, type JsonObject, statusOf } from "../../state/index.ts";
 import { formatAgentCursor, type Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
@@ -8,7 +8,7 @@ import { allRequests } from "../job/find-request.ts";
 import { askJobOf, fileJobOf } from "../job/job.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { pageSize } from "../options.ts";
-import { formatNumberOf, formatTime } from "../view/format.ts";
+import { forkText, formatNumberOf, formatTime } from "../view/format.ts";
 import { type Column, columnsOf, tableLines } from "../view/table.ts";
 
 export interface ListOptions extends StoreOptions {
@@ -27,6 +27,8 @@ export interface ListedAgent extends AgentStatus {
   readonly lastActivity: number;
   /** The question or input that started it. */
   readonly task: string;
+  /** Where it left its origin, if it is a fork. */
+  readonly forkedFrom?: ForkedFrom;
   /** For `--after`: the next page starts after this row. */
   readonly cursor: string;
 }
@@ -83,6 +85,7 @@ async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedA
     createdAt,
     lastActivity,
     task: taskOf(metadata),
+    ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
     cursor: formatAgentCursor(record),
   };
 }
@@ -111,7 +114,7 @@ export function listLines(listed: readonly ListedAgent[], width: number): string
     String(agent.turns),
     String(agent.subagents),
     formatTime(agent.lastActivity),
-    agent.task,
+    agent.forkedFrom ? `fork of ${forkText(agent.forkedFrom)}` : agent.task,
   ]);
   const unfinished = listed.filter(
     (agent) => agent.isUnfinished && agent.pid === null && agent.openRequests === 0,

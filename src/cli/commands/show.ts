@@ -24,7 +24,7 @@ import { type StoreOptions, storeLocation, withStore } from "../job/store-locati
 import { type BudgetTree, budgetsOf, readBudgets, readStory } from "../job/story.ts";
 import { summaryLines } from "../view/agent-rows.ts";
 import { budgetLines, budgetRows } from "../view/budget-lines.ts";
-import { formatCost, formatCount, formatDuration, formatNumberOf, formatTime } from "../view/format.ts";
+import { forkText, formatCost, formatCount, formatDuration, formatNumberOf, formatTime } from "../view/format.ts";
 import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 import { columnsOf } from "../view/table.ts";
 import { oneLine, printable } from "../view/terminal-text.ts";
@@ -126,13 +126,18 @@ function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
   const state = [statusText(status), turn, ...(status.pid === null ? ["no process runs it"] : [])].join(", ");
   return [
-    ...wrapped([`${agentId}: ${definition.name}, ${state}; made ${formatTime(createdAt)}`]),
+    ...wrapped([`${agentId}: ${definition.name}, ${state}; made ${formatTime(createdAt)}`, ...originLines(record)]),
     ...section("Tree", summaryLines(tree, { accounts, now }, width)),
     ...section("Accounts", budgetLines({ ...budgets, now, width })),
     ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, { now, width, withState: true }))),
     ...section("Trace of the newest turn", wrapped(traceLines(trace, isFull))),
     ...section("History", wrapped(historyLines(messages, isFull))),
   ];
+}
+
+/** Where a fork left its origin. */
+function originLines({ forkedFrom }: AgentRecord): string[] {
+  return forkedFrom ? [`A fork of ${forkText(forkedFrom)}.`] : [];
 }
 
 function section(title: string, lines: readonly string[]): string[] {

@@ -1,3 +1,5 @@
+import type { ForkedFrom } from "../../state/index.ts";
+
 /** `850 ms`, `4.2 s`, `1 m 05 s`, `2 h 03 m`. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;
@@ -71,6 +73,11 @@ export function formatNumberOf(count: number, noun: string): string {
 
 const consonants = "bdfgklmnprstvz";
 const vowels = "aeiou";
+
+/** The origin of a fork: `run-mibodu at 2:3`. */
+export function forkText({ agentId, turn, step }: ForkedFrom): string {
+  return `${agentId} at ${step === undefined ? turn : `${turn}:${step}`}`;
+}
 
 /** A short id that can be read aloud and typed: `ask-` and three syllables, one of 343,000. */
 export function readableId(prefix: string, random: () => number): string {

@@ -4,6 +4,7 @@ import {
   type FactParts,
   type Host,
   type Proposed,
+  type RecordedCall,
   requestKeyOf,
   type SpawnRequest,
 } from "../../actors/index.ts";
@@ -33,6 +34,7 @@ import { callQueueOf } from "./call-queue.ts";
 import { Conversation, type ActivationPorts, LiveView } from "./live-view.ts";
 import { EffectNotes, IntentGate, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
 import { JournalWriter, type LossReason } from "./journal-writer.ts";
+import { recordedCallFor } from "./recorded-calls.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
@@ -247,6 +249,10 @@ export class Activation extends LiveView implements Host {
     const { tenant, rootAgentId } = this.#identity;
     const all = new Map((await this.#ports.stores.accounts(tenant, rootAgentId)).map((one) => [one.id, one]));
     return chainOf({ ask: { accountId } }, (id) => all.get(id));
+  }
+
+  recordedCall(call: CallState): Promise<RecordedCall | undefined> {
+    return recordedCallFor(this.#ports.stores, this.identity, call);
   }
 
   effectOver(): void {

@@ -11,6 +11,7 @@ import {
   type IntentBody,
   turnIdOf,
   type TurnState,
+  withRoot,
 } from "../../state/index.ts";
 import type { SpawnOrder } from "../../stores/index.ts";
 import { lossOf, type LossReason } from "./journal-writer.ts";
@@ -164,12 +165,15 @@ export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnB
   };
 }
 
+/** In a fork it is the id of the same spawn in the first tree, with another root: code that runs again finds its child. */
 export function childIdOfSpawn(
-  { rootAgentId, agentId }: Pick<AgentIdentity, "rootAgentId" | "agentId">,
+  { rootAgentId, agentId, forkedFrom }: Pick<AgentIdentity, "rootAgentId" | "agentId" | "forkedFrom">,
   turnId: string,
   key: string,
 ): string {
-  return childIdOf(rootAgentId, shortHash(`${agentId}\n${turnId}\n${key}`));
+  const first = forkedFrom?.firstAgentId ?? forkedFrom?.agentId ?? rootAgentId;
+  const parts = [agentId, turnId, key].map((text) => withRoot(text, rootAgentId, first));
+  return childIdOf(rootAgentId, shortHash(parts.join("\n")));
 }
 
 /** The entry of the same spawn made earlier in the turn: code that runs again after a restart spawns again. */
@@ -212,6 +216,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
     maxDepth: Math.min(identity.maxDepth, tool.policy.maxDepth ?? DEFAULT_MAX_DEPTH),
     turnLimits: turnFlagsOf(tool.limits),
     metadata: {},
+    ...(identity.forkedFrom ? { forkedFrom: identity.forkedFrom } : {}),
   };
   return {
     seq,

@@ -44,7 +44,7 @@ const queueMethods = [
   "close",
 ] as const satisfies readonly (keyof Queues)[];
 
-const storesRule = portRule("stores, for instance memoryStores()", storeMethods);
+export const storesRule = portRule("stores, for instance memoryStores()", storeMethods);
 const queuesRule = portRule("queues, for instance localQueues()", queueMethods);
 
 /** Each of the user's own stores is validated later, by its kind. */

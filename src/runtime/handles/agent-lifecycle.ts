@@ -1,5 +1,5 @@
 import { type AgentDefinition, assertGiven, DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
-import { backoffDelay, shortHash } from "../../base/index.ts";
+import { backoffDelay } from "../../base/index.ts";
 import {
   agentAccountId,
   bindingField,
@@ -17,10 +17,11 @@ import {
   NotFoundError,
   PolicyRefusedError,
 } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, childIdOf, rootOf } from "../../state/index.ts";
+import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
 import { assertBudgetSet } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
+import { childIdOfSpawn } from "../agent/intents.ts";
 import { wakeUp } from "../agent/intake.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 import { pauseOptionsOf } from "../api/agent-options.ts";
@@ -219,7 +220,7 @@ export async function createChild(
   if (depth > maxDepth) {
     throw new PolicyRefusedError(`a subagent here would be at depth ${depth}; the policy allows ${maxDepth}`);
   }
-  const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
+  const agentId = childIdOfSpawn(parent, "", options.key);
   const accountId = agentAccountId(agentId);
   const limits = limitsOf(options.budget);
   const { tenant, rootAgentId, sessionId, ownerId, accountId: parentAccountId } = parent;
@@ -244,6 +245,7 @@ export async function createChild(
       maxDepth,
       turnLimits: turnFlagsOf(limits),
       metadata: {},
+      ...(parent.forkedFrom ? { forkedFrom: parent.forkedFrom } : {}),
     },
     { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },
     { definition: definition.stored },

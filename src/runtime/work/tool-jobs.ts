@@ -6,6 +6,8 @@ import {
   endOfOutput,
   executeTool,
   isOnce,
+  isRunHere,
+  notRun,
   reconcileCall,
   unknownResult,
 } from "../../actors/index.ts";
@@ -66,6 +68,11 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
   const known = await knownCall(dependencies, waiting);
   const tool = known && toolOf(known);
   if (!known || !tool) return await leaveToOthers(dependencies, waiting, known, run);
+  // The definition of this process may give the tool another effect class than that of the agent's owner.
+  if (!isRunHere(known.record, tool, known.call.gate)) {
+    await abortable(post(dependencies, waiting, endOfResult(notRun(tool.name))), run.signal);
+    return "done";
+  }
   const auth = await authOf(dependencies, known, tool);
   if (tool.auth === "required" && auth?.credentials === undefined) {
     const text = `The tool "${tool.name}" was not run: it needs credentials, and the worker of its queue "${run.queue}" has none. Set resolveAuth in its runtime, because credentials are never sent to workers.`;

@@ -135,6 +135,6 @@ function turnOfTree(tables: Tables, request: AgentRequest): string {
   return root?.openTurnId ?? turnIdOf(agentId, Math.max(1, (root?.nextTurnNumber ?? 1) - 1));
 }
 
-function requestTimerId(requestId: string): string {
+export function requestTimerId(requestId: string): string {
   return `request:${requestId}`;
 }
