@@ -2,6 +2,8 @@
 export { mcp, type McpTools } from "./mcp.ts";
 export { McpServerError } from "./mcp-server-error.ts";
 export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
+export type { McpInputOptions, McpSamplingOptions } from "./mcp-input-options.ts";
+export type { McpRoot } from "./mcp-roots.ts";
 export { mcpFromConfig, type McpConfigOptions, type McpConfigTools } from "./mcp-from-config.ts";
 export type { McpServerOverride } from "./mcp-config.ts";
 export {

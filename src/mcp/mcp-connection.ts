@@ -3,12 +3,14 @@ import type {
   CallToolResult,
   Client,
   ClientCapabilities,
+  InputRequests,
   InputRequiredResult,
   InputResponses,
   OAuthClientProvider,
   PriorDiscovery,
   Tool as McpTool,
   Transport,
+  UrlElicitationRequiredError,
 } from "@modelcontextprotocol/client";
 import { abortable } from "../base/index.ts";
 import { ToolNotStartedError, TroupeError } from "../errors/index.ts";
@@ -54,6 +56,8 @@ export interface McpCall {
 export interface ConnectionHooks {
   /** What the client declares to the server. Default: nothing. */
   readonly capabilities?: ClientCapabilities | undefined;
+  /** What the client declares with each call of a tool to a server of the newer era, instead of `capabilities`. Default: these. */
+  readonly callCapabilities?: ClientCapabilities | undefined;
   /** Called with each new client before it connects, to register handlers of the server's requests and notifications. */
   readonly prepare?: ((client: Client, connection: McpConnection) => void) | undefined;
   /** The provider of credentials for the connection of an owner. Called once per transport. */
@@ -61,7 +65,7 @@ export interface ConnectionHooks {
   /** Whether calls of tools are sent one at a time over a connection, so that a request of the server belongs to the only call. */
   readonly isSerial?: ((client: Client) => boolean) | undefined;
   /** Called with the connection of a call before it is sent. A rejection means that the call is not sent. */
-  readonly verify?: ((connection: OpenConnection, call: McpCall) => Promise<void>) | undefined;
+  readonly verify?: ((connection: OpenConnection, call: Pick<McpCall, "tool" | "signal">) => Promise<void>) | undefined;
   /** Called when a server reports that a list has changed. */
   readonly onListChanged?: ((list: "tools" | "prompts" | "resources") => void) | undefined;
 }
@@ -172,6 +176,9 @@ export class McpConnection {
         }
         this.#noteFailure(connection, error, failure);
         if (failure.isSessionLost && attempt === 1) continue;
+        if (call.allowInputRequired && error instanceof this.#source.sdk.client.UrlElicitationRequiredError) {
+          return visitsOf(error.elicitations);
+        }
         throw this.#source.secrets.redacted(callErrorOf(name, withLastWords(error, connection.transport), failure));
       } finally {
         this.#release(connection);
@@ -218,8 +225,14 @@ export class McpConnection {
       {
         name: tool.name,
         arguments: args,
-        ...(meta === undefined ? {} : { _meta: meta }),
-        ...(input === undefined ? {} : { inputResponses: input.responses, requestState: input.state }),
+        ...this.#metaOf(client, meta),
+        // A server of the older era wants the same call once more.
+        ...(input === undefined || client.getProtocolEra() === "legacy"
+          ? {}
+          : {
+              inputResponses: input.responses,
+              ...(input.state === undefined ? {} : { requestState: input.state }),
+            }),
       },
       {
         signal,
@@ -235,6 +248,14 @@ export class McpConnection {
           }),
       },
     );
+  }
+
+  #metaOf(client: Client, meta: JsonObject | undefined): { readonly _meta?: Readonly<Record<string, unknown>> } {
+    const { sdk, hooks } = this.#source;
+    if (hooks.callCapabilities === undefined || client.getProtocolEra() === "legacy") {
+      return meta === undefined ? {} : { _meta: meta };
+    }
+    return { _meta: { [sdk.client.CLIENT_CAPABILITIES_META_KEY]: hooks.callCapabilities, ...meta } };
   }
 
   /** A connection that is held for the call; every error means that the call was not sent. */
@@ -405,6 +426,12 @@ export class McpConnection {
     }
     return { client, transport, uses: 0, hasAnswered: false, isRetired: false };
   }
+}
+
+/** A server of the older era refuses a call until addresses were visited: in the form of the newer era. */
+function visitsOf(elicitations: UrlElicitationRequiredError["elicitations"]): InputRequiredResult {
+  const requests = elicitations.map((params, index) => [`visit${index}`, { method: "elicitation/create", params }]);
+  return { resultType: "input_required", inputRequests: Object.fromEntries(requests) as InputRequests };
 }
 
 /** The error, with what is known about the end of the program. */

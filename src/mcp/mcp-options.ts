@@ -16,6 +16,7 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, JsonObject } from "../state/index.ts";
 import type { RunContext } from "../tools/index.ts";
+import { inputOptionRules, type McpInputOptions } from "./mcp-input-options.ts";
 
 /** Headers of requests to an MCP server. */
 export type McpHeaders = Readonly<Record<string, string>>;
@@ -40,14 +41,14 @@ export interface McpToolOptions {
    * see the argument. Default: none.
    */
   readonly idempotencyArgument?: string | undefined;
-  /** Milliseconds per attempt. Default 60,000. */
+  /** Milliseconds per attempt. Default 60,000; 3,600,000 for a tool that runs only as a task. */
   readonly timeoutMs?: number | undefined;
   /** The tool's name for the model: letters, digits, `_` and `-`; 1 to 64 characters. Default: `<server>__<tool>`. */
   readonly rename?: string | undefined;
 }
 
 /** Options of `mcp()`. One of `command` and `url` is required. */
-export interface McpOptions {
+export interface McpOptions extends McpInputOptions {
   /** Begins the names of the tools: 1 to 32 letters, digits, `_` and `-`, without `__`, and with a letter or digit at both ends. */
   readonly name: string;
   /** Program that runs the server on stdin and stdout. Default: none. */
@@ -188,6 +189,7 @@ export const optionsSchema: OptionsSchema<McpOptions> = {
     headers: (value, where) => (typeof value === "function" ? value : headersRule(value, where)),
     approval: oneOfRule("destructive", "writes", "always", "never"),
     trust: flagRule,
+    ...inputOptionRules,
     resourceTools: flagRule,
     tools: recordRule("an object of settings by the names of tools", (value, where) =>
       value === false ? value : toolOptionsRule(value, where),

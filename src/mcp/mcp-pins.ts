@@ -48,7 +48,7 @@ export class McpPins {
     };
   }
 
-  async #verify({ client }: OpenConnection, { tool, signal }: McpCall): Promise<void> {
+  async #verify({ client }: OpenConnection, { tool, signal }: Pick<McpCall, "tool" | "signal">): Promise<void> {
     const { refusals } = await this.#checkOf(client, signal);
     const refusal = refusals.get(tool.name);
     if (refusal !== undefined) throw new ToolNotStartedError(refusal);

@@ -87,6 +87,11 @@ export class McpPool {
     }
   }
 
+  /** Rejects with `ToolNotStartedError` if the tool must not be called over the connection; `call` asks that itself. */
+  async verify(connection: OpenConnection, call: Pick<McpCall, "tool" | "signal">): Promise<void> {
+    await this.#source.hooks.verify?.(connection, call);
+  }
+
   /** All tools that the server lists for an owner; entries without a usable name are left out. */
   async listTools(owner: McpOwner, signal: AbortSignal): Promise<ListedTool[]> {
     return await this.use(owner, signal, async ({ client }) => await toolListOf(client, signal));

@@ -1,6 +1,7 @@
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
+import { inputHooksOf } from "./input-hooks.ts";
 import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
 import { visible, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
@@ -11,8 +12,9 @@ import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
 import { resourceTools } from "./mcp-resource-tools.ts";
 import { type McpResources, resourcesOf } from "./mcp-resources.ts";
-import { namesOf, toolOf } from "./mcp-tool.ts";
+import { isTaskOnly, namesOf, toolOf } from "./mcp-tool.ts";
 import { headerFaultOf } from "./mcp-tool-headers.ts";
+import { loadTaskSdk } from "./task-sdk.ts";
 import type { ToolSource } from "./tool-source.ts";
 
 /** The tools, resources and prompts of an MCP server. */
@@ -50,7 +52,8 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
   try {
     const listed =
       pins?.tools ?? (await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000)));
-    const { tools, warnings } = toolsOf({ options: given, pool, secrets }, listed);
+    const tasks = listed.some(isTaskOnly) ? await loadTaskSdk() : undefined;
+    const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks }, listed);
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
@@ -68,9 +71,11 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
 }
 
 /** Warns once when the server reports other tools: the definitions of this process stay as they are. */
-export function hooksOf({ name }: McpOptions): ConnectionHooks {
+export function hooksOf(options: McpOptions): ConnectionHooks {
+  const { name } = options;
   let isChanged = false;
   return {
+    ...inputHooksOf(options),
     onListChanged: (list) => {
       if (list !== "tools" || isChanged) return;
       isChanged = true;
@@ -102,8 +107,11 @@ function toolsOf(
     if (source.secrets.redact(one.name) !== one.name)
       warnings.push("A tool is left out: its name contains a secret of this connection.");
     else if (name === undefined) warnings.push(`The tool "${one.name}" is listed twice; the first is used.`);
-    else if (isTaskOnly(one))
-      warnings.push(`The tool "${one.name}" is left out: it runs only as a task, which is not supported.`);
+    else if (isTaskOnly(one) && source.tasks === undefined)
+      warnings.push(
+        `The tool "${one.name}" is left out: it runs only as a task, which needs the package "@modelcontextprotocol/ext-tasks": ` +
+          "npm install @modelcontextprotocol/ext-tasks",
+      );
     else if (source.options.url !== undefined && headerFaultOf(one.inputSchema) !== undefined)
       warnings.push(
         `The tool "${one.name}" is left out: its arguments for HTTP headers are invalid, ${headerFaultOf(one.inputSchema)}.`,
@@ -116,8 +124,4 @@ function toolsOf(
     }
   }
   return { tools, warnings };
-}
-
-function isTaskOnly({ execution }: ListedTool): boolean {
-  return typeof execution === "object" && execution !== null && Reflect.get(execution, "taskSupport") === "required";
 }

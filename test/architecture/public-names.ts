@@ -84,9 +84,10 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    checkMcpPins mcp McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpOptions McpOwner McpPinOptions
-    McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources McpResourceTemplate McpServerError
-    McpServerOverride McpServerReport McpToolChange McpToolOptions McpToolReport McpTools pinMcp
+    checkMcpPins mcp McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpOptions McpOwner
+    McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources McpResourceTemplate McpRoot
+    McpSamplingOptions McpServerError McpServerOverride McpServerReport McpToolChange McpToolOptions McpToolReport
+    McpTools pinMcp
   `),
   "troupe/mcp/server": words(`
     McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions
