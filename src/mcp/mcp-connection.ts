@@ -1,11 +1,9 @@
 import type {
-  AuthProvider,
   CallToolResult,
   Client,
   ClientCapabilities,
   InputRequiredResult,
   InputResponses,
-  OAuthClientProvider,
   PriorDiscovery,
   Tool as McpTool,
   Transport,
@@ -14,6 +12,8 @@ import { abortable } from "../base/index.ts";
 import { ToolNotStartedError, TroupeError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { createSlots } from "../tools/index.ts";
+import type { ActorAuthorization } from "./mcp-authorization.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { type CallFailure, callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import type { McpOptions, McpOwner } from "./mcp-options.ts";
@@ -56,8 +56,8 @@ export interface ConnectionHooks {
   readonly capabilities?: ClientCapabilities | undefined;
   /** Called with each new client before it connects, to register handlers of the server's requests and notifications. */
   readonly prepare?: ((client: Client, connection: McpConnection) => void) | undefined;
-  /** The provider of credentials for the connection of an owner. Called once per transport. */
-  readonly authProvider?: ((owner: McpOwner) => AuthProvider | OAuthClientProvider | undefined) | undefined;
+  /** The authorization of an owner's requests. Called once for each connection. */
+  readonly authorizationOf?: ((owner: McpOwner) => ActorAuthorization) | undefined;
   /** Whether calls of tools are sent one at a time over a connection, so that a request of the server belongs to the only call. */
   readonly isSerial?: ((client: Client) => boolean) | undefined;
   /** Called when a server reports that a list has changed. */
@@ -113,6 +113,7 @@ export class McpConnection {
   readonly #source: ConnectionSource;
   readonly #backoff: StartBackoff;
   readonly #calls = new Set<McpCall>();
+  readonly #authorization: ActorAuthorization | undefined;
   readonly #serial = createSlots(1);
   #opening: Promise<OpenConnection> | undefined;
   readonly #open = new Set<OpenConnection>();
@@ -126,6 +127,7 @@ export class McpConnection {
     this.#source = source;
     this.owner = owner;
     this.#backoff = backoff;
+    this.#authorization = source.hooks.authorizationOf?.(owner);
     this.calls = this.#calls;
   }
 
@@ -145,7 +147,7 @@ export class McpConnection {
         const failure = failureOf(this.#source.sdk, error, connection.transport.sessionId !== undefined);
         this.#noteFailure(connection, error, failure);
       }
-      throw error;
+      throw (await this.#authorization?.refusalOf(error)) ?? error;
     } finally {
       this.#release(connection);
     }
@@ -169,7 +171,9 @@ export class McpConnection {
         }
         this.#noteFailure(connection, error, failure);
         if (failure.isSessionLost && attempt === 1) continue;
-        throw this.#source.secrets.redacted(callErrorOf(name, withLastWords(error, connection.transport), failure));
+        const refusal = await this.#authorization?.refusalOf(error);
+        const last = refusal ?? withLastWords(error, connection.transport);
+        throw this.#source.secrets.redacted(callErrorOf(name, last, failure));
       } finally {
         this.#release(connection);
       }
@@ -240,7 +244,9 @@ export class McpConnection {
     try {
       return await this.#hold(signal);
     } catch (error) {
-      const message = `The MCP server "${options.name}" did not run the tool: ${wordsOf(error)}`;
+      const refusal = await this.#authorization?.refusalOf(error);
+      if (refusal instanceof McpAuthorizationError) throw refusal;
+      const message = `The MCP server "${options.name}" did not run the tool: ${wordsOf(refusal ?? error)}`;
       throw secrets.redacted(new ToolNotStartedError(message));
     }
   }
@@ -335,9 +341,8 @@ export class McpConnection {
   }
 
   async #connectByAny(): Promise<OpenConnection> {
-    const { sdk, options, server, hooks } = this.#source;
-    const authProvider = hooks.authProvider?.(this.owner);
-    const source: TransportSource = { ...this.#source, owner: this.owner, authProvider };
+    const { sdk, options, server } = this.#source;
+    const source: TransportSource = { ...this.#source, owner: this.owner, authorization: this.#authorization };
     const { url } = options;
     if (url === undefined) return await this.#connectByStdio(source);
     if (server.isSse) return await this.#connectBy(sseTransport(source, url));
@@ -418,5 +423,7 @@ function isUnknownTransport({ client }: McpSdk, error: unknown): boolean {
 
 /** Whether a failure to connect comes from the server, not from missing credentials. */
 function isFaultOfServer({ sdk }: ConnectionSource, error: unknown): boolean {
-  return !(error instanceof sdk.client.UnauthorizedError || error instanceof ToolNotStartedError);
+  const { InsufficientScopeError, UnauthorizedError } = sdk.client;
+  const isRefused = error instanceof UnauthorizedError || error instanceof InsufficientScopeError;
+  return !(isRefused || error instanceof ToolNotStartedError || error instanceof McpAuthorizationError);
 }

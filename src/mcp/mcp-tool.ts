@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
+import { withLogin } from "./login-requests.ts";
+import type { McpAuthorization } from "./mcp-authorization.ts";
 import type { ListedTool } from "./mcp-connection.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import type { McpPool } from "./mcp-pool.ts";
@@ -12,6 +14,7 @@ export interface ToolSource {
   readonly options: McpOptions;
   readonly pool: McpPool;
   readonly secrets: McpSecrets;
+  readonly authorization?: McpAuthorization | undefined;
 }
 
 /** Longest description that the model gets, in UTF-16 units. */
@@ -22,7 +25,7 @@ const MOST_ATTEMPTS = 2;
 
 /** The tool of the agent for a listed one. Throws `InvalidInputError` if the user's settings do not fit it. */
 export function toolOf(source: ToolSource, listed: ListedTool, name: string): Tool<JsonObject> {
-  const { options, pool, secrets } = source;
+  const { options, pool, secrets, authorization } = source;
   const settings = settingsOf(options, listed.name);
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
@@ -35,7 +38,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
     ...(settings.timeoutMs === undefined ? {} : { timeoutMs: settings.timeoutMs }),
     maxAttempts: effect === "once" ? 1 : MOST_ATTEMPTS,
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
-    execute: async (args: JsonObject, run: RunContext) => {
+    execute: withLogin(authorization, async (args: JsonObject, run: RunContext) => {
       const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
       const { content, structuredContent, isError } = await pool.call(
         { actorId: run.actorId },
@@ -51,7 +54,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
         ...(structuredContent === undefined ? {} : { structuredContent }),
         isError: isError === true,
       };
-    },
+    }),
   });
   return Object.freeze({
     ...tool,

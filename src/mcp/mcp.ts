@@ -1,10 +1,12 @@
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
+import { loginsOf, McpAuthorization, type McpLogins } from "./mcp-authorization.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
-import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
+import { type McpOptions, type McpOwner, mcpOptionsOf } from "./mcp-options.ts";
 import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
@@ -16,6 +18,8 @@ export interface McpTools {
   readonly tools: readonly Tool<JsonObject>[];
   /** Tools of the server that are not among `tools`, each with the reason, and parts of schemas that are not checked. */
   readonly warnings: readonly string[];
+  /** Logins of people, for servers with `auth: { oauth }`. */
+  readonly logins: McpLogins;
   /**
    * Ends all connections, and the server's processes, for ever: later calls fail without being sent. Runtimes with these tools close
    * idle connections by themselves in `shutdown()`.
@@ -28,26 +32,31 @@ export interface McpTools {
 /**
  * Connects to an MCP server and returns its tools. Calls of one `actorId` share a connection; if it is lost, the next call opens
  * another. Needs the package `@modelcontextprotocol/client`. Rejects with `InvalidInputError` for invalid options and for settings of tools that the
- * server does not have, with `UnsupportedError` if the package is not installed, and with `McpServerError` if the server cannot be
- * reached within `connectTimeoutMs`.
+ * server does not have, with `UnsupportedError` if the package is not installed, with `McpAuthorizationError` if listing needs
+ * a login, and with `McpServerError` if the server cannot be reached within `connectTimeoutMs`.
  */
 export async function mcp(options: McpOptions): Promise<McpTools> {
   const given = mcpOptionsOf(options);
   const secrets = new McpSecrets(given);
-  const pool = new McpPool({ sdk: await loadSdk(), options: given, secrets, hooks: hooksOf(given) });
+  const sdk = await loadSdk();
+  const authorization =
+    given.auth === undefined ? undefined : new McpAuthorization(sdk, given, { auth: given.auth, secrets });
+  const authorizationOf = authorization && (({ actorId }: McpOwner) => authorization.of(actorId));
+  const pool = new McpPool({ sdk, options: given, secrets, hooks: { ...hooksOf(given), authorizationOf } });
   try {
     const listed = await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000));
-    const { tools, warnings } = toolsOf({ options: given, pool, secrets }, listed);
+    const { tools, warnings } = toolsOf({ options: given, pool, secrets, authorization }, listed);
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
       warnings: Object.freeze(warnings.map(secrets.redact)),
+      logins: loginsOf(given, authorization),
       close,
       [Symbol.asyncDispose]: close,
     });
   } catch (error) {
     await pool.close();
-    if (error instanceof InvalidInputError) throw error;
+    if (error instanceof InvalidInputError || error instanceof McpAuthorizationError) throw error;
     const message = `mcp("${given.name}"): the server's tools cannot be listed: ${wordsOf(error)}`;
     throw secrets.redacted(new McpServerError(message));
   }

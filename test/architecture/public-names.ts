@@ -84,7 +84,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    mcp McpHeaders McpOptions McpOwner McpServerError McpToolOptions McpTools
+    fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials McpHeaders
+    McpLogins mcpLogins McpOAuthClient McpOAuthOptions McpOptions McpOwner McpServerError
+    McpTokenKey McpTokenStore McpToolOptions McpTools memoryMcpTokens
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace

@@ -199,6 +199,7 @@ describe("options", () => {
     "cwd",
     "url",
     "headers",
+    "auth",
     "approval",
     "trust",
     "tools",

@@ -63,7 +63,7 @@ export async function openDesk(way: Way): Promise<ServedDesk> {
 
 const nothing = async (): Promise<void> => undefined;
 
-type Handler = (request: Request) => Promise<Response>;
+export type Handler = (request: Request) => Promise<Response>;
 
 export async function serve(first: Handler): Promise<{
   readonly url: string;
@@ -91,12 +91,12 @@ export async function serve(first: Handler): Promise<{
   return { url: `http://127.0.0.1:${port}`, close, listen };
 }
 
-function modernHandler(witness: string): Handler {
+export function modernHandler(witness: string): Handler {
   const handler = createMcpHandler(() => deskServer(witness), { legacy: "reject" });
   return async (request) => await handler.fetch(request);
 }
 
-function legacyHandler(witness: string): Handler {
+export function legacyHandler(witness: string): Handler {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return async (request) => {
     const id = request.headers.get("mcp-session-id");
@@ -163,13 +163,8 @@ export interface McpCaller {
 }
 
 /** An agent whose model calls these tools, all at once, and then ends. */
-export async function callerOf(
-  tools: readonly Tool<never>[],
-  calls: readonly AskedTool[],
-  options: Partial<RuntimeOptions> = {},
-): Promise<McpCaller> {
-  const stores = memoryStores();
-  const caller = defineAgent({
+export function callerDefinition(tools: readonly Tool<never>[], calls: readonly AskedTool[]) {
+  return defineAgent({
     name: "caller",
     tools: [...tools],
     model: scriptedModel(({ messages }) =>
@@ -178,6 +173,16 @@ export async function callerOf(
         : "The work is done.",
     ),
   });
+}
+
+/** Such an agent in a runtime of its own. */
+export async function callerOf(
+  tools: readonly Tool<never>[],
+  calls: readonly AskedTool[],
+  options: Partial<RuntimeOptions> = {},
+): Promise<McpCaller> {
+  const stores = memoryStores();
+  const caller = callerDefinition(tools, calls);
   const runtime = await createRuntime({ agents: [caller], stores, ...options });
   onTestFinished(() => runtime.shutdown());
   const agent = await runtime.agent("caller", { agentId: "caller" });
