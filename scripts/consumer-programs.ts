@@ -62,6 +62,7 @@ export const optionalPackagesProgram = `
 import { createRuntime, defineAgent, run } from "troupe";
 import { remoteAgent } from "troupe/a2a";
 import { mcp } from "troupe/mcp";
+import { mcpSurface } from "troupe/mcp/server";
 import { bullmqQueues } from "troupe/queues/bullmq";
 import { redisStores } from "troupe/stores/redis";
 import { sqliteStores } from "troupe/stores/sqlite";
@@ -81,6 +82,7 @@ const model = scriptedModel(({ messages: said }) =>
 const tools = [remoteAgent({ name: "far", url: "http://127.0.0.1:1" })];
 messages.push((await run(defineAgent({ name: "caller", model, tools }), "go")).text);
 await mcp({ name: "far", url: "http://127.0.0.1:1" }).catch((error) => messages.push(error.message));
+await mcpSurface().catch((error) => messages.push(error.message));
 process.stdout.write(messages.join("\\n"));
 `;
 

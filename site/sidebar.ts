@@ -41,7 +41,7 @@ export function sidebar(): SidebarItem[] {
       "react",
       "state",
     ]),
-    group("Serving", ["serving", "client", "openai", "ag-ui", "a2a"]),
+    group("Serving", ["serving", "client", "openai", "ag-ui", "a2a", "mcp-server"]),
     examples(),
     ...otherFrameworks(),
     reference(),

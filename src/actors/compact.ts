@@ -46,7 +46,18 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
     warnOfLength(host, turnId);
     return;
   }
-  if (!isTooLong && !isDue) return;
+  if (isTooLong || isDue) await compactNow(host, { turn, isTooLong }, signal);
+}
+
+/** Compacts the conversation by the definition's strategy; appends nothing if the strategy leaves it as it is. */
+export async function compactNow(
+  host: Host,
+  { turn, isTooLong }: { readonly turn: TurnState; readonly isTooLong: boolean },
+  signal: AbortSignal,
+): Promise<void> {
+  const { turnId } = turn;
+  const { autoCompact } = host.definition;
+  if (!autoCompact) return;
   await host.committed();
   if (signal.aborted) return;
   const run = `compact:${turn.compactions}`;
@@ -127,7 +138,7 @@ async function tried(strategy: CompactionStrategy, input: CompactionInput, redac
  * Whether the model refused the last attempt of this call as too long, and nothing has been compacted since. Not if a model with a
  * larger window is called next.
  */
-function wasTooLong(host: Host, turn: TurnState): boolean {
+export function wasTooLong(host: Host, turn: TurnState): boolean {
   const last = host
     .memory(turn.turnId)
     .entries.findLast(

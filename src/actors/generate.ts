@@ -9,7 +9,14 @@ import {
   TurnInterruptedError,
 } from "../errors/index.ts";
 import { callModel, compositionOf, type ModelAnswer } from "../model/index.ts";
-import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
+import {
+  type EntryOf,
+  type Message,
+  type ModelRequest,
+  type ModelResponse,
+  settingsIn,
+  type TurnState,
+} from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { callIdentity } from "./call-identity.ts";
 import {
@@ -52,12 +59,15 @@ interface SideCall {
 
 /**
  * Model calls made by user code (hooks, tools, compactions), numbered within their run. Each attempt is reserved and journalled,
- * and a failed one is retried as in a step. When the run is repeated, a call with the same number and prompt returns the
- * journalled answer. After a restart a composition continues with the journalled model; the attempts of a single model are counted anew. The
+ * and a failed one is retried as in a step. When the run is repeated, a call with the same prompt returns the journalled answer: that
+ * of the same number, else the first one that no call of the repeated run has got, because code that continues from its note makes only
+ * the calls that are left. After a restart a composition continues with the journalled model; the attempts of a single model are counted anew. The
  * code may outlive its activation, so the live host is looked up again after each wait.
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
+  const before = owner.memory(turnId).entries.at(-1)?.seq ?? 0;
+  const used = new Set<number>();
   return async (given: GenerateInput): Promise<ModelResponse> => {
     const input = takeGenerateInput(given);
     const index = count;
@@ -69,16 +79,21 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
     }
     const request = await withArtifacts(host, requestOf(input, `${turnId}:${run}:${index}`));
     const promptHash = promptHashOf(request.messages);
-    const known = host
+    const answers = host
       .memory(turnId)
-      .entries.find(
+      .entries.filter(
         (entry): entry is EntryOf<"generate.responded"> =>
           entry.type === "generate.responded" &&
+          entry.seq <= before &&
           entry.run === run &&
-          entry.index === index &&
-          entry.promptHash === promptHash,
+          entry.promptHash === promptHash &&
+          !used.has(entry.seq),
       );
-    if (known) return known.response;
+    const known = answers.find((entry) => entry.index === index) ?? answers[0];
+    if (known) {
+      used.add(known.seq);
+      return known.response;
+    }
     return await call(owner, { turnId, step, run, index, promptHash, request, signal });
   };
 }
@@ -302,5 +317,5 @@ function requestOf(input: GenerateInput, prefix: string): ModelRequest {
         origin: "runtime",
       }),
   );
-  return { messages, ...(input.maxOutputTokens === undefined ? {} : { maxOutputTokens: input.maxOutputTokens }) };
+  return { messages, ...settingsIn(input) };
 }

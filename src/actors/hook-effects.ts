@@ -1,9 +1,18 @@
 import type { ParsedOutput } from "../agents/index.ts";
-import { createDraft } from "../hooks/index.ts";
-import { type Message, naturalStopReason, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
+import { TurnInterruptedError } from "../errors/index.ts";
+import { createDraft, type HookDrafts } from "../hooks/index.ts";
+import {
+  type HookName,
+  type Message,
+  naturalStopReason,
+  openCallsOf,
+  stepMetadata,
+  textOf,
+  type TurnState,
+} from "../state/index.ts";
 import { callEffect, turnEffect } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
-import { releaseHeld, runHooks } from "./hook-run.ts";
+import { type HookSet, releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { argumentsTextOf, callPatchesOf, isFailure, callPosition, resultOfCall, resultsOfRound } from "./tool-calls.ts";
@@ -11,12 +20,71 @@ import { argumentsTextOf, callPatchesOf, isFailure, callPosition, resultOfCall, 
 /** Runs the `afterUserInput` hooks, once per turn, before the input is used. */
 export const receive = turnEffect("receive", async (host, { turnId }, signal) => {
   const place = { turnId, step: 1, hook: "afterUserInput" } as const;
-  const registered = host.definition.hooks.afterUserInput;
-  const draft = () => createDraft("afterUserInput", { messages: host.history(), input: host.memory(turnId).prompt });
-  if (await runHooks(host, place, { registered, draft }, signal)) {
+  if (await runHooks(host, place, hooksAt.afterUserInput(host, turnId), signal)) {
     host.append({ type: "hooks.settled", turnId, step: 1, phase: "input" });
   }
 });
+
+type SetOf<Name extends HookName> = (host: Host, turnId: string) => HookSet<HookDrafts[Name]>;
+type ReviewSetOf<Name extends HookName> = (host: Host, result: ReviewedResult) => HookSet<HookDrafts[Name]>;
+type ReviewedResult = NonNullable<ReturnType<typeof resultOfCall>>;
+
+/** The hooks of each name, and the draft that each of them gets at this point of the turn. */
+export const hooksAt: {
+  readonly [Name in "afterUserInput" | "afterLlm" | "beforeTools" | "afterTools" | "onComplete"]: SetOf<Name>;
+} & { readonly [Name in "afterEachTool" | "onError"]: ReviewSetOf<Name> } = {
+  afterUserInput: (host, turnId) => ({
+    registered: host.definition.hooks.afterUserInput,
+    draft: () => createDraft("afterUserInput", { messages: host.history(), input: host.memory(turnId).prompt }),
+  }),
+  afterLlm: (host, turnId) => ({
+    registered: host.definition.hooks.afterLlm,
+    draft: () => {
+      const turn = host.turn(turnId);
+      const response = turn ? responseOf(host, turn) : noResponse;
+      return createDraft("afterLlm", { messages: host.history(), calls: openCalls(host, turnId), response });
+    },
+  }),
+  beforeTools: (host, turnId) => ({
+    registered: host.definition.hooks.beforeTools,
+    draft: () => createDraft("beforeTools", { messages: host.history(), calls: openCalls(host, turnId) }),
+  }),
+  afterTools: (host, turnId) => ({
+    registered: host.definition.hooks.afterTools,
+    draft: () => createDraft("afterTools", { messages: host.history(), results: resultsOfRound(host, turnId) }),
+  }),
+  afterEachTool: (host, result) => ({
+    registered: host.definition.hooks.afterEachTool,
+    draft: () => createDraft("afterEachTool", result),
+  }),
+  onError: (host, result) => ({
+    registered: host.definition.hooks.onError,
+    draft: () => createDraft("onError", result),
+  }),
+  onComplete: (host, turnId) => ({
+    registered: host.definition.hooks.onComplete,
+    draft: () => {
+      const turn = host.turn(turnId);
+      if (!turn) throw new TurnInterruptedError(`turn ${turnId} is not open any more`);
+      const { outcome, stopReason, text } = endOf(host, turn);
+      return createDraft("onComplete", { messages: host.history(), end: { outcome, stopReason, text } });
+    },
+  }),
+};
+
+/** The calls of the newest answer, as hooks see them. */
+function openCalls(host: Host, turnId: string) {
+  const turn = host.turn(turnId);
+  return (turn ? openCallsOf(turn) : []).map(({ callId, name }) => {
+    const denied = callPatchesOf(host, callPosition(callId)).find((patch) => patch.denied !== undefined)?.denied;
+    return {
+      callId,
+      name,
+      arguments: argumentsTextOf(host, callPosition(callId)),
+      ...(denied === undefined ? {} : { denied }),
+    };
+  });
+}
 
 /**
  * Runs the hooks after an answer: `afterLlm`, then `beforeTools` if the answer has calls, or the validation against the output
@@ -26,28 +94,10 @@ export const decide = turnEffect("decide", async (host, { turnId }, signal) => {
   const turn = host.turn(turnId);
   if (!turn) return;
   const { step } = turn;
-  const { hooks } = host.definition;
-  const calls = () =>
-    openCallsOf(turn).map(({ callId, name }) => {
-      const denied = callPatchesOf(host, callPosition(callId)).find((patch) => patch.denied !== undefined)?.denied;
-      return {
-        callId,
-        name,
-        arguments: argumentsTextOf(host, callPosition(callId)),
-        ...(denied === undefined ? {} : { denied }),
-      };
-    });
-  const afterLlm = {
-    registered: hooks.afterLlm,
-    draft: () =>
-      createDraft("afterLlm", { messages: host.history(), calls: calls(), response: responseOf(host, turn) }),
-  };
+  const afterLlm = hooksAt.afterLlm(host, turnId);
   if (!(await runHooks(host, { turnId, step, hook: "afterLlm" }, afterLlm, signal))) return;
   if (turn.openCallIds.length > 0) {
-    const beforeTools = {
-      registered: hooks.beforeTools,
-      draft: () => createDraft("beforeTools", { messages: host.history(), calls: calls() }),
-    };
+    const beforeTools = hooksAt.beforeTools(host, turnId);
     if (!(await runHooks(host, { turnId, step, hook: "beforeTools" }, beforeTools, signal))) return;
   } else {
     await checkOutput(host, turnId, signal);
@@ -61,9 +111,11 @@ function responseOf(host: Host, turn: TurnState) {
   return {
     text: textOf(host.message(`${turn.turnId}:${turn.step}`)?.content ?? ""),
     finishReason: inference?.finishReason ?? "unknown",
-    usage: inference?.usage ?? { inputTokens: 0, outputTokens: 0 },
+    usage: inference?.usage ?? noResponse.usage,
   };
 }
+
+const noResponse = { text: "", finishReason: "unknown", usage: { inputTokens: 0, outputTokens: 0 } } as const;
 
 /** How many times an answer that does not match its schema is requested again. */
 const REPAIRS = 1;
@@ -72,7 +124,7 @@ const REPAIRS = 1;
  * Validates a final answer against the definition's output schema, and journals the parsed value with transforms applied. An
  * invalid answer is requested once more, with its mistakes; then the turn fails.
  */
-async function checkOutput(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
+export async function checkOutput(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const { output } = host.definition;
   const turn = host.turn(turnId);
   if (!output || !turn?.checksOutput || turn.outputFits !== null) return;
@@ -124,9 +176,7 @@ function repairMessage(host: Host, turnId: string, step: number, issues: string)
 export const settleRound = turnEffect("settleRound", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
   const step = host.turn(turnId)?.step ?? 1;
-  const registered = host.definition.hooks.afterTools;
-  const draft = () => createDraft("afterTools", { messages: host.history(), results: resultsOfRound(host, turnId) });
-  await runHooks(host, { turnId, step, hook: "afterTools" }, { registered, draft }, signal);
+  await runHooks(host, { turnId, step, hook: "afterTools" }, hooksAt.afterTools(host, turnId), signal);
 });
 
 /** Runs the hooks that review one call's result: `onError` if it failed, then `afterEachTool`. */
@@ -134,10 +184,9 @@ export const reviewCall = callEffect("reviewCall", async (host, { turnId, callId
   const step = host.call(turnId, callId)?.step;
   const result = resultOfCall(host, turnId, callId);
   if (step === undefined || !result) return;
-  const { hooks } = host.definition;
   const place = { turnId, step, callId };
-  const onError = { registered: hooks.onError, draft: () => createDraft("onError", result) };
-  const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
+  const onError = hooksAt.onError(host, result);
+  const afterEach = hooksAt.afterEachTool(host, result);
   const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
   if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
   // Appended even after a hook that ended the turn: the round ends when every call has been reviewed.
@@ -151,12 +200,7 @@ export const complete = turnEffect("complete", async (host, { turnId }, signal) 
   const turn = host.turn(turnId);
   if (!turn) return;
   const step = Math.max(1, turn.step);
-  const registered = host.definition.hooks.onComplete;
-  const draft = () => {
-    const { outcome, stopReason, text } = endOf(host, turn);
-    return createDraft("onComplete", { messages: host.history(), end: { outcome, stopReason, text } });
-  };
-  if (await runHooks(host, { turnId, step, hook: "onComplete" }, { registered, draft }, signal)) {
+  if (await runHooks(host, { turnId, step, hook: "onComplete" }, hooksAt.onComplete(host, turnId), signal)) {
     host.append({ type: "hooks.settled", turnId, step, phase: "end" });
   }
 });

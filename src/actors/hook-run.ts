@@ -57,7 +57,7 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
 }
 
 /** The hooks of one name at one point of a turn. */
-interface HookPoint {
+export interface HookPoint {
   readonly turnId: string;
   readonly step: number;
   readonly hook: Exclude<HookName, "beforeEachTool">;
@@ -77,7 +77,7 @@ interface HookDraft<Draft> {
 type HookCode<Draft> = (draft: Draft, run: HookContext) => void | Promise<void>;
 
 /** The hooks to run, and the draft that each of them receives. */
-interface HookSet<Draft> {
+export interface HookSet<Draft> {
   readonly registered: readonly RegisteredHook<HookCode<Draft>>[];
   draft(): HookDraft<Draft>;
 }
@@ -105,7 +105,8 @@ export async function runHooks<Draft>(
   return !signal.aborted;
 }
 
-async function runHook<Draft>(
+/** Runs one hook; returns false if it ended the turn or the turn was stopped. */
+export async function runHook<Draft>(
   host: Host,
   place: HookPoint & { readonly index: number },
   hooks: HookSet<Draft>,

@@ -37,7 +37,12 @@ export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage } from "./background-calls.ts";
 export { notSpawned } from "./subagent-calls.ts";
 export { CacheWatch } from "./cache-watch.ts";
-export { requestKeyOf } from "./think.ts";
+export { requestKeyOf, resolveInstructions } from "./think.ts";
+export { modelOfRequest } from "./choose-model.ts";
+export { gateCall } from "./gate.ts";
+export { checkOutput } from "./hook-effects.ts";
+export { assembleRequest } from "./prompt.ts";
+export { repeatCompaction, repeatHook } from "./repeat.ts";
 export {
   type LiveAgentActor,
   liveAgentMachine,

@@ -49,9 +49,9 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
   let takesUp = leftOpen && host.inFlight.has(attemptKeyOf(call.callId, call.attempt));
   if (leftOpen && !takesUp && isOnce(tool, call)) {
     if (tool.reconcile) await host.committed();
-    const known = await reconcileCall(dependenciesOf(host, call), call, tool, "its process ended while it ran", signal);
-    if (!signal.aborted) settleCall(host, call, known);
-    return;
+    const known = await reconciled(dependenciesOf(host, call), call, tool, "its process ended while it ran", signal);
+    if (signal.aborted) return;
+    if (known !== "resume") return settleCall(host, call, known);
   }
   if (leftOpen && !takesUp && call.note === null && call.attempt >= tool.maxAttempts - 1 + MOST_DEATHS) {
     const text = `Error: ${call.name} is not run again: its process ended each time while it ran (${call.attempt} attempts).`;
@@ -283,6 +283,18 @@ export async function reconcileCall(
   why: string,
   signal: AbortSignal,
 ): Promise<CallResult> {
+  const known = await reconciled(dependencies, call, tool, why, signal);
+  return known === "resume" ? unknownResult(call.name, why) : known;
+}
+
+/** As `reconcileCall`; `resume` if the tool's code can continue the call from its note. */
+async function reconciled(
+  dependencies: AttemptDependencies,
+  call: CallState,
+  tool: Tool<never>,
+  why: string,
+  signal: AbortSignal,
+): Promise<CallResult | "resume"> {
   if (!tool.reconcile) return unknownResult(call.name, why);
   const run = revocable(call.callId, () => dependencies.contextOf(signal));
   let answer: Reconciliation;
@@ -302,6 +314,7 @@ export async function reconcileCall(
   }
   faultPoint("reconcile.effect");
   if ("unknown" in answer) return unknownResult(call.name, why);
+  if ("resume" in answer) return "resume";
   if (answer.done)
     return resultOfOutput(dependencies, call, renderOutput(answer.result, hide), tool.maxOutputCharacters);
   return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");
@@ -312,12 +325,13 @@ export async function reconcileCall(
  */
 function reconciliationOf(answer: unknown): Reconciliation {
   if (typeof answer === "object" && answer !== null) {
-    const { unknown, done, result } = answer as Readonly<Record<string, unknown>>;
+    const { unknown, resume, done, result } = answer as Readonly<Record<string, unknown>>;
     if (unknown === true) return { unknown };
+    if (resume === true) return { resume };
     if (done === true) return { done, result };
     if (done === false) return { done };
   }
-  const right = "{ done: true, result }, { done: false } or { unknown: true }";
+  const right = "{ done: true, result }, { done: false }, { resume: true } or { unknown: true }";
   throw new InvalidInputError(`reconcile returned ${describeValue(answer)}; expected ${right}`);
 }
 

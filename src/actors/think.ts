@@ -2,7 +2,7 @@ import { faultPoint } from "../base/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
 import type { Reservation } from "../budget/index.ts";
 import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
-import { createDraft } from "../hooks/index.ts";
+import { createDraft, type HookDrafts } from "../hooks/index.ts";
 import { callModel, compositionOf, type LanguageModel, type ModelAnswer, type ModelDelta } from "../model/index.ts";
 import {
   type AssistantMessage,
@@ -31,7 +31,7 @@ import {
 } from "./choose-model.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
-import { releaseHeld, runHooks } from "./hook-run.ts";
+import { type HookSet, releaseHeld, runHooks } from "./hook-run.ts";
 import { appendModelWarnings, appendWarnings, type Host } from "./host.ts";
 import {
   billOf,
@@ -144,7 +144,8 @@ async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: Ab
   return false;
 }
 
-async function resolveInstructions(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
+/** Journals the text of an instructions function, once per turn. */
+export async function resolveInstructions(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const { instructions } = host.definition;
   const turn = turnOf(host, turnId);
   if (typeof instructions === "string" || turn.hasInstructions) return;
@@ -164,14 +165,17 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
   const turn = turnOf(host, turnId);
   if (turn.hooks.beforeLlm === 0) return !signal.aborted;
   const place = { turnId, step: nextStep(turn), hook: "beforeLlm" } as const;
-  const registered = host.definition.hooks.beforeLlm;
+  return await runHooks(host, place, beforeLlmHooks(host, turnId), signal);
+}
+
+export function beforeLlmHooks(host: Host, turnId: string): HookSet<HookDrafts["beforeLlm"]> {
   const draft = () => {
     const now = turnOf(host, turnId);
     const tools = toolsOfNext(host, now);
     const settings = settingsOfNext(host, now, tools);
     return createDraft("beforeLlm", { messages: host.history(), settings, tools: tools.map(({ name }) => name) });
   };
-  return await runHooks(host, place, { registered, draft }, signal);
+  return { registered: host.definition.hooks.beforeLlm, draft };
 }
 
 /** Compacts the conversation if that is due; returns false if the turn was stopped, by the compaction or meanwhile. */

@@ -206,6 +206,19 @@ Environment:
   TROUPE_WEBHOOK_KEY      the key that encrypts receivers' credentials: 32 bytes in base64 (default: no webhooks)
 `;
 
+export const mcpServe = `
+Examples:
+  $ npx troupe mcp serve ./my-agent.ts
+  $ npx troupe mcp serve ./team.ts --actor ann --store ./team.db
+
+In the configuration of an MCP client:
+  { "mcpServers": { "team": { "command": "npx", "args": ["troupe", "mcp", "serve", "/path/to/team.ts"] } } }
+
+Each agent is a tool. Only messages of the protocol are written to standard output; the output of your code goes to standard
+error. Agents are kept in ./.troupe/mcp.db unless a store is named. When the client closes standard input, or at SIGTERM, open
+calls are answered and turns stop at a safe point; unfinished turns continue at the next start.
+`;
+
 export const inspect = `
 Examples:
   $ npx troupe inspect
@@ -227,4 +240,24 @@ Examples:
 The file of --html is the inspector's page with the run in it; it needs no network. Without
 --names-only it contains all texts of people, models and tools. Open the file of --json with \`inspect run.json\`, that
 of --trace with chrome://tracing or https://ui.perfetto.dev.
+`;
+
+export const replay = `
+Examples:
+  $ npx troupe replay ask-mibodu --agents ./my-agent.ts
+  $ npx troupe replay run.json --agents ./my-agent.ts --json
+
+Steps the run through its journal and compares prompts, tools, settings, hooks and arguments with those of the agent file.
+Answers, results and decisions are the recorded ones. Prints the first difference. Exit code 0: equal; 1: it diverges; 2: it
+cannot be replayed.
+`;
+
+export const checkUpgrade = `
+Examples:
+  $ npx troupe check-upgrade --agents ./new-agent.ts --store ./jobs.db
+  $ npx troupe check-upgrade --agents ./new-agent.ts --redis redis://127.0.0.1:6379 --last 100 --json
+
+Replays the newest runs against the agent file: how many ask the same, how many differ and from which step on, which open
+turns go on, and which lack a tool. No model is called, no tool and no hook runs, nothing is written. Exit code 0: all ask the
+same and all open turns go on; 1: not so; 2: the runs cannot be checked.
 `;

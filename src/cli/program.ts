@@ -25,6 +25,8 @@ import {
   statelyOption,
 } from "./options.ts";
 import { addInspectCommands } from "./inspect-commands.ts";
+import { addMcpServeCommand } from "./mcp-serve-commands.ts";
+import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
@@ -122,6 +124,8 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   addInspectCommands(program, context, done);
+  addReplayCommands(program, context, done);
+  addMcpServeCommand(program, context, done);
   // Commander inherits settings to commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");

@@ -36,6 +36,16 @@ export {
   promptMessages,
   type Writer,
 } from "./prompt.ts";
+export {
+  definitionHashesOf,
+  definitionIn,
+  type PromptCheck,
+  type PromptGap,
+  type SentCall,
+  type SentPrompt,
+  SentPrompts,
+  type StoredConversation,
+} from "./sent-prompts.ts";
 export { promptChange, type PromptChange } from "./prompt-change.ts";
 export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";
 export { isLegal, legalMessages, COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./turns-and-rounds.ts";

@@ -1,6 +1,7 @@
 export { type Actor, runtimeActor, storeActor, type StoreActorOptions, type Talk } from "./feed/act.ts";
 export { Feed, type FeedOptions } from "./feed/feed.ts";
-export { importRun, type RunFile, runFileSchema } from "./feed/run-file.ts";
+export { type RunFile, runFileSchema } from "../stores/index.ts";
+export { importRun } from "./feed/run-file.ts";
 export type { FeedSink, RunWatch } from "./feed/run-watch.ts";
 export type { FeedSource } from "./feed/source.ts";
 export { type TraceEvent, traceOfRun } from "./feed/trace-file.ts";

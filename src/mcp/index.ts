@@ -12,3 +12,11 @@ export { McpAuthorizationError } from "./mcp-authorization-error.ts";
 export { McpServerError } from "./mcp-server-error.ts";
 export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
 export { type McpTokenKey, type McpTokenStore, memoryMcpTokens } from "./mcp-token-store.ts";
+export type {
+  McpPrompt,
+  McpPromptMessages,
+  McpRequestOptions,
+  McpResource,
+  McpResources,
+  McpResourceTemplate,
+} from "./mcp-resources.ts";

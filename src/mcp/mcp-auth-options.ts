@@ -45,8 +45,8 @@ export interface McpOAuthOptions {
   /** A client that was registered by hand. Default: dynamic registration. */
   readonly client?: McpOAuthClient | undefined;
   /**
-   * Origins of authorization servers that may be without TLS or in private networks, such as `https://login.internal`. Others need TLS
-   * and public addresses, unless the MCP server is on this machine. Default: none.
+   * Origins of authorization servers that may be in private networks, such as `https://login.internal`. Others need public addresses,
+   * unless the MCP server is on this machine. Default: none.
    */
   readonly origins?: readonly string[] | undefined;
 }
@@ -64,7 +64,8 @@ export interface McpClientCredentials extends McpOAuthClient {
 /** How calls of an MCP server over HTTP are authorized. Give exactly one of the three. */
 export interface McpAuth {
   /**
-   * A bearer token. A function is called once for each actor, and again after the server refused its token (401). Default: none.
+   * A bearer token. A function is called when an actor's connection opens, and again after the server refused its token (401).
+   * Default: none.
    */
   readonly token?: string | ((owner: { readonly actorId: string | null }) => string | Promise<string>) | undefined;
   /** People log in; each actor has tokens of its own. Default: none. */
@@ -106,9 +107,9 @@ function isSafe({ protocol, hostname }: URL): boolean {
   return protocol === "https:" || (protocol === "http:" && isLoopbackName(hostname.replace(/^\[(.*)\]$/, "$1")));
 }
 
-const originRule: OptionRule = ruleOf('an origin such as "https://login.internal"', (value) => {
+const originRule: OptionRule = ruleOf('an https origin such as "https://login.internal"', (value) => {
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
-  return url !== undefined && ["http:", "https:"].includes(url.protocol) && url.origin === value;
+  return url !== undefined && url.protocol === "https:" && url.origin === value;
 });
 
 const issuerRule = urlRule('the issuer of the authorization server, such as "https://login.example.com"', isSafe);

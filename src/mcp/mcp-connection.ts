@@ -254,7 +254,10 @@ export class McpConnection {
   async #hold(signal: AbortSignal): Promise<OpenConnection> {
     for (;;) {
       if (this.#isClosed) throw new McpServerError("the connection was closed by close()");
-      this.#opening ??= this.#connect();
+      if (this.#opening === undefined) {
+        this.#backoff.assertDue();
+        this.#opening = this.#connect();
+      }
       // A caller that is aborted first does not wait for it.
       this.#opening.catch(() => undefined);
       const connection = await abortable(this.#opening, signal);
@@ -307,12 +310,6 @@ export class McpConnection {
     const { server } = this.#source;
     this.#prior ??= server.isLegacy ? { kind: "legacy" } : undefined;
     try {
-      this.#backoff.assertDue();
-    } catch (error) {
-      this.#opening = undefined;
-      throw error;
-    }
-    try {
       const connection = await this.#connectByAny();
       const { client, transport } = connection;
       this.#open.add(connection);
@@ -328,6 +325,8 @@ export class McpConnection {
       const discover = client.getDiscoverResult();
       const isModern = client.getProtocolEra() === "modern" && discover !== undefined;
       this.#prior = isModern ? { kind: "modern", discover } : { kind: "legacy" };
+      // A new process has to answer before a call is sent to it: a call to one that fails to start is then not started.
+      if (isModern && this.#source.options.url === undefined) this.#prior = undefined;
       server.isLegacy = !isModern;
       return connection;
     } catch (error) {

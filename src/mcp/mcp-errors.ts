@@ -96,6 +96,15 @@ export function wordsOf(error: unknown): string {
     code === "" || words.includes(code) || !/^(?:E[A-Z0-9]+|EAI_[A-Z]+|UND_ERR_[A-Z_]+)$/.test(code)
       ? words
       : `${words} (${code})`;
-  const plain = whole.toWellFormed();
+  const plain = visible(whole.toWellFormed());
   return plain.length <= LONGEST_WORDS ? plain : `${plain.slice(0, LONGEST_WORDS)}…`;
+}
+
+/** Control characters but for line breaks and tabs, marks of direction and width, and tags: terminals obey them, and people do not see them. */
+const invisible =
+  /[\0-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F\u200B\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\u{E0000}-\u{E007F}]/gu;
+
+/** A server's text without characters that hide what it says. */
+export function visible(text: string): string {
+  return text.replaceAll(invisible, "");
 }

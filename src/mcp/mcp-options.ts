@@ -79,6 +79,12 @@ export interface McpOptions {
   readonly trust?: boolean | undefined;
   /** Settings of single tools by the server's names; `false` leaves a tool out. Default: none. */
   readonly tools?: Readonly<Record<string, McpToolOptions | false>> | undefined;
+  /**
+   * Whether `tools` also has `<server>__list_resources` and `<server>__read_resource`, with which the model reads the server's resources.
+   * Their effect is `none` with `trust`, else `once`; `tools` has their settings by the names `list_resources` and `read_resource`.
+   * Default false.
+   */
+  readonly resourceTools?: boolean | undefined;
   /** Milliseconds for connecting, and for `mcp()` as a whole. Default 30,000. */
   readonly connectTimeoutMs?: number | undefined;
   /** Milliseconds without a call after which a connection is closed; the next call opens another. Default 300,000. */
@@ -153,6 +159,7 @@ const optionsSchema: OptionsSchema<McpOptions> = {
     auth: mcpAuthRule,
     approval: oneOfRule("destructive", "writes", "always", "never"),
     trust: flagRule,
+    resourceTools: flagRule,
     tools: recordRule("an object of settings by the names of tools", (value, where) =>
       value === false ? value : toolOptionsRule(value, where),
     ),

@@ -93,14 +93,14 @@ export class McpPool {
    * Keeps the connections until the returned function is called; they are closed when the last holder has released them. A later request
    * opens new ones.
    */
-  hold(): () => Promise<void> {
+  readonly hold = (): (() => Promise<void>) => {
     const holder = Symbol("holder");
     this.#holders.add(holder);
     return async () => {
       if (!this.#holders.delete(holder) || this.#holders.size > 0) return;
       await this.#closeAll();
     };
-  }
+  };
 
   /** Closes all connections for ever: later requests are not sent. */
   async close(): Promise<void> {
@@ -168,8 +168,10 @@ export class McpPool {
   #close({ connection, release, idle }: Pooled): void {
     clearTimeout(idle);
     this.#pooled.delete(connection.owner.actorId);
-    release();
-    const ending = connection.close().finally(() => this.#ending.delete(ending));
+    const ending = connection.close().finally(() => {
+      release();
+      this.#ending.delete(ending);
+    });
     this.#ending.add(ending);
   }
 

@@ -5,9 +5,13 @@ import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import { withLogin } from "./login-requests.ts";
 import type { McpAuthorization } from "./mcp-authorization.ts";
 import type { ListedTool } from "./mcp-connection.ts";
+import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import type { McpPool } from "./mcp-pool.ts";
+import { withoutMistakes } from "./mcp-schema.ts";
+import { resourceCallOf } from "./mcp-resource-tools.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
+import { traceOfRun } from "./mcp-trace.ts";
 
 /** What all tools of one server share. */
 export interface ToolSource {
@@ -30,15 +34,17 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
   const { text, unchecked } = parametersOf(source, listed, idempotencyArgument);
+  const readResources = resourceCallOf(source, listed);
   const tool = defineTool({
     name,
-    description: descriptionOf(options, listed),
+    description: secrets.redact(descriptionOf(options, listed)),
     parameters: text,
     effect,
     ...(settings.timeoutMs === undefined ? {} : { timeoutMs: settings.timeoutMs }),
     maxAttempts: effect === "once" ? 1 : MOST_ATTEMPTS,
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
     execute: withLogin(authorization, async (args: JsonObject, run: RunContext) => {
+      if (readResources !== undefined) return await readResources(args, run);
       const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
       const { content, structuredContent, isError } = await pool.call(
         { actorId: run.actorId },
@@ -47,6 +53,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
           args: sent,
           signal: run.signal,
           onProgress: (update) => run.progress(update),
+          ...traceOfRun(run),
         },
       );
       return {
@@ -58,7 +65,8 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   });
   return Object.freeze({
     ...tool,
-    ...(unchecked === undefined ? {} : { unchecked: Object.freeze([...(tool.unchecked ?? []), unchecked]) }),
+    holdConnections: pool.hold,
+    ...(unchecked.length === 0 ? {} : { unchecked: Object.freeze(unchecked) }),
     resolveArguments: async (json: Json, run: RunContext) => ({
       ...(await tool.resolveArguments(json, run)),
       redact: secrets.redact,
@@ -92,7 +100,7 @@ function needsApproval({ approval = "destructive", trust = false }: McpOptions, 
 }
 
 function descriptionOf({ name }: McpOptions, { name: tool, description }: ListedTool): string {
-  const text = typeof description === "string" ? description.toWellFormed().trim() : "";
+  const text = typeof description === "string" ? visible(description.toWellFormed()).trim() : "";
   if (text === "") return `The tool ${tool} of the MCP server ${name}.`;
   return text.length <= LONGEST_DESCRIPTION ? text : `${text.slice(0, LONGEST_DESCRIPTION).toWellFormed()}…`;
 }
@@ -100,19 +108,38 @@ function descriptionOf({ name }: McpOptions, { name: tool, description }: Listed
 interface ToolParameters {
   /** Text of a JSON Schema. */
   readonly text: string;
-  /** Why the server's schema is not used. */
-  readonly unchecked?: string;
+  /** What is not checked, with the reasons. */
+  readonly unchecked: readonly string[];
 }
 
 /** The server's schema without the idempotency argument. A schema that cannot be used is replaced by that of any object. */
-function parametersOf({ options }: ToolSource, listed: ListedTool, hidden: string | undefined): ToolParameters {
-  const text = JSON.stringify(hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden));
+function parametersOf(
+  { options, secrets }: ToolSource,
+  listed: ListedTool,
+  hidden: string | undefined,
+): ToolParameters {
+  const schema = hidden === undefined ? (listed.inputSchema ?? {}) : without(options, listed, hidden);
   try {
-    defineTool({ name: "tool", description: "tool", parameters: text, execute: () => undefined });
-    return { text };
+    const text = secrets.redact(jsonOf(schema));
+    const { unchecked = [] } = defineTool({
+      name: "tool",
+      description: "tool",
+      parameters: text,
+      execute: () => undefined,
+    });
+    if (unchecked.length === 0) return { text, unchecked };
+    return { text: JSON.stringify(withoutMistakes(JSON.parse(text) as JsonObject)), unchecked };
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
-    return { text: '{"type":"object"}', unchecked: `#: the server's schema cannot be used: ${error.message}` };
+    return { text: '{"type":"object"}', unchecked: [`#: the server's schema cannot be used: ${error.message}`] };
+  }
+}
+
+function jsonOf(schema: unknown): string {
+  try {
+    return JSON.stringify(schema);
+  } catch {
+    throw new InvalidInputError("it is nested too deeply");
   }
 }
 

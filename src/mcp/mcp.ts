@@ -4,16 +4,19 @@ import type { Tool } from "../tools/index.ts";
 import { loginsOf, McpAuthorization, type McpLogins } from "./mcp-authorization.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
-import { wordsOf } from "./mcp-errors.ts";
+import { visible, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { type McpOptions, type McpOwner, mcpOptionsOf } from "./mcp-options.ts";
 import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
+import { resourceTools } from "./mcp-resource-tools.ts";
+import { type McpResources, resourcesOf } from "./mcp-resources.ts";
 import { namesOf, toolOf, type ToolSource } from "./mcp-tool.ts";
+import { headerFaultOf } from "./mcp-tool-headers.ts";
 
-/** The tools of an MCP server. */
-export interface McpTools {
+/** The tools, resources and prompts of an MCP server. */
+export interface McpTools extends McpResources {
   /** For `tools` of agents, in the server's order. They do not change while the process runs. */
   readonly tools: readonly Tool<JsonObject>[];
   /** Tools of the server that are not among `tools`, each with the reason, and parts of schemas that are not checked. */
@@ -49,14 +52,16 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
-      warnings: Object.freeze(warnings.map(secrets.redact)),
       logins: loginsOf(given, authorization),
+      warnings: Object.freeze(warnings.map((warning) => visible(secrets.redact(warning)))),
+      ...resourcesOf({ options: given, pool, secrets }),
       close,
       [Symbol.asyncDispose]: close,
     });
   } catch (error) {
     await pool.close();
-    if (error instanceof InvalidInputError || error instanceof McpAuthorizationError) throw error;
+    if (error instanceof McpAuthorizationError) throw error;
+    if (error instanceof InvalidInputError) throw secrets.redacted(error);
     const message = `mcp("${given.name}"): the server's tools cannot be listed: ${wordsOf(error)}`;
     throw secrets.redacted(new McpServerError(message));
   }
@@ -77,7 +82,11 @@ function hooksOf({ name }: McpOptions): ConnectionHooks {
   };
 }
 
-function toolsOf(source: ToolSource, all: readonly ListedTool[]): { tools: Tool<JsonObject>[]; warnings: string[] } {
+function toolsOf(
+  source: ToolSource,
+  ofServer: readonly ListedTool[],
+): { tools: Tool<JsonObject>[]; warnings: string[] } {
+  const all = source.options.resourceTools === true ? [...ofServer, ...resourceTools] : ofServer;
   const { name: server, tools: settings = {} } = source.options;
   const unknown = Object.keys(settings).find((name) => all.every((tool) => tool.name !== name));
   if (unknown !== undefined) {
@@ -90,9 +99,15 @@ function toolsOf(source: ToolSource, all: readonly ListedTool[]): { tools: Tool<
   const warnings: string[] = [];
   for (const [index, name] of namesOf(source.options, listed).entries()) {
     const one = listed[index] as ListedTool;
-    if (name === undefined) warnings.push(`The tool "${one.name}" is listed twice; the first is used.`);
+    if (source.secrets.redact(one.name) !== one.name)
+      warnings.push("A tool is left out: its name contains a secret of this connection.");
+    else if (name === undefined) warnings.push(`The tool "${one.name}" is listed twice; the first is used.`);
     else if (isTaskOnly(one))
       warnings.push(`The tool "${one.name}" is left out: it runs only as a task, which is not supported.`);
+    else if (source.options.url !== undefined && headerFaultOf(one.inputSchema) !== undefined)
+      warnings.push(
+        `The tool "${one.name}" is left out: its arguments for HTTP headers are invalid, ${headerFaultOf(one.inputSchema)}.`,
+      );
     else {
       const tool = toolOf(source, one, name);
       tools.push(tool);

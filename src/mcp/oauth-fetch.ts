@@ -10,7 +10,7 @@ import { McpServerError } from "./mcp-server-error.ts";
 export interface OAuthFetchRules {
   /** Address of the MCP server, which names the other addresses. */
   readonly server: URL;
-  /** Origins that may be without TLS and in private networks. */
+  /** Origins that may be in private networks. */
   readonly origins: ReadonlySet<string>;
   /** Ends all requests of one login. */
   readonly signal: AbortSignal;

@@ -38,15 +38,15 @@ exec 4<&- >/dev/null 2>&1
   PATH="$PATH:/bin:/usr/bin"
   while read -r _ <&3; do :; done
   sleep 2
-  kill -TERM "$server"; kill -TERM -- "-$$"
+  kill -s TERM -- "-$$" || kill -s TERM "$server"
   sleep 2
-  kill -KILL -- "-$$"; kill -KILL "$server"
+  kill -s KILL -- "-$$" || kill -s KILL "$server"
 ) &
 wait "$server"
 code=$?
-while kill -0 "$server"; do wait "$server"; code=$?; done
+while kill -s 0 "$server"; do wait "$server"; code=$?; done
 echo "$code" >&3
-kill -KILL -- "-$$"
+kill -s KILL -- "-$$"
 `;
 
 /** Longest text of the program's stderr that is kept for an error, in UTF-16 units. */

@@ -27,6 +27,8 @@ export type {
   Projections,
   StateStore,
 } from "./api/projection-stores.ts";
+export { Conversation } from "./agent/live-view.ts";
+export { EffectNotes } from "./agent/intents.ts";
 export { MachineFold } from "./agent/rebuild.ts";
 export { Requests, type RequestsOptions } from "./core/requests.ts";
 export type {

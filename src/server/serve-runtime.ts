@@ -227,7 +227,8 @@ class Serving {
     if (failure.status >= 500) passage.error = this.#words(error);
     try {
       const response = await (surface?.failure(failure, passage.request) ?? jsonFailure(failure));
-      return withHeaders(response, failure.headers);
+      const missing = Object.entries(failure.headers).filter(([name]) => !response.headers.has(name));
+      return withHeaders(response, Object.fromEntries(missing));
     } catch (fault) {
       passage.error = this.#words(fault);
       return jsonFailure(failureOf(fault));

@@ -9,5 +9,13 @@ export * from "./rules/ports.ts";
 export { currentProcess, isRunning, type ProcessSigns, signsOf } from "./rules/processes.ts";
 export * from "./rules/queries.ts";
 export { JOB_LOOK_MS, jobTimerId } from "./rules/queued-calls.ts";
+export {
+  isIntactDefinition,
+  type ReadRun,
+  readRunFile,
+  RUN_FORMAT,
+  type RunFile,
+  runFileSchema,
+} from "./rules/run-file.ts";
 export { assertBudgetSet } from "./rules/set-budget.ts";
 export { databasePath } from "./sqlite/sqlite-path.ts";

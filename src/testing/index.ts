@@ -1,4 +1,21 @@
+export {
+  checkUpgrade,
+  type CheckUpgradeOptions,
+  type OpenTurnCheck,
+  type UpgradeDifference,
+  type UpgradeReport,
+} from "./check-upgrade.ts";
 export { withModel, type WithModelOptions } from "../agents/index.ts";
+export { recordedModel, type RecordedModelOptions } from "./recorded-model.ts";
+export type { RecordingSource, StoredRecording } from "./recording.ts";
+export {
+  replay,
+  type ReplayComparison,
+  type ReplayDivergence,
+  type ReplayOptions,
+  type ReplayResult,
+} from "./replay.ts";
+export type { DivergedPart, NotCompared } from "./replay-agent.ts";
 export { createFakeClock, type FakeClock } from "./fake-clock.ts";
 export {
   type ModelScript,

@@ -3,6 +3,8 @@ import { type OptionsSchema, nameRule, optionsOf, reading, textRule } from "../b
 import { budgetRule, type Limits, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import {
+  type CallSettings,
+  callSettingsRules,
   checkedFilePart,
   type Content,
   contentSchema,
@@ -47,12 +49,17 @@ export interface PreviousTool {
   readonly outcome: string;
 }
 
-/** A model call made by a tool, a hook or compaction. */
-export interface GenerateInput {
+/**
+ * A model call made by a tool, a hook or compaction. Settings that are left out are the provider's; those of the agent's definition are
+ * not used.
+ */
+export interface GenerateInput
+  extends Pick<
+    CallSettings,
+    "maxOutputTokens" | "temperature" | "stopSequences" | "reasoningEffort" | "providerOptions"
+  > {
   /** The prompt, oldest first. */
   readonly messages: readonly { readonly role: "system" | "user" | "assistant"; readonly content: Content }[];
-  /** Maximum number of tokens to generate, which the runtime reserves. Default: the agent's own. */
-  readonly maxOutputTokens?: number | undefined;
   /** Name of a model that the runtime knows. Default: the agent's own. */
   readonly model?: string | undefined;
 }
@@ -220,10 +227,21 @@ const artifactInputSchema = z.object({
   contentType: nameSchema,
   content: wholeText.max(LONGEST_ARTIFACT),
 });
+const generateSettings = [
+  "maxOutputTokens",
+  "temperature",
+  "stopSequences",
+  "reasoningEffort",
+  "providerOptions",
+] as const satisfies (keyof GenerateInput)[];
 const generateInputSchema = z.object({
   messages: z.array(z.object({ role: z.enum(["system", "user", "assistant"]), content: contentSchema })).min(1),
   maxOutputTokens: z.number().int().positive().max(1_000_000_000).optional(),
   model: z.string().optional(),
+  temperature: z.unknown().optional(),
+  stopSequences: z.unknown().optional(),
+  reasoningEffort: z.unknown().optional(),
+  providerOptions: z.unknown().optional(),
 });
 
 const awaitOptionsSchema = z.object({ prefix: z.string().optional() }).optional();
@@ -266,6 +284,9 @@ export function takeGenerateInput(given: unknown): GenerateInput {
   const maxSize = LONGEST_CONTENT;
   const what = "the request that run.generate() was given";
   const input = take(generateInputSchema, given, what, { maxSize }) as GenerateInput;
+  for (const setting of generateSettings) {
+    if (input[setting] !== undefined) callSettingsRules[setting](input[setting], `${what}: ${setting}`);
+  }
   for (const [index, { content }] of input.messages.entries()) {
     for (const part of typeof content === "string" ? [] : content) {
       const checked = part.type === "file" ? checkedFilePart(part) : undefined;

@@ -303,6 +303,8 @@ function partOf(part: unknown): ContentPart | undefined {
   const source = type === "resource" ? fieldOf(part, "resource") : part;
   const text = fieldOf(source, "text");
   if ((textTypes.has(type) || type === "resource") && typeof text === "string") return { type: "text", text };
+  // An empty file has no content to keep.
+  if (type === "resource" && fieldOf(source, "blob") === "") return { type: "text", text: "" };
   if (type === "resource_link") return { type: "text", text: String(fieldOf(part, "uri")) };
   const url = urlOf(source);
   const isImage = imageTypes.has(type) || /^data:image\//i.test(url ?? "");

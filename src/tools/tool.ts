@@ -3,12 +3,14 @@ import type { ParsedArguments } from "./parsed-arguments.ts";
 import type { RunContext } from "./run-context.ts";
 
 /**
- * The result of `reconcile` for an interrupted `once` call: it took effect (with this result), it did not (and may run again), or it is
- * unknown.
+ * The result of `reconcile` for an interrupted `once` call: it took effect (with this result), it did not (and the model may try again),
+ * the code can run again and continue from `run.noted` without repeating an effect, or it is unknown. `resume` applies after the end of a
+ * process; after an error of the code, and in a queued tool, it counts as unknown.
  */
 export type Reconciliation =
   | { readonly done: true; readonly result: unknown }
   | { readonly done: false }
+  | { readonly resume: true }
   | { readonly unknown: true };
 
 /** Removes resolved secrets from a text: each becomes `[secret:<name>]`. */
@@ -52,6 +54,11 @@ export interface Tool<Args = unknown> {
    * references out of the schema. Default: none.
    */
   readonly unchecked?: readonly string[];
+  /**
+   * For tools that share connections, for instance to one server; they have the same function. Each runtime with such a tool calls it once
+   * when it starts, and calls the returned function in `shutdown()`: after the last one has, the connections are closed. Default: none.
+   */
+  readonly holdConnections?: () => () => Promise<void>;
   /** Reads and checks the model's arguments, with the schema's own asynchronous checks. Never rejects. */
   parse(argumentsText: string): Promise<ParsedArguments>;
   /** The text of a call for the person who decides on it. Never throws. */

@@ -86,6 +86,7 @@ const ofConnections: Kinds = {
   "src/server/listen.ts": [],
   "src/server/core/addresses.ts": [],
   "src/server/a2a/sdk.ts": [],
+  "src/server/mcp/sdk.ts": [],
 };
 
 /** User code, and results for callers. */

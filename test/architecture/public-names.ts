@@ -85,8 +85,12 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/mcp": words(`
     fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials McpHeaders
-    McpLogins mcpLogins McpOAuthClient McpOAuthOptions McpOptions McpOwner McpServerError
-    McpTokenKey McpTokenStore McpToolOptions McpTools memoryMcpTokens
+    mcpLogins McpLogins McpOAuthClient McpOAuthOptions McpOptions McpOwner McpPrompt McpPromptMessages
+    McpRequestOptions McpResource McpResources McpResourceTemplate McpServerError McpTokenKey McpTokenStore
+    McpToolOptions McpTools memoryMcpTokens
+  `),
+  "troupe/mcp/server": words(`
+    McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace

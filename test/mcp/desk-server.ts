@@ -1,6 +1,7 @@
 import { appendFileSync } from "node:fs";
 import { McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { addShelf } from "./desk-shelf.ts";
 
 export const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
@@ -68,5 +69,6 @@ export function deskServer(witness?: string): McpServer {
     await promise;
     return text("too late");
   });
+  addShelf(server);
   return server;
 }

@@ -62,58 +62,6 @@ describe("secrets never leave (S13)", () => {
 });
 
 describe("foreign definitions", () => {
-  const deep = (levels: number): object => (levels === 0 ? {} : { properties: { a: deep(levels - 1) } });
-  const schemas: readonly unknown[] = [
-    undefined,
-    null,
-    true,
-    "text",
-    [],
-    {},
-    { type: "string" },
-    { type: ["object", "null"] },
-    { type: "object", properties: [] },
-    { type: "object", properties: { a: { $ref: "https://example.com/schema.json" } } },
-    { type: "object", properties: { a: { $ref: "#/$defs/missing" } } },
-    { $ref: "#/$defs/a", $defs: { a: { type: "object", properties: { a: { $ref: "#/$defs/a" } } } } },
-    { type: "object", properties: { a: { type: "string", pattern: "(a+)+$" } } },
-    { type: "object", properties: { a: { type: "string", pattern: "(" } } },
-    { type: "object", required: "a" },
-    { type: "object", additionalProperties: false, oneOf: [{}, {}] },
-    {
-      $schema: "http://json-schema.org/draft-04/schema#",
-      type: "object",
-      properties: { a: { minimum: 1, exclusiveMinimum: true } },
-    },
-    { $schema: "http://json-schema.org/draft-07/schema#", type: "object", definitions: { a: {} } },
-    { $schema: "https://json-schema.org/draft/2019-09/schema", type: "object", dependentRequired: { a: ["b"] } },
-    { type: "object", properties: JSON.parse('{ "__proto__": { "type": "string" } }') as object },
-    { type: "object", ...deep(500) },
-    { type: "object", description: "x".repeat(300_000) },
-    { anyOf: [{ type: "object" }, { type: "string" }] },
-    { allOf: [{ type: "object", properties: { a: {} } }] },
-    { type: "object", properties: { a: 5, b: null } },
-    { type: "object", properties: { a: { enum: [] } } },
-    { type: "object", properties: { a: { const: Number.MAX_VALUE } } },
-    { type: "object", patternProperties: { "^(a|a)*$": {} } },
-    { type: "object", properties: { a: { format: "unheard-of" } } },
-    { type: "object", unevaluatedProperties: false },
-  ];
-
-  test("thirty schemas never make an agent undefinable, and a warning names what is not checked", async () => {
-    const listed = schemas.map((inputSchema, index) => ({ name: `tool${index}`, inputSchema }));
-    const server = await openScripted({ tools: listed });
-    const { tools, warnings } = await connected({ name: "far", url: server.url });
-    expect(tools).toHaveLength(schemas.length);
-    expect(tools.every(({ jsonSchema }) => jsonSchema["type"] === "object")).toBe(true);
-    expect(warnings.some((warning) => /"tool6" is not fully checked/.test(warning))).toBe(true);
-    const { agent } = await callerOf(
-      tools,
-      tools.map(({ name }) => ({ name })),
-    );
-    expect((await agent.executeTurn("go").result).status).toBe("completed");
-  });
-
   test("odd names become legal and stay different", async () => {
     const names = [
       "a.b",
@@ -202,6 +150,7 @@ describe("options", () => {
     "auth",
     "approval",
     "trust",
+    "resourceTools",
     "tools",
     "connectTimeoutMs",
     "idleMs",

@@ -108,7 +108,7 @@ describe("wrong values of auth", () => {
     [{ oauth: { ...oauth, clientMetadataUrl: "https://app.example.com" } }, /https address with a path/],
     [{ oauth: { ...oauth, client, clientMetadataUrl: "https://app.example.com/c" } }, /either client or/],
     [{ oauth: { ...oauth, client: { clientId: "me" } } }, /issuer/],
-    [{ oauth: { ...oauth, origins: ["https://login.internal/path"] } }, /an origin such as/],
+    [{ oauth: { ...oauth, origins: ["https://login.internal/path"] } }, /an https origin such as/],
     [{ oauth: { ...oauth, scopes: ["a b"] } }, /a scope/],
   ])("%j", async (auth, words) => {
     const error: unknown = await checkedBy(auth)().catch((thrown: unknown) => thrown);

@@ -4,13 +4,15 @@ import { serve } from "./served-desk.ts";
 interface Message {
   readonly method: string;
   readonly id?: number;
-  readonly params?: { readonly cursor?: string };
+  readonly params?: { readonly cursor?: string; readonly name?: string };
 }
 
 export interface ScriptedServer {
   readonly url: string;
   /** Number of calls of tools that have arrived. */
   calls(): number;
+  /** Names of the tools that were called. */
+  called(): readonly string[];
   /** Number of sessions that were opened. */
   sessions(): number;
 }
@@ -27,6 +29,8 @@ export interface Script {
   readonly tools?: readonly unknown[] | ((cursor: string | undefined) => object);
   /** Answers the call with this number, from 1. Default: the text "worked". */
   readonly call?: (number: number, request: Request, replies: Replies) => Response | Promise<Response>;
+  /** Results of further methods. Default: none. */
+  readonly answers?: Readonly<Record<string, object>>;
   /** Whether the server has sessions. Default false. */
   readonly hasSessions?: boolean;
 }
@@ -34,8 +38,13 @@ export interface Script {
 const work: ListedTool = { name: "work", description: "Works.", inputSchema: { type: "object" } };
 
 /** A server of the legacy era over HTTP with scripted answers. */
-export async function openScripted({ tools = [work], call, hasSessions = false }: Script): Promise<ScriptedServer> {
-  let calls = 0;
+export async function openScripted({
+  tools = [work],
+  call,
+  answers = {},
+  hasSessions = false,
+}: Script): Promise<ScriptedServer> {
+  const called: string[] = [];
   let sessions = 0;
   const handler = async (request: Request): Promise<Response> => {
     if (request.method === "DELETE") return new Response(null, { status: 200 });
@@ -53,12 +62,14 @@ export async function openScripted({ tools = [work], call, hasSessions = false }
       return answer({ protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo }, headers);
     }
     if (method === "tools/list") return answer(typeof tools === "function" ? tools(params?.cursor) : { tools });
+    const other = method === "tools/call" ? undefined : answers[method];
+    if (other !== undefined) return answer(other);
     if (method !== "tools/call") return failure(-32_601, "Method not found");
-    calls += 1;
+    called.push(params?.name ?? "");
     const text = (words: string): Response => answer({ content: [{ type: "text", text: words }] });
     const replies = { result: (result: object) => answer(result), text, error: failure };
-    return call === undefined ? text("worked") : await call(calls, request, replies);
+    return call === undefined ? text("worked") : await call(called.length, request, replies);
   };
   const { url } = await serve(handler);
-  return { url: `${url}/mcp`, calls: () => calls, sessions: () => sessions };
+  return { url: `${url}/mcp`, calls: () => called.length, called: () => called, sessions: () => sessions };
 }

@@ -12,7 +12,7 @@ import {
   subagent,
   summarize,
 } from "../../src/index.ts";
-import { SentPrompts } from "../../src/inspector/replay/prompts.ts";
+import { SentPrompts } from "../../src/context/sent-prompts.ts";
 import type { ModelCallIdentity } from "../../src/model/index.ts";
 import { type ScriptedModel, scriptedModel } from "../../src/testing/index.ts";
 import { classicValues, isTaken } from "../support/wrong-values.ts";

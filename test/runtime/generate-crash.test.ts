@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { type AgentOptions, askUser, defineAgent, defineTool, type EffectClass, textOf } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { entriesOfType } from "../support/journal-probes.ts";
+import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
@@ -78,5 +78,48 @@ describeRuntimes("generate() after a crash", (stage) => {
       await runtime.decide(requestId, { verdict: "answered", result: "yes" });
     }
     expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });
+  });
+
+  it("code that continues from its note gets the journalled answers of the calls that are left", async () => {
+    const gate = createGate<string>();
+    const asked: string[] = [];
+    const ask = (content: string) => ({ messages: [{ role: "user" as const, content }] });
+    const define = (life: number) => {
+      const model = scriptedModel(({ messages }) => {
+        const text = textOf(messages[0]?.content ?? "");
+        if (text === "go") return messages.at(-1)?.role === "tool" ? "the end" : { toolCalls: [{ name: "send" }] };
+        asked.push(text);
+        return `answer ${asked.length}`;
+      });
+      const sender = defineTool({
+        name: "send",
+        description: "Sends two answers.",
+        parameters: z.object({}),
+        effect: "none",
+        execute: async (_args, run) => {
+          const first = run.noted ?? (await run.generate(ask("first"))).content;
+          await run.note(first);
+          const second = (await run.generate(ask("second"))).content;
+          // Commits the answer, which would otherwise be lost with the process.
+          if (life === 1) await run.note(first);
+          return `${String(first)}, ${second}, ${life === 1 ? await gate.pass() : "twice"}`;
+        },
+      });
+      return defineAgent({ name: "worker", model, tools: [sender] });
+    };
+    const first = await stage().openProcess({ agents: [define(1)] });
+    const before = await first.runtime.agent("worker", { agentId: "worker-1" });
+    await before.start();
+    await before.executeTurn("go").id;
+    await gate.reached();
+    first.kill();
+    stage().expireLeases();
+
+    const second = await stage().openProcess({ agents: [define(2)] });
+    const agent = await second.runtime.agent("worker", { agentId: "worker-1" });
+    await agent.start();
+    await agent.turn("worker-1#1").result;
+    expect(await toolTextsOf(agent)).toEqual(["answer 1, answer 2, twice"]);
+    expect(asked).toEqual(["first", "second"]);
   });
 });

@@ -57,6 +57,28 @@ describeRuntimes("generate() in hooks and tools", (stage) => {
     expect(intent?.reservation).toMatchObject({ outputTokens: 300 });
   });
 
+  it("the settings of a side call reach the model", async () => {
+    const model = scriptedModel(digesting);
+    const settings = {
+      maxOutputTokens: 300,
+      temperature: 0.2,
+      stopSequences: ["END"],
+      reasoningEffort: "low",
+      providerOptions: { openai: { service_tier: "flex" } },
+    } as const;
+    const digest = defineTool({
+      name: "digest",
+      description: "Sums up.",
+      parameters: nothing,
+      execute: async (_args, run) => (await run.generate({ ...sideQuestion, ...settings })).content,
+    });
+    const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, tools: [digest] })] });
+    const agent = await runtime.agent("worker", { agentId: "worker-1" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    expect(model.calls.find(({ messages }) => isSide(messages))).toMatchObject(settings);
+  });
+
   it("a tool's side calls are numbered within its run and charged to the agent's turn", async () => {
     const model = scriptedModel(({ messages }) => {
       if (isSide(messages)) return `summary of ${textOf(messages[1]?.content ?? "")}`;

@@ -135,6 +135,17 @@ describeRuntimes("tools after a crash", (stage) => {
     expect(settled?.outcome).toBe(outcome);
   });
 
+  it("F2: a once call whose reconcile returns resume runs again, and continues from its note", async () => {
+    const hold = createGate<string>();
+    const act: Act = { effect: "once", ledger: [], reconcile: async () => ({ resume: true }) };
+    const [first, second] = [definitionFor("first", act, hold), definitionFor("second", act, undefined)];
+    const { agent } = await crash(first, second, () => hold.reached());
+    expect(act.ledger.map(({ process }) => process)).toEqual(["first", "second"]);
+    expect(await toolTextsOf(agent)).toEqual(["sent by second"]);
+    const [settled] = await entriesOfType(stage().look(), "worker-1", "tool.settled");
+    expect(settled?.outcome).toBe("success");
+  });
+
   it("a call of a tool that the definition no longer has gets an error, and the turn continues", async () => {
     const hold = createGate<string>();
     const first = definitionFor("first", { effect: "none", ledger: [] }, hold);

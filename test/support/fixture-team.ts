@@ -144,6 +144,11 @@ const tool = (name: string, execute: (run: RunContext) => unknown, more: object 
 const think = (run: RunContext, content = "Think.") =>
   run.generate({ messages: [{ role: "user", content }], maxOutputTokens: 1_000 });
 
+/** The definitions of the team, in a process that holds nothing. */
+export function teamDefinitions(): AgentDefinition[] {
+  return fixtureAgents(new Hold(false));
+}
+
 function fixtureAgents(hold: Hold): AgentDefinition[] {
   const model = scriptedModel(script, { contextWindow: 20_000 });
   const reader = defineAgent({ name: "reader", model: scriptedModel("read") });

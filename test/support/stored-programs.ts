@@ -1,6 +1,6 @@
 import type { AgentKey, AgentRecord, JournalRow, Message, StoredDefinition } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
-import { definitionHashesOf, type StoredConversation } from "../../src/inspector/replay/prompts.ts";
+import { definitionHashesOf, type StoredConversation } from "../../src/context/sent-prompts.ts";
 import { entriesOf } from "./journal-probes.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;

@@ -1,10 +1,19 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
+import type { ModelResponse } from "../../src/state/index.ts";
 import { AskedRequest, AwaitedChild, concealCredentials, type RunContext, revocable } from "../../src/tools/index.ts";
 import { nothingToRedact } from "../../src/tools/secrets.ts";
+import { anyValues, classicValues, isTaken } from "../support/wrong-values.ts";
 
 const secret = "canary-7f3a";
+const answer: ModelResponse = {
+  content: "hi",
+  toolCalls: [],
+  usage: { inputTokens: 1, outputTokens: 1 },
+  finishReason: "stop",
+  model: "m",
+};
 
 function context(progress: RunContext["progress"] = () => undefined): RunContext {
   return {
@@ -111,6 +120,19 @@ describe("a run whose tool has secrets (S13)", () => {
       { input: "use [secret]", options: { key: "k" } },
     ]);
   });
+
+  test.each(["maxOutputTokens", "temperature", "stopSequences", "reasoningEffort", "providerOptions"])(
+    "a wrong %s of run.generate() is refused",
+    async (setting) => {
+      const { run } = revocable("call", () => ({ ...context(), generate: async () => answer }));
+      let refused = 0;
+      for (const value of [...classicValues(), ...anyValues(20)]) {
+        const given = { messages: [{ role: "user" as const, content: "hello" }], [setting]: value };
+        if (!(await isTaken(setting, () => run.generate(given)))) refused += 1;
+      }
+      expect(refused).toBeGreaterThan(10);
+    },
+  );
 
   test("a run without secrets returns copies of its inputs", () => {
     const sent: unknown[] = [];

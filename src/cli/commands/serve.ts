@@ -20,6 +20,7 @@ import { usualPort } from "../options.ts";
 import { readyLines } from "../serve/ready-lines.ts";
 import { type AuthWay, type ServeAuth, serveAuth } from "../serve/serve-auth.ts";
 import { noPageBecause, servedPage } from "../serve/served-page.ts";
+import { mcpStateKey } from "../serve/mcp-state-key.ts";
 import { type FileOptions, type ServedFiles, servedFiles } from "../serve/served-files.ts";
 import { serveWebhooks, type WebhookWords } from "../serve/serve-webhooks.ts";
 import { type LoadedSurfaces, loadSurfaces } from "../serve/surfaces.ts";
@@ -130,7 +131,13 @@ async function serveStores(
 ): Promise<ExitCode> {
   const { port, host, cors = [], hosts, log = false, metrics, proxies, on, drainSeconds } = options;
   const teal = tealServed(served);
-  const made = await surfaces.make({ agents: served.agents, teal, sharing, chatIdHeaders: options.chats ?? [] });
+  const made = await surfaces.make({
+    agents: served.agents,
+    teal,
+    sharing,
+    chatIdHeaders: options.chats ?? [],
+    mcpStateKey: () => mcpStateKey(store, sharing),
+  });
   const { part, queues, remarks } = await whereOf(context, { store, workerWords }, { on });
   const runtime = await createRuntime({
     agents: served.agents,
@@ -205,7 +212,7 @@ function placeText({ name }: StoreLocation, isOnWorkers: boolean): string {
   return isOnWorkers ? `${name}, and turns run on workers` : name;
 }
 
-function tealServed({ agents, teal }: ServedFiles): readonly TealServed[] {
+export function tealServed({ agents, teal }: ServedFiles): readonly TealServed[] {
   const others = agents.filter((definition) => !teal.some((one) => one.definition === definition));
   return [...teal, ...others.map((definition) => ({ definition, version: moduleVersion }))];
 }

@@ -9,6 +9,8 @@ export const usualDrainSeconds = 25;
 const mostPartingMs = 1_000;
 
 interface Leaving {
+  /** Another reason to leave than a signal; resolves with its name. */
+  readonly until?: Promise<string> | undefined;
   /** Total time to leave. */
   readonly drainSeconds: number | undefined;
   /** Printed at the first signal, after "Leaving on SIGTERM: ". */
@@ -21,11 +23,12 @@ interface Leaving {
   readonly leave: (ms: number) => Promise<string>;
 }
 
-/** Works until a signal, then leaves within its time; leaves at once at a second signal. */
+/** Works until a signal or another reason to leave, then leaves within its time; leaves at once at a second signal. */
 export async function workUntilTold(context: CliContext, leaving: Leaving): Promise<ExitCode> {
   const { out, note } = context;
-  const { drainSeconds = usualDrainSeconds, plan, atOnce, late, leave } = leaving;
-  const told = Promise.withResolvers<NodeJS.Signals>();
+  const { until, drainSeconds = usualDrainSeconds, plan, atOnce, late, leave } = leaving;
+  const told = Promise.withResolvers<string>();
+  void until?.then(told.resolve);
   const stopWatching = watchLeaving(
     process,
     {

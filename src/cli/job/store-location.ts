@@ -24,6 +24,8 @@ export interface StoreLocation {
   readonly words: readonly string[];
   /** Remarks on command lines with these options. */
   readonly remarks: readonly string[];
+  /** Path of the SQLite file; `undefined` for Redis and for a database in memory. */
+  readonly file: string | undefined;
   /** Opens the store; creates it if it does not exist. */
   readonly open: () => Promise<Stores>;
   /** Opens an existing store. Throws `InvalidInputError` if it does not exist. */
@@ -65,6 +67,7 @@ function filePlace(given: string, isNeeded: boolean): StoreLocation {
     name: given,
     words: given === defaultStorePath && !isNeeded ? [] : ["--store", given],
     remarks: [],
+    file: given === ":memory:" ? undefined : path,
     open: async () => sqliteAt(fileToWorkIn(path)),
     openExisting: async () => sqliteAt(existingFile(path, given)),
     openQueues: undefined,
@@ -94,6 +97,7 @@ function redisPlace(
       : hasPassword
         ? ["(The password is left out of these commands: add it to the address, or set TROUPE_REDIS instead.)"]
         : [],
+    file: undefined,
     open,
     openExisting: open,
     async openQueues() {

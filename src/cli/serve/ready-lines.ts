@@ -49,7 +49,7 @@ function accessLine({ way, token, isGiven }: Ready["access"]): string {
 
 /**
  * An example command on one line for a POSIX shell: a task for an agent of a YAML file, else an agent and the stream of
- * its turn, else a task of A2A or a completion.
+ * its turn, else a task of A2A, a completion or a call of its tool.
  */
 function tryLine({ definition, version }: TealServed, ready: Ready): string | undefined {
   const { url, access, tenant, input, isYaml, surfaces } = ready;
@@ -67,6 +67,11 @@ function tryLine({ definition, version }: TealServed, ready: Ready): string | un
   if (!isServed("api") && isServed("openai")) {
     const body = { model: definition.name, messages: [{ role: "user", content: input }] };
     return `${post} ${url}/v1/chat/completions -d ${word(body)}`;
+  }
+  if (!isServed("api") && isServed("mcp")) {
+    const params = { name: definition.name, arguments: { input } };
+    const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
+    return `${post} -H 'accept: application/json, text/event-stream' ${url}/mcp -d ${word(message)}`;
   }
   if (!isServed("api")) return undefined;
   const agentId = agentIdOfName({ tenant, ownerId: developer, definition: definition.name }, tryName);

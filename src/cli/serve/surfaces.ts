@@ -12,6 +12,8 @@ export interface SurfaceContext {
   readonly sharing: RedisSharing | undefined;
   /** Headers with the front end's chat id. */
   readonly chatIdHeaders: readonly string[];
+  /** The key that signs the states of open requests over MCP. */
+  readonly mcpStateKey: () => Promise<string>;
 }
 
 /** A protocol of `serve`. */
@@ -77,6 +79,22 @@ const knownSurfaces: readonly ServedSurface[] = [
     load: async () => {
       const { openaiSurface } = await import("../../server/index.ts");
       return ({ agents, chatIdHeaders }) => openaiSurface({ agents: agents.map(({ name }) => name), chatIdHeaders });
+    },
+  },
+  {
+    name: "mcp",
+    title: "MCP",
+    addresses: (url, { teal }) => [
+      `${url}/mcp (tools: ${teal.map(({ definition }) => definition.name).join(", ")}; Streamable HTTP)`,
+    ],
+    load: async () => {
+      const { mcpSurface } = await import("../../server/mcp-server.ts");
+      // Created only to check that its package is installed.
+      await mcpSurface();
+      return async ({ teal, mcpStateKey }) => {
+        const agents = teal.map(({ definition, description }) => ({ definition, description }));
+        return await mcpSurface({ agents, stateKey: await mcpStateKey() });
+      };
     },
   },
 ];

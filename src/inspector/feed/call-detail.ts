@@ -1,7 +1,7 @@
 import { shortHash, stableStringify } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import { agentOfTurn, gateToldBy, partsOfCall, queuedCallKey, textOf } from "../../state/index.ts";
-import { definitionIn } from "../replay/prompts.ts";
+import { definitionIn } from "../../context/index.ts";
 import type { CallDetail } from "./answers.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { PlacedEntry } from "./journals.ts";

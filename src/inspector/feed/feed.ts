@@ -1,6 +1,7 @@
 import { createRedactor, optionsOf, type Redactor } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import { type AgentRequest, agentOfTurn, callOfRequest, partsOfCall } from "../../state/index.ts";
+import type { RunFile } from "../../stores/index.ts";
 import { messagePage, type MessageQuery } from "./agent-journal.ts";
 import {
   type AgentMachines,
@@ -30,7 +31,7 @@ import { ownersOf, processRows, queueRows } from "./owners.ts";
 import { pageData } from "./page-data.ts";
 import { promptOf, promptRows } from "./prompts.ts";
 import { messageQuerySchema, runQuerySchema, searchQuerySchema } from "./query-options.ts";
-import { exportRun, type RunFile } from "./run-file.ts";
+import { exportRun } from "./run-file.ts";
 import { type FeedSink, RunReader, type RunWatch, WatchedRun } from "./run-watch.ts";
 import type { RunSummary } from "../run-model/summary-facts.ts";
 import { runHead, runPage, type RunQuery, storedAccountsOf } from "./runs.ts";

@@ -1,5 +1,5 @@
 import { NotFoundError } from "../../errors/index.ts";
-import { definitionHashesOf, SentPrompts } from "../replay/prompts.ts";
+import { definitionHashesOf, SentPrompts } from "../../context/index.ts";
 import type { Prompt, PromptRow } from "./answers.ts";
 import { type AgentJournal, journalOf, promptRowsOf } from "./agent-journal.ts";
 import { agentKeyIn, type RunSource } from "./source.ts";

@@ -1,64 +1,20 @@
-import { z } from "zod";
-import { accountSchema, waiterSchema } from "../../budget/index.ts";
-import type { DeepReadonly } from "../../base/index.ts";
-import { InvalidInputError, NotFoundError, TroupeError } from "../../errors/index.ts";
+import { NotFoundError } from "../../errors/index.ts";
+import { type AgentRecord, type Entry, JOURNAL_VERSION } from "../../state/index.ts";
 import {
-  type AgentRecord,
-  agentRecordSchema,
-  agentRequestSchema,
-  artifactSchema,
-  type Entry,
-  JOURNAL_VERSION,
-  jsonSchema,
-  messageSchema,
-  readEntries,
-  storedDefinitionSchema,
-  turnRecordSchema,
-} from "../../state/index.ts";
-import { memoryStores, type StoredAgent, type StoredRow, type StoredTree, type Stores } from "../../stores/index.ts";
+  isIntactDefinition,
+  memoryStores,
+  readRunFile,
+  RUN_FORMAT,
+  type RunFile,
+  type StoredAgent,
+  type StoredRow,
+  type Stores,
+} from "../../stores/index.ts";
 import { Journals } from "./journals.ts";
 import { pauses } from "./pauses.ts";
 import { RunDigests } from "./run-digests.ts";
 import type { RunSource } from "./source.ts";
 import { feedEntryOf, type Visibility, shownMessage, shownRequest } from "./visible-values.ts";
-
-export const RUN_FORMAT = "troupe.run/1";
-
-/** A whole run as one JSON value: `troupe export --json` writes it, `troupe inspect run.json` reads it. */
-export const runFileSchema = z.object({
-  format: z.literal(RUN_FORMAT),
-  exportedAt: z.number().int(),
-  namesOnly: z.boolean(),
-  tenant: z.string(),
-  runId: z.string(),
-  /** Parents before their children. */
-  agents: z.array(
-    z.object({
-      record: agentRecordSchema,
-      epoch: z.number().int().nonnegative(),
-      seq: z.number().int().nonnegative(),
-      at: z.number().int(),
-      artifacts: z.array(artifactSchema),
-      requests: z.array(agentRequestSchema),
-    }),
-  ),
-  accounts: z.array(accountSchema),
-  waiters: z.array(waiterSchema),
-  /** In cursor order. */
-  rows: z.array(
-    z.object({
-      version: z.number().int(),
-      cursor: z.number().int().positive(),
-      agentId: z.string(),
-      entries: z.array(jsonSchema),
-      messages: z.array(messageSchema),
-    }),
-  ),
-  turns: z.array(turnRecordSchema.extend({ hash: z.string().nullable() })),
-  /** The definitions under which the agents have worked, if they are stored. */
-  definitions: z.array(storedDefinitionSchema),
-});
-export type RunFile = DeepReadonly<z.infer<typeof runFileSchema>>;
 
 /** Exports a run for viewing. A run cannot be restored from the file: it lacks leases, timers and inboxes. */
 export async function exportRun({ stores, tenant, runId }: RunSource, sight: Visibility): Promise<RunFile> {
@@ -137,9 +93,11 @@ function shownRow({ cursor, version, agentId, entries, messages }: StoredRow, si
 
 /** Reads an exported run into memory. Throws `InvalidInputError` unless the text is a run of the format `RUN_FORMAT`. */
 export async function importRun(text: string): Promise<{ stores: Stores; tenant: string; runId: string }> {
-  const tree = treeOf(text);
+  const { tree } = readRunFile(text);
   const stores = memoryStores();
-  await stores.importTree(tree, "inspector");
+  // A redacted definition does not match its hash any more: the page shows the run without it.
+  const definitions = tree.definitions.filter(isIntactDefinition);
+  await stores.importTree({ ...tree, definitions }, "inspector");
   return { stores, tenant: tree.tenant, runId: tree.rootAgentId };
 }
 
@@ -160,43 +118,5 @@ export async function copyOfRun({ stores, tenant, runId, root }: RunSource): Pro
   };
 }
 
-function treeOf(text: string): StoredTree {
-  try {
-    const parsed = runFileSchema.safeParse(JSON.parse(text));
-    if (!parsed.success) {
-      const [issue] = parsed.error.issues;
-      throw noRun(`${issue?.message} at ${issue?.path.join(".") || "its top"}`);
-    }
-    const { tenant, runId, agents, accounts, waiters, rows, turns, definitions } = parsed.data;
-    return {
-      tenant,
-      rootAgentId: runId,
-      agents: agents.map((agent) => ({ ...agent, ...atRest })),
-      accounts,
-      lines: Object.fromEntries(accounts.flatMap(({ id, line }) => (line ? [[id, waiters]] : []))),
-      rows: rows.map(({ entries, ...row }) => ({
-        ...row,
-        entries: readEntries(row.version, entries, `row ${row.cursor}`),
-      })),
-      turns,
-      definitions,
-      projections: [],
-    };
-  } catch (error) {
-    if (error instanceof InvalidInputError) throw error;
-    throw noRun(
-      error instanceof TroupeError || error instanceof SyntaxError ? error.message : "it cannot be read",
-      error,
-    );
-  }
-}
-
 /** The agents of a copy, which no process ever runs. */
 const atRest = { isHeld: false, sign: 0, lastBatch: null, inbox: [], timers: [] } as const;
-
-function noRun(why: string, cause?: unknown): InvalidInputError {
-  return new InvalidInputError(
-    `invalid run: ${why}; expected a file of the format ${RUN_FORMAT}, as "troupe export --json" writes it`,
-    { cause },
-  );
-}

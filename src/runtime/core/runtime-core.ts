@@ -37,6 +37,7 @@ import { Alarms, fireTimer } from "./alarms.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Requests } from "./requests.ts";
 import { Shutdown } from "./shutdown.ts";
+import { holdToolConnections } from "./tool-connections.ts";
 
 /**
  * The services that all handles of one process share.
@@ -172,11 +173,17 @@ export class RuntimeCore implements TurnSource {
     });
     this.work = new Worker(this);
     const { work, live, queues } = this;
+    const releaseConnections = holdToolConnections(definitions);
     this.#shutdown = new Shutdown({
       clock,
       work,
       live,
-      queues,
+      queues: {
+        close: async () => {
+          // Jobs that are running may still use the connections.
+          await queues.close().finally(releaseConnections);
+        },
+      },
       stores: {
         close: async () => {
           await onClosing?.();

@@ -3,12 +3,13 @@ import type { Runtime } from "../../runtime/index.ts";
 import { AddressLimits } from "./addresses.ts";
 import { callerKey } from "./call.ts";
 import { Caller } from "./caller.ts";
-import { ServerError, unauthenticated } from "./failures.ts";
+import { unauthenticated } from "./failures.ts";
 import { type Authenticate, checkedIdentity, type Identity } from "./identity.ts";
 import type { Limits } from "./limits.ts";
 import { assertLocal } from "./origins.ts";
 import type { Route } from "./route.ts";
 import type { Surface } from "./surface.ts";
+import { TurnAdmission } from "./turn-admission.ts";
 
 /** A request before it reaches its route. */
 export interface RequestContext {
@@ -44,19 +45,17 @@ interface Target {
 /**
  * Authenticates requests, and refuses those above the limits of an address or a caller.
  *
- * Invariants
- * 1. A request for a tenant without a runtime gets the same answer as one with an unknown token, on every route.
- * 2. On one server a caller never has more than `openTurns` open or queued turns, however many start concurrently.
+ * Invariant: a request for a tenant without a runtime gets the same answer as one with an unknown token, on every route.
  */
 export class Admission {
   readonly #dependencies: AdmissionDependencies;
   readonly #addresses: AddressLimits;
-  /** Admitted turns that are not stored yet, by caller. */
-  readonly #starting = new Map<string, number>();
+  readonly #turns: TurnAdmission;
 
   constructor(dependencies: AdmissionDependencies) {
     this.#dependencies = dependencies;
     this.#addresses = new AddressLimits(dependencies.limits);
+    this.#turns = new TurnAdmission(dependencies.limits);
   }
 
   /** Counts a request that needs no caller. Rejects with `ServerError` (429). */
@@ -85,7 +84,7 @@ export class Admission {
       runtime,
       clock,
       deniesStrangers: surface.strangers === "unauthenticated",
-      admitTurn: () => this.#admitTurn(runtime, identity),
+      admitTurn: () => this.#turns.admit(runtime, identity),
     });
   }
 
@@ -107,39 +106,5 @@ export class Admission {
   async #byRoute({ identify }: Route, request: Request, params: Target["params"]): Promise<Identity | null> {
     const query = new URL(request.url).searchParams;
     return (await identify?.({ params, query }, this.#dependencies.clock.now())) ?? null;
-  }
-
-  /**
-   * Counts a new turn. Call the returned function once the turn is stored or has failed: until then it is counted here,
-   * afterwards in the store. Rejects with `ServerError` (429).
-   */
-  async #admitTurn(runtime: Runtime, identity: Identity): Promise<() => void> {
-    const { turns, openTurns } = this.#dependencies.limits;
-    const key = callerKey(identity);
-    const starting = this.#starting.get(key) ?? 0;
-    this.#starting.set(key, starting + 1);
-    const release = (): void => {
-      const left = (this.#starting.get(key) ?? 1) - 1;
-      if (left === 0) this.#starting.delete(key);
-      else this.#starting.set(key, left);
-    };
-    try {
-      await turns.take(key);
-      const filter = { ownerId: identity.userId, limit: openTurns };
-      const found = await Promise.all([
-        runtime.turns({ ...filter, status: "open" }),
-        runtime.turns({ ...filter, status: "queued" }),
-      ]);
-      if (found.flat().length + starting < openTurns) return release;
-    } catch (error) {
-      release();
-      throw error;
-    }
-    release();
-    throw new ServerError(
-      "rate_limited",
-      `you have ${openTurns} open turns; wait until one ends, or decide its requests`,
-      { headers: { "retry-after": "5" } },
-    );
   }
 }

@@ -145,6 +145,26 @@ export class RouteCall implements Call {
     }
   }
 
+  async relay(open: () => Promise<Response>): Promise<Response> {
+    const release = this.#dependencies.limits.streams.open(callerKey(this.#caller?.identity ?? null));
+    const onEnd = (): void => {
+      release();
+      this.#combined?.dispose();
+    };
+    this.#isStreaming = true;
+    try {
+      const response = await open();
+      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+      if (isStream && response.body !== null)
+        return relayed(response, response.body, { left: this.request.signal, onEnd });
+      onEnd();
+      return response;
+    } catch (error) {
+      onEnd();
+      throw error;
+    }
+  }
+
   async within<T>(work: Promise<T>, ms: number = this.waitMs): Promise<{ readonly value: T } | undefined> {
     const release = this.#dependencies.limits.waits.tryOpen(callerKey(this.#caller?.identity ?? null));
     if (release === undefined) {
@@ -171,6 +191,49 @@ export class RouteCall implements Call {
   end(): void {
     if (!this.#isStreaming) this.#combined?.dispose();
   }
+}
+
+interface RelayEnds {
+  /** Aborts when the client has left. */
+  readonly left: AbortSignal;
+  readonly onEnd: () => void;
+}
+
+/** The same response; `onEnd` is called once its body has ended or its client has left. */
+function relayed(response: Response, body: ReadableStream<Uint8Array>, { left, onEnd }: RelayEnds): Response {
+  const reader = body.getReader();
+  const leave = (): void => {
+    onEnd();
+    reader.cancel().catch(() => undefined);
+  };
+  if (left.aborted) leave();
+  left.addEventListener("abort", leave, { once: true });
+  const end = (): void => {
+    left.removeEventListener("abort", leave);
+    onEnd();
+  };
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) return controller.enqueue(value);
+          end();
+          controller.close();
+        } catch (error) {
+          end();
+          controller.error(error);
+        }
+      },
+      async cancel(reason) {
+        end();
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const { status, statusText, headers } = response;
+  return new Response(stream, { status, statusText, headers });
 }
 
 /** Key of a caller in counters: users of two tenants may have the same id. */

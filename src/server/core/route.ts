@@ -106,6 +106,11 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
     init?: { readonly headers?: Readonly<Record<string, string>> | undefined },
   ): Promise<Response>;
   /**
+   * Answers with a response that another library creates, whose body may be a stream. It counts as a stream until its
+   * body has ended. Throws `ServerError` (429) when the caller or the server has too many streams.
+   */
+  relay(open: () => Promise<Response>): Promise<Response>;
+  /**
    * Waits for work for at most `ms`, by default `waitMs`, and until the client leaves; `undefined` if the work is not
    * done by then. Returns `undefined` at once if the caller or the server has too many waiting requests.
    */

@@ -6,7 +6,13 @@ import { UnsupportedError } from "../../../src/errors/index.ts";
 import { apiSurface } from "../../../src/server/index.ts";
 
 const teal = [{ definition: agent, version: "1.0" }];
-const place = { agents: [agent], teal, sharing: undefined, chatIdHeaders: ["X-Chat"] };
+const place = {
+  agents: [agent],
+  teal,
+  sharing: undefined,
+  chatIdHeaders: ["X-Chat"],
+  mcpStateKey: () => Promise.resolve("a-key-of-at-least-thirty-two-bytes"),
+};
 
 /** A surface that records whether it was loaded; `absent`: its package is missing. */
 function surface(name: string, loaded: string[], absent?: string): ServedSurface {
@@ -61,6 +67,7 @@ test.each([
   ["teal", ["Teal Agents"], "/desk/1.0 -d"],
   ["a2a", ["A2A"], "/a2a/desk/message:send -d"],
   ["openai", ["OpenAI"], "/v1/chat/completions -d"],
+  ["mcp", ["MCP"], "/mcp -d"],
 ])("--surfaces %s: its URLs, and a command that calls it", async (list, titles, command) => {
   const lines = linesOf(await loadSurfaces(list));
   const shown = lines.filter((line) => /^ {2}(?!Page|Health|curl)/.test(line)).map((line) => line.trim().split(":")[0]);

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it, test } from "vitest";
-import { type PromptGap, SentPrompts } from "../../src/inspector/replay/prompts.ts";
+import { type PromptGap, SentPrompts } from "../../src/context/sent-prompts.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { scenarios } from "../machines/scenarios.ts";
 import { every, randomCases, rows } from "../support/full.ts";

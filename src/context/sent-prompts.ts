@@ -1,15 +1,4 @@
 import {
-  asLastCall,
-  type CompactedView,
-  fullHistory,
-  historyNamed,
-  patchesIn,
-  promptHashOf,
-  promptMessages,
-  viewOf,
-  type Writer,
-} from "../../context/index.ts";
-import {
   type AgentIdentity,
   type DefinitionRef,
   type Entry,
@@ -23,7 +12,10 @@ import {
   numberOfTurn,
   settingsOfCall,
   type StoredDefinition,
-} from "../../state/index.ts";
+} from "../state/index.ts";
+import { type CompactedView, viewOf } from "./compaction.ts";
+import { fullHistory, historyNamed } from "./histories.ts";
+import { asLastCall, patchesIn, promptHashOf, promptMessages, type Writer } from "./prompt.ts";
 
 /** The stored data of one agent from which its prompts are rebuilt. */
 export interface StoredConversation {
@@ -126,6 +118,18 @@ export class SentPrompts {
   prompt(seq: number): SentPrompt | undefined {
     const moment = this.#moments.get(seq);
     if (!moment) return undefined;
+    const { request: asked, check } = this.#rebuilt(moment);
+    return { ...moment.call, request: sentRequest(moment, asked), check };
+  }
+
+  /** The same request as the agent asked it: before the reservation bounded its output, and without the note of a last call. */
+  asked(seq: number): Pick<SentPrompt, "request" | "check"> | undefined {
+    const moment = this.#moments.get(seq);
+    return moment && this.#rebuilt(moment);
+  }
+
+  #rebuilt(moment: Moment): Pick<SentPrompt, "request" | "check"> {
+    const { seq } = moment.call;
     const definition = this.#stored.definitions.get(moment.call.definition.hash);
     const compiler = definition && historyNamed(definition.history);
     const archive = this.#stored.messages.slice(0, countBelow(this.#arrivals, seq));
@@ -150,11 +154,11 @@ export class SentPrompts {
     const request = this.#requestOf(moment, definition, { messages, patches, hasExcerpts: archive.some(isExcerpt) });
     const isSame = promptHashOf(messages) === moment.call.promptHash;
     const check = this.#checkOf(moment, { definition, isKnown: compiler !== undefined, isSame });
-    return { ...moment.call, request, check };
+    return { request, check };
   }
 
   #requestOf(
-    { call, requested, started }: Moment,
+    { call, started }: Moment,
     definition: StoredDefinition | undefined,
     {
       messages,
@@ -168,23 +172,19 @@ export class SentPrompts {
   ): ModelRequest {
     const tools = definition ? toolsOf(definition, started, this.#stored.agent, hasExcerpts) : [];
     const { responseFormat } = definition ?? {};
-    const { reservation } = requested;
-    const { maxOutputTokens, ...settings } = settingsOfCall({
+    const settings = settingsOfCall({
       definition,
       turn: started.settings,
       hooks: patches.map((patch) => patch.settings),
       step: call.step,
       tools: tools.map(({ name }) => name),
     });
-    const isBounded = maxOutputTokens !== undefined || reservation?.isBound === true;
-    const request = {
+    return {
       messages,
       ...(tools.length > 0 ? { tools } : {}),
       ...settings,
       ...(responseFormat === undefined ? {} : { responseFormat }),
-      ...(isBounded && reservation ? { maxOutputTokens: reservation.outputTokens } : {}),
     };
-    return call.isLastCall ? asLastCall(request) : request;
   }
 
   #checkOf(
@@ -210,6 +210,15 @@ export class SentPrompts {
       ? gap("other_hash", "the prompt rebuilt from the stored messages does not have the hash in the journal")
       : gap("custom_compiler", `the history compiler "${definition.history}" is code; the whole conversation is shown`);
   }
+}
+
+/** The request that the provider got. */
+function sentRequest({ call, requested }: Moment, asked: ModelRequest): ModelRequest {
+  const { maxOutputTokens, ...others } = asked;
+  const { reservation } = requested;
+  const isBounded = maxOutputTokens !== undefined || reservation?.isBound === true;
+  const request = { ...others, ...(isBounded && reservation ? { maxOutputTokens: reservation.outputTokens } : {}) };
+  return call.isLastCall ? asLastCall(request) : request;
 }
 
 function gap(why: PromptGap, message: string): PromptCheck {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { SentPrompts, type StoredConversation } from "../../src/inspector/replay/prompts.ts";
+import { SentPrompts, type StoredConversation } from "../../src/context/sent-prompts.ts";
 import {
   type Agent,
   type AgentOptions,

@@ -1,0 +1,66 @@
+/** The annotation of a property whose value the client sends as the header `Mcp-Param-<name>` too. */
+const HEADER = "x-mcp-header";
+const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const headerTypes: ReadonlySet<unknown> = new Set(["string", "integer", "boolean"]);
+/** Keywords that hold data, in which the annotation is a property like any other. */
+const dataKeywords: ReadonlySet<string> = new Set(["const", "default", "enum", "examples"]);
+const schemaMaps: ReadonlySet<string> = new Set(["$defs", "definitions", "dependentSchemas", "patternProperties"]);
+/** Schemas that are searched; a server's schema may be of any size. */
+const MOST_SCHEMAS = 100_000;
+
+interface Found {
+  readonly schema: unknown;
+  /** Whether only `properties` lead to the schema from the root. */
+  readonly isReachable: boolean;
+}
+
+/**
+ * Why the annotations of arguments that become HTTP headers are invalid; `undefined` if they are valid. The protocol makes a client leave
+ * out such tools. Bounded by `MOST_SCHEMAS`, without recursion.
+ */
+export function headerFaultOf(inputSchema: unknown): string | undefined {
+  const names = new Set<string>();
+  const open: Found[] = propertiesOf(inputSchema, true);
+  open.push(...othersOf(inputSchema));
+  if (isRecord(inputSchema) && Object.hasOwn(inputSchema, HEADER)) return "its root is annotated";
+  for (let seen = 0; seen < MOST_SCHEMAS; seen += 1) {
+    const found = open.pop();
+    if (found === undefined) return undefined;
+    const { schema, isReachable } = found;
+    if (!isRecord(schema)) continue;
+    if (Object.hasOwn(schema, HEADER)) {
+      const fault = isReachable ? faultOf(schema, names) : "a schema that is not a property is annotated";
+      if (fault !== undefined) return fault;
+    }
+    open.push(...propertiesOf(schema, isReachable), ...othersOf(schema));
+  }
+  return `it has more than ${MOST_SCHEMAS} schemas`;
+}
+
+function faultOf(schema: Readonly<Record<string, unknown>>, names: Set<string>): string | undefined {
+  const name = schema[HEADER];
+  if (typeof name !== "string" || !headerName.test(name)) return "a name is not a valid HTTP header";
+  if (!headerTypes.has(schema["type"])) return "only string, integer and boolean properties can be headers";
+  if (names.has(name.toLowerCase())) return "a name is used twice";
+  names.add(name.toLowerCase());
+  return undefined;
+}
+
+function propertiesOf(schema: unknown, isReachable: boolean): Found[] {
+  const properties = isRecord(schema) ? schema["properties"] : undefined;
+  if (!isRecord(properties)) return [];
+  return Object.values(properties).map((one) => ({ schema: one, isReachable }));
+}
+
+function othersOf(schema: unknown): Found[] {
+  if (!isRecord(schema)) return [];
+  return Object.entries(schema).flatMap(([keyword, value]) => {
+    if (keyword === "properties" || dataKeywords.has(keyword) || typeof value !== "object" || value === null) return [];
+    const schemas = Array.isArray(value) || schemaMaps.has(keyword) ? Object.values(value) : [value];
+    return schemas.map((one: unknown) => ({ schema: one, isReachable: false }));
+  });
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
