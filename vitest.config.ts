@@ -12,6 +12,7 @@ const longest = [
   "browser/site",
   "browser/page",
   "readme",
+  "mcp/conformance/conformance",
   "e2e/cli-serve",
   "browser/served",
   "e2e/cli-worker",

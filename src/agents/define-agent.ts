@@ -65,10 +65,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     [...given, ...(given.some(isBackground) ? controlTools : []), ...contextTools(history)],
     given.length > 0 || options.clientTools ? [artifactTool] : [],
   );
-  const grantedTools = tools.tools.map((tool) => {
-    const { name, kind, effect } = tool;
-    return { name, kind, effect, ...queueOf(tool) };
-  });
+  const grantedTools = tools.tools.map(grantedToolOf);
   const toolNames = tools.tools.map((tool) => tool.name);
   assertToolOf(options, toolNames, `${of}: toolChoice`);
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
@@ -213,7 +210,14 @@ export function assertPriceFits(of: string, model: LanguageModel, price: Price |
   );
 }
 
-function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
+/** The fields of a granted tool that the journal keeps. */
+export function grantedToolOf(tool: AgentTool): AgentDefinition["grantedTools"][number] {
+  const { name, kind, effect } = tool;
+  return { name, kind, effect, ...queueOf(tool) };
+}
+
+/** The fields of a tool that the stores keep. */
+export function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
   const { name, kind, description, effect, jsonSchema } = tool;
   return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
 }

@@ -215,8 +215,8 @@ In the configuration of an MCP client:
   { "mcpServers": { "team": { "command": "npx", "args": ["troupe", "mcp", "serve", "/path/to/team.ts"] } } }
 
 Each agent is a tool. Only messages of the protocol are written to standard output; the output of your code goes to standard
-error. Agents are kept in ./.troupe/mcp.db unless a store is named. When the client closes standard input, or at SIGTERM, open
-calls are answered and turns stop at a safe point; unfinished turns continue at the next start.
+error. Agents are kept in ./.troupe/mcp.db unless a store is named. When the client closes standard input, or at SIGTERM, turns
+stop at a safe point; unfinished turns continue at the next start.
 `;
 
 export const inspect = `
@@ -241,6 +241,60 @@ The file of --html is the inspector's page with the run in it; it needs no netwo
 --names-only it contains all texts of people, models and tools. Open the file of --json with \`inspect run.json\`, that
 of --trace with chrome://tracing or https://ui.perfetto.dev.
 `;
+
+const mcpFiles = `
+The servers are read from mcp.json, or the file in --config, in the format of editors: "mcpServers" or "servers" with
+command, args, env, url and headers; \${NAME}, \${NAME:-default} and \${env:NAME} are variables of the environment,
+\${input:ID} is TROUPE_INPUT_ID. Options of troupe are in "troupe": { "trust", "approval", "tools", "pin" }.
+`;
+
+export const mcp = `
+Examples:
+  $ npx troupe mcp list
+  $ npx troupe mcp pin
+  $ npx troupe mcp check
+  $ npx troupe mcp call files read_file --args '{"path":"README.md"}'
+${mcpFiles}
+${exitCodes}
+`;
+
+export const mcpList = `
+Examples:
+  $ npx troupe mcp list
+  $ npx troupe mcp list --config .vscode/mcp.json --json
+
+APPROVAL: whether a person has to approve calls. PIN: pinned; changed, added or removed since it was pinned; or unpinned. Exit
+code 1 if a server cannot be used.
+${mcpFiles}`;
+
+export const mcpPin = `
+Examples:
+  $ npx troupe mcp pin
+  $ npx troupe mcp pin files docs
+  $ npx troupe mcp pin --config .vscode/mcp.json --lock mcp.lock.json
+
+Starts the servers, and writes the definitions of their tools to the lock file, for review and commit. Agents then get these
+definitions, and calls of a tool that its server has changed are refused. Nothing is written if a server cannot be used. The
+file has no secrets, paths or variables.
+${mcpFiles}`;
+
+export const mcpCheck = `
+Examples:
+  $ npx troupe mcp check
+  $ npx troupe mcp check files --json
+
+Exit codes: 0 the definitions are as pinned, 1 they differ or a server cannot be used, 2 wrong usage or a damaged lock file.
+${mcpFiles}`;
+
+export const mcpCall = `
+Examples:
+  $ npx troupe mcp call files list_directory --args '{"path":"."}'
+  $ npx troupe mcp call till pay --args '{"amount":5}' --yes
+  $ npx troupe mcp call camera shoot --save ./pictures
+
+Calls that need an approval are asked about; without a terminal they need --yes. Ctrl-C cancels the call at the server. The exit
+code is 1 if the tool reports an error.
+${mcpFiles}`;
 
 export const replay = `
 Examples:

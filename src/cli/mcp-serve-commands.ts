@@ -3,7 +3,7 @@ import type { CliContext } from "./cli-context.ts";
 import type { McpServeOptions } from "./commands/mcp-serve.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addStoreOptions, nonEmpty, wholeNumber } from "./options.ts";
+import { addStoreOptions, mcpOption, nonEmpty, wholeNumber } from "./options.ts";
 
 /** `mcp serve`: agents as tools of an MCP server over standard input and output. */
 export function addMcpServeCommand(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
@@ -28,6 +28,7 @@ export function addMcpServeCommand(program: Command, context: CliContext, done: 
       nonEmpty,
     )
     .option("--catalog <file>", "catalog of the plugins (default: catalog.json next to the file)", nonEmpty)
+    .addOption(mcpOption())
     .option("--drain-seconds <number>", "maximum number of seconds to stop (default: 25)", wholeNumber(1, 86_400));
   addStoreOptions(serve)
     .addHelpText("after", helpTexts.mcpServe)

@@ -61,6 +61,13 @@ export function agentsOption(
   return new Option("--agents <file>", what).argParser(nonEmpty);
 }
 
+/** `--mcp`, for commands with agents of a file. */
+export function mcpOption(): Option {
+  return new Option("--mcp <file>", "add the tools of the MCP servers in this file, such as mcp.json").argParser(
+    nonEmpty,
+  );
+}
+
 export function onOption(): Option {
   return new Option(
     "--on <place>",

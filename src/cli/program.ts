@@ -20,11 +20,14 @@ import {
   agentsOption,
   inspectOption,
   jsonOption,
+  mcpOption,
   onOption,
   quietOption,
   statelyOption,
 } from "./options.ts";
 import { addInspectCommands } from "./inspect-commands.ts";
+import { addMcpCommands } from "./mcp-commands.ts";
+import { closeOpened } from "./opened-servers.ts";
 import { addMcpServeCommand } from "./mcp-serve-commands.ts";
 import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
@@ -46,6 +49,8 @@ export async function runProgram(words: readonly string[], context: CliContext):
     const failure = failureOf(error, context.environment);
     context.note(failure.text);
     return failure.exitCode;
+  } finally {
+    await closeOpened(context);
   }
 }
 
@@ -106,7 +111,8 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
     .argument("<input>", "the message for the agent; - reads it from standard input", nonEmpty)
     .option("--agent-id <id>", "continue the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "the agent, if the file exports several", nonEmpty);
+    .option("--agent <name>", "the agent, if the file exports several", nonEmpty)
+    .addOption(mcpOption());
   addStoreOptions(addBudgetOptions(run))
     .addOption(jsonOption())
     .addOption(quietOption())
@@ -124,6 +130,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   addInspectCommands(program, context, done);
+  addMcpCommands(program, context, done);
   addReplayCommands(program, context, done);
   addMcpServeCommand(program, context, done);
   // Commander inherits settings to commands only on request.
@@ -138,7 +145,8 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     .description("Talk with an agent from a file, over any number of turns.")
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
     .option("--agent-id <id>", "continue the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "the agent, if the file exports several", nonEmpty);
+    .option("--agent <name>", "the agent, if the file exports several", nonEmpty)
+    .addOption(mcpOption());
   addStoreOptions(addBudgetOptions(chat))
     .addOption(inspectOption())
     .addOption(statelyOption())
@@ -190,7 +198,8 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
       "Continue an agent, or all unfinished ones that no process runs; with a new budget also one that a limit stopped.",
     )
     .argument("[agentId]", "its id or its prefix (default: all)")
-    .addOption(agentsOption());
+    .addOption(agentsOption())
+    .addOption(mcpOption());
   addStoreOptions(addBudgetOptions(resume))
     .addOption(jsonOption())
     .addOption(quietOption())

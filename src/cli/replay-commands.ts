@@ -4,7 +4,7 @@ import type { CheckUpgradeCommandOptions } from "./commands/check-upgrade.ts";
 import type { ReplayCommandOptions } from "./commands/replay.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addStoreOptions, agentsOption, wholeNumber } from "./options.ts";
+import { addStoreOptions, agentsOption, mcpOption, wholeNumber } from "./options.ts";
 
 type Done = (exitCode: ExitCode) => void;
 
@@ -15,6 +15,7 @@ export function addReplayCommands(program: Command, context: CliContext, done: D
     .description("Compare a recorded run with the definitions of today; no model is called and no tool runs.")
     .argument("<run>", "an agent of the run: its id or its prefix; or a file written by `export --json`")
     .addOption(definitionsOption())
+    .addOption(mcpOption())
     .addOption(hooksOption("run"))
     .option("--json", "print the result as JSON");
   addStoreOptions(replaying)
@@ -27,6 +28,7 @@ export function addReplayCommands(program: Command, context: CliContext, done: D
     .command("check-upgrade")
     .description("Compare the newest runs with new definitions before they are deployed.")
     .addOption(definitionsOption())
+    .addOption(mcpOption())
     .option("--last <number>", "how many of the newest runs (default: 500)", wholeNumber(1, 1_000_000))
     .addOption(hooksOption("recorded"))
     .option("--json", "print the report as JSON");

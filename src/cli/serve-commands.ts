@@ -3,7 +3,7 @@ import type { CliContext } from "./cli-context.ts";
 import type { ServeOptions } from "./commands/serve.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addStoreOptions, nonEmpty, onOption, portNumber, usualPort, wholeNumber } from "./options.ts";
+import { addStoreOptions, mcpOption, nonEmpty, onOption, portNumber, usualPort, wholeNumber } from "./options.ts";
 
 /** `serve`, the HTTP server for agents. */
 export function addServeCommand(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
@@ -16,7 +16,8 @@ export function addServeCommand(program: Command, context: CliContext, done: (ex
       "module with the plugins of a .yaml file (default: custom_plugins.ts next to it)",
       nonEmpty,
     )
-    .option("--catalog <file>", "catalog of the plugins (default: catalog.json next to the file)", nonEmpty);
+    .option("--catalog <file>", "catalog of the plugins (default: catalog.json next to the file)", nonEmpty)
+    .addOption(mcpOption());
   addStoreOptions(addListenOptions(serve))
     .addOption(onOption())
     .addHelpText("after", helpTexts.serve)

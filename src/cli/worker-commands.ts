@@ -4,7 +4,7 @@ import type { QueuesOptions } from "./commands/queues.ts";
 import type { WorkerOptions } from "./commands/worker.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addRedisOptions, agentsOption, nonEmpty, portNumber, wholeNumber } from "./options.ts";
+import { addRedisOptions, agentsOption, mcpOption, nonEmpty, portNumber, wholeNumber } from "./options.ts";
 import { queuePlan } from "./worker/queue-plan.ts";
 
 type Done = (exitCode: ExitCode) => void;
@@ -15,6 +15,7 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
     .command("worker")
     .description("Run agents and queued tools for other processes, on any machine with access to the same Redis.")
     .addOption(agentsOption("agent file that exports the definitions to run"))
+    .addOption(mcpOption())
     .option("--ask", "run questions of `ask` with the same --files, --model and --max-readers")
     .addOption(
       new Option("--files <folder>", "with --ask: the folder, with the same path as in `ask`").argParser(nonEmpty),

@@ -12,6 +12,17 @@ export { McpAuthorizationError } from "./mcp-authorization-error.ts";
 export { McpServerError } from "./mcp-server-error.ts";
 export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
 export { type McpTokenKey, type McpTokenStore, memoryMcpTokens } from "./mcp-token-store.ts";
+export { mcpFromConfig, type McpConfigOptions, type McpConfigTools } from "./mcp-from-config.ts";
+export type { McpServerOverride } from "./mcp-config.ts";
+export {
+  checkMcpPins,
+  pinMcp,
+  type McpPinOptions,
+  type McpServerReport,
+  type McpToolReport,
+} from "./pin-servers.ts";
+export type { McpEra } from "./mcp-lock.ts";
+export type { ToolChange as McpToolChange } from "./definition-changes.ts";
 export type {
   McpPrompt,
   McpPromptMessages,

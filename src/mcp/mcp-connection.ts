@@ -60,6 +60,8 @@ export interface ConnectionHooks {
   readonly authorizationOf?: ((owner: McpOwner) => ActorAuthorization) | undefined;
   /** Whether calls of tools are sent one at a time over a connection, so that a request of the server belongs to the only call. */
   readonly isSerial?: ((client: Client) => boolean) | undefined;
+  /** Called with the connection of a call before it is sent. A rejection means that the call is not sent. */
+  readonly verify?: ((connection: OpenConnection, call: McpCall) => Promise<void>) | undefined;
   /** Called when a server reports that a list has changed. */
   readonly onListChanged?: ((list: "tools" | "prompts" | "resources") => void) | undefined;
 }
@@ -161,6 +163,7 @@ export class McpConnection {
     for (let attempt = 1; ; attempt += 1) {
       const connection = await this.#connectionFor(call);
       try {
+        await this.#source.hooks.verify?.(connection, call);
         const result = await this.#inTurn(connection, call);
         this.#noteAnswer(connection);
         return result;

@@ -101,8 +101,7 @@ export function wordsOf(error: unknown): string {
 }
 
 /** Control characters but for line breaks and tabs, marks of direction and width, and tags: terminals obey them, and people do not see them. */
-const invisible =
-  /[\0-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F\u200B\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\u{E0000}-\u{E007F}]/gu;
+const invisible = /(?![\n\r\t])[\p{Cc}\u200B\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\u{E0000}-\u{E007F}]/gu;
 
 /** A server's text without characters that hide what it says. */
 export function visible(text: string): string {

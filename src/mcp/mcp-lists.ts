@@ -43,8 +43,8 @@ export async function wholeList<Entry>(
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
     const { entries, nextCursor } = await pageOf(client, { list, params }, options);
+    if (all.length + entries.length > MAX_ENTRIES) break;
     all.push(...entries);
-    if (all.length > MAX_ENTRIES) break;
     if (nextCursor === undefined) return all;
     cursor = nextCursor;
   }

@@ -1,4 +1,5 @@
 import {
+  anyRule,
   flagRule,
   listRule,
   nameRule,
@@ -80,6 +81,16 @@ export interface McpOptions {
   /** Settings of single tools by the server's names; `false` leaves a tool out. Default: none. */
   readonly tools?: Readonly<Record<string, McpToolOptions | false>> | undefined;
   /**
+   * The lock file with the server's pinned definitions: a path relative to the working directory, or a `file:` URL. Nothing then connects
+   * before the first call, the tools are those of the file, and calls of a tool that the server has changed since are refused. Default: none.
+   */
+  readonly pin?: string | URL | undefined;
+  /**
+   * Further texts, by names for them, that must not appear in results, errors and lock files, for instance a token in `args`. Values of
+   * headers and variables whose names stand for secrets need not be listed. Default: none.
+   */
+  readonly secrets?: Readonly<Record<string, string>> | undefined;
+  /**
    * Whether `tools` also has `<server>__list_resources` and `<server>__read_resource`, with which the model reads the server's resources.
    * Their effect is `none` with `trust`, else `once`; `tools` has their settings by the names `list_resources` and `read_resource`.
    * Default false.
@@ -127,6 +138,22 @@ const variableRule: OptionRule = ruleOf(
   (value) => typeof value === "string" && !value.includes("\0"),
 );
 
+/** The checked variables. An error names the variable, never its value. */
+function environmentRule(value: unknown, where: string): unknown {
+  const variables = recordRule("an object of texts", anyRule)(value, where) as Readonly<Record<string, unknown>>;
+  for (const [name, text] of Object.entries(variables)) {
+    const shown = JSON.stringify(name.slice(0, 80));
+    if (!/^[^=\0]+$/.test(name)) {
+      throw new InvalidInputError(
+        `${where} has the name ${shown}; use a name that is not empty and has no "=" and no NUL`,
+      );
+    }
+    if (typeof text === "string" && !text.includes("\0")) continue;
+    throw new InvalidInputError(`${where}[${shown}] is not valid; expected a text without the character NUL`);
+  }
+  return variables;
+}
+
 const toolOptionsRule = optionsRule<McpToolOptions>({
   rules: {
     effect: oneOfRule("none", "keyed", "once"),
@@ -144,7 +171,22 @@ const toolOptionsRule = optionsRule<McpToolOptions>({
   instead: { name: "rename", timeout: "timeoutMs", approval: "needsApproval", idempotencyKey: "idempotencyArgument" },
 });
 
-const optionsSchema: OptionsSchema<McpOptions> = {
+/** The path of a lock file. */
+export const lockRule: OptionRule = ruleOf(
+  'the path of a lock file such as "mcp.lock.json", or a file: URL',
+  (value) =>
+    (typeof value === "string" && value.trim() !== "" && !value.includes("\0")) ||
+    (value instanceof URL && value.protocol === "file:"),
+);
+
+/** A text; the error does not contain the value, which may be a secret. */
+export function hiddenTextRule(value: unknown, where: string): unknown {
+  if (typeof value === "string") return value;
+  throw new InvalidInputError(`${where} is not a text`);
+}
+
+/** The options of a server. */
+export const optionsSchema: OptionsSchema<McpOptions> = {
   rules: {
     name: ruleOf(
       'a name of 1 to 32 letters, digits, "_" and "-", without "__", and with a letter or digit at both ends',
@@ -152,8 +194,8 @@ const optionsSchema: OptionsSchema<McpOptions> = {
     ),
     command: (value, where) => variableRule(nameRule(value, where), where),
     args: listRule("a list of texts", variableRule),
-    env: recordRule("an object of texts", variableRule),
-    cwd: nameRule,
+    env: environmentRule,
+    cwd: (value, where) => variableRule(nameRule(value, where), where),
     url: addressRule,
     headers: (value, where) => (typeof value === "function" ? value : headersRule(value, where)),
     auth: mcpAuthRule,
@@ -163,6 +205,8 @@ const optionsSchema: OptionsSchema<McpOptions> = {
     tools: recordRule("an object of settings by the names of tools", (value, where) =>
       value === false ? value : toolOptionsRule(value, where),
     ),
+    pin: lockRule,
+    secrets: recordRule("an object of texts by names for them", hiddenTextRule),
     connectTimeoutMs: wholeNumberRule(1, 2_000_000_000),
     idleMs: wholeNumberRule(1, 2_000_000_000),
     maxConnections: wholeNumberRule(1, 10_000),
@@ -174,6 +218,8 @@ const optionsSchema: OptionsSchema<McpOptions> = {
     token: "auth: { token }",
     oauth: "auth: { oauth }",
     requireApproval: "approval",
+    lock: "pin",
+    lockFile: "pin",
     idleTimeoutMs: "idleMs",
     connections: "maxConnections",
   },

@@ -57,8 +57,11 @@ export class McpPool {
     readonly options: McpOptions;
     readonly secrets: McpSecrets;
     readonly hooks: ConnectionHooks;
+    /** Whether the server is known to use the older protocol. Default false. */
+    readonly isLegacy?: boolean | undefined;
   }) {
-    this.#source = { ...given, server: { isLegacy: false, isSse: false } };
+    const { isLegacy = false, ...shared } = given;
+    this.#source = { ...shared, server: { isLegacy, isSse: false } };
     const { idleMs = IDLE_MS, maxConnections = MOST_CONNECTIONS } = given.options;
     this.#idleMs = idleMs;
     this.#slots = createSlots(maxConnections);

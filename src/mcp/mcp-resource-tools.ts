@@ -8,7 +8,7 @@ import { pageOf } from "./mcp-lists.ts";
 import { type McpResourceTemplate, readSchema, resourceList, templateList } from "./mcp-resources.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { loadSdk } from "./mcp-sdk.ts";
-import type { ToolSource } from "./mcp-tool.ts";
+import type { ToolSource } from "./tool-source.ts";
 import { traceOfRun } from "./mcp-trace.ts";
 
 /** Longest description of a resource in a list for the model, in UTF-16 units. */
@@ -105,7 +105,7 @@ async function firstTemplates({ client, meta, request }: Reading): Promise<reado
 }
 
 async function readResource({ client, args, meta, request }: Reading): Promise<object> {
-  const params = { ...meta, uri: String(args["uri"]) };
+  const params = { ...meta, uri: args["uri"] };
   const { contents } = await client.request({ method: "resources/read", params }, readSchema, request);
   return { content: contents.map((resource) => ({ type: "resource", resource })), isError: false };
 }

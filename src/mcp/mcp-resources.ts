@@ -20,7 +20,7 @@ import { type ServerList, wholeList } from "./mcp-lists.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { McpServerError } from "./mcp-server-error.ts";
-import type { ToolSource } from "./mcp-tool.ts";
+import type { ToolSource } from "./tool-source.ts";
 
 /** Options of requests for resources and prompts. */
 export interface McpRequestOptions {
@@ -36,9 +36,13 @@ export interface McpRequestOptions {
 export interface McpResource {
   /** What `readResource()` takes. */
   readonly uri: string;
+  /** The server's name for it; may be empty. */
   readonly name: string;
+  /** A name for people. */
   readonly title?: string | undefined;
+  /** What the server states about it, at most 8,000 characters. */
   readonly description?: string | undefined;
+  /** For instance `text/plain`. */
   readonly mimeType?: string | undefined;
   /** Bytes. */
   readonly size?: number | undefined;
@@ -48,27 +52,40 @@ export interface McpResource {
 export interface McpResourceTemplate {
   /** A URI with variables in braces, by RFC 6570. */
   readonly uriTemplate: string;
+  /** The server's name for it; may be empty. */
   readonly name: string;
+  /** A name for people. */
   readonly title?: string | undefined;
+  /** What the server states about it, at most 8,000 characters. */
   readonly description?: string | undefined;
+  /** The type of all resources of this pattern. */
   readonly mimeType?: string | undefined;
 }
 
 /** A prompt that a server lists. */
 export interface McpPrompt {
+  /** What `prompt()` takes. */
   readonly name: string;
+  /** A name for people. */
   readonly title?: string | undefined;
+  /** What the server states about it, at most 8,000 characters. */
   readonly description?: string | undefined;
+  /** The arguments that `prompt()` takes for it. */
   readonly arguments: readonly {
+    /** Name of the argument. */
     readonly name: string;
+    /** What the server states about it. */
     readonly description?: string | undefined;
+    /** Whether the prompt needs it. */
     readonly required: boolean;
   }[];
 }
 
 /** A prompt whose arguments are filled in. */
 export interface McpPromptMessages {
+  /** What the server states about the prompt. */
   readonly description?: string | undefined;
+  /** The messages, oldest first. */
   readonly messages: readonly { readonly role: "user" | "assistant"; readonly content: readonly ContentPart[] }[];
 }
 

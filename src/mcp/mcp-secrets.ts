@@ -25,6 +25,7 @@ export class McpSecrets {
     for (const [name, value] of Object.entries(options.env ?? {})) {
       if (isSecretName(name) || /key$/i.test(name)) this.#shared.set(name, value);
     }
+    for (const [name, value] of Object.entries(options.secrets ?? {})) this.#shared.set(name, value);
     if (typeof options.headers === "object") remember(this.#shared, options.headers);
   }
 

@@ -4,7 +4,13 @@ const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const headerTypes: ReadonlySet<unknown> = new Set(["string", "integer", "boolean"]);
 /** Keywords that hold data, in which the annotation is a property like any other. */
 const dataKeywords: ReadonlySet<string> = new Set(["const", "default", "enum", "examples"]);
-const schemaMaps: ReadonlySet<string> = new Set(["$defs", "definitions", "dependentSchemas", "patternProperties"]);
+const schemaMaps: ReadonlySet<string> = new Set([
+  "properties",
+  "$defs",
+  "definitions",
+  "dependentSchemas",
+  "patternProperties",
+]);
 /** Schemas that are searched; a server's schema may be of any size. */
 const MOST_SCHEMAS = 100_000;
 
@@ -20,9 +26,8 @@ interface Found {
  */
 export function headerFaultOf(inputSchema: unknown): string | undefined {
   const names = new Set<string>();
-  const open: Found[] = propertiesOf(inputSchema, true);
-  open.push(...othersOf(inputSchema));
   if (isRecord(inputSchema) && Object.hasOwn(inputSchema, HEADER)) return "its root is annotated";
+  const open = partsOf(inputSchema, true);
   for (let seen = 0; seen < MOST_SCHEMAS; seen += 1) {
     const found = open.pop();
     if (found === undefined) return undefined;
@@ -32,7 +37,8 @@ export function headerFaultOf(inputSchema: unknown): string | undefined {
       const fault = isReachable ? faultOf(schema, names) : "a schema that is not a property is annotated";
       if (fault !== undefined) return fault;
     }
-    open.push(...propertiesOf(schema, isReachable), ...othersOf(schema));
+    for (const part of partsOf(schema, isReachable)) open.push(part);
+    if (open.length > MOST_SCHEMAS) break;
   }
   return `it has more than ${MOST_SCHEMAS} schemas`;
 }
@@ -46,18 +52,13 @@ function faultOf(schema: Readonly<Record<string, unknown>>, names: Set<string>):
   return undefined;
 }
 
-function propertiesOf(schema: unknown, isReachable: boolean): Found[] {
-  const properties = isRecord(schema) ? schema["properties"] : undefined;
-  if (!isRecord(properties)) return [];
-  return Object.values(properties).map((one) => ({ schema: one, isReachable }));
-}
-
-function othersOf(schema: unknown): Found[] {
+/** The schemas inside a schema. */
+function partsOf(schema: unknown, isReachable: boolean): Found[] {
   if (!isRecord(schema)) return [];
   return Object.entries(schema).flatMap(([keyword, value]) => {
-    if (keyword === "properties" || dataKeywords.has(keyword) || typeof value !== "object" || value === null) return [];
+    if (dataKeywords.has(keyword) || typeof value !== "object" || value === null) return [];
     const schemas = Array.isArray(value) || schemaMaps.has(keyword) ? Object.values(value) : [value];
-    return schemas.map((one: unknown) => ({ schema: one, isReachable: false }));
+    return schemas.map((one: unknown) => ({ schema: one, isReachable: isReachable && keyword === "properties" }));
   });
 }
 

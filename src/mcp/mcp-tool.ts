@@ -3,23 +3,13 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import { withLogin } from "./login-requests.ts";
-import type { McpAuthorization } from "./mcp-authorization.ts";
 import type { ListedTool } from "./mcp-connection.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
-import type { McpPool } from "./mcp-pool.ts";
 import { withoutMistakes } from "./mcp-schema.ts";
 import { resourceCallOf } from "./mcp-resource-tools.ts";
-import type { McpSecrets } from "./mcp-secrets.ts";
 import { traceOfRun } from "./mcp-trace.ts";
-
-/** What all tools of one server share. */
-export interface ToolSource {
-  readonly options: McpOptions;
-  readonly pool: McpPool;
-  readonly secrets: McpSecrets;
-  readonly authorization?: McpAuthorization | undefined;
-}
+import type { ToolSource } from "./tool-source.ts";
 
 /** Longest description that the model gets, in UTF-16 units. */
 const LONGEST_DESCRIPTION = 8_000;
@@ -72,6 +62,19 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
       redact: secrets.redact,
     }),
   });
+}
+
+/** The effect and the approvals of a tool. */
+export function rulesOf(
+  options: McpOptions,
+  listed: ListedTool,
+): { readonly effect: EffectClass; readonly needsApproval: boolean | "by arguments" } {
+  const settings = settingsOf(options, listed.name);
+  const approval = settings.needsApproval ?? needsApproval(options, listed);
+  return {
+    effect: effectOf(options, settings, listed),
+    needsApproval: typeof approval === "function" ? "by arguments" : approval,
+  };
 }
 
 /** The user's settings of a tool; none for a tool that is left out. */

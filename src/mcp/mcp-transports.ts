@@ -56,8 +56,15 @@ export function httpTransport(source: TransportSource, url: string): Transport {
   return transport;
 }
 
+/** A transport that ends with its stream of events: the answers to open requests come over no other one. */
 export function sseTransport(source: TransportSource, url: string): Transport {
-  return new source.sdk.client.SSEClientTransport(new URL(url), requestsOf(source));
+  const { SSEClientTransport, SseError } = source.sdk.client;
+  const transport = new SSEClientTransport(new URL(url), requestsOf(source));
+  // The client keeps this handler besides its own.
+  transport.onerror = (error) => {
+    if (error instanceof SseError) void transport.close();
+  };
+  return transport;
 }
 
 function requestsOf({ secrets, owner, authorization }: TransportSource) {

@@ -7,13 +7,15 @@ import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
 import { visible, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { type McpOptions, type McpOwner, mcpOptionsOf } from "./mcp-options.ts";
+import { McpPins } from "./mcp-pins.ts";
 import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
 import { resourceTools } from "./mcp-resource-tools.ts";
 import { type McpResources, resourcesOf } from "./mcp-resources.ts";
-import { namesOf, toolOf, type ToolSource } from "./mcp-tool.ts";
+import { namesOf, toolOf } from "./mcp-tool.ts";
 import { headerFaultOf } from "./mcp-tool-headers.ts";
+import type { ToolSource } from "./tool-source.ts";
 
 /** The tools, resources and prompts of an MCP server. */
 export interface McpTools extends McpResources {
@@ -45,9 +47,17 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
   const authorization =
     given.auth === undefined ? undefined : new McpAuthorization(sdk, given, { auth: given.auth, secrets });
   const authorizationOf = authorization && (({ actorId }: McpOwner) => authorization.of(actorId));
-  const pool = new McpPool({ sdk, options: given, secrets, hooks: { ...hooksOf(given), authorizationOf } });
+  const pins = given.pin === undefined ? undefined : new McpPins(given, secrets.redact);
+  const pool = new McpPool({
+    sdk,
+    options: given,
+    secrets,
+    hooks: { ...hooksOf(given), ...pins?.hooks, authorizationOf },
+    isLegacy: pins?.isLegacy,
+  });
   try {
-    const listed = await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000));
+    const listed =
+      pins?.tools ?? (await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000)));
     const { tools, warnings } = toolsOf({ options: given, pool, secrets, authorization }, listed);
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
@@ -68,7 +78,7 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
 }
 
 /** Warns once when the server reports other tools: the definitions of this process stay as they are. */
-function hooksOf({ name }: McpOptions): ConnectionHooks {
+export function hooksOf({ name }: McpOptions): ConnectionHooks {
   let isChanged = false;
   return {
     onListChanged: (list) => {

@@ -24,7 +24,7 @@ import { type McpSurfaceOptions, mcpSurface, surfaceOptionsInstead, surfaceOptio
 import { protocolServer } from "./mcp/protocol-server.ts";
 import { loadServerSdk } from "./mcp/sdk.ts";
 import { ServedTools } from "./mcp/served-tools.ts";
-import { HOW_TO_MAKE_A_KEY, stateKeyOf } from "./mcp/turn-state.ts";
+import { HOW_TO_MAKE_A_KEY, stateKeyOf } from "./mcp/state-key.ts";
 
 /** Options of `serveMcp()`. */
 export interface ServeMcpOptions

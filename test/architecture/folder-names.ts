@@ -41,6 +41,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "names files like the stores, and reports a full disk": ["databasePath", "describeFileError", "isNoSpace"],
   "uses the system clock for drawing": ["systemClock"],
   "runs the demo: `ask`": ["askTeam", "documentModel"],
+  "adds the tools of MCP servers to the agents of a file": ["withAddedTools"],
 };
 
 /** The same for the server, which may import anything from `base`, `errors`, `net` and `redis`: they contain nothing about agents. */

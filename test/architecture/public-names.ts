@@ -84,10 +84,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials McpHeaders
-    mcpLogins McpLogins McpOAuthClient McpOAuthOptions McpOptions McpOwner McpPrompt McpPromptMessages
-    McpRequestOptions McpResource McpResources McpResourceTemplate McpServerError McpTokenKey McpTokenStore
-    McpToolOptions McpTools memoryMcpTokens
+    checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
+    McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders mcpLogins McpLogins McpOAuthClient
+    McpOAuthOptions McpOptions McpOwner McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource
+    McpResources McpResourceTemplate McpServerError McpServerOverride McpServerReport McpTokenKey McpTokenStore
+    McpToolChange McpToolOptions McpToolReport McpTools memoryMcpTokens pinMcp
   `),
   "troupe/mcp/server": words(`
     McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions

@@ -78,7 +78,7 @@ describe("a server over HTTP", () => {
     expect(await resultOf({ name: "far", url: server.url, tools })).toMatch(/not known/);
   });
 
-  test("an answer to another request is no answer", async () => {
+  test("an answer to another request is ignored", async () => {
     const server = await openScripted({
       call: () => Response.json({ jsonrpc: "2.0", id: 4_711, result: { content: [{ type: "text", text: "wrong" }] } }),
     });
@@ -120,4 +120,37 @@ describe("a server over HTTP", () => {
       );
     }
   });
+});
+
+const annotated = (...names: unknown[]): object => ({
+  type: "object",
+  properties: Object.fromEntries(names.map((name, index) => [`p${index}`, { type: "string", "x-mcp-header": name }])),
+});
+
+test("arguments for HTTP headers: valid ones are sent, and tools with invalid ones are left out", async () => {
+  const many = Object.fromEntries(Array.from({ length: 150_000 }, (_, index) => [`p${index}`, {}]));
+  const schemas: readonly (readonly [schema: object, fault: RegExp | undefined])[] = [
+    [annotated("Region", "Zone"), undefined],
+    [{ type: "object", properties: { "x-mcp-header": { type: "string" } } }, undefined],
+    [{ type: "object", properties: { a: { default: { "x-mcp-header": 5 } } } }, undefined],
+    [annotated("Region", "region"), /used twice/],
+    [annotated("a\r\nHost: b"), /not a valid HTTP header/],
+    [annotated(5), /not a valid HTTP header/],
+    [{ type: "object", properties: { a: { type: "number", "x-mcp-header": "A" } } }, /only string/],
+    [{ type: "object", properties: { a: { items: { type: "string", "x-mcp-header": "A" } } } }, /not a property/],
+    [{ type: "object", "x-mcp-header": "A" }, /its root/],
+    [{ type: "object", properties: many }, /more than 100000/],
+  ];
+  const tools = schemas.map(([inputSchema], index) => ({ name: `t${index}`, inputSchema }));
+  const server = await openScripted({ tools });
+  const far = await connected({ name: "far", url: server.url });
+  expect(far.tools.map(({ name }) => name)).toEqual(["far__t0", "far__t1", "far__t2"]);
+  const faults = schemas.flatMap(([, fault]) => fault ?? []);
+  expect(far.warnings).toHaveLength(faults.length);
+  for (const [index, fault] of faults.entries()) expect(far.warnings[index]).toMatch(fault);
+});
+
+test("a page with more entries than a list may have is an error", async () => {
+  const server = await openScripted({ tools: Array.from({ length: 200_000 }, (_, index) => ({ name: `t${index}` })) });
+  await expect(connected({ name: "far", url: server.url })).rejects.toThrow(/1000 tools/);
 });

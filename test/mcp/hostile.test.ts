@@ -152,6 +152,8 @@ describe("options", () => {
     "trust",
     "resourceTools",
     "tools",
+    "pin",
+    "secrets",
     "connectTimeoutMs",
     "idleMs",
     "maxConnections",
@@ -159,9 +161,26 @@ describe("options", () => {
   const toolFields = ["effect", "needsApproval", "idempotencyArgument", "timeoutMs", "rename"];
   const values = [...classicValues(), ...anyValues(20)];
 
-  test.each(fields.filter((field) => field !== "command" && field !== "cwd"))("%s", async (field) => {
+  const programFields: readonly string[] = ["command", "args", "env", "cwd"];
+
+  test.each(fields.filter((field) => !programFields.includes(field)))("%s", async (field) => {
     let refused = 0;
     for (const value of values) if (!(await isTaken(field, checkedBy({ ...right, [field]: value })))) refused += 1;
+    expect(refused).toBeGreaterThan(10);
+  });
+
+  test.each(programFields)("%s", async (field) => {
+    // The program is never started: what passes its own check is refused for another reason.
+    const program = { name: "far", command: "x", url: "http://127.0.0.1:9/mcp" };
+    let refused = 0;
+    for (const value of values) {
+      const error: unknown = await mcp({ ...program, [field]: value } as McpOptions).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(InvalidInputError);
+      const { message } = error as InvalidInputError;
+      if (message.includes("give either command or url") || message.includes("has no use without")) continue;
+      expect(message).toContain(field);
+      refused += 1;
+    }
     expect(refused).toBeGreaterThan(10);
   });
 
@@ -182,6 +201,15 @@ describe("options", () => {
     [{ ...right, url: "https://me:secret@example.com" }, /without a password/],
     [{ ...right, headers: { "a b": "c" } }, /not a valid HTTP header/],
     [{ ...right, name: "x".repeat(33) }, /1 to 32/],
+    [{ name: "far", command: "x", args: ["a\0b"] }, /args.*without the character NUL/],
+    [{ name: "far", command: "x\0" }, /command.*without the character NUL/],
+    [{ name: "far", command: "x", cwd: "/tmp\0" }, /cwd.*without the character NUL/],
+    [{ name: "far", command: "x", env: { A: "secret\0" } }, /env.*without the character NUL/],
+    [{ name: "far", command: "x", env: { "A=B": "secret" } }, /env has the name "A=B"/],
+    [{ name: "far", command: "x", env: { "": "secret" } }, /env has the name ""/],
+    [{ ...right, idleMs: 0 }, /idleMs.*from 1/],
+    [{ ...right, maxConnections: 1.5 }, /maxConnections.*whole number/],
+    [{ ...right, idleTimeoutMs: 5 }, /idleTimeoutMs.*idleMs/],
   ])("%j", async (options, words) => {
     const error: unknown = await mcp(options as McpOptions).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InvalidInputError);

@@ -4,13 +4,14 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { createRuntime, defineAgent, type Runtime } from "troupe";
-import { mcp, type McpTools } from "troupe/mcp";
+import { mcp, type McpOwner, type McpTools } from "troupe/mcp";
 import { memoryStores } from "troupe/stores/memory";
 import { scriptedModel } from "troupe/testing";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
-import { type AskedTool, callerOf, connected } from "./served-desk.ts";
+import { openScripted } from "./scripted-server.ts";
+import { type AskedTool, callerOf, connected, openDesk } from "./served-desk.ts";
 import { startedPrograms } from "./started-programs.ts";
 
 const noTime = { timeout: 60_000 };
@@ -32,8 +33,8 @@ async function runtimeWith({ tools }: McpTools): Promise<Runtime> {
     tools: [...tools],
     model: scriptedModel(({ messages }) => {
       const last = messages.at(-1);
-      if (last?.role !== "user") return "The work is done.";
-      return { toolCalls: [{ arguments: {}, ...(JSON.parse(String(last.content)) as AskedTool) }] };
+      if (last?.role !== "user" || typeof last.content !== "string") return "The work is done.";
+      return { toolCalls: [{ arguments: {}, ...(JSON.parse(last.content) as AskedTool) }] };
     }),
   });
   const runtime = await createRuntime({ agents: [clerk], stores: memoryStores() });
@@ -67,6 +68,36 @@ describe("owners (invariants 1 and 2 of the pool)", () => {
       expect(programs.starts().length).toBeGreaterThanOrEqual(21);
     },
   );
+
+  test.each(["http legacy", "http modern", "sse"] as const)(
+    "%s: twenty owners have headers and sessions of their own",
+    noTime,
+    async (way) => {
+      const desk = await openDesk(way, "faults");
+      const headers = ({ actorId }: McpOwner) => ({ "x-caller": `token of ${actorId}` });
+      const runtime = await runtimeWith(await connected({ name: "far", ...desk.options, headers, maxConnections: 7 }));
+      const texts = await Promise.all(
+        Array.from({ length: 20 }, async (_, index) => {
+          const remember = { name: "far__remember", arguments: { text: `secret of ${index}` } };
+          const calls = [{ name: "far__recall" }, remember, { name: "far__token" }, { name: "far__token" }];
+          return await answersTo(runtime, calls, `owner${index}`);
+        }),
+      );
+      const token = (index: number) => `the token is token of owner${index}`;
+      expect(texts).toEqual(texts.map((_, index) => ["", "remembered", token(index), token(index)]));
+    },
+  );
+
+  test("the secret of one owner is removed from the results of another one", async () => {
+    const server = await openScripted({
+      call: (_number, _request, { text }) => text("a has key-of-a, b has key-of-b"),
+    });
+    const headers = ({ actorId }: McpOwner) => ({ "x-api-key": `key-of-${actorId}` });
+    const runtime = await runtimeWith(await connected({ name: "far", url: server.url, headers }));
+    await answersTo(runtime, [{ name: "far__work" }], "a");
+    const texts = await answersTo(runtime, [{ name: "far__work" }], "b");
+    expect(texts).toEqual(["a has [secret:x-api-key], b has [secret:x-api-key]"]);
+  });
 
   test("calls of one owner use one process, and those of another one do not", noTime, async () => {
     const programs = startedPrograms("legacy");
@@ -150,23 +181,23 @@ describe("the end of connections (invariant 3 of the pool)", () => {
   });
 });
 
-describe("the end of this process", () => {
-  /** A process that connects to the program; it writes "ready" and stays if `stays`. */
-  async function owningProcess(options: object, stays: boolean) {
-    const entry = pathToFileURL(join(repositoryRoot, "src", "mcp", "index.ts")).href;
-    const program = `
-      const { mcp } = await import(${JSON.stringify(entry)});
-      const server = await mcp(${JSON.stringify({ name: "far", ...options })});
-      console.log("ready", server.tools.length);
-      ${stays ? "setInterval(() => undefined, 60_000);" : ""}`;
-    const child = spawn(process.execPath, [`--conditions=${sourceCondition}`, "--input-type=module", "-e", program], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    onTestFinished(() => void child.kill("SIGKILL"));
-    await once(child.stdout, "data");
-    return child;
-  }
+/** A process that connects to the program; it writes "ready" and stays if `stays`. */
+async function owningProcess(options: object, stays: boolean) {
+  const entry = pathToFileURL(join(repositoryRoot, "src", "mcp", "index.ts")).href;
+  const program = `
+    const { mcp } = await import(${JSON.stringify(entry)});
+    const server = await mcp(${JSON.stringify({ name: "far", ...options })});
+    console.log("ready", server.tools.length);
+    ${stays ? "setInterval(() => undefined, 60_000);" : ""}`;
+  const child = spawn(process.execPath, [`--conditions=${sourceCondition}`, "--input-type=module", "-e", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  return child;
+}
 
+describe("the end of this process", () => {
   test("an idle connection does not keep it running, and the program ends with it", noTime, async () => {
     const programs = startedPrograms("legacy");
     const child = await owningProcess(programs.options, false);

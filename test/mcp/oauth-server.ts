@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { deskServer } from "./desk-server.ts";
 import { type Era, type Handler, legacyHandler, modernHandler, serve } from "./served-desk.ts";
 
 export const redirectUrl = "https://app.example.com/callback";
@@ -61,7 +62,7 @@ export async function openGuarded(options: GuardedOptions = {}): Promise<Guarded
   const folder = mkdtempSync(join(tmpdir(), "troupe-oauth-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const witness = join(folder, "effects");
-  const desk = era === "modern" ? modernHandler(witness) : legacyHandler(witness);
+  const desk = era === "modern" ? modernHandler(() => deskServer(witness)) : legacyHandler(() => deskServer(witness));
   const access = new Map<string, Grant>();
   const refresh = new Map<string, Grant>();
   const clients = new Map<string, { readonly secret: string; readonly redirects: readonly string[] }>();

@@ -202,7 +202,10 @@ export const oddSchemas: readonly OddSchema[] = [
   },
   {
     name: "if, then, else",
-    schema: object({ a: {} }, { if: { required: ["a"] }, then: { required: ["b"] }, else: { required: ["c"] } }),
+    schema: object(
+      { a: {} },
+      Object.fromEntries(["if", "then", "else"].map((name, index) => [name, { required: ["abc"[index]] }])),
+    ),
     right: { c: 1 },
     wrong: { a: 1 },
   },

@@ -94,10 +94,10 @@ test("parts of a resource and of a prompt are the input of a turn", async () => 
   expect(second?.content).toMatchObject([{ text: "first" }, { type: "file" }, { type: "image" }, { text: "" }]);
 });
 
-describe("tools that read resources", () => {
-  const rulesOf = ({ tools }: McpTools) =>
-    tools.slice(-2).map(({ name, effect, needsApproval }) => [name, effect, needsApproval]);
+const rulesOf = ({ tools }: McpTools) =>
+  tools.slice(-2).map(({ name, effect, needsApproval }) => [name, effect, needsApproval]);
 
+describe("tools that read resources", () => {
   test("they follow the rules of trust and approval", async () => {
     const { options } = await openDesk("http modern");
     const given = { name: "desk", ...options, resourceTools: true };
@@ -169,10 +169,11 @@ test("the end of the signal, of the time and of the connection end a request", a
   await expect(desk.prompts()).rejects.toThrow(/closed by close\(\)/);
 });
 
+const open = async (): Promise<McpTools> =>
+  await connected({ name: "desk", ...(await openDesk("http modern")).options });
+
 describe("invalid arguments", () => {
   const values = [...classicValues(), ...anyValues(20)];
-  const open = async (): Promise<McpTools> =>
-    await connected({ name: "desk", ...(await openDesk("http modern")).options });
   const refusalsOf = async (
     field: string,
     ask: (desk: McpTools, value: never) => Promise<unknown>,

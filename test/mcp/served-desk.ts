@@ -16,6 +16,7 @@ import { scriptedModel } from "troupe/testing";
 import { onTestFinished } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { deskServer } from "./desk-server.ts";
+import { faultServer } from "./fault-server.ts";
 
 export type Era = "legacy" | "modern";
 /** Ways to the same server. */
@@ -25,14 +26,18 @@ export type Way = (typeof ways)[number];
 export interface ServedDesk {
   readonly options: Pick<McpOptions, "command" | "args" | "url">;
   /** The effects so far. */
-  effects(): string[];
+  readonly effects: () => string[];
   /** Stops the HTTP server. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
   /** Stops the HTTP server and opens another on the same port. */
-  restart(): Promise<void>;
+  readonly restart: () => Promise<void>;
 }
 
-export async function openDesk(way: Way): Promise<ServedDesk> {
+/** The servers of these tests. */
+const servers = { desk: deskServer, faults: faultServer } as const;
+type ServerOf = (typeof servers)[keyof typeof servers];
+
+export async function openDesk(way: Way, kind: keyof typeof servers = "desk"): Promise<ServedDesk> {
   const folder = mkdtempSync(join(tmpdir(), "troupe-mcp-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const witness = join(folder, "effects");
@@ -44,11 +49,12 @@ export async function openDesk(way: Way): Promise<ServedDesk> {
     }
   };
   if (way.startsWith("stdio")) {
-    const args = [join(import.meta.dirname, "stdio-server.ts"), way.endsWith("legacy") ? "legacy" : "modern", witness];
+    const era = way.endsWith("legacy") ? "legacy" : "modern";
+    const args = [join(import.meta.dirname, "stdio-server.ts"), era, witness, kind];
     return { options: { command: process.execPath, args }, effects, stop: nothing, restart: nothing };
   }
   const opened = { "http modern": modernHandler, "http legacy": legacyHandler, sse: sseHandler } as const;
-  const handlerOf = opened[way as keyof typeof opened];
+  const handlerOf = (file: string): Handler => opened[way as keyof typeof opened](() => servers[kind](file));
   const served = await serve(handlerOf(witness));
   return {
     options: { url: `${served.url}/mcp` },
@@ -91,12 +97,12 @@ export async function serve(first: Handler): Promise<{
   return { url: `http://127.0.0.1:${port}`, close, listen };
 }
 
-export function modernHandler(witness: string): Handler {
-  const handler = createMcpHandler(() => deskServer(witness), { legacy: "reject" });
+export function modernHandler(serverOf: () => ReturnType<ServerOf>): Handler {
+  const handler = createMcpHandler(serverOf, { legacy: "reject" });
   return async (request) => await handler.fetch(request);
 }
 
-export function legacyHandler(witness: string): Handler {
+export function legacyHandler(serverOf: () => ReturnType<ServerOf>): Handler {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return async (request) => {
     const id = request.headers.get("mcp-session-id");
@@ -111,13 +117,13 @@ export function legacyHandler(witness: string): Handler {
       sessionIdGenerator: () => crypto.randomUUID(),
       onsessioninitialized: (session) => void sessions.set(session, transport),
     });
-    await deskServer(witness).connect(transport);
+    await serverOf().connect(transport);
     return await transport.handleRequest(request);
   };
 }
 
 /** The transport of the protocol's first version: events of a GET, messages by POST. */
-function sseHandler(witness: string): Handler {
+function sseHandler(serverOf: () => ReturnType<ServerOf>): Handler {
   const sessions = new Map<string, Transport>();
   return async (request) => {
     const { pathname, searchParams } = new URL(request.url);
@@ -133,13 +139,13 @@ function sseHandler(witness: string): Handler {
         close: async () => undefined,
       };
       sessions.set(id, transport);
-      await deskServer(witness).connect(transport);
+      await serverOf().connect(transport);
       void write("endpoint", `/messages?id=${id}`);
       return new Response(readable, { headers: { "content-type": "text/event-stream" } });
     }
     const transport = sessions.get(searchParams.get("id") ?? "");
     if (request.method !== "POST" || transport === undefined) return new Response("no such thing", { status: 405 });
-    transport.onmessage?.((await request.json()) as JSONRPCMessage);
+    transport.onmessage?.((await request.json()) as JSONRPCMessage, { request });
     return new Response(null, { status: 202 });
   };
 }

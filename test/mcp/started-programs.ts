@@ -10,11 +10,11 @@ export interface StartedPrograms {
   readonly folder: string;
   readonly options: Pick<McpOptions, "command" | "args">;
   /** The pids of all starts so far. */
-  starts(): number[];
+  readonly starts: () => number[];
   /** The processes of these starts that run now, and their helpers. */
-  running(): number[];
+  readonly running: () => number[];
   /** Resolves when none of them runs. */
-  ended(): Promise<void>;
+  readonly ended: () => Promise<void>;
 }
 
 export function startedPrograms(era: Era, ...kind: readonly ("stubborn" | "helper")[]): StartedPrograms {

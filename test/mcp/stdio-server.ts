@@ -1,7 +1,9 @@
-// A process that serves the desk over stdio: node stdio-server.ts ERA WITNESS
+// A process that serves a server of the tests over stdio: node stdio-server.ts ERA WITNESS [desk|faults]
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { deskServer } from "./desk-server.ts";
+import { faultServer } from "./fault-server.ts";
 
-const [era, witness] = process.argv.slice(2);
-if (era === "legacy") await deskServer(witness).connect(new StdioServerTransport());
-else serveStdio(() => deskServer(witness), { legacy: "reject" });
+const [era, witness, kind] = process.argv.slice(2);
+const serverOf = kind === "faults" ? () => faultServer(witness) : () => deskServer(witness);
+if (era === "legacy") await serverOf().connect(new StdioServerTransport());
+else serveStdio(serverOf, { legacy: "reject" });

@@ -30,12 +30,12 @@ async function traced(way: Way, isOn: boolean) {
 describe.each(ways)("over %s", (way) => {
   test("the server gets the span of each call, in _meta and as headers", async () => {
     const { seen, spans } = await traced(way, true);
-    const sent = seen.map(({ meta }) => meta.traceparent);
-    expect(sent.toSorted()).toEqual(spans.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`).toSorted());
+    const sent = seen.map(({ meta }) => meta.traceparent ?? "");
+    expect(new Set(sent)).toEqual(new Set(spans.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`)));
     expect(new Set(sent).size).toBe(2);
     for (const { meta, header } of seen) {
       expect(meta).toMatchObject({ traceparent: expect.stringContaining("a".repeat(32)), tracestate: "vendor=1" });
-      if (way.startsWith("http")) expect(header).toBe(meta.traceparent);
+      expect(header).toBe(way.startsWith("http") ? meta.traceparent : null);
     }
   });
 

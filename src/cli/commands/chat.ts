@@ -9,14 +9,17 @@ import type { ExitCode } from "../failure.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
 import { freshId } from "../job/find-agent.ts";
 import { ChatInterrupts, timingOf } from "../job/interrupts.ts";
-import { type FileJob, jobOfFile, type Job } from "../job/job.ts";
+import { jobOfFile, type Job } from "../job/job.ts";
 import { pageLines, startInspection } from "../job/inspection.ts";
+import { assertGetsTools, mcpWords, pathOf, withMcpTools } from "../mcp/mcp-tools.ts";
 import { keptOpen, type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 
 export interface ChatOptions extends BudgetOptions, StoreOptions {
   readonly agentId?: string | undefined;
   /** Name of the definition, if the file exports several. */
   readonly agent?: string | undefined;
+  /** File with MCP servers, whose tools the agent gets. */
+  readonly mcp?: string | undefined;
   readonly inspect?: boolean | number | undefined;
   readonly stately?: boolean | undefined;
 }
@@ -24,19 +27,20 @@ export interface ChatOptions extends BudgetOptions, StoreOptions {
 /** Runs a conversation with an agent from a file: a new agent, or the named one. */
 export async function chatCommand(context: CliContext, file: string, options: ChatOptions): Promise<ExitCode> {
   const store = storeLocation(context, options);
-  const agentFile = await loadAgentFile(file, context.directory);
-  const { agentId, agent: name } = options;
+  const { agentId, agent: name, mcp } = options;
+  const agentFile = await withMcpTools(context, await loadAgentFile(file, context.directory), mcp);
   // Checks the name before a store is created.
   if (agentId === undefined) chosenFirst(agentFile, file, { name });
   return await withStore(store, "open", async (stores) => {
     const rootAgentId = agentId ?? (await freshId(stores, "chat"));
     const known = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: rootAgentId });
     const agents = chosenFirst(agentFile, file, { name, known });
+    assertGetsTools(agentFile, agents[0], mcp);
     const { mayDecide } = agentFile;
-    const work = { file: resolve(context.directory, file), agents, input: "", mayDecide };
+    const work = { file: resolve(context.directory, file), agents, input: "", mayDecide, mcp: pathOf(context, mcp) };
     const job = jobOfFile(context, work, { rootAgentId, store, isResumed: known !== undefined });
-    const metadata: FileJob = { command: "chat", file: work.file, input: "" };
-    const words = [file, "--agent-id", rootAgentId, ...(name === undefined ? [] : ["--agent", name])];
+    const metadata = { ...job.metadata, command: "chat" };
+    const words = [file, "--agent-id", rootAgentId, ...(name === undefined ? [] : ["--agent", name]), ...mcpWords(mcp)];
     const comeBack = commandLine(context.invocation, "chat", [...words, ...store.words]);
     const chat = {
       isKnown: known !== undefined,

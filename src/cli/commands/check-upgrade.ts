@@ -4,12 +4,15 @@ import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { loadAgentFile } from "../job/agent-file.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
+import { withMcpTools } from "../mcp/mcp-tools.ts";
 import { formatNumberOf } from "../view/format.ts";
 import { oneLine } from "../view/terminal-text.ts";
 import { divergenceLines, orUsage } from "./replay.ts";
 
 export interface CheckUpgradeCommandOptions extends StoreOptions {
   readonly agents: string;
+  /** File with MCP servers, whose tools the agents get. */
+  readonly mcp?: string | undefined;
   readonly last?: number | undefined;
   readonly hooks?: "run" | "recorded" | undefined;
   readonly json?: boolean | undefined;
@@ -21,7 +24,8 @@ const PROGRESS_RUNS = 100;
 /** Exit code 0: all runs ask the same, and all open turns go on; 1: not so; 2: the runs cannot be checked. */
 export async function checkUpgradeCommand(context: CliContext, options: CheckUpgradeCommandOptions): Promise<ExitCode> {
   return await orUsage(context, async () => {
-    const { agents } = await loadAgentFile(options.agents, context.directory);
+    const loaded = await loadAgentFile(options.agents, context.directory);
+    const { agents } = await withMcpTools(context, loaded, options.mcp);
     const { last, hooks } = options;
     const onProgress = ({ done, of }: { readonly done: number; readonly of: number }): void => {
       if (done % PROGRESS_RUNS === 0 && done < of) context.note(`${done} of ${of} runs checked`);

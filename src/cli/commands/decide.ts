@@ -14,6 +14,7 @@ import { findRequest } from "../job/find-request.ts";
 import { type AgentsOption, jobToResume } from "../job/go-on.ts";
 import { fileJobOf, type Job, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
+import { withMcpTools } from "../mcp/mcp-tools.ts";
 import { type StoreOptions, type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
 import { stateText } from "../view/request-lines.ts";
 
@@ -198,8 +199,11 @@ export async function ruleFor(
 ): Promise<RuntimeOptions["mayDecide"]> {
   const isGuarded = request.isGuarded === true;
   const file = agents ?? (isGuarded ? fileJobOf(root.metadata)?.file : undefined);
-  const rule =
-    job?.mayDecide ?? (file === undefined ? undefined : (await loadAgentFile(file, context.directory)).mayDecide);
+  const loaded =
+    job?.mayDecide !== undefined || file === undefined
+      ? undefined
+      : await withMcpTools(context, await loadAgentFile(file, context.directory), undefined);
+  const rule = job?.mayDecide ?? loaded?.mayDecide;
   if (rule !== undefined || !isGuarded) return rule;
   const where = file === undefined ? "" : `; ${resolve(context.directory, file)} exports none`;
   throw new InvalidInputError(

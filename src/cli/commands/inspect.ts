@@ -6,6 +6,7 @@ import { Feed, type FeedSource, importRun, serveFeed, storeActor } from "../../i
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
+import { withMcpTools } from "../mcp/mcp-tools.ts";
 import { loadAgentFile } from "../job/agent-file.ts";
 import { findAgent } from "../job/find-agent.ts";
 import type { AgentsOption } from "../job/go-on.ts";
@@ -64,7 +65,10 @@ async function openFile({ directory }: CliContext, path: string): Promise<Opened
 
 async function openStore(context: CliContext, what: string | undefined, options: InspectOptions): Promise<Opened> {
   const place = storeLocation(context, options);
-  const file = options.agents === undefined ? undefined : await loadAgentFile(options.agents, context.directory);
+  const file =
+    options.agents === undefined
+      ? undefined
+      : await withMcpTools(context, await loadAgentFile(options.agents, context.directory), undefined);
   const stores = await place.openExisting();
   const queues = await place.openQueues?.();
   const close = async (): Promise<void> => {

@@ -29,7 +29,7 @@ export async function mcpServeCommand(
   // Before the files are loaded, because their code may print.
   const output = reserveStdout(process);
   const quiet: CliContext = { ...context, out: context.note };
-  const served = await servedFiles(files, context.directory, options);
+  const served = await servedFiles(files, context, options);
   const { actor = userName(), waitSeconds, drainSeconds, store: path, redis, prefix } = options;
   const isNamed = [path, redis, prefix, context.environment["TROUPE_REDIS"]?.trim() || undefined].some(Boolean);
   const store = storeLocation(context, isNamed ? { store: path, redis, prefix } : { store: mcpStorePath });
@@ -55,7 +55,7 @@ export async function mcpServeCommand(
         return await workUntilTold(quiet, {
           drainSeconds,
           until: connection.closed.then(() => "the end of input"),
-          plan: () => "open calls are answered, turns stop at a safe point.",
+          plan: () => "no new calls, turns stop at a safe point.",
           atOnce: "running turns continue at the next start.",
           late: "it continues at the next start.",
           leave: async (ms) => {

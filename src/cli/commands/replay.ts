@@ -6,11 +6,14 @@ import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
 import { loadAgentFile } from "../job/agent-file.ts";
 import { findAgent } from "../job/find-agent.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
+import { withMcpTools } from "../mcp/mcp-tools.ts";
 import { formatNumberOf } from "../view/format.ts";
 import { printable } from "../view/terminal-text.ts";
 
 export interface ReplayCommandOptions extends StoreOptions {
   readonly agents: string;
+  /** File with MCP servers, whose tools the agents get. */
+  readonly mcp?: string | undefined;
   readonly hooks?: "run" | "recorded" | undefined;
   readonly json?: boolean | undefined;
 }
@@ -22,7 +25,8 @@ export async function replayCommand(
   options: ReplayCommandOptions,
 ): Promise<ExitCode> {
   return await orUsage(context, async () => {
-    const { agents } = await loadAgentFile(options.agents, context.directory);
+    const loaded = await loadAgentFile(options.agents, context.directory);
+    const { agents } = await withMcpTools(context, loaded, options.mcp);
     const result = await resultOf(context, what, options, { agents, hooks: options.hooks });
     if (options.json === true) context.out(JSON.stringify(result));
     else resultLines(result).forEach(context.out);

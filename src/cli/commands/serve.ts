@@ -17,6 +17,7 @@ import { workUntilTold } from "../job/leaving.ts";
 import { keptOpen, type StoreOptions, type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
 import { assertWhere, whereOf, type WhereOptions } from "../job/where.ts";
 import { usualPort } from "../options.ts";
+import { mcpWords } from "../mcp/mcp-tools.ts";
 import { readyLines } from "../serve/ready-lines.ts";
 import { type AuthWay, type ServeAuth, serveAuth } from "../serve/serve-auth.ts";
 import { noPageBecause, servedPage } from "../serve/served-page.ts";
@@ -70,8 +71,8 @@ export async function serveCommand(
   files: readonly string[],
   options: ServeOptions,
 ): Promise<ExitCode> {
-  const served = await servedFiles(files, context.directory, options);
-  const workerWords = files.flatMap((file) => ["--agents", file]);
+  const served = await servedFiles(files, context, options);
+  const workerWords = [...files.flatMap((file) => ["--agents", file]), ...mcpWords(options.mcp)];
   const store = servedStore(context, options);
   return await serve(context, { served, workerWords, store, input: "Hello, what can you do?" }, options);
 }

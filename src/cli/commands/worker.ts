@@ -10,6 +10,7 @@ import { offlineSpeedOf } from "../job/offline-speed.ts";
 import { newAskJob } from "../job/job.ts";
 import { workUntilTold } from "../job/leaving.ts";
 import { keptOpen, type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
+import { withMcpTools } from "../mcp/mcp-tools.ts";
 import { formatDuration, formatNumberOf } from "../view/format.ts";
 import { startEndpoint } from "../worker/endpoint.ts";
 import { type QueuePlan, queueText, queuesOfDefinitions, workOfQueues } from "../worker/queue-plan.ts";
@@ -87,6 +88,8 @@ export async function workerCommand(context: CliContext, options: WorkerOptions)
 export interface DefinitionOptions {
   /** Agent file. */
   readonly agents?: string | undefined;
+  /** File with MCP servers, whose tools the agents of the file get. */
+  readonly mcp?: string | undefined;
   /** Works on questions of `ask` about one folder with one model. */
   readonly ask?: boolean | undefined;
   readonly files?: string | undefined;
@@ -96,8 +99,8 @@ export interface DefinitionOptions {
 
 /** The definitions of a worker: those of a file, the team of `ask`, or both. Throws `InvalidInputError` for neither. */
 export async function definitionsOf(
-  { directory, environment }: Pick<CliContext, "directory" | "environment">,
-  { agents: file, ask, files, model, maxReaders }: DefinitionOptions,
+  context: Pick<CliContext, "directory" | "environment" | "note">,
+  { agents: file, mcp, ask, files, model, maxReaders }: DefinitionOptions,
 ): Promise<{ readonly agents: readonly AgentDefinition[]; readonly mayDecide: AgentFile["mayDecide"] }> {
   if (file === undefined && ask !== true) {
     throw new InvalidInputError("a worker needs agents: give --agents FILE, or --ask for questions of `ask`");
@@ -106,7 +109,9 @@ export async function definitionsOf(
     ask === true ? [] : Object.entries({ "--files": files, "--model": model, "--max-readers": maxReaders });
   const [misplaced] = strange.filter(([, value]) => value !== undefined);
   if (misplaced !== undefined) throw new InvalidInputError(`${misplaced[0]} requires --ask`);
-  const known = file === undefined ? undefined : await loadAgentFile(file, directory);
+  if (mcp !== undefined && file === undefined) throw new InvalidInputError("--mcp requires --agents");
+  const { directory, environment } = context;
+  const known = file === undefined ? undefined : await withMcpTools(context, await loadAgentFile(file, directory), mcp);
   const agents: AgentDefinition[] = [...(known?.agents ?? [])];
   if (ask === true) {
     const folder = files === undefined ? null : folderAt(files, directory);

@@ -14,6 +14,7 @@ import { isUnfinished } from "./find-agent.ts";
 import { askJobOf, fileJobOf, jobOfFile, type Job, type JobOptions } from "./job.ts";
 import { runJob } from "./run-job.ts";
 import type { StoreLocation } from "./store-location.ts";
+import { pathOf, withMcpTools } from "../mcp/mcp-tools.ts";
 import { newestInput } from "./turn-input.ts";
 
 /** A root agent to continue, and how. */
@@ -88,6 +89,8 @@ async function endedPlace(
 export interface AgentsOption {
   /** File with the definitions, for agents that were started from code or whose file has moved. */
   readonly agents?: string | undefined;
+  /** File with MCP servers, whose tools the agent gets. Default: the one that the agent was started with. */
+  readonly mcp?: string | undefined;
 }
 
 interface StoredRoot {
@@ -100,7 +103,7 @@ export async function jobToResume(
   context: CliContext,
   stores: Stores,
   { root, store }: StoredRoot,
-  { agents: given }: AgentsOption,
+  { agents: given, mcp: givenMcp }: AgentsOption,
 ): Promise<Job> {
   const { agentId: rootAgentId, metadata, definition } = root;
   const place = { rootAgentId, store, isResumed: true };
@@ -115,11 +118,12 @@ export async function jobToResume(
       `${rootAgentId} was started by a program; name the file that exports its definition "${definition.name}" with --agents`,
     );
   }
-  const { agents, mayDecide } = await loadAgentFile(file, context.directory);
+  const mcp = pathOf(context, givenMcp) ?? work?.mcp;
+  const { agents, mayDecide } = await withMcpTools(context, await loadAgentFile(file, context.directory), mcp);
   // Before its first turn, only the command's metadata contains its input.
   const isUnbegun = root.turnCount === 0 && root.openTurnId === null;
   const input = isUnbegun ? (work?.input ?? "") : await newestInput(stores, root);
-  const job = jobOfFile(context, { file, agents: named(agents, definition.name, file), input, mayDecide }, place);
+  const job = jobOfFile(context, { file, agents: named(agents, definition.name, file), input, mayDecide, mcp }, place);
   return { ...job, metadata };
 }
 

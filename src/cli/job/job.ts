@@ -6,6 +6,7 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime/index.ts";
 import type { JsonObject } from "../../state/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
+import { mcpWords } from "../mcp/mcp-tools.ts";
 import type { ViewOptions } from "../view/create-reporter.ts";
 import type { Reporter } from "../view/reporter.ts";
 import { oneLine } from "../view/terminal-text.ts";
@@ -53,6 +54,8 @@ const fileJobSchema = z.object({
   file: z.string(),
   /** Input of the first turn; empty for a chat. */
   input: z.string(),
+  /** Absolute path of the file with MCP servers, if the agent has their tools. */
+  mcp: z.string().optional(),
 });
 export type FileJob = z.infer<typeof fileJobSchema>;
 
@@ -68,6 +71,8 @@ interface FileWork {
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
   readonly input: string;
   readonly mayDecide?: Job["mayDecide"];
+  /** Absolute path of the file with MCP servers, if any. */
+  readonly mcp?: string | undefined;
 }
 
 interface FileJobContext {
@@ -78,7 +83,7 @@ interface FileJobContext {
 
 export function jobOfFile(
   { invocation, directory }: CliContext,
-  { file, agents, input, mayDecide }: FileWork,
+  { file, agents, input, mayDecide, mcp }: FileWork,
   place: FileJobContext,
 ): Job {
   const { rootAgentId, store, isResumed } = place;
@@ -87,7 +92,7 @@ export function jobOfFile(
     agents,
     mayDecide,
     rootAgentId,
-    metadata: { command: "run", file, input } satisfies FileJob,
+    metadata: { command: "run", file, input, ...(mcp === undefined ? {} : { mcp }) } satisfies FileJob,
     input,
     isResumed,
     header: [
@@ -96,7 +101,7 @@ export function jobOfFile(
     ],
     resumeCommand: commandLine(invocation, "resume", [rootAgentId, ...store.words]),
     showCommand: commandLine(invocation, "show", [rootAgentId, ...store.words]),
-    workerWords: ["--agents", relative(directory, file)],
+    workerWords: ["--agents", relative(directory, file), ...mcpWords(mcp && relative(directory, mcp))],
     store,
   };
 }

@@ -180,8 +180,12 @@ export class RuntimeCore implements TurnSource {
       live,
       queues: {
         close: async () => {
-          // Jobs that are running may still use the connections.
-          await queues.close().finally(releaseConnections);
+          try {
+            await queues.close();
+          } finally {
+            // Until now jobs may have used the connections.
+            await releaseConnections();
+          }
         },
       },
       stores: {

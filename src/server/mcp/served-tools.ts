@@ -1,9 +1,9 @@
 import type { CallSide } from "./agent-calls.ts";
-import type { McpToolsOptions } from "./mcp-surface.ts";
+import type { McpToolsOptions } from "./tools-options.ts";
 import { type ProtocolServerSettings, ToolSchemas } from "./protocol-server.ts";
 import type { McpServerSdk } from "./sdk.ts";
 import { agentTools, type AgentTool, type McpServed } from "./served-agents.ts";
-import { HOW_TO_MAKE_A_KEY, stateKeyOf } from "./turn-state.ts";
+import { HOW_TO_MAKE_A_KEY, stateKeyOf } from "./state-key.ts";
 
 const DEFAULT_WAIT_MS = 45_000;
 const DEFAULT_STATE_SECONDS = 86_400;

@@ -10,6 +10,10 @@ const text = z.string({ error: "a text" });
 const filledText = text.regex(/\S/, { error: "a text that is not empty" });
 const texts = z.array(text, { error: "a list of texts" });
 
+/** The name begins the names of the server's tools. */
+const mcpName = /^(?!.*__)[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,30}[a-zA-Z0-9])?$/;
+const mcpNameMessage = 'a name of 1 to 32 letters, digits, "_" and "-", without "__"';
+
 const skillSchema = z.object(
   {
     id: filledText,
@@ -32,8 +36,44 @@ const metadataSchema = z.object(
   { error: "an object { description, skills }" },
 );
 
-/** Remote plugins and servers are not supported: their lists may be present, but must be empty. */
+/** Remote plugins are not supported: their list may be present, but must be empty. */
 const emptyList = z.array(z.unknown(), { error: "a list" }).max(0);
+
+const textRecord = z.record(z.string(), text, { error: "an object of texts" });
+const seconds = z.number({ error: "a number of seconds above 0" }).gt(0, { error: "a number of seconds above 0" });
+
+const mcpServerSchema = z.object(
+  {
+    name: z.string({ error: mcpNameMessage }).regex(mcpName, { error: mcpNameMessage }),
+    transport: z.enum(["stdio", "http"], { error: '"stdio" or "http"' }).nullish(),
+    command: filledText.nullish(),
+    args: texts.nullish(),
+    env: textRecord.nullish(),
+    url: filledText.nullish(),
+    headers: textRecord.nullish(),
+    timeout: seconds.nullish(),
+    verify_ssl: z.boolean({ error: "true or false" }).nullish(),
+    auth_server: filledText.nullish(),
+    oauth_client_id: filledText.nullish(),
+    user_id_header: filledText.nullish(),
+    user_id_source: filledText.nullish(),
+    trust_level: z
+      .enum(["trusted", "sandboxed", "untrusted"], { error: '"trusted", "sandboxed" or "untrusted"' })
+      .nullish(),
+    tool_governance_overrides: z
+      .record(
+        z.string(),
+        z.object(
+          { requires_hitl: z.boolean({ error: "true or false" }).nullish() },
+          { error: "an object { requires_hitl }" },
+        ),
+        { error: "an object of rules by the names of tools" },
+      )
+      .nullish(),
+  },
+  { error: "an object { name, command } or { name, url }" },
+);
+export type TealMcpServer = z.output<typeof mcpServerSchema>;
 
 const temperature = z.number({ error: "a number from 0 to 1" }).min(0).max(1);
 
@@ -50,7 +90,7 @@ const agentSchema = z.object(
     reasoning_effort: z.enum(["low", "medium", "high"], { error: '"low", "medium" or "high"' }).nullish(),
     plugins: z.array(filledText, { error: "a list of the names of plugins" }).nullish(),
     remote_plugins: emptyList.nullish(),
-    mcp_servers: emptyList.nullish(),
+    mcp_servers: z.array(mcpServerSchema, { error: "a list of MCP servers" }).nullish(),
   },
   { error: "an object { name, model, system_prompt }" },
 );
@@ -142,7 +182,7 @@ function wrongField(error: z.ZodError, value: unknown, problem: TealFile["proble
     value,
   );
   const field = path.at(-1);
-  if (issue?.code === "too_big" && (field === "remote_plugins" || field === "mcp_servers")) {
+  if (issue?.code === "too_big" && field === "remote_plugins") {
     return problem(path, "is not supported: provide its tools as plugins, which are code next to this file");
   }
   const takes =

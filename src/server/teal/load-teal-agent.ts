@@ -1,13 +1,15 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type AgentDefinition, type AgentOptions, defineAgent } from "../../agents/index.ts";
-import { type OptionsSchema, functionRule, nameRule, optionsOf, reading } from "../../base/index.ts";
+import { type AgentDefinition, type AgentOptions, type AgentTool, defineAgent } from "../../agents/index.ts";
+import { type OptionsSchema, functionRule, nameRule, optionsOf, reading, recordRule } from "../../base/index.ts";
 import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../../model/index.ts";
-import type { TealAgentSpec, TealMetadata } from "./agent-yaml.ts";
+import type { McpServerOverride } from "../../mcp/index.ts";
+import type { TealAgentSpec, TealFile, TealMetadata } from "./agent-yaml.ts";
 import { readCatalog } from "./catalog.ts";
+import { connectMcpServers } from "./mcp-servers.ts";
 import { toolsOfPlugins } from "./plugins.ts";
 
 /** Options of `loadTealAgent()`. */
@@ -16,6 +18,11 @@ export interface TealAgentOptions {
   readonly plugins?: string | undefined;
   /** The plugin catalog. Default: `catalog.json` next to the file, if it exists. */
   readonly catalog?: string | undefined;
+  /**
+   * Further options of the file's MCP servers, by their names: `auth`, `pin`, settings of tools. They replace those of the file. Default:
+   * none.
+   */
+  readonly mcp?: Readonly<Record<string, McpServerOverride>> | undefined;
   /** Limits of each turn, which the format does not contain. Default: 10 steps. */
   readonly budget?: AgentOptions["budget"];
   /**
@@ -42,6 +49,8 @@ export interface TealAgent {
   readonly metadata: TealMetadata | null;
   /** The definition for the runtime. */
   readonly definition: AgentDefinition;
+  /** Ends the connections to its MCP servers; see `close` of `McpTools`. Does nothing for a file without any. */
+  readonly close: () => Promise<void>;
 }
 
 /**
@@ -58,9 +67,24 @@ export async function loadTealAgent(file: string | URL, given?: TealAgentOptions
   const catalog = readCatalog(options.catalog ?? join(folder, "catalog.json"), {
     isNamed: options.catalog !== undefined,
   });
-  const tools = await toolsOfPlugins(config, { folder, module: resolved(options.plugins), catalog });
-  const { name, version, description, metadata, agent } = config;
-  const definition = defineAgent({
+  const plugins = await toolsOfPlugins(config, { folder, module: resolved(options.plugins), catalog });
+  const servers = await connectMcpServers(config, options.mcp ?? {});
+  try {
+    const definition = definitionOf(config, [...plugins, ...servers.tools], options);
+    const { name, version, description, metadata } = config;
+    return Object.freeze({ name, version, description, metadata, definition, close: servers.close });
+  } catch (error) {
+    await servers.close();
+    throw error;
+  }
+}
+
+function definitionOf(
+  { name, agent }: TealFile,
+  tools: readonly AgentTool[],
+  options: TealAgentOptions,
+): AgentDefinition {
+  return defineAgent({
     name,
     model: modelOf(agent, options.model),
     instructions: agent.system_prompt,
@@ -69,12 +93,19 @@ export async function loadTealAgent(file: string | URL, given?: TealAgentOptions
     maxOutputTokens: agent.max_tokens ?? undefined,
     budget: options.budget,
   });
-  return Object.freeze({ name, version, description, metadata, definition });
 }
-
 const tealOptionsSchema: OptionsSchema<TealAgentOptions> = {
-  rules: { plugins: nameRule, catalog: nameRule, budget: budgetRule, model: functionRule },
-  instead: { tools: "plugins: the path of a module", limits: "budget" },
+  rules: {
+    plugins: nameRule,
+    catalog: nameRule,
+    mcp: recordRule("an object of options by the names of MCP servers", (value, where) => {
+      if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+      throw new InvalidInputError(`${where} is not an object of options`);
+    }),
+    budget: budgetRule,
+    model: functionRule,
+  },
+  instead: { mcpServers: "mcp", tools: "plugins: the path of a module", limits: "budget" },
 };
 
 function resolved(path: string | undefined): string | undefined {

@@ -3,7 +3,7 @@ import { collectDefinitions } from "../../../src/agents/index.ts";
 import { type DefinitionOptions, definitionsOf } from "../../../src/cli/commands/worker.ts";
 import { askTeam, documentModel } from "../../../src/demo/index.ts";
 
-const context = { directory: process.cwd(), environment: {} };
+const context = { directory: process.cwd(), environment: {}, note: () => undefined };
 const names = async (options: DefinitionOptions) => {
   const { agents } = await definitionsOf(context, options);
   return [...collectDefinitions(agents).keys()];

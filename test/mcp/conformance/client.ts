@@ -23,15 +23,14 @@ function argumentsOf({ properties = {} }: JsonObject): JsonObject {
 }
 
 const { toolCalls } = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as Scenario;
-const { tools, close } = await mcp({ name: "server", url: process.argv.at(-1) });
+const server = await mcp({ name: "server", url: process.argv.at(-1) });
 const calls = toolCalls?.map(({ name, arguments: args }) => ({ name: `server__${name}`, arguments: args }));
+const { tools } = server;
 const focal = tools.find(({ name }) => name === "server__json_schema_2020_12_tool");
 const sampled = tools.map(({ name, jsonSchema }) => ({
   name,
   arguments:
-    name === "server__json_schema_echo" && focal !== undefined
-      ? { schema: focal.jsonSchema }
-      : argumentsOf(jsonSchema),
+    name === "server__json_schema_echo" && focal !== undefined ? { schema: focal.jsonSchema } : argumentsOf(jsonSchema),
 }));
 const asked = calls ?? sampled;
 const model = scriptedModel(({ messages }) =>
@@ -42,4 +41,4 @@ await agent.start();
 await agent.executeTurn("go").result;
 for (const { role, content } of await agent.getMessages()) console.error(role, JSON.stringify(content).slice(0, 1_000));
 await agent.runtime.shutdown();
-await close();
+await server.close();

@@ -87,7 +87,8 @@ async function failure(files: Readonly<Record<string, string>>, options = {}): P
 
 test("T9: an agent of a YAML file has its model, prompt, limits, tools and card", async () => {
   const file = folderWith({ "agent.yaml": whole, "custom_plugins.ts": plugins, "catalog.json": catalog });
-  const { definition, ...rest } = await loadTealAgent(file);
+  const { definition, close, ...rest } = await loadTealAgent(file);
+  await close();
   expect(rest).toEqual({
     name: "MathAgent",
     version: "0.1",
@@ -235,9 +236,65 @@ describe("T9: an error names the line and the path", () => {
       "agent.yaml:9: spec.agent.remote_plugins is not supported: provide its tools as plugins, which are code next to this file",
     ],
     [
-      "servers",
-      small("version: 1", "    mcp_servers: [{ name: x, command: y }]\n"),
-      "agent.yaml:9: spec.agent.mcp_servers is not supported: provide its tools as plugins, which are code next to this file",
+      "a server without a way to connect",
+      small("version: 1", "    mcp_servers: [{ name: x }]\n"),
+      "agent.yaml:9: spec.agent.mcp_servers[0] has no url",
+    ],
+    [
+      "a server with two ways to connect",
+      small("version: 1", "    mcp_servers: [{ name: x, command: run, url: 'https://a.test' }]\n"),
+      'spec.agent.mcp_servers[0] has both command and url; set transport to "stdio" or "http"',
+    ],
+    [
+      "a server of another transport",
+      small("version: 1", "    mcp_servers: [{ name: x, transport: websocket, url: y }]\n"),
+      'spec.agent.mcp_servers[0].transport is the text "websocket"; expected "stdio" or "http"',
+    ],
+    [
+      "a server with a name that cannot begin the names of tools",
+      small("version: 1", "    mcp_servers: [{ name: my server, command: run }]\n"),
+      'spec.agent.mcp_servers[0].name is the text "my server"; expected a name of 1 to 32',
+    ],
+    [
+      "two servers of one name",
+      small("version: 1", "    mcp_servers: [{ name: x, command: run }, { name: x, command: go }]\n"),
+      'spec.agent.mcp_servers[1].name is "x" a second time',
+    ],
+    [
+      "a server that needs a login",
+      small(
+        "version: 1",
+        "    mcp_servers: [{ name: x, url: 'https://a.test', auth_server: 'https://b.test', scopes: [c] }]\n",
+      ),
+      'spec.agent.mcp_servers[0].auth_server needs a store for tokens, which only code can give: loadTealAgent(file, { mcp: { "x": { auth } } })',
+    ],
+    [
+      "a server without certificates",
+      small("version: 1", "    mcp_servers: [{ name: x, url: 'https://a.test', verify_ssl: false }]\n"),
+      "spec.agent.mcp_servers[0].verify_ssl is false: name the certificate authority in NODE_EXTRA_CA_CERTS instead",
+    ],
+    [
+      "a server that gets the user in a header",
+      small("version: 1", "    mcp_servers: [{ name: x, url: 'https://a.test', user_id_header: X-User }]\n"),
+      "spec.agent.mcp_servers[0].user_id_header is not supported: give the header from code",
+    ],
+    [
+      "a wrong rule of a tool",
+      small(
+        "version: 1",
+        "    mcp_servers: [{ name: x, command: run, tool_governance_overrides: { a: { requires_hitl: 1 } } }]\n",
+      ),
+      "mcp_servers[0].tool_governance_overrides.a.requires_hitl is 1; expected true or false",
+    ],
+    [
+      "a time limit of nothing",
+      small("version: 1", "    mcp_servers: [{ name: x, command: run, timeout: 0 }]\n"),
+      "mcp_servers[0].timeout is 0; expected a number of seconds above 0",
+    ],
+    [
+      "a wrong address of a server",
+      small("version: 1", "    mcp_servers: [{ name: x, url: 'ftp://a.test' }]\n"),
+      "agent.yaml:9: spec.agent.mcp_servers[0] cannot be used: mcp(): url must be a URL",
     ],
     [
       "plugins without their code",

@@ -1,0 +1,169 @@
+import {
+  flagRule,
+  listRule,
+  nameRule,
+  optionsOf,
+  type OptionsSchema,
+  reading,
+  recordRule,
+  ruleOf,
+} from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { JsonObject } from "../state/index.ts";
+import { redactorOf, type Tool } from "../tools/index.ts";
+import { type ConfiguredServer, type McpServerOverride, readMcpConfig } from "./mcp-config.ts";
+import { wordsOf } from "./mcp-errors.ts";
+import { hiddenTextRule, lockRule } from "./mcp-options.ts";
+import { McpServerError } from "./mcp-server-error.ts";
+import { mcp, type McpTools } from "./mcp.ts";
+
+/** Options of `mcpFromConfig()`. */
+export interface McpConfigOptions {
+  /** Values of variables such as `${TOKEN}`. Default `process.env`. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Values of inputs such as `${input:token}`, by id. Default: `TROUPE_INPUT_<ID>` of the environment, then the input's own default. */
+  readonly inputs?: Readonly<Record<string, string>> | undefined;
+  /**
+   * Lock file with the pinned definitions, relative to the working directory; `false` for none, also for servers that name one. Default: the
+   * server's own `troupe.pin`, else `mcp.lock.json` next to the configuration if it exists.
+   */
+  readonly pin?: string | URL | false | undefined;
+  /**
+   * More options of single servers by their names in the file, such as functions; they replace those of the file. `false` leaves a server
+   * out. Default: none.
+   */
+  readonly servers?: Readonly<Record<string, McpServerOverride | false>> | undefined;
+  /** Names of the servers in the file; the others are not started. Default: all. */
+  readonly only?: readonly string[] | undefined;
+  /** Whether servers that cannot be used are left out, and listed in `broken`; otherwise they are an error. Default false. */
+  readonly skipBroken?: boolean | undefined;
+}
+
+/** The tools of all servers of a configuration. */
+export interface McpConfigTools {
+  /** For `tools` of agents, in the order of the file. */
+  readonly tools: readonly Tool<JsonObject>[];
+  /** Each server's own tools, by its name in the file. */
+  readonly servers: Readonly<Record<string, McpTools>>;
+  /** The warnings of all servers, each with the server's name in front. */
+  readonly warnings: readonly string[];
+  /** Why servers are left out, by their names; only with `skipBroken`. */
+  readonly broken: Readonly<Record<string, Error>>;
+  /** Ends all connections; see `close` of `McpTools`. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Reads the servers of an `mcp.json` in the format of editors and returns the tools of all. Rejects with `InvalidInputError` for a file
+ * that cannot be used, and, unless `skipBroken` is set, with an error that lists every server that cannot be used: `InvalidInputError` if
+ * an entry is wrong, else `McpServerError`. Servers that were connected are then closed.
+ */
+export async function mcpFromConfig(file: string | URL, given?: McpConfigOptions): Promise<McpConfigTools> {
+  const path = configFileOf(file, "mcpFromConfig()");
+  const { skipBroken = false, ...options } = optionsOf<McpConfigOptions>(given, "mcpFromConfig()", configSchema);
+  const configured = configuredServers(path, options);
+  const opened = await Promise.all(configured.map(openedServer));
+  const broken = opened.filter((one) => one.error !== undefined);
+  const close = async (): Promise<void> => {
+    await Promise.all(opened.map(async ({ server }) => await server?.close()));
+  };
+  if (broken.length > 0 && !skipBroken) {
+    await close();
+    throw brokenError(broken, opened.length);
+  }
+  const usable = opened.flatMap(({ name, server }) => (server === undefined ? [] : [{ name, server }]));
+  try {
+    const tools = usable.flatMap(({ server }) => server.tools);
+    assertDifferentNames(tools, usable);
+    return Object.freeze({
+      tools: Object.freeze(tools),
+      servers: Object.freeze(Object.fromEntries(usable.map(({ name, server }) => [name, server]))),
+      warnings: Object.freeze(usable.flatMap(({ name, server }) => server.warnings.map((text) => `${name}: ${text}`))),
+      broken: Object.freeze(Object.fromEntries(broken.map(({ name, error }) => [name, error as Error]))),
+      close,
+    });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** The servers of a file with the defaults of the options. */
+export function configuredServers(
+  file: string | URL,
+  { environment = process.env, inputs = {}, pin, servers = {}, only }: Omit<McpConfigOptions, "skipBroken">,
+): readonly ConfiguredServer[] {
+  return readMcpConfig(file, { environment, inputs, pin, servers, only });
+}
+
+interface OpenedServer {
+  readonly name: string;
+  readonly server?: McpTools;
+  readonly error?: Error;
+}
+
+async function openedServer({ name, where, options, secrets }: ConfiguredServer): Promise<OpenedServer> {
+  if (options instanceof InvalidInputError) return { name, error: options };
+  try {
+    return { name, server: await mcp(options) };
+  } catch (error) {
+    const words = redactorOf([...secrets])(wordsOf(error)).replace(/^mcp\([^)]*\)/, where);
+    return {
+      name,
+      error: error instanceof InvalidInputError ? new InvalidInputError(words) : new McpServerError(words),
+    };
+  }
+}
+
+function brokenError(broken: readonly OpenedServer[], count: number): Error {
+  const words = broken.map(({ error }) => error?.message ?? "").join("\n");
+  const message = broken.length === 1 ? words : `${broken.length} of ${count} MCP servers cannot be used:\n${words}`;
+  const isInput = broken.some(({ error }) => error instanceof InvalidInputError);
+  return isInput ? new InvalidInputError(message) : new McpServerError(message);
+}
+
+/** Servers have different names, but tools can be renamed. */
+function assertDifferentNames(
+  tools: readonly Tool<JsonObject>[],
+  servers: readonly { readonly name: string; readonly server: McpTools }[],
+): void {
+  const names = tools.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return;
+  const owners = servers
+    .filter(({ server }) => server.tools.some(({ name }) => name === twice))
+    .map(({ name }) => name);
+  throw new InvalidInputError(
+    `the servers ${owners.join(" and ")} both have a tool "${twice}"; give one of the servers another "troupe": { "name" }, or the tool a rename`,
+  );
+}
+
+/** The file of a configuration, checked. */
+export function configFileOf(file: unknown, of: string): string | URL {
+  const where = `${of}: file`;
+  return reading(where, () => fileRule(file, where) as string | URL);
+}
+
+const fileRule = ruleOf(
+  'a path such as "mcp.json", or a file: URL',
+  (value) =>
+    (typeof value === "string" && value.trim() !== "" && !value.includes("\0")) ||
+    (value instanceof URL && value.protocol === "file:"),
+);
+
+export const configSchema: OptionsSchema<McpConfigOptions> = {
+  rules: {
+    environment: recordRule("an object of texts", (value, where) => {
+      return value === undefined ? value : hiddenTextRule(value, where);
+    }),
+    inputs: recordRule("an object of texts by the ids of inputs", hiddenTextRule),
+    pin: (value, where) => (value === false ? value : lockRule(value, where)),
+    servers: recordRule("an object of options by the names of servers", (value, where) => {
+      if (value === false || (typeof value === "object" && value !== null && !Array.isArray(value))) return value;
+      throw new InvalidInputError(`${where} is neither options of a server nor false`);
+    }),
+    only: listRule("a list of names of servers", nameRule),
+    skipBroken: flagRule,
+  },
+  instead: { env: "environment", lock: "pin", ignoreErrors: "skipBroken" },
+};
