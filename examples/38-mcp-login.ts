@@ -1,6 +1,6 @@
 // An MCP server that needs a login: the call waits as an `auth` request with the login page, and goes on after the login.
 import { createHash, randomUUID } from "node:crypto";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createAgent, textOf } from "troupe";
 import { mcp, mcpLogins, memoryMcpTokens } from "troupe/mcp";
 import { scriptedModel } from "troupe/testing";
@@ -8,7 +8,9 @@ import { scriptedModel } from "troupe/testing";
 // An MCP server with its authorization server, which would be elsewhere.
 const codes = new Map<string, { readonly user: string; readonly challenge: string }>();
 const users = new Map<string, string>();
-const till = createServer(async (request, response) => {
+const till = createServer((request, response) => void serve(request, response));
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? "/", origin());
   const send = (status: number, body: object | undefined, headers: Record<string, string> = {}): void => {
     response.writeHead(status, { "content-type": "application/json", ...headers }).end(body && JSON.stringify(body));
@@ -61,7 +63,7 @@ const till = createServer(async (request, response) => {
   };
   const result = results[method];
   return send(200, { jsonrpc: "2.0", id, ...(result ? { result } : { error: { code: -32_601, message: "no" } }) });
-});
+}
 till.listen(0, "127.0.0.1");
 await new Promise((resolve) => till.once("listening", resolve));
 
