@@ -1,12 +1,10 @@
 import type {
-  AuthProvider,
   CallToolResult,
   Client,
   ClientCapabilities,
   InputRequests,
   InputRequiredResult,
   InputResponses,
-  OAuthClientProvider,
   PriorDiscovery,
   Tool as McpTool,
   Transport,
@@ -16,6 +14,8 @@ import { abortable } from "../base/index.ts";
 import { ToolNotStartedError, TroupeError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { createSlots } from "../tools/index.ts";
+import type { ActorAuthorization } from "./mcp-authorization.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { type CallFailure, callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import type { McpOptions, McpOwner } from "./mcp-options.ts";
@@ -60,8 +60,8 @@ export interface ConnectionHooks {
   readonly callCapabilities?: ClientCapabilities | undefined;
   /** Called with each new client before it connects, to register handlers of the server's requests and notifications. */
   readonly prepare?: ((client: Client, connection: McpConnection) => void) | undefined;
-  /** The provider of credentials for the connection of an owner. Called once per transport. */
-  readonly authProvider?: ((owner: McpOwner) => AuthProvider | OAuthClientProvider | undefined) | undefined;
+  /** The authorization of an owner's requests. Called once for each connection. */
+  readonly authorizationOf?: ((owner: McpOwner) => ActorAuthorization) | undefined;
   /** Whether calls of tools are sent one at a time over a connection, so that a request of the server belongs to the only call. */
   readonly isSerial?: ((client: Client) => boolean) | undefined;
   /** Called with the connection of a call before it is sent. A rejection means that the call is not sent. */
@@ -119,6 +119,7 @@ export class McpConnection {
   readonly #source: ConnectionSource;
   readonly #backoff: StartBackoff;
   readonly #calls = new Set<McpCall>();
+  readonly #authorization: ActorAuthorization | undefined;
   readonly #serial = createSlots(1);
   #opening: Promise<OpenConnection> | undefined;
   readonly #open = new Set<OpenConnection>();
@@ -132,6 +133,7 @@ export class McpConnection {
     this.#source = source;
     this.owner = owner;
     this.#backoff = backoff;
+    this.#authorization = source.hooks.authorizationOf?.(owner);
     this.calls = this.#calls;
   }
 
@@ -151,7 +153,7 @@ export class McpConnection {
         const failure = failureOf(this.#source.sdk, error, connection.transport.sessionId !== undefined);
         this.#noteFailure(connection, error, failure);
       }
-      throw error;
+      throw (await this.#authorization?.refusalOf(error)) ?? error;
     } finally {
       this.#release(connection);
     }
@@ -179,7 +181,9 @@ export class McpConnection {
         if (call.allowInputRequired && error instanceof this.#source.sdk.client.UrlElicitationRequiredError) {
           return visitsOf(error.elicitations);
         }
-        throw this.#source.secrets.redacted(callErrorOf(name, withLastWords(error, connection.transport), failure));
+        const refusal = await this.#authorization?.refusalOf(error);
+        const last = refusal ?? withLastWords(error, connection.transport);
+        throw this.#source.secrets.redacted(callErrorOf(name, last, failure));
       } finally {
         this.#release(connection);
       }
@@ -264,7 +268,9 @@ export class McpConnection {
     try {
       return await this.#hold(signal);
     } catch (error) {
-      const message = `The MCP server "${options.name}" did not run the tool: ${wordsOf(error)}`;
+      const refusal = await this.#authorization?.refusalOf(error);
+      if (refusal instanceof McpAuthorizationError) throw refusal;
+      const message = `The MCP server "${options.name}" did not run the tool: ${wordsOf(refusal ?? error)}`;
       throw secrets.redacted(new ToolNotStartedError(message));
     }
   }
@@ -358,9 +364,8 @@ export class McpConnection {
   }
 
   async #connectByAny(): Promise<OpenConnection> {
-    const { sdk, options, server, hooks } = this.#source;
-    const authProvider = hooks.authProvider?.(this.owner);
-    const source: TransportSource = { ...this.#source, owner: this.owner, authProvider };
+    const { sdk, options, server } = this.#source;
+    const source: TransportSource = { ...this.#source, owner: this.owner, authorization: this.#authorization };
     const { url } = options;
     if (url === undefined) return await this.#connectByStdio(source);
     if (server.isSse) return await this.#connectBy(sseTransport(source, url));
@@ -447,5 +452,7 @@ function isUnknownTransport({ client }: McpSdk, error: unknown): boolean {
 
 /** Whether a failure to connect comes from the server, not from missing credentials. */
 function isFaultOfServer({ sdk }: ConnectionSource, error: unknown): boolean {
-  return !(error instanceof sdk.client.UnauthorizedError || error instanceof ToolNotStartedError);
+  const { InsufficientScopeError, UnauthorizedError } = sdk.client;
+  const isRefused = error instanceof UnauthorizedError || error instanceof InsufficientScopeError;
+  return !(isRefused || error instanceof ToolNotStartedError || error instanceof McpAuthorizationError);
 }

@@ -3,6 +3,7 @@ import { abortable } from "../base/index.ts";
 import { ToolNotStartedError } from "../errors/index.ts";
 import type { Redact } from "../tools/index.ts";
 import type { ConnectionHooks, ListedTool, McpCall, OpenConnection } from "./mcp-connection.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import { toolListOf } from "./mcp-lists.ts";
 import { lockFileName, readPins } from "./mcp-lock.ts";
@@ -61,6 +62,7 @@ export class McpPins {
       return await abortable(check.done, signal);
     } catch (error) {
       if (this.#checks.get(client) === check && !signal.aborted) this.#checks.delete(client);
+      if (error instanceof McpAuthorizationError) throw error;
       throw new ToolNotStartedError(`its definitions cannot be compared with ${this.#source.file}: ${wordsOf(error)}`);
     }
   }

@@ -6,6 +6,7 @@ import { type ListedTool, NO_TIMEOUT_MS } from "./mcp-connection.ts";
 import { callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { pageOf } from "./mcp-lists.ts";
 import { type McpResourceTemplate, readSchema, resourceList, templateList } from "./mcp-resources.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import type { ToolSource } from "./tool-source.ts";
 import { traceOfRun } from "./mcp-trace.ts";
@@ -69,6 +70,7 @@ async function resourceCall(
       return await read({ client, args, meta: meta === undefined ? {} : { _meta: meta }, request });
     });
   } catch (error) {
+    if (error instanceof McpAuthorizationError) throw error;
     const sdk = await loadSdk();
     // The server's refusal is its answer.
     if (error instanceof sdk.client.ProtocolError) {

@@ -18,6 +18,7 @@ import { NO_TIMEOUT_MS } from "./mcp-connection.ts";
 import { failureOf, wordsOf } from "./mcp-errors.ts";
 import { type ServerList, wholeList } from "./mcp-lists.ts";
 import { loadSdk } from "./mcp-sdk.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import type { ToolSource } from "./tool-source.ts";
 
@@ -244,6 +245,7 @@ function requesterOf({ options: server, pool, secrets }: ToolSource) {
       });
     } catch (error) {
       if (signal?.aborted === true) throw signal.reason;
+      if (error instanceof McpAuthorizationError) throw error;
       const reason = limit.aborted ? `the server has not answered within ${timeoutMs} ms` : wordsOf(error);
       throw secrets.redacted(new McpServerError(`mcp("${server.name}"): ${failure}: ${reason}`));
     } finally {

@@ -3,6 +3,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { AskedRequest, defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import { CallInParts, type CallInPartsOptions } from "./call-in-parts.ts";
+import { withLogin } from "./login-requests.ts";
 import type { ListedTool } from "./mcp-connection.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
@@ -23,7 +24,7 @@ const TASK_TIMEOUT_MS = 3_600_000;
 
 /** The tool of the agent for a listed one. Throws `InvalidInputError` if the user's settings do not fit it. */
 export function toolOf(source: ToolSource, listed: ListedTool, name: string): Tool<JsonObject> {
-  const { options, pool, secrets } = source;
+  const { options, pool, secrets, authorization } = source;
   const settings = settingsOf(options, listed.name);
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
@@ -52,7 +53,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
     ...(timeoutMs === undefined ? {} : { timeoutMs: tasks === undefined ? timeoutMs : timeoutMs + 2 * CANCELLING_MS }),
     maxAttempts: effect === "once" ? 1 : MOST_ATTEMPTS,
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
-    execute: async (args: JsonObject, run: RunContext) => {
+    execute: withLogin(authorization, async (args: JsonObject, run: RunContext) => {
       if (readResources !== undefined) return await readResources(args, run);
       const end = await callOf(args, run).perform();
       if (end instanceof AskedRequest) return end;
@@ -62,7 +63,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
         ...(structuredContent === undefined ? {} : { structuredContent }),
         isError: isError === true,
       };
-    },
+    }),
     reconcile: async (args: JsonObject, run: RunContext) => callOf(args, run).reconcile(),
     cancel: async (args: JsonObject, run: RunContext) => await callOf(args, run).cancel(),
   });

@@ -2,10 +2,12 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
 import { inputHooksOf } from "./input-hooks.ts";
+import { loginsOf, McpAuthorization, type McpLogins } from "./mcp-authorization.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
 import { visible, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
-import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
+import { type McpOptions, type McpOwner, mcpOptionsOf } from "./mcp-options.ts";
 import { McpPins } from "./mcp-pins.ts";
 import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
@@ -23,6 +25,8 @@ export interface McpTools extends McpResources {
   readonly tools: readonly Tool<JsonObject>[];
   /** Tools of the server that are not among `tools`, each with the reason, and parts of schemas that are not checked. */
   readonly warnings: readonly string[];
+  /** Logins of people, for servers with `auth: { oauth }`. */
+  readonly logins: McpLogins;
   /**
    * Ends all connections, and the server's processes, for ever: later calls fail without being sent. Runtimes with these tools close
    * idle connections by themselves in `shutdown()`.
@@ -35,28 +39,33 @@ export interface McpTools extends McpResources {
 /**
  * Connects to an MCP server and returns its tools. Calls of one `actorId` share a connection; if it is lost, the next call opens
  * another. Needs the package `@modelcontextprotocol/client`. Rejects with `InvalidInputError` for invalid options and for settings of tools that the
- * server does not have, with `UnsupportedError` if the package is not installed, and with `McpServerError` if the server cannot be
- * reached within `connectTimeoutMs`.
+ * server does not have, with `UnsupportedError` if the package is not installed, with `McpAuthorizationError` if listing needs
+ * a login, and with `McpServerError` if the server cannot be reached within `connectTimeoutMs`.
  */
 export async function mcp(options: McpOptions): Promise<McpTools> {
   const given = mcpOptionsOf(options);
   const secrets = new McpSecrets(given);
+  const sdk = await loadSdk();
+  const authorization =
+    given.auth === undefined ? undefined : new McpAuthorization(sdk, given, { auth: given.auth, secrets });
+  const authorizationOf = authorization && (({ actorId }: McpOwner) => authorization.of(actorId));
   const pins = given.pin === undefined ? undefined : new McpPins(given, secrets.redact);
   const pool = new McpPool({
-    sdk: await loadSdk(),
+    sdk,
     options: given,
     secrets,
-    hooks: { ...hooksOf(given), ...pins?.hooks },
+    hooks: { ...hooksOf(given), ...pins?.hooks, authorizationOf },
     isLegacy: pins?.isLegacy,
   });
   try {
     const listed =
       pins?.tools ?? (await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000)));
     const tasks = listed.some(isTaskOnly) ? await loadTaskSdk() : undefined;
-    const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks }, listed);
+    const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks, authorization }, listed);
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
+      logins: loginsOf(given, authorization),
       warnings: Object.freeze(warnings.map((warning) => visible(secrets.redact(warning)))),
       ...resourcesOf({ options: given, pool, secrets }),
       close,
@@ -64,6 +73,7 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
     });
   } catch (error) {
     await pool.close();
+    if (error instanceof McpAuthorizationError) throw error;
     if (error instanceof InvalidInputError) throw secrets.redacted(error);
     const message = `mcp("${given.name}"): the server's tools cannot be listed: ${wordsOf(error)}`;
     throw secrets.redacted(new McpServerError(message));

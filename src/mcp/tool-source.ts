@@ -1,3 +1,4 @@
+import type { McpAuthorization } from "./mcp-authorization.ts";
 import type { McpOptions } from "./mcp-options.ts";
 import type { McpPool } from "./mcp-pool.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
@@ -10,4 +11,5 @@ export interface ToolSource {
   readonly secrets: McpSecrets;
   /** The package for tasks; `undefined` if it is not installed, or if no tool needs it. */
   readonly tasks?: TaskSdk | undefined;
+  readonly authorization?: McpAuthorization | undefined;
 }

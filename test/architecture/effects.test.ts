@@ -73,6 +73,7 @@ const ofConnections: Kinds = {
   "src/remote/guarded-fetch.ts": ["remote message", "remote answer", "remote end"],
   "src/remote/remote-client.ts": ["remote message", "remote answer", "remote end"],
   "src/mcp/bounded-fetch.ts": ["tool", "tool again"],
+  "src/mcp/oauth-fetch.ts": ["tool", "tool again"],
   "src/mcp/mcp-sdk.ts": ["tool", "tool again"],
   "src/mcp/stdio-transport.ts": ["tool", "tool again"],
   "src/mcp/task-sdk.ts": ["tool", "tool again"],

@@ -84,10 +84,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    checkMcpPins mcp McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpOptions McpOwner
-    McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources McpResourceTemplate McpRoot
-    McpSamplingOptions McpServerError McpServerOverride McpServerReport McpToolChange McpToolOptions McpToolReport
-    McpTools pinMcp
+    checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
+    McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins McpOAuthClient
+    McpOAuthOptions McpOptions McpOwner McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource
+    McpResources McpResourceTemplate McpRoot McpSamplingOptions McpServerError McpServerOverride McpServerReport
+    McpTokenKey McpTokenStore McpToolChange McpToolOptions McpToolReport McpTools memoryMcpTokens pinMcp
   `),
   "troupe/mcp/server": words(`
     McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions

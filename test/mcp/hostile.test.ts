@@ -140,6 +140,7 @@ describe("options", () => {
     "cwd",
     "url",
     "headers",
+    "auth",
     "approval",
     "trust",
     "resourceTools",

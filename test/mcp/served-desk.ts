@@ -77,7 +77,7 @@ export async function openDesk(way: Way, kind: Kind = "desk"): Promise<ServedDes
 
 const nothing = async (): Promise<void> => undefined;
 
-type Handler = (request: Request) => Promise<Response>;
+export type Handler = (request: Request) => Promise<Response>;
 
 export async function serve(first: Handler): Promise<{
   readonly url: string;
@@ -105,12 +105,12 @@ export async function serve(first: Handler): Promise<{
   return { url: `http://127.0.0.1:${port}`, close, listen };
 }
 
-function modernHandler(make: () => McpServer | Server): Handler {
+export function modernHandler(make: () => McpServer | Server): Handler {
   const handler = createMcpHandler(make, { legacy: "reject" });
   return async (request) => await handler.fetch(request);
 }
 
-function legacyHandler(make: () => McpServer | Server): Handler {
+export function legacyHandler(make: () => McpServer | Server): Handler {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return async (request) => {
     const id = request.headers.get("mcp-session-id");
@@ -177,13 +177,8 @@ export interface McpCaller {
 }
 
 /** An agent whose model calls these tools, all at once, and then ends. */
-export async function callerOf(
-  tools: readonly Tool<never>[],
-  calls: readonly AskedTool[],
-  options: Partial<RuntimeOptions> = {},
-): Promise<McpCaller> {
-  const stores = memoryStores();
-  const caller = defineAgent({
+export function callerDefinition(tools: readonly Tool<never>[], calls: readonly AskedTool[]) {
+  return defineAgent({
     name: "caller",
     tools: [...tools],
     model: scriptedModel(({ messages }) =>
@@ -192,6 +187,16 @@ export async function callerOf(
         : "The work is done.",
     ),
   });
+}
+
+/** Such an agent in a runtime of its own. */
+export async function callerOf(
+  tools: readonly Tool<never>[],
+  calls: readonly AskedTool[],
+  options: Partial<RuntimeOptions> = {},
+): Promise<McpCaller> {
+  const stores = memoryStores();
+  const caller = callerDefinition(tools, calls);
   const runtime = await createRuntime({ agents: [caller], stores, ...options });
   onTestFinished(() => runtime.shutdown());
   const agent = await runtime.agent("caller", { agentId: "caller" });
