@@ -16,6 +16,7 @@ import type { Json, JsonObject } from "../state/index.ts";
 import { createSlots } from "../tools/index.ts";
 import type { ActorAuthorization } from "./mcp-authorization.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { type CallFailure, callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import type { McpOptions, McpOwner } from "./mcp-options.ts";
@@ -24,15 +25,6 @@ import type { McpSecrets } from "./mcp-secrets.ts";
 import { httpTransport, sseTransport, stdioTransport, type TransportSource } from "./mcp-transports.ts";
 import type { StartBackoff } from "./start-backoff.ts";
 import { StdioTransport } from "./stdio-transport.ts";
-
-/** A tool as its server lists it, unchecked but for the name. */
-export interface ListedTool {
-  readonly name: string;
-  readonly description?: unknown;
-  readonly inputSchema?: unknown;
-  readonly annotations?: unknown;
-  readonly execution?: unknown;
-}
 
 /** One call of a tool. */
 export interface McpCall {
@@ -52,6 +44,9 @@ export interface McpCall {
   readonly context?: unknown;
 }
 
+/** Lists whose changes servers report. */
+export type ServerLists = "tools" | "prompts" | "resources";
+
 /** Parts of the connection that other features provide. */
 export interface ConnectionHooks {
   /** What the client declares to the server. Default: nothing. */
@@ -67,7 +62,7 @@ export interface ConnectionHooks {
   /** Called with the connection of a call before it is sent. A rejection means that the call is not sent. */
   readonly verify?: ((connection: OpenConnection, call: Pick<McpCall, "tool" | "signal">) => Promise<void>) | undefined;
   /** Called when a server reports that a list has changed. */
-  readonly onListChanged?: ((list: "tools" | "prompts" | "resources") => void) | undefined;
+  readonly onListChanged?: ((list: ServerLists, client: Client) => void) | undefined;
 }
 
 /** What the connections to one server share. */
@@ -402,9 +397,9 @@ export class McpConnection {
   async #connectBy(transport: Transport): Promise<OpenConnection> {
     const { sdk, options, hooks } = this.#source;
     const { onListChanged } = hooks;
-    const changed = (list: "tools" | "prompts" | "resources") => ({
+    const changed = (list: ServerLists) => ({
       autoRefresh: false,
-      onChanged: () => onListChanged?.(list),
+      onChanged: () => onListChanged?.(list, client),
     });
     const client = new sdk.client.Client(
       { name: "troupe", version: "1" },

@@ -4,7 +4,7 @@ import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { AskedRequest, defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import { CallInParts, type CallInPartsOptions } from "./call-in-parts.ts";
 import { withLogin } from "./login-requests.ts";
-import type { ListedTool } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import { withoutMistakes } from "./mcp-schema.ts";
