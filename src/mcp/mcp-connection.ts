@@ -40,6 +40,8 @@ export interface McpCall {
   readonly allowInputRequired?: boolean | undefined;
   /** Answers to the requests for input of an earlier result, and its state. Default: none. */
   readonly input?: { readonly responses: InputResponses; readonly state: string | undefined } | undefined;
+  /** Called before the call is sent; until then the server cannot have run the tool. Default: none. */
+  readonly onSend?: (() => void) | undefined;
   /** For handlers of the server's own requests, which read it from `McpConnection.calls`. Default: none. */
   readonly context?: unknown;
 }
@@ -133,11 +135,13 @@ export class McpConnection {
   }
 
   /**
-   * Sends requests over a connected client. Rejects with `McpServerError` if it cannot be connected, otherwise like `work`. Requests of
-   * `work` should pass `signal` and `timeout: NO_TIMEOUT_MS`.
+   * Sends requests over a connected client. Rejects with `McpServerError` if it cannot be connected, otherwise like `work`, without
+   * secrets. Requests of `work` should pass `signal` and `timeout: NO_TIMEOUT_MS`.
    */
   async use<T>(signal: AbortSignal, work: (connection: OpenConnection) => Promise<T>): Promise<T> {
-    const connection = await this.#hold(signal);
+    const connection = await this.#hold(signal).catch(async (error: unknown) => {
+      throw await this.#shown(error);
+    });
     try {
       const result = await work(connection);
       this.#noteAnswer(connection);
@@ -148,7 +152,7 @@ export class McpConnection {
         const failure = failureOf(this.#source.sdk, error, connection.transport.sessionId !== undefined);
         this.#noteFailure(connection, error, failure);
       }
-      throw (await this.#authorization?.refusalOf(error)) ?? error;
+      throw await this.#shown(error);
     } finally {
       this.#release(connection);
     }
@@ -201,6 +205,7 @@ export class McpConnection {
     const release = isSerial ? await this.#slot(call.signal) : undefined;
     this.#calls.add(call);
     try {
+      call.onSend?.();
       return await this.#send(connection, call);
     } finally {
       this.#calls.delete(call);
@@ -270,12 +275,17 @@ export class McpConnection {
     }
   }
 
+  /** The error without secrets, or the login that is needed. */
+  async #shown(error: unknown): Promise<unknown> {
+    const last = (await this.#authorization?.refusalOf(error)) ?? error;
+    return last instanceof Error ? this.#source.secrets.redacted(last) : last;
+  }
+
   async #hold(signal: AbortSignal): Promise<OpenConnection> {
     for (;;) {
       if (this.#isClosed) throw new McpServerError("the connection was closed by close()");
       if (this.#opening === undefined) {
-        this.#backoff.assertDue();
-        this.#opening = this.#connect();
+        this.#opening = this.#connect(this.#backoff.begin());
       }
       // A caller that is aborted first does not wait for it.
       this.#opening.catch(() => undefined);
@@ -325,7 +335,7 @@ export class McpConnection {
     await client.close().catch(() => undefined);
   }
 
-  async #connect(): Promise<OpenConnection> {
+  async #connect(round: number): Promise<OpenConnection> {
     const { server } = this.#source;
     this.#prior ??= server.isLegacy ? { kind: "legacy" } : undefined;
     try {
@@ -335,7 +345,7 @@ export class McpConnection {
       const onclose = (): void => {
         if (!connection.isRetired && !connection.hasAnswered) {
           const words = transport instanceof StdioTransport ? transport.lastWords : "";
-          this.#backoff.failed(words === "" ? "it ended the connection" : words);
+          this.#backoff.failed(round, words === "" ? "it ended the connection" : words);
         }
         this.#open.delete(connection);
         this.#retire(connection);
@@ -353,7 +363,7 @@ export class McpConnection {
       // The server may have been replaced by one with another protocol.
       this.#prior = undefined;
       server.isLegacy = false;
-      if (!this.#isClosed && isFaultOfServer(this.#source, error)) this.#backoff.failed(wordsOf(error));
+      if (!this.#isClosed && isFaultOfServer(this.#source, error)) this.#backoff.failed(round, wordsOf(error));
       throw error;
     }
   }

@@ -60,7 +60,7 @@ export function resourceCallOf(
 }
 
 async function resourceCall(
-  { options: { name }, pool, secrets }: ToolSource,
+  { options: { name }, pool }: ToolSource,
   { read, args, run }: { readonly read: Read; readonly args: JsonObject; readonly run: RunContext },
 ): Promise<object> {
   const { meta, headers } = traceOfRun(run);
@@ -79,7 +79,7 @@ async function resourceCall(
       return { content: [{ type: "text", text: wordsOf(error) }], isError: true };
     }
     const notStarted = new ToolNotStartedError(`The MCP server "${name}" was not asked: ${wordsOf(error)}`);
-    throw secrets.redacted(isSent ? callErrorOf(name, error, failureOf(sdk, error, true)) : notStarted);
+    throw isSent ? callErrorOf(name, error, failureOf(sdk, error, true)) : notStarted;
   }
 }
 

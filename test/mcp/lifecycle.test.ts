@@ -144,7 +144,8 @@ describe("owners (invariants 1 and 2 of the pool)", () => {
     const waiting = await callerOf(tools, [pid]);
     await waiting.agent.executeTurn("go", { auth: { actorId: "b" } }).result;
     const [settled] = await entriesOfType(waiting.stores, "caller", "tool.settled");
-    expect(settled?.outcome).not.toBe("success");
+    expect(settled?.outcome).toBe("error");
+    expect((await toolTextsOf(waiting.agent))[0]).toMatch(/did not end within 1000 ms. It is known not to have taken/);
     await held.abort("enough");
     await held.result;
     await waiting.agent.executeTurn("go", { auth: { actorId: "b" } }).result;
@@ -243,6 +244,20 @@ describe("programs that end", () => {
     expect(settled.map(({ outcome }) => outcome)).toEqual(["outcome_unknown", "outcome_unknown"]);
     expect((await toolTextsOf(agent)).join(" ")).toContain("it ended with code 4");
     await programs.ended();
+  });
+
+  test("starts of several owners that fail at once count as one failure", noTime, async () => {
+    const programs = startedPrograms("modern");
+    const runtime = await runtimeWith(await connected({ name: "far", ...programs.options }));
+    vi.useFakeTimers({ toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    writeFileSync(join(programs.folder, "broken"), "");
+    const owners = Array.from({ length: 5 }, (_, index) => `owner${index}`);
+    const failed = await Promise.all(owners.map(async (owner) => await answersTo(runtime, [pid], owner)));
+    expect(failed.flat().filter((text) => /code 3.*the disk is full/.test(text))).toHaveLength(5);
+    rmSync(join(programs.folder, "broken"));
+    const [text] = await answersTo(runtime, [pid], "owner0");
+    expect(Number(text)).toBeGreaterThan(0);
   });
 
   test("a program that ends at each start is not started in a loop", noTime, async () => {
