@@ -28,6 +28,8 @@ export interface RunAgentRecord {
   readonly parentAccountId: string | null;
   readonly sessionId: string | null;
   readonly createdAt: number;
+  /** Where its tree left its origin, if it is a fork. */
+  readonly origin?: { readonly runId: string; readonly turn: number; readonly step: number | null } | undefined;
 }
 
 /** An agent with its index in the log, and the indexes of its children in creation order. */
