@@ -1,13 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { z } from "zod";
-import {
-  type AgentDefinition,
-  createRuntime,
-  defineAgent,
-  defineTool,
-  memoryStores,
-  subagent,
-} from "../../src/index.ts";
+import { createRuntime, memoryStores } from "../../src/index.ts";
 import { runtimeActor } from "../../src/inspector/feed/act.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import {
@@ -17,50 +9,13 @@ import {
   runForksSchema,
   runReplaySchema,
 } from "../../src/inspector/feed/wire.ts";
+import type { Account } from "../../src/inspector/run-model/account-at.ts";
+import { RunLog, type RunRow } from "../../src/inspector/run-model/run-log.ts";
+import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
+import { sinceFork } from "../../src/inspector/run-model/since-fork.ts";
 import { serveFeed } from "../../src/inspector/start-inspector.ts";
-import { type ScriptedModel, scriptedModel } from "../../src/testing/index.ts";
+import { type Shop, shopOf } from "./fork-shop.ts";
 import { visit } from "./visitors.ts";
-
-const order = z.object({ order: z.string() });
-
-interface Shop {
-  readonly desk: AgentDefinition;
-  readonly model: ScriptedModel;
-  readonly paid: string[];
-}
-
-/** Looks at an order, pays it back, and answers with the name of its model and what it was told. */
-function shopOf(instructions = "You serve the shop."): Shop {
-  const paid: string[] = [];
-  const modelNamed = (name: string): ScriptedModel =>
-    scriptedModel(
-      ({ messages }, { call }) => {
-        if (call?.step === 1) return { toolCalls: [{ name: "look", arguments: { order: "17" } }] };
-        if (call?.step === 2) return { toolCalls: [{ name: "refund", arguments: { order: "17" } }] };
-        return `${name} read: ${messages.map(({ content }) => JSON.stringify(content)).join(" | ")}`;
-      },
-      { name },
-    );
-  const model = modelNamed("first-model");
-  const look = defineTool({
-    name: "look",
-    description: "Looks at an order.",
-    parameters: order,
-    effect: "none",
-    execute: () => ({ state: "broken" }),
-  });
-  const refund = defineTool({
-    name: "refund",
-    description: "Pays the money back.",
-    parameters: order,
-    effect: "once",
-    execute: ({ order: id }) => `refunded ${id}, payment ${paid.push(id)}`,
-  });
-  const price = { inputPerMillion: 2, outputPerMillion: 10 };
-  const clerk = defineAgent({ name: "clerk", price, model: modelNamed("second-model"), tools: [look, refund] });
-  const desk = defineAgent({ name: "desk", price, instructions, model, tools: [look, refund, subagent(clerk)] });
-  return { desk, model, paid };
-}
 
 async function served(shop: Shop, { mayAct = true, now = shop.desk, namesOnly = false } = {}) {
   const stores = memoryStores();
@@ -91,7 +46,7 @@ async function served(shop: Shop, { mayAct = true, now = shop.desk, namesOnly = 
     return { status: answer.status, body: text === "" ? undefined : (JSON.parse(text) as unknown) };
   };
   const fork = async (body: Record<string, unknown>, runId = "shop"): Promise<string> => {
-    const { body: answer } = await ask("POST", `/api/runs/${runId}/forks`, { key: crypto.randomUUID(), ...body });
+    const { body: answer } = await ask("POST", `/api/runs/${runId}/fork`, { key: crypto.randomUUID(), ...body });
     const { runId: forkId } = forkAnswerSchema.parse(answer);
     const forked = await runtime.find(forkId);
     const turn = forked.openTurn() ?? forked.turn(`${forkId}#1`);
@@ -99,7 +54,7 @@ async function served(shop: Shop, { mayAct = true, now = shop.desk, namesOnly = 
     return forkId;
   };
   const refusal = async (body: unknown, runId = "shop") => {
-    const { status, body: answer } = await ask("POST", `/api/runs/${runId}/forks`, body);
+    const { status, body: answer } = await ask("POST", `/api/runs/${runId}/fork`, body);
     return { status, message: failureSchema.parse(answer).error.message };
   };
   const forks = async (runId = "shop") => runForksSchema.parse((await ask("GET", `/api/runs/${runId}/forks`)).body);
@@ -167,8 +122,8 @@ describe("forking from the inspector", () => {
     const { ask, forks } = await served(shopOf());
     const body = { key: "once", at: { turn: 1, step: 3 } };
     const [one, other] = await Promise.all([
-      ask("POST", "/api/runs/shop/forks", body),
-      ask("POST", "/api/runs/shop/forks", body),
+      ask("POST", "/api/runs/shop/fork", body),
+      ask("POST", "/api/runs/shop/fork", body),
     ]);
     expect(one).toEqual(other);
     expect((await forks()).family).toHaveLength(2);
@@ -214,7 +169,7 @@ describe("forking from the inspector", () => {
 
   test("needs the token for acting, and a process with the definitions", async () => {
     const { ask, server, stores } = await served(shopOf());
-    for (const path of ["/api/runs/shop/forks", "/api/runs/shop/replay"]) {
+    for (const path of ["/api/runs/shop/fork", "/api/runs/shop/replay"]) {
       const body = { key: "k", at: { turn: 1, step: 1 } };
       expect((await ask("POST", path, body, server.tokens.watch)).status).toBe(403);
       const token = { authorization: `Bearer ${server.tokens.act}`, "content-type": "application/json" };
@@ -271,11 +226,43 @@ describe("the family of a run", () => {
 
   test("folds the accounts of a fork to those that are stored", async () => {
     const { fork, feed } = await served(shopOf());
-    const one = await fork({ at: { turn: 1, step: 2 } });
-    const summary = await feed.summary(one);
-    const { accounts, run } = await feed.head(one);
-    expect(run.tokens).toBe(Math.max(...accounts.map(({ used }) => used.tokens)));
-    expect(summary.sentences.join(" ")).not.toBe("");
+    const one = await fork({ at: { turn: 1, step: 2 }, budget: { maxTokens: 100_000 } });
+    const next = await fork({ at: { turn: 1 }, input: "And now?" });
+    for (const runId of [one, next, await fork({ at: { turn: 1, step: 3 } }, one)]) {
+      const { accounts, agents } = await feed.head(runId);
+      const log = new RunLog();
+      log.addAgents(agents);
+      log.append((await feed.rows(runId, 0)) as unknown as readonly RunRow[]);
+      const moments = new RunMoments(log);
+      moments.learn(accounts);
+      const folded = moments.at(log.length).accounts.accounts;
+      const shown = ({ id, used, reserved, limits, models }: Account) => {
+        const { activeMs: _ofClocks, ...amounts } = used;
+        return { id, amounts, reserved, limits, models };
+      };
+      const byId = (one: { readonly id: string }, other: { readonly id: string }) => one.id.localeCompare(other.id);
+      expect(folded.map(shown).toSorted(byId)).toEqual(accounts.map(shown).toSorted(byId));
+    }
+  });
+
+  test("counts what a fork and its origin did after they parted", async () => {
+    const { fork, feed } = await served(shopOf());
+    const forkId = await fork({ at: { turn: 1, step: 3 }, model: "second-model" });
+    const logOf = async (runId: string): Promise<RunLog> => {
+      const log = new RunLog();
+      log.addAgents((await feed.head(runId)).agents);
+      log.append((await feed.rows(runId, 0)) as unknown as readonly RunRow[]);
+      return log;
+    };
+    const [origin, made] = [await logOf("shop"), await logOf(forkId)];
+    expect(sinceFork(origin, made)).toMatchObject({
+      origin: { steps: 1, toolCalls: 0, calls: 1 },
+      fork: { steps: 1, toolCalls: 0, calls: 1 },
+    });
+    expect(sinceFork(made, origin)).toBeUndefined();
+    expect(sinceFork(made, made)).toBeUndefined();
+    const { run } = await feed.head(forkId);
+    expect(sinceFork(origin, made)?.fork.tokens).toBe(run.tokens);
   });
 });
 

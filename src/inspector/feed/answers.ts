@@ -467,7 +467,7 @@ export type RunForks = DeepReadonly<z.infer<typeof runForksSchema>>;
 
 const positive = z.number().positive();
 const wholePositive = z.number().int().positive();
-/** The body of `POST /api/runs/{id}/forks`. */
+/** The body of `POST /api/runs/{id}/fork`. */
 export const forkBodySchema = z.strictObject({
   /** Idempotency key: sending a fork again with its key makes no second one while the process lives. */
   key: z.string().min(1).max(200),

@@ -114,7 +114,7 @@ export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
     ),
     get("/api/runs/:/steps", ({ query }, run = "") => feed.steps(run, read(stepQuery, query).after)),
     get("/api/runs/:/forks", (_call, run = "") => feed.forks(run)),
-    post("/api/runs/:/forks", async ({ body }, run = "") => {
+    post("/api/runs/:/fork", async ({ body }, run = "") => {
       const wanted = forkBodySchema.parse(body);
       return await (await feed.forksIn(run)).fork(run, wanted);
     }),

@@ -39,6 +39,11 @@ export interface RunAgent extends RunAgentRecord {
   readonly children: number[];
 }
 
+/** Whether an entry of a fork was copied from its origin. */
+export function isInherited({ agents: [root] }: Pick<RunLog, "agents">, { at }: Pick<RunEntry, "at">): boolean {
+  return root?.origin !== undefined && at < root.createdAt;
+}
+
 /** A growing list of numbers in a typed array. */
 class Column<Values extends Uint8Array | Uint32Array | Float64Array> {
   #values: Values;
