@@ -1,7 +1,6 @@
 import { setImmediate as loopTurn } from "node:timers/promises";
-import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
+import { createFakeClock, type FakeClock } from "../fake-clock.ts";
 import type { Reach } from "./reach.ts";
-import type { World } from "./world.ts";
 
 /** Turns of the event loop without activity before time advances. */
 const QUIET_TURNS = 3;
@@ -15,10 +14,25 @@ const BUSY_STEP_MS = 10;
 /** Longest time without progress, in milliseconds of the fake clock. */
 const STUCK_MS = 180_000;
 
+/** What happens around a process. */
+export interface WatchedWorld {
+  /** Increases with every activity. If it stays constant, the process waits for a decision or for time. */
+  readonly activity: number;
+  /** Increases only with activities that the user's code and waiters see. */
+  readonly progress: number;
+  /** Whether the process has died. */
+  readonly isOver: boolean;
+  /** Called in each turn of the event loop, after time has possibly advanced. */
+  noteTime(): void;
+}
+
 /** A process with a fake clock, which advances only while the process waits for nothing else. */
 export interface HandMoved {
+  /** Its clock. */
   readonly clock: FakeClock;
-  readonly world: World;
+  /** What happens around it. */
+  readonly world: WatchedWorld;
+  /** Its stores. */
   readonly reach: Reach;
 }
 
