@@ -1,4 +1,4 @@
-import { smallerThan as smaller, type SmallerRules } from "../../src/testing/simulation/smaller.ts";
+import { kindOf, smallerThan as smaller, type SmallerRules } from "../../src/testing/simulation/smaller.ts";
 import { type PlayOptions, playProgram } from "./play.ts";
 import type { PlannedDeath, Program } from "./program.ts";
 
@@ -39,11 +39,6 @@ export async function reproduce(program: Program, options: ShrinkOptions): Promi
     if (faults.length > 0) return { program: tried, faults, options: how };
   }
   return undefined;
-}
-
-/** The kind of a fault: its text without ids and numbers. */
-function kindOf(fault: string): string {
-  return fault.replaceAll(/\{.*|\S*[#~:]\S*|\d+/g, "");
 }
 
 /**

@@ -11,7 +11,7 @@ const LONGEST_STEP_MS = 1_000;
  */
 const BUSY_TURNS = 100;
 const BUSY_STEP_MS = 10;
-/** Longest time without progress, in milliseconds of the fake clock. */
+/** Default of `stuckMs`. */
 const STUCK_MS = 180_000;
 
 /** What happens around a process. */
@@ -22,6 +22,11 @@ export interface WatchedWorld {
   readonly progress: number;
   /** Whether the process has died. */
   readonly isOver: boolean;
+  /**
+   * Called before time advances by this many milliseconds: gives code that waits for neither the clock nor the stores the time to
+   * continue. Default: none.
+   */
+  idle?(ms: number): Promise<void>;
   /** Called in each turn of the event loop, after time has possibly advanced. */
   noteTime(): void;
 }
@@ -34,6 +39,8 @@ export interface HandMoved {
   readonly world: WatchedWorld;
   /** Its stores. */
   readonly reach: Reach;
+  /** Longest time without progress, in milliseconds of the fake clock. Default 180,000. */
+  readonly stuckMs?: number;
 }
 
 /** A clock that continues from the time at which an earlier process of the same programs ended. */
@@ -45,14 +52,17 @@ export function clockFrom(at: number | undefined): FakeClock {
  * Advances time until the work has ended or the process has died. Returns `false` if the programs make no progress but have
  * not ended.
  */
-export async function passTime({ clock, world, reach }: HandMoved, work: Promise<unknown>): Promise<boolean> {
+export async function passTime(
+  { clock, world, reach, stuckMs = STUCK_MS }: HandMoved,
+  work: Promise<unknown>,
+): Promise<boolean> {
   let isOver = false;
   const end = (): void => {
     isOver = true;
   };
   work.then(end, end);
   let [seen, quiet] = [-1, 0];
-  let [progress, since, turns] = [-1, clock.now(), 0];
+  let [progress, since, turns] = [-1, clock.elapsed(), 0];
   while (!isOver && !world.isOver) {
     await reach.answered();
     await loopTurn();
@@ -60,12 +70,16 @@ export async function passTime({ clock, world, reach }: HandMoved, work: Promise
     quiet = activity === seen ? quiet + 1 : 0;
     seen = activity;
     turns += 1;
-    if (world.progress !== progress) [progress, since, turns] = [world.progress, clock.now(), 0];
-    if (clock.now() - since > STUCK_MS) return false;
+    if (world.progress !== progress) [progress, since, turns] = [world.progress, clock.elapsed(), 0];
+    if (clock.elapsed() - since > stuckMs) return false;
     const next = clock.nextTimerAt() ?? Number.POSITIVE_INFINITY;
     const due = Math.max(1, Math.min(next - clock.now(), LONGEST_STEP_MS));
-    if (quiet >= QUIET_TURNS) clock.advance(due);
-    else if (turns % BUSY_TURNS === 0) clock.advance(Math.min(due, BUSY_STEP_MS));
+    if (quiet < QUIET_TURNS) {
+      if (turns % BUSY_TURNS === 0) clock.advance(Math.min(due, BUSY_STEP_MS));
+    } else {
+      await world.idle?.(due);
+      if (activity === world.activity + reach.activity) clock.advance(due);
+    }
     world.noteTime();
   }
   return true;

@@ -45,3 +45,8 @@ function* smallerParts(parts: object, rules: SmallerRules): Generator {
       yield { ...parts, [name]: less };
   }
 }
+
+/** The kind of a fault: its first line without ids and numbers. A smaller program has to fail in the same way. */
+export function kindOf(fault: string): string {
+  return (fault.split("\n")[0] ?? "").replaceAll(/\{.*|\S*[#~:]\S*|\d+/g, "");
+}
