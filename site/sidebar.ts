@@ -38,6 +38,7 @@ export function sidebar(): SidebarItem[] {
       "inspector",
       "testing",
       "fork",
+      "replay",
       "loop",
       "react",
       "state",

@@ -94,6 +94,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       "maximum number of files to read, each by its own reader (default: 6)",
       wholeNumber(1, 50),
     )
+    .addOption(mcpOption())
     .option("--serve", "serve the team over HTTP; callers ask the questions");
   addStoreOptions(addBudgetOptions(addListenOptions(ask)))
     .addOption(jsonOption())

@@ -28,9 +28,11 @@ export interface CheckUpgradeOptions extends Pick<ReplayOptions, "agents" | "hoo
 
 /** Runs that differ for the same reason. */
 export interface UpgradeDifference {
+  /** The part that differs first. */
   readonly part: DivergedPart;
   /** The agent whose definition causes it. */
   readonly agentName: string;
+  /** Number of runs. */
   readonly runs: number;
   /** Of the first difference in each run, how many are in that step. */
   readonly bySteps: Readonly<Record<string, number>>;
@@ -40,9 +42,13 @@ export interface UpgradeDifference {
 
 /** A turn that is open, and what the definitions of today mean for it. */
 export interface OpenTurnCheck {
+  /** The root agent of its run. */
   readonly rootAgentId: string;
+  /** The agent whose turn is open. */
   readonly agentId: string;
+  /** The name of its definition. */
   readonly agentName: string;
+  /** The open turn. */
   readonly turnId: string;
   /** `goes on`: it continues under the definitions of today. Otherwise it cannot, or a call of it ends as `not_found`. */
   readonly verdict: "goes on" | "lacks a tool" | "lacks its agent";
@@ -54,6 +60,7 @@ export interface OpenTurnCheck {
 
 /** The result of `checkUpgrade()`. */
 export interface UpgradeReport {
+  /** Number of checked runs. */
   readonly runs: number;
   /** Runs whose agents ask the same as recorded. */
   readonly same: number;
@@ -63,6 +70,7 @@ export interface UpgradeReport {
   readonly differences: readonly UpgradeDifference[];
   /** Runs that cannot be read, with the reason. */
   readonly unreadable: readonly { readonly rootAgentId: string; readonly reason: string }[];
+  /** All open turns of these runs. */
   readonly openTurns: readonly OpenTurnCheck[];
   /** Parts of definitions that differ although they change no request, with the number of runs: `lead: limits`. */
   readonly changed: Readonly<Record<string, number>>;

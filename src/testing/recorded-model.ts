@@ -114,7 +114,7 @@ interface RecordedPlace {
 }
 
 /**
- * Owns the count of equal requests. The file belongs to everybody who records into it; it is read at the first call, and again with each
+ * Owns the count of equal requests. Other processes may record into the file; it is read at the first call, and again with each
  * call that is added.
  */
 class RecordedModel implements LanguageModel {

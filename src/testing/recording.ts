@@ -26,6 +26,7 @@ import {
 
 /** A stored tree: any agent of it, in open stores. */
 export interface StoredRecording {
+  /** The open stores that have the tree. */
   readonly stores: Stores;
   /** The id of any agent of the tree. */
   readonly agentId: string;

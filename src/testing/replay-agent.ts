@@ -71,7 +71,6 @@ type Found = Difference<DivergedPart>;
  */
 export class AgentReplay {
   readonly #host: ReplayHost;
-  readonly #agent: RecordedAgent;
   readonly #isRedacted: boolean;
   readonly #prompts: SentPrompts;
   readonly #rules: ReplayRules;
@@ -87,7 +86,6 @@ export class AgentReplay {
   ) {
     const { definitions } = rules;
     this.#recording = recording;
-    this.#agent = agent;
     this.#rules = rules;
     this.#tally = tally;
     this.#definition = definition;

@@ -46,7 +46,9 @@ export interface ReplayOptions {
 export interface ReplayComparison {
   /** Id of the root agent. */
   readonly rootAgentId: string;
+  /** Agents of the tree. */
   readonly agents: number;
+  /** Turns of all of them. */
   readonly turns: number;
   /** Model requests: messages, tools, settings, response format and model. */
   readonly requests: number;
@@ -64,6 +66,7 @@ export interface ReplayComparison {
 
 /** The first difference between a recorded run and its repetition. */
 export interface ReplayDivergence {
+  /** Where it is. */
   readonly divergedAt: {
     readonly agentName: string;
     readonly agentId: string;
@@ -72,8 +75,11 @@ export interface ReplayDivergence {
     /** From 1; 0 at the start of the turn. */
     readonly step: number;
   };
+  /** The part of the run that differs. */
   readonly part: DivergedPart;
+  /** The recorded value. */
   readonly expected: unknown;
+  /** The value of today. */
   readonly got: unknown;
   /** A unified diff: `-` is the recorded line, `+` the line of today. */
   readonly diff: string;

@@ -2,7 +2,7 @@
 export const layers: readonly (readonly string[])[] = [
   ["errors"],
   ["base"],
-  ["budget", "redis"],
+  ["budget", "redis", "net"],
   ["state"],
   ["model", "tools", "hooks", "context", "stores", "queues"],
   ["agents", "remote", "mcp"],

@@ -85,13 +85,6 @@ describe("foreign definitions", () => {
     expect(warnings).toEqual(['The tool "a.b" is listed twice; the first is used.']);
   });
 
-  test("a tool that runs only as a task is left out", async () => {
-    const server = await openScripted({ tools: [{ name: "slow", execution: { taskSupport: "required" } }] });
-    const { tools, warnings } = await connected({ name: "far", url: server.url });
-    expect(tools).toEqual([]);
-    expect(warnings[0]).toMatch(/"slow" is left out/);
-  });
-
   test("endless pages end with an error", async () => {
     const server = await openScripted({
       tools: (cursor = "0") => ({ tools: [], nextCursor: `${Number(cursor) + 1}` }),
@@ -147,6 +140,7 @@ describe("options", () => {
     "cwd",
     "url",
     "headers",
+    "auth",
     "approval",
     "trust",
     "resourceTools",
@@ -156,7 +150,11 @@ describe("options", () => {
     "connectTimeoutMs",
     "idleMs",
     "maxConnections",
+    "elicitation",
+    "sampling",
+    "roots",
   ];
+  const samplingFields = ["maxTokens", "maxCalls", "needsApproval"];
   const toolFields = ["effect", "needsApproval", "idempotencyArgument", "timeoutMs", "rename"];
   const values = [...classicValues(), ...anyValues(20)];
 
@@ -191,21 +189,33 @@ describe("options", () => {
     expect(refused).toBeGreaterThan(10);
   });
 
+  test.each(samplingFields)("sampling.%s", async (field) => {
+    let refused = 0;
+    for (const value of values) {
+      if (!(await isTaken(field, checkedBy({ ...right, sampling: { [field]: value } })))) refused += 1;
+    }
+    expect(refused).toBeGreaterThan(10);
+  });
+
   test.each([
+    [{ ...right, roots: ["https://example.com/folder"] }, /roots\[0\] is .*expected a path or a file: URL/],
+    [{ ...right, roots: [{ path: "/srv", title: "x" }] }, /did you mean name/],
+    [{ ...right, sampling: { maxRounds: 3 } }, /did you mean maxCalls/],
+    [{ ...right, sampling: true }, /sampling/],
     [{ name: "far" }, /either command or url/],
     [{ ...right, command: "x" }, /either command or url/],
     [{ ...right, args: [] }, /args has no use without command/],
     [{ name: "far", command: "x", headers: {} }, /headers has no use without url/],
     [{ ...right, name: "a__b" }, /without "__"/],
-    [{ ...right, url: "https://me:secret@example.com" }, /without a password/],
+    [{ ...right, url: "https://me:hush-7c1e@example.com" }, /without a password/],
     [{ ...right, headers: { "a b": "c" } }, /not a valid HTTP header/],
     [{ ...right, name: "x".repeat(33) }, /1 to 32/],
     [{ name: "far", command: "x", args: ["a\0b"] }, /args.*without the character NUL/],
     [{ name: "far", command: "x\0" }, /command.*without the character NUL/],
     [{ name: "far", command: "x", cwd: "/tmp\0" }, /cwd.*without the character NUL/],
     [{ name: "far", command: "x", env: { A: "secret\0" } }, /env.*without the character NUL/],
-    [{ name: "far", command: "x", env: { "A=B": "secret" } }, /env has the name "A=B"/],
-    [{ name: "far", command: "x", env: { "": "secret" } }, /env has the name ""/],
+    [{ name: "far", command: "x", env: { "A=B": "hush-7c1e" } }, /env has the name "A=B"/],
+    [{ name: "far", command: "x", env: { "": "hush-7c1e" } }, /env has the name ""/],
     [{ ...right, idleMs: 0 }, /idleMs.*from 1/],
     [{ ...right, maxConnections: 1.5 }, /maxConnections.*whole number/],
     [{ ...right, idleTimeoutMs: 5 }, /idleTimeoutMs.*idleMs/],
@@ -213,7 +223,7 @@ describe("options", () => {
     const error: unknown = await mcp(options as McpOptions).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InvalidInputError);
     expect((error as Error).message).toMatch(words);
-    expect((error as Error).message).not.toContain("secret");
+    expect((error as Error).message).not.toContain("hush-7c1e");
   });
 
   test("settings of a tool or an argument that the server does not have", async () => {

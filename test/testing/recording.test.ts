@@ -76,7 +76,7 @@ it("an exported run with a redacted definition can be inspected", async () => {
 
 it("a source without a run is refused with the reason", async () => {
   const stores = await played();
-  await expect(readRecording({ stores, agentId: "nobody" })).rejects.toThrow('there is no agent "nobody"');
+  await expect(readRecording({ stores, agentId: "gone" })).rejects.toThrow('there is no agent "gone"');
   await expect(readRecording("/nowhere/run.json")).rejects.toThrow("/nowhere/run.json");
   await expect(readRecording(new URL("https://example.com/run.json"))).rejects.toThrow("file: URL");
   await expect(readRecording(await exported(stores, { namesOnly: true }))).rejects.toThrow("--names-only");

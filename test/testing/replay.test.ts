@@ -50,7 +50,7 @@ function team(options: Team = {}): AgentDefinition[] {
     needsApproval: options.needsApproval ?? false,
     execute: ({ at }) => {
       if (looks) looks.count += 1;
-      return `seen ${at}`;
+      return `seen ${String(at)}`;
     },
   });
   const more = defineTool({ name: "more", description: "More.", parameters: z.object({}), execute: () => "more" });
@@ -259,13 +259,20 @@ describe("the first difference", () => {
   });
 });
 
-describe("hooks", () => {
-  const adding = (text: string): Hooks => ({
-    beforeLlm: async (draft, run) => {
-      if (run.step === 2) draft.add({ role: "user", content: text });
-    },
-  });
+const adding = (text: string): Hooks => ({
+  beforeLlm: async (draft, run) => {
+    if (run.step === 2) draft.add({ role: "user", content: text });
+  },
+});
 
+const asking = (question: string): Hooks => ({
+  afterUserInput: async (draft, run) => {
+    const { content } = await run.generate({ messages: [{ role: "user", content: question }] });
+    draft.add({ role: "user", content: `asked: ${content}` });
+  },
+});
+
+describe("hooks", () => {
   it("run again, and a difference is found where it takes effect", async () => {
     expect(await replayed({ hooks: adding("note") }, { hooks: adding("note") })).toMatchObject({
       isEqual: true,
@@ -289,12 +296,6 @@ describe("hooks", () => {
   });
 
   it("answers of generate() are the recorded ones; another question is found", async () => {
-    const asking = (question: string): Hooks => ({
-      afterUserInput: async (draft, run) => {
-        const { content } = await run.generate({ messages: [{ role: "user", content: question }] });
-        draft.add({ role: "user", content: `asked: ${content}` });
-      },
-    });
     expect(await replayed({ hooks: asking("one?") }, { hooks: asking("one?") })).toMatchObject({ isEqual: true });
     expect(divergence(await replayed({ hooks: asking("one?") }, { hooks: asking("two?") }))).toMatchObject({
       part: "generate",
@@ -317,15 +318,15 @@ describe("hooks", () => {
   });
 });
 
-describe("compaction", () => {
-  const chatty = (words: string): AgentDefinition =>
-    defineAgent({
-      name: "lead",
-      model: scriptedModel(({ messages }) => (messages.length > 4 ? "long" : "short")),
-      maxMessages: 4,
-      autoCompact: { strategy: summarize({ instructions: words }), keep: 2 },
-    });
+const chatty = (words: string): AgentDefinition =>
+  defineAgent({
+    name: "lead",
+    model: scriptedModel(({ messages }) => (messages.length > 4 ? "long" : "short")),
+    maxMessages: 4,
+    autoCompact: { strategy: summarize({ instructions: words }), keep: 2 },
+  });
 
+describe("compaction", () => {
   it("is repeated with the recorded summary; another question for it is found", async () => {
     const stores = await played([chatty("Sum up.")], 5);
     expect(await replay({ stores, agentId: "desk" }, { agents: chatty("Sum up.") })).toMatchObject({

@@ -4,10 +4,11 @@ import type { CliContext } from "../cli-context.ts";
 import { folderAt } from "../documents.ts";
 import type { ExitCode } from "../failure.ts";
 import { readArgument } from "../inline/standard-input.ts";
-import { jobOfQuestion, questionToResume } from "../job/ask-job.ts";
+import { jobOfQuestion, questionToResume, withLeadTools } from "../job/ask-job.ts";
 import { freshId } from "../job/find-agent.ts";
 import { goOn } from "../job/go-on.ts";
-import { defaultQuestion, newAskJob, offlineName, type JobOptions } from "../job/job.ts";
+import { pathOf } from "../mcp/mcp-tools.ts";
+import { type AskJob, defaultQuestion, newAskJob, offlineName, type JobOptions } from "../job/job.ts";
 import { watchedSpeed } from "../job/inspection.ts";
 import { runJob } from "../job/run-job.ts";
 import type { ListenOptions } from "./serve.ts";
@@ -20,6 +21,8 @@ export interface AskOptions extends JobOptions, BudgetOptions, StoreOptions, Lis
   readonly model?: string | undefined;
   readonly maxReaders?: number | undefined;
   readonly serve?: boolean | undefined;
+  /** File with MCP servers, whose tools the lead gets. */
+  readonly mcp?: string | undefined;
 }
 
 export async function askCommand(context: CliContext, options: AskOptions): Promise<ExitCode> {
@@ -27,7 +30,7 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
   const store = storeLocation(context, options);
   if (options.resume === true) return await resumeQuestion(context, store, options);
   const { environment, directory } = context;
-  const job = newAskJob(
+  const asking = newAskJob(
     {
       files: options.files === undefined ? null : folderAt(options.files, directory),
       question: options.question === undefined ? defaultQuestion : await readArgument(context, options.question),
@@ -36,6 +39,7 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
     },
     environment,
   );
+  const job = { ...asking, mcp: pathOf(context, options.mcp) };
   if (job.model === offlineName && options.model === undefined) sayOffline(context);
   if (options.serve === true) {
     const { serveAsk } = await import("./serve.ts");
@@ -44,15 +48,16 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
   return await withStore(store, "open", async (stores) => {
     const rootAgentId = await freshId(stores, "ask");
     const tokensPerSecond = watchedSpeed(context, options.inspect);
-    const asked = jobOfQuestion(context, job, { rootAgentId, store, isResumed: false, tokensPerSecond });
-    return await runJob(context, stores, { ...asked, budget: budgetOf(options) }, options);
+    const place = { rootAgentId, store, isResumed: false, tokensPerSecond };
+    const asked = await withLeadTools(context, jobOfQuestion(context, job, place), job);
+    return await runJob(context, stores, { ...asked, budget: budgetOf(options) }, placed(options, job));
   });
 }
 
 /** Throws `InvalidInputError` for options that require --serve, or conflict with it. */
 function assertServeAlone({ serve, ...options }: AskOptions): void {
   const { port, host, auth, surfaces, chats, cors, hosts, log, metrics, proxies, drainSeconds } = options;
-  const { resume, json, quiet, stately, inspect } = options;
+  const { resume, json, quiet, stately, inspect, mcp } = options;
   const { webhookKeys, webhookOrigin } = options;
   const noPage = options.page === false ? true : undefined;
   const ofServer = {
@@ -71,7 +76,7 @@ function assertServeAlone({ serve, ...options }: AskOptions): void {
     webhookOrigin,
     "no-page": noPage,
   };
-  const given = serve === true ? { resume, json, quiet, stately, inspect } : ofServer;
+  const given = serve === true ? { resume, json, quiet, stately, inspect, mcp } : ofServer;
   const [strange] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (serve === true && budgetOf(options) !== undefined) {
     throw new InvalidInputError("limits cannot be combined with --serve: each turn has the team's limits");
@@ -94,12 +99,24 @@ async function resumeQuestion(context: CliContext, store: StoreLocation, options
       throw new NotFoundError(`no question was asked in ${store.name} yet; ask one without --resume`);
     }
     const { record, asked } = found;
-    const wanted = options.model === undefined ? asked : { ...asked, model: options.model };
+    const wanted = {
+      ...asked,
+      model: options.model ?? asked.model,
+      mcp: pathOf(context, options.mcp) ?? asked.mcp,
+    };
     const tokensPerSecond = watchedSpeed(context, options.inspect);
-    const job = () =>
-      jobOfQuestion(context, wanted, { rootAgentId: record.agentId, store, isResumed: true, tokensPerSecond });
-    return await goOn(context, stores, { root: record, store, job, budget: budgetOf(options) }, options);
+    const place = { rootAgentId: record.agentId, store, isResumed: true, tokensPerSecond };
+    const job = async () => await withLeadTools(context, jobOfQuestion(context, wanted, place), wanted);
+    const going = { root: record, store, job, budget: budgetOf(options) };
+    return await goOn(context, stores, going, placed(options, wanted));
   });
+}
+
+/** Workers of `ask` have no MCP servers: with their tools the team runs in this process. */
+function placed(options: AskOptions, { mcp }: AskJob): AskOptions {
+  if (mcp === undefined) return options;
+  if (options.on === "workers") throw new InvalidInputError("--on workers cannot be combined with --mcp of `ask`");
+  return { ...options, on: "here" };
 }
 
 function sayOffline({ note }: CliContext): void {

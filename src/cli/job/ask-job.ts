@@ -1,7 +1,9 @@
-import type { AgentRecord } from "../../state/index.ts";
+import { withAddedTools } from "../../agents/index.ts";
+import type { AgentRecord, JsonObject } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import { documentsIn } from "../documents.ts";
+import { toolsOfServers } from "../mcp/mcp-tools.ts";
 import { oneLine } from "../view/terminal-text.ts";
 import { isUnfinished, rootsByAge } from "./find-agent.ts";
 import { teamOf } from "./ask-team.ts";
@@ -33,6 +35,19 @@ interface AskJobContext {
   readonly tokensPerSecond?: number | undefined;
 }
 
+/** A question as it is stored: without fields that are not set. */
+function metadataOf({ mcp, ...job }: AskJob): JsonObject {
+  return { ...job, ...(mcp === undefined ? {} : { mcp }) };
+}
+
+/** The job with the tools of its MCP servers for the lead; readers keep their own. */
+export async function withLeadTools(context: CliContext, job: Job, { mcp }: AskJob): Promise<Job> {
+  if (mcp === undefined) return job;
+  const [lead, ...others] = job.agents;
+  const tools = await toolsOfServers(context, mcp);
+  return { ...job, agents: [withAddedTools(lead, tools), ...others] };
+}
+
 /** Converts a question to a job. Throws `InvalidInputError` if its model is unusable. */
 export function jobOfQuestion(
   { environment, invocation }: Pick<CliContext, "environment" | "invocation">,
@@ -46,7 +61,7 @@ export function jobOfQuestion(
     agents: [teamOf(job, { reach: reachOf(store), tokensPerSecond })],
     workerWords: workerWordsOf(job),
     rootAgentId,
-    metadata: { ...job },
+    metadata: metadataOf(job),
     input: job.question,
     isResumed,
     header: [

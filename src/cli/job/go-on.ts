@@ -7,7 +7,7 @@ import { type CliContext, commandLine } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
 import { oneLine } from "../view/terminal-text.ts";
 import { loadAgentFile } from "./agent-file.ts";
-import { jobOfQuestion } from "./ask-job.ts";
+import { jobOfQuestion, withLeadTools } from "./ask-job.ts";
 import { offlineSpeedOf } from "./offline-speed.ts";
 import { showEnded } from "./conclude.ts";
 import { isUnfinished } from "./find-agent.ts";
@@ -109,7 +109,9 @@ export async function jobToResume(
   const place = { rootAgentId, store, isResumed: true };
   const question = askJobOf(metadata);
   if (question !== undefined) {
-    return jobOfQuestion(context, question, { ...place, tokensPerSecond: offlineSpeedOf(context.environment) });
+    const tokensPerSecond = offlineSpeedOf(context.environment);
+    const job = jobOfQuestion(context, question, { ...place, tokensPerSecond });
+    return await withLeadTools(context, job, { ...question, mcp: pathOf(context, givenMcp) ?? question.mcp });
   }
   const work = fileJobOf(metadata);
   const file = given ?? work?.file;

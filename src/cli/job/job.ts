@@ -123,6 +123,8 @@ const askJobSchema = z.object({
   /** A model of the Chat Completions server, or `offline`. */
   model: z.string(),
   maxReaders: z.int().positive(),
+  /** Absolute path of the file with MCP servers, if the lead has their tools. */
+  mcp: z.string().optional(),
 });
 export type AskJob = z.infer<typeof askJobSchema>;
 

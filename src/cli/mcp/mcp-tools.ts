@@ -55,6 +55,11 @@ export function mcpWords(mcp: string | undefined): readonly string[] {
   return mcp === undefined ? [] : ["--mcp", mcp];
 }
 
+/** The tools of all servers in a file. Throws `InvalidInputError` or `McpServerError` if a server cannot be used. */
+export async function toolsOfServers(context: McpContext, mcp: string): Promise<McpConfigTools["tools"]> {
+  return (await serversOf(context, mcp)).tools;
+}
+
 async function serversOf(context: McpContext, mcp: string): Promise<McpConfigTools> {
   const known = opened.get(context) ?? new Map<string, Promise<McpConfigTools>>();
   opened.set(context, known);

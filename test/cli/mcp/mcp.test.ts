@@ -270,6 +270,27 @@ describe("agents of a file", () => {
     expect(without.out.join()).toContain('no tool "till__pay"');
   });
 
+  test("the lead of ask gets the tools of --mcp, also when the question is resumed", async () => {
+    const { config, folder } = await openTill();
+    writeFileSync(join(folder, "notes.md"), "# Club\n\nThe treasurer of the club is Ann.\n");
+    const store = ["--store", join(folder, "ask.db")];
+    const words = ["--question", "Who is the treasurer?", "--files", folder, "--model", "offline"];
+    const asked = await troupe(["ask", ...words, "--mcp", config, "--quiet", ...store]);
+    expect([asked.code, asked.out.join()]).toEqual([0, expect.stringContaining("Ann")]);
+    const [line = ""] = (await troupe(["list", "--json", ...store])).out;
+    const { agentId } = JSON.parse(line) as { readonly agentId: string };
+    const shown = await troupe(["show", agentId, "--json", ...store]);
+    expect(shown.out.join()).toContain("mcp.json");
+    expect((await troupe(["ask", "--resume", "--quiet", ...store])).out.join()).toContain("Ann");
+    const served = await troupe(["ask", "--serve", "--mcp", config]);
+    expect([served.code, served.notes.join()]).toEqual([
+      2,
+      expect.stringContaining("--mcp cannot be combined with --serve"),
+    ]);
+    const placed = await troupe(["ask", ...words, "--mcp", config, "--on", "workers", ...store]);
+    expect(placed.code).toBe(2);
+  });
+
   test("are not run with a server that cannot be used", async () => {
     const { config, folder } = folderOf({ gone: { url: "http://127.0.0.1:1/mcp" } });
     const file = join(folder, "agent.mjs");
