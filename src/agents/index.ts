@@ -18,3 +18,4 @@ export type { OutputSchema, ParsedOutput } from "./output-schema.ts";
 export { DEFAULT_MAX_DEPTH, type Grant, grantOf, spawnLimitOf, type SubagentOptions, subagent } from "./subagent.ts";
 export { withModel, type WithModelOptions } from "./with-model.ts";
 export { withAddedTools } from "./with-tools.ts";
+export { withWrappedTools } from "./with-wrapped-tools.ts";

@@ -41,3 +41,21 @@ export {
   type ScriptedReply,
   type ScriptedToolCall,
 } from "./scripted-model.ts";
+export {
+  simulate,
+  type SimulatedRun,
+  type SimulatedRunCall,
+  type SimulateOptions,
+  type SimulationReport,
+} from "./simulate.ts";
+export type { SimulatedEffect } from "./simulation/log.ts";
+export type { SimulatedSurroundings, SimulationCase } from "./simulation/play-simulation.ts";
+export type {
+  SimulatedAct,
+  SimulatedAnswer,
+  SimulatedDeath,
+  SimulatedDecision,
+  SimulatedProgram,
+  SimulatedProgramCall,
+  SimulatedTurn,
+} from "./simulation/program.ts";
