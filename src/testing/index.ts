@@ -5,7 +5,7 @@ export {
   type UpgradeDifference,
   type UpgradeReport,
 } from "./check-upgrade.ts";
-export { withModel, type WithModelOptions } from "../agents/index.ts";
+export { type ToolStub, withModel, type WithModelOptions, withTools } from "../agents/index.ts";
 export {
   type Estimate,
   estimate,
@@ -41,3 +41,9 @@ export {
   type ScriptedReply,
   type ScriptedToolCall,
 } from "./scripted-model.ts";
+export {
+  type SimulatedConversation,
+  simulateUser,
+  type SimulateUserOptions,
+  type TranscriptEntry,
+} from "./simulate-user.ts";
