@@ -59,9 +59,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/inspector": words(`
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
-    FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
+    FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
-    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow RunSummary runtimeActor RunWatch Scope
+    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunForkPoint RunForks RunHead RunPage RunReplay RunRow RunSummary runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
     StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),
@@ -84,9 +84,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    checkMcpPins mcp McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpOptions McpOwner McpPinOptions
-    McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources McpResourceTemplate McpServerError
-    McpServerOverride McpServerReport McpToolChange McpToolOptions McpToolReport McpTools pinMcp
+    checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
+    McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins McpOAuthClient
+    McpOAuthOptions McpOptions McpOwner McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource
+    McpResources McpResourceTemplate McpRoot McpSamplingOptions McpServerError McpServerOverride McpServerReport
+    McpTokenKey McpTokenStore McpToolChange McpToolOptions McpToolReport McpTools memoryMcpTokens pinMcp
   `),
   "troupe/mcp/server": words(`
     McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions
