@@ -5,7 +5,7 @@ export {
   type UpgradeDifference,
   type UpgradeReport,
 } from "./check-upgrade.ts";
-export { withModel, type WithModelOptions } from "../agents/index.ts";
+export { type ToolStub, withModel, type WithModelOptions, withTools } from "../agents/index.ts";
 export {
   type Estimate,
   estimate,
@@ -59,3 +59,8 @@ export type {
   SimulatedProgramCall,
   SimulatedTurn,
 } from "./simulation/program.ts";
+  type SimulatedConversation,
+  simulateUser,
+  type SimulateUserOptions,
+  type TranscriptEntry,
+} from "./simulate-user.ts";
