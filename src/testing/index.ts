@@ -59,6 +59,7 @@ export type {
   SimulatedProgramCall,
   SimulatedTurn,
 } from "./simulation/program.ts";
+export {
   type SimulatedConversation,
   simulateUser,
   type SimulateUserOptions,
