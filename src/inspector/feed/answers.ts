@@ -431,7 +431,7 @@ export type StepPage = DeepReadonly<z.infer<typeof stepPageSchema>>;
 
 /** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is the hash in the request that the person saw. */
 export const decisionBodySchema = z.strictObject({
-  verdict: requestVerdictSchema.exclude(["expired", "provided"]),
+  verdict: requestVerdictSchema.exclude(["expired"]),
   argumentsHash: z.string().optional(),
   reason: z.string().max(10_000).optional(),
   /** With `edited`. */
