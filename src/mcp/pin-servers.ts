@@ -1,13 +1,21 @@
 import { optionsOf, type OptionsSchema } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass } from "../state/index.ts";
+import { McpAuthorization } from "./mcp-authorization.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { changesOf, type ToolChange } from "./definition-changes.ts";
 import type { ConfiguredServer } from "./mcp-config.ts";
 import { wordsOf } from "./mcp-errors.ts";
-import { configFileOf, configSchema, configuredServers, type McpConfigOptions } from "./mcp-from-config.ts";
+import {
+  configFileOf,
+  configSchema,
+  configuredServers,
+  loginErrorOf,
+  type McpConfigOptions,
+} from "./mcp-from-config.ts";
 import { toolListOf } from "./mcp-lists.ts";
 import { lockFileName, type McpEra, type McpLock, type PinnedServer, readLock, writeLock } from "./mcp-lock.ts";
-import { lockRule, type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
+import { lockRule, type McpOptions, mcpOptionsOf, type McpOwner } from "./mcp-options.ts";
 import { hooksOf } from "./mcp.ts";
 import { McpPool, NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
@@ -143,6 +151,7 @@ async function compared(
     };
     return { report, live: { name: options.name, era, tools } };
   } catch (error) {
+    if (error instanceof McpAuthorizationError) return failed(loginErrorOf(server, where));
     const words = secrets.redact(`${where}: ${wordsOf(error)}`);
     return failed(error instanceof InvalidInputError ? new InvalidInputError(words) : new McpServerError(words));
   }
@@ -150,7 +159,12 @@ async function compared(
 
 /** Connects, reads the definitions, and closes the connection. */
 async function definitionsOf(options: McpOptions, secrets: McpSecrets) {
-  const pool = new McpPool({ sdk: await loadSdk(), options: mcpOptionsOf(options), secrets, hooks: hooksOf(options) });
+  const sdk = await loadSdk();
+  const { auth } = options;
+  const authorization = auth === undefined ? undefined : new McpAuthorization(sdk, options, { auth, secrets });
+  const authorizationOf = authorization && (({ actorId }: McpOwner) => authorization.of(actorId));
+  const hooks = { ...hooksOf(options), authorizationOf };
+  const pool = new McpPool({ sdk, options: mcpOptionsOf(options), secrets, hooks });
   const signal = AbortSignal.timeout(options.connectTimeoutMs ?? 30_000);
   try {
     return await pool.use(NO_OWNER, signal, async ({ client }) => ({
