@@ -340,3 +340,14 @@ Replays the newest runs against the agent file: how many ask the same, how many 
 turns go on, and which lack a tool. No model is called, no tool and no hook runs, nothing is written. Exit code 0: all ask the
 same and all open turns go on; 1: not so; 2: the runs cannot be checked.
 `;
+
+export const estimate = `
+Examples:
+  $ npx troupe estimate ./my-agent.ts --input "Which files mention budgets?"
+  $ npx troupe estimate ./my-agent.ts --model openai/gpt-5-mini --last 500 --store ./jobs.db
+  $ npx troupe estimate ./my-agent.ts --model my-model --price '{"inputPerMillion":0.25,"outputPerMillion":2}' --json
+
+From the newest recorded turns of this agent, with all work of its subagents: steps, tokens, cost and time, the share that a
+budget stopped, and budgets that fit. Turns of other versions of the definitions are listed apart. Exit code 0: there are
+recorded turns; 1: there are none of today's definitions; 2: the forecast cannot be made.
+`;

@@ -1,5 +1,5 @@
 // `troupe/mcp`: tools of MCP servers, see docs/mcp.md.
-export { mcp, type McpTools } from "./mcp.ts";
+export { mcp, mcpLogins, type McpTools } from "./mcp.ts";
 export { type FileMcpTokensOptions, fileMcpTokens } from "./file-mcp-tokens.ts";
 export type {
   McpAuth,
@@ -7,7 +7,7 @@ export type {
   McpOAuthClient,
   McpOAuthOptions,
 } from "./mcp-auth-options.ts";
-export { type McpLogins, mcpLogins } from "./mcp-authorization.ts";
+export type { McpLogins } from "./mcp-logins.ts";
 export { McpAuthorizationError } from "./mcp-authorization-error.ts";
 export { McpServerError } from "./mcp-server-error.ts";
 export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
@@ -32,4 +32,4 @@ export type {
   McpResource,
   McpResources,
   McpResourceTemplate,
-} from "./mcp-resources.ts";
+} from "./mcp-resource.ts";

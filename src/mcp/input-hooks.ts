@@ -1,13 +1,8 @@
-import type { ClientContext } from "@modelcontextprotocol/client";
+import type { ClientCapabilities, ClientContext } from "@modelcontextprotocol/client";
 import type { JsonObject } from "../state/index.ts";
 import { HeldCall } from "./held-call.ts";
 import type { ConnectionHooks, McpConnection } from "./mcp-connection.ts";
-import {
-  legacyCapabilitiesOf,
-  mayAskDuringCalls,
-  type McpInputOptions,
-  modernCapabilitiesOf,
-} from "./mcp-input-options.ts";
+import type { McpInputOptions } from "./mcp-input-options.ts";
 import { listedRoots } from "./mcp-roots.ts";
 
 const RELATED_TASK = "io.modelcontextprotocol/related-task";
@@ -51,4 +46,27 @@ async function asked<Answer>(
 function isOfTask(params: unknown): boolean {
   const meta = typeof params === "object" && params !== null ? (Reflect.get(params, "_meta") as unknown) : undefined;
   return typeof meta === "object" && meta !== null && RELATED_TASK in meta;
+}
+
+/** What the client declares to servers of the older era: what they ask for arrives while a call is under way. */
+function legacyCapabilitiesOf({ elicitation, sampling, roots }: McpInputOptions): ClientCapabilities {
+  return {
+    ...(elicitation === true ? { elicitation: { form: {}, url: {} } } : {}),
+    ...(isEnabled(sampling) ? { sampling: {} } : {}),
+    ...(roots === undefined ? {} : { roots: {} }),
+  };
+}
+
+/** What the client declares to servers of the newer era, with each call of a tool. */
+function modernCapabilitiesOf(options: McpInputOptions): ClientCapabilities {
+  return legacyCapabilitiesOf({ ...options, elicitation: options.elicitation !== false });
+}
+
+/** Whether a server of the older era may ask something that belongs to a call. */
+function mayAskDuringCalls({ elicitation, sampling }: McpInputOptions): boolean {
+  return elicitation === true || isEnabled(sampling);
+}
+
+function isEnabled(sampling: McpInputOptions["sampling"]): boolean {
+  return sampling !== undefined && sampling !== false;
 }

@@ -1,32 +1,16 @@
 import type { AuthProvider } from "@modelcontextprotocol/client";
-import { idRule, optionsOf, type OptionsSchema, wordsOfThrown } from "../base/index.ts";
-import { InvalidInputError, ToolNotStartedError } from "../errors/index.ts";
+import { wordsOfThrown } from "../base/index.ts";
+import { ToolNotStartedError } from "../errors/index.ts";
 import { isToken, type McpAuth, type McpClientCredentials } from "./mcp-auth-options.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
-import { type McpOptions, type McpOwner, mcpOptionsOf } from "./mcp-options.ts";
-import { loadSdk, type McpSdk } from "./mcp-sdk.ts";
-import { McpSecrets } from "./mcp-secrets.ts";
+import { noLogins } from "./mcp-logins.ts";
+import type { McpOptions } from "./mcp-options.ts";
+import type { McpSdk } from "./mcp-sdk.ts";
+import type { McpSecrets } from "./mcp-secrets.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { oauthFetch } from "./oauth-fetch.ts";
 import { type Challenge, LOGIN_MS, OAuthLogin } from "./oauth-login.ts";
 import { OAuthRecords } from "./oauth-records.ts";
-
-/** Logins of people at an MCP server. */
-export interface McpLogins {
-  /**
-   * Begins a login, and resolves with the address of the login page. Calls begin theirs by themselves; use this to log in before. Rejects
-   * with `McpServerError` if the authorization server cannot be used.
-   */
-  begin(options: McpOwner): Promise<string>;
-  /**
-   * Ends a login with the whole address to which the authorization server sent the browser. `actorId` must be the person whom your route
-   * has authenticated, so that no person logs in for another one. Afterwards decide the call's request as `provided`. Rejects with
-   * `InvalidInputError` if the login was begun for another actor or has ended, and with `McpServerError` if it was refused.
-   */
-  finish(redirectedTo: string | URL, options: McpOwner): Promise<void>;
-  /** Forgets the actor's tokens; its next call needs a login. */
-  forget(options: McpOwner): Promise<void>;
-}
 
 /** Where an actor's tokens come from. Its methods reject with `McpAuthorizationError` if a person has to log in. */
 interface TokenSource {
@@ -198,55 +182,6 @@ export class McpAuthorization {
   #server(): URL {
     return new URL(this.#options.url ?? "");
   }
-}
-
-function noLogins(name: string): InvalidInputError {
-  return new InvalidInputError(`mcp("${name}"): people log in only with the option auth.oauth`);
-}
-
-/** The logins of a server; without the option `auth.oauth` each method throws. */
-export function loginsOf({ name }: McpOptions, authorization: McpAuthorization | undefined): McpLogins {
-  const loginOf = (options: McpOwner, of: string): OAuthLogin => {
-    const { actorId } = optionsOf<McpOwner>(options, of, loginOptionsSchema);
-    if (authorization === undefined) throw noLogins(name);
-    return authorization.login(actorId);
-  };
-  return Object.freeze({
-    begin: async (options: McpOwner) => await loginOf(options, "logins.begin()").begin(),
-    finish: async (redirectedTo: string | URL, options: McpOwner) => {
-      const login = loginOf(options, "logins.finish()");
-      await login.finish(parametersOf(redirectedTo));
-    },
-    forget: async (options: McpOwner) => await loginOf(options, "logins.forget()").forget(),
-  });
-}
-
-/**
- * The logins of a server, without a connection to it: for a login before `mcp()`, and for the program with the redirect's route. Takes
- * the options of `mcp()`; rejects like it for invalid ones.
- */
-export async function mcpLogins(options: McpOptions): Promise<McpLogins> {
-  const given = mcpOptionsOf(options);
-  if (given.auth?.oauth === undefined) throw noLogins(given.name);
-  const secrets = new McpSecrets(given);
-  return loginsOf(given, new McpAuthorization(await loadSdk(), given, { auth: given.auth, secrets }));
-}
-
-const loginOptionsSchema: OptionsSchema<McpOwner> = {
-  rules: { actorId: (value, where) => (value === null ? value : idRule(value, where)) },
-  needed: ["actorId"],
-  instead: { userId: "actorId", ownerId: "actorId" },
-};
-
-function parametersOf(redirectedTo: string | URL): URLSearchParams {
-  const text = redirectedTo instanceof URL ? redirectedTo.href : redirectedTo;
-  // The address contains a code, so the error does not show it.
-  if (typeof text !== "string" || text.length > 20_000 || !URL.canParse(text)) {
-    throw new InvalidInputError(
-      "logins.finish(): give the whole address to which the authorization server sent the browser, such as request.url",
-    );
-  }
-  return new URL(text).searchParams;
 }
 
 /** A token of the user. A function is called once, and again after the server refused its token. */

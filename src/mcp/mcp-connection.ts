@@ -16,6 +16,7 @@ import type { Json, JsonObject } from "../state/index.ts";
 import { createSlots } from "../tools/index.ts";
 import type { ActorAuthorization } from "./mcp-authorization.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { type CallFailure, callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import type { McpOptions, McpOwner } from "./mcp-options.ts";
@@ -24,15 +25,6 @@ import type { McpSecrets } from "./mcp-secrets.ts";
 import { httpTransport, sseTransport, stdioTransport, type TransportSource } from "./mcp-transports.ts";
 import type { StartBackoff } from "./start-backoff.ts";
 import { StdioTransport } from "./stdio-transport.ts";
-
-/** A tool as its server lists it, unchecked but for the name. */
-export interface ListedTool {
-  readonly name: string;
-  readonly description?: unknown;
-  readonly inputSchema?: unknown;
-  readonly annotations?: unknown;
-  readonly execution?: unknown;
-}
 
 /** One call of a tool. */
 export interface McpCall {
@@ -48,9 +40,14 @@ export interface McpCall {
   readonly allowInputRequired?: boolean | undefined;
   /** Answers to the requests for input of an earlier result, and its state. Default: none. */
   readonly input?: { readonly responses: InputResponses; readonly state: string | undefined } | undefined;
+  /** Called before the call is sent; until then the server cannot have run the tool. Default: none. */
+  readonly onSend?: (() => void) | undefined;
   /** For handlers of the server's own requests, which read it from `McpConnection.calls`. Default: none. */
   readonly context?: unknown;
 }
+
+/** Lists whose changes servers report. */
+export type ServerLists = "tools" | "prompts" | "resources";
 
 /** Parts of the connection that other features provide. */
 export interface ConnectionHooks {
@@ -67,7 +64,7 @@ export interface ConnectionHooks {
   /** Called with the connection of a call before it is sent. A rejection means that the call is not sent. */
   readonly verify?: ((connection: OpenConnection, call: Pick<McpCall, "tool" | "signal">) => Promise<void>) | undefined;
   /** Called when a server reports that a list has changed. */
-  readonly onListChanged?: ((list: "tools" | "prompts" | "resources") => void) | undefined;
+  readonly onListChanged?: ((list: ServerLists, client: Client) => void) | undefined;
 }
 
 /** What the connections to one server share. */
@@ -138,11 +135,13 @@ export class McpConnection {
   }
 
   /**
-   * Sends requests over a connected client. Rejects with `McpServerError` if it cannot be connected, otherwise like `work`. Requests of
-   * `work` should pass `signal` and `timeout: NO_TIMEOUT_MS`.
+   * Sends requests over a connected client. Rejects with `McpServerError` if it cannot be connected, otherwise like `work`, without
+   * secrets. Requests of `work` should pass `signal` and `timeout: NO_TIMEOUT_MS`.
    */
   async use<T>(signal: AbortSignal, work: (connection: OpenConnection) => Promise<T>): Promise<T> {
-    const connection = await this.#hold(signal);
+    const connection = await this.#hold(signal).catch(async (error: unknown) => {
+      throw await this.#shown(error);
+    });
     try {
       const result = await work(connection);
       this.#noteAnswer(connection);
@@ -153,7 +152,7 @@ export class McpConnection {
         const failure = failureOf(this.#source.sdk, error, connection.transport.sessionId !== undefined);
         this.#noteFailure(connection, error, failure);
       }
-      throw (await this.#authorization?.refusalOf(error)) ?? error;
+      throw await this.#shown(error);
     } finally {
       this.#release(connection);
     }
@@ -206,6 +205,7 @@ export class McpConnection {
     const release = isSerial ? await this.#slot(call.signal) : undefined;
     this.#calls.add(call);
     try {
+      call.onSend?.();
       return await this.#send(connection, call);
     } finally {
       this.#calls.delete(call);
@@ -275,12 +275,17 @@ export class McpConnection {
     }
   }
 
+  /** The error without secrets, or the login that is needed. */
+  async #shown(error: unknown): Promise<unknown> {
+    const last = (await this.#authorization?.refusalOf(error)) ?? error;
+    return last instanceof Error ? this.#source.secrets.redacted(last) : last;
+  }
+
   async #hold(signal: AbortSignal): Promise<OpenConnection> {
     for (;;) {
       if (this.#isClosed) throw new McpServerError("the connection was closed by close()");
       if (this.#opening === undefined) {
-        this.#backoff.assertDue();
-        this.#opening = this.#connect();
+        this.#opening = this.#connect(this.#backoff.begin());
       }
       // A caller that is aborted first does not wait for it.
       this.#opening.catch(() => undefined);
@@ -330,7 +335,7 @@ export class McpConnection {
     await client.close().catch(() => undefined);
   }
 
-  async #connect(): Promise<OpenConnection> {
+  async #connect(round: number): Promise<OpenConnection> {
     const { server } = this.#source;
     this.#prior ??= server.isLegacy ? { kind: "legacy" } : undefined;
     try {
@@ -340,7 +345,7 @@ export class McpConnection {
       const onclose = (): void => {
         if (!connection.isRetired && !connection.hasAnswered) {
           const words = transport instanceof StdioTransport ? transport.lastWords : "";
-          this.#backoff.failed(words === "" ? "it ended the connection" : words);
+          this.#backoff.failed(round, words === "" ? "it ended the connection" : words);
         }
         this.#open.delete(connection);
         this.#retire(connection);
@@ -358,7 +363,7 @@ export class McpConnection {
       // The server may have been replaced by one with another protocol.
       this.#prior = undefined;
       server.isLegacy = false;
-      if (!this.#isClosed && isFaultOfServer(this.#source, error)) this.#backoff.failed(wordsOf(error));
+      if (!this.#isClosed && isFaultOfServer(this.#source, error)) this.#backoff.failed(round, wordsOf(error));
       throw error;
     }
   }
@@ -402,9 +407,9 @@ export class McpConnection {
   async #connectBy(transport: Transport): Promise<OpenConnection> {
     const { sdk, options, hooks } = this.#source;
     const { onListChanged } = hooks;
-    const changed = (list: "tools" | "prompts" | "resources") => ({
+    const changed = (list: ServerLists) => ({
       autoRefresh: false,
-      onChanged: () => onListChanged?.(list),
+      onChanged: () => onListChanged?.(list, client),
     });
     const client = new sdk.client.Client(
       { name: "troupe", version: "1" },

@@ -1,4 +1,3 @@
-import type { ClientCapabilities } from "@modelcontextprotocol/client";
 import {
   flagRule,
   listRule,
@@ -47,26 +46,3 @@ export const inputOptionRules = {
   sampling: ((value, where) => (value === false ? value : samplingRule(value, where))) satisfies OptionRule,
   roots: listRule("a list of paths, file: URLs or { path, name }", rootRule),
 } satisfies OptionsSchema<McpInputOptions>["rules"];
-
-/** What the client declares to servers of the older era: what they ask for arrives while a call is under way. */
-export function legacyCapabilitiesOf({ elicitation, sampling, roots }: McpInputOptions): ClientCapabilities {
-  return {
-    ...(elicitation === true ? { elicitation: { form: {}, url: {} } } : {}),
-    ...(isEnabled(sampling) ? { sampling: {} } : {}),
-    ...(roots === undefined ? {} : { roots: {} }),
-  };
-}
-
-/** What the client declares to servers of the newer era, with each call of a tool. */
-export function modernCapabilitiesOf(options: McpInputOptions): ClientCapabilities {
-  return legacyCapabilitiesOf({ ...options, elicitation: options.elicitation !== false });
-}
-
-/** Whether a server of the older era may ask something that belongs to a call. */
-export function mayAskDuringCalls({ elicitation, sampling }: McpInputOptions): boolean {
-  return elicitation === true || isEnabled(sampling);
-}
-
-function isEnabled(sampling: McpInputOptions["sampling"]): boolean {
-  return sampling !== undefined && sampling !== false;
-}

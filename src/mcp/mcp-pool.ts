@@ -6,10 +6,10 @@ import {
   type ConnectionHooks,
   McpConnection,
   type ConnectionSource,
-  type ListedTool,
   type McpCall,
   type OpenConnection,
 } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import { toolListOf } from "./mcp-lists.ts";
 import { McpServerError } from "./mcp-server-error.ts";

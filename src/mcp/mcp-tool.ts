@@ -4,7 +4,7 @@ import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { AskedRequest, defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import { CallInParts, type CallInPartsOptions } from "./call-in-parts.ts";
 import { withLogin } from "./login-requests.ts";
-import type { ListedTool } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import { withoutMistakes } from "./mcp-schema.ts";
@@ -12,6 +12,7 @@ import { resourceCallOf } from "./mcp-resource-tools.ts";
 import { traceOfRun } from "./mcp-trace.ts";
 import { ServerInputs } from "./server-inputs.ts";
 import { CANCELLING_MS, TaskCall } from "./task-call.ts";
+import { UnsentCalls } from "./unsent-calls.ts";
 import type { ToolSource } from "./tool-source.ts";
 
 /** Longest description that the model gets, in UTF-16 units. */
@@ -33,15 +34,17 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   const inputs = new ServerInputs(options, secrets);
   const { tasks } = isTaskOnly(listed) ? source : {};
   const timeoutMs = settings.timeoutMs ?? (tasks === undefined ? undefined : TASK_TIMEOUT_MS);
-  const callOf = (args: JsonObject, run: RunContext): CallInParts | TaskCall => {
+  const unsent = new UnsentCalls();
+  const callOf = (args: JsonObject, run: RunContext, onSend?: () => void): CallInParts | TaskCall => {
     const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
     if (tasks !== undefined && timeoutMs !== undefined) {
       const { name: server } = options;
-      return new TaskCall({ server, sdk: tasks, pool, secrets, tool: listed, args: sent, timeoutMs }, run);
+      return new TaskCall({ server, sdk: tasks, pool, tool: listed, args: sent, timeoutMs, onSend }, run);
     }
     const owner = { actorId: run.actorId };
+    const call = { tool: listed, args: sent, allowInputRequired: true, onSend };
     const send: CallInPartsOptions["send"] = async (parts) =>
-      await pool.call(owner, { ...parts, ...traceOfRun(run), tool: listed, args: sent, allowInputRequired: true });
+      await pool.call(owner, { ...parts, ...traceOfRun(run), ...call });
     return new CallInParts({ server: options.name, effect, inputs, send }, run);
   };
   const tool = defineTool({
@@ -55,7 +58,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
     execute: withLogin(authorization, async (args: JsonObject, run: RunContext) => {
       if (readResources !== undefined) return await readResources(args, run);
-      const end = await callOf(args, run).perform();
+      const end = await unsent.during(run, async (sent) => await callOf(args, run, sent).perform());
       if (end instanceof AskedRequest) return end;
       const { content, structuredContent, isError } = end;
       return {
@@ -64,7 +67,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
         isError: isError === true,
       };
     }),
-    reconcile: async (args: JsonObject, run: RunContext) => callOf(args, run).reconcile(),
+    reconcile: async (args: JsonObject, run: RunContext) => unsent.reconcile(run) ?? callOf(args, run).reconcile(),
     cancel: async (args: JsonObject, run: RunContext) => await callOf(args, run).cancel(),
   });
   return Object.freeze({

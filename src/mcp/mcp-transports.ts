@@ -61,9 +61,10 @@ export function sseTransport(source: TransportSource, url: string): Transport {
   const { SSEClientTransport, SseError } = source.sdk.client;
   const transport = new SSEClientTransport(new URL(url), requestsOf(source));
   // The client keeps this handler besides its own.
-  transport.onerror = (error) => {
+  const onerror = (error: Error): void => {
     if (error instanceof SseError) void transport.close();
   };
+  Object.assign(transport, { onerror });
   return transport;
 }
 

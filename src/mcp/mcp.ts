@@ -1,20 +1,23 @@
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
-import { inputHooksOf } from "./input-hooks.ts";
-import { loginsOf, McpAuthorization, type McpLogins } from "./mcp-authorization.ts";
+import type { ListedTool } from "./listed-tool.ts";
+import { ListWatch } from "./list-watch.ts";
+import { McpAuthorization } from "./mcp-authorization.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
-import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
 import { visible, wordsOf } from "./mcp-errors.ts";
+import { loginsOf, type McpLogins, noLogins } from "./mcp-logins.ts";
 import { McpServerError } from "./mcp-server-error.ts";
-import { type McpOptions, type McpOwner, mcpOptionsOf } from "./mcp-options.ts";
+import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
 import { McpPins } from "./mcp-pins.ts";
-import { McpPool, NO_OWNER } from "./mcp-pool.ts";
+import { NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
 import { resourceTools } from "./mcp-resource-tools.ts";
-import { type McpResources, resourcesOf } from "./mcp-resources.ts";
+import type { McpResources } from "./mcp-resource.ts";
+import { resourcesOf } from "./mcp-resources.ts";
 import { isTaskOnly, namesOf, toolOf } from "./mcp-tool.ts";
+import { serverPoolOf } from "./server-pool.ts";
 import { headerFaultOf } from "./mcp-tool-headers.ts";
 import { loadTaskSdk } from "./task-sdk.ts";
 import type { ToolSource } from "./tool-source.ts";
@@ -45,27 +48,19 @@ export interface McpTools extends McpResources {
 export async function mcp(options: McpOptions): Promise<McpTools> {
   const given = mcpOptionsOf(options);
   const secrets = new McpSecrets(given);
-  const sdk = await loadSdk();
-  const authorization =
-    given.auth === undefined ? undefined : new McpAuthorization(sdk, given, { auth: given.auth, secrets });
-  const authorizationOf = authorization && (({ actorId }: McpOwner) => authorization.of(actorId));
   const pins = given.pin === undefined ? undefined : new McpPins(given, secrets.redact);
-  const pool = new McpPool({
-    sdk,
-    options: given,
-    secrets,
-    hooks: { ...hooksOf(given), ...pins?.hooks, authorizationOf },
-    isLegacy: pins?.isLegacy,
-  });
+  const watch = new ListWatch(given, secrets.redact);
+  const { pool, authorization } = await serverPoolOf(given, secrets, pins ?? watch);
   try {
     const listed =
       pins?.tools ?? (await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000)));
+    watch.compareWith(listed);
     const tasks = listed.some(isTaskOnly) ? await loadTaskSdk() : undefined;
     const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks, authorization }, listed);
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
-      logins: loginsOf(given, authorization),
+      logins: loginsOf(given, authorization && ((actorId) => authorization.login(actorId))),
       warnings: Object.freeze(warnings.map((warning) => visible(secrets.redact(warning)))),
       ...resourcesOf({ options: given, pool, secrets }),
       close,
@@ -80,21 +75,16 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
   }
 }
 
-/** Warns once when the server reports other tools: the definitions of this process stay as they are. */
-export function hooksOf(options: McpOptions): ConnectionHooks {
-  const { name } = options;
-  let isChanged = false;
-  return {
-    ...inputHooksOf(options),
-    onListChanged: (list) => {
-      if (list !== "tools" || isChanged) return;
-      isChanged = true;
-      process.emitWarning(
-        `the MCP server "${name}" has changed its tools; this process keeps those that it has read, restart it to read them again`,
-        { code: "TROUPE_MCP_TOOLS_CHANGED" },
-      );
-    },
-  };
+/**
+ * The logins of a server, without a connection to it: for a login before `mcp()`, and for the program with the redirect's route. Takes
+ * the options of `mcp()`; rejects like it for invalid ones.
+ */
+export async function mcpLogins(options: McpOptions): Promise<McpLogins> {
+  const given = mcpOptionsOf(options);
+  if (given.auth?.oauth === undefined) throw noLogins(given.name);
+  const secrets = new McpSecrets(given);
+  const authorization = new McpAuthorization(await loadSdk(), given, { auth: given.auth, secrets });
+  return loginsOf(given, (actorId) => authorization.login(actorId));
 }
 
 function toolsOf(

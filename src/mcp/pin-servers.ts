@@ -1,7 +1,6 @@
 import { optionsOf, type OptionsSchema } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass } from "../state/index.ts";
-import { McpAuthorization } from "./mcp-authorization.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { changesOf, type ToolChange } from "./definition-changes.ts";
 import type { ConfiguredServer } from "./mcp-config.ts";
@@ -15,14 +14,13 @@ import {
 } from "./mcp-from-config.ts";
 import { toolListOf } from "./mcp-lists.ts";
 import { lockFileName, type McpEra, type McpLock, type PinnedServer, readLock, writeLock } from "./mcp-lock.ts";
-import { lockRule, type McpOptions, mcpOptionsOf, type McpOwner } from "./mcp-options.ts";
-import { hooksOf } from "./mcp.ts";
-import { McpPool, NO_OWNER } from "./mcp-pool.ts";
-import { loadSdk } from "./mcp-sdk.ts";
+import { lockRule, type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
+import { NO_OWNER } from "./mcp-pool.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { rulesOf, namesOf } from "./mcp-tool.ts";
 import { type PinnedTool, pinnedToolsOf } from "./pinned-tool.ts";
+import { serverPoolOf } from "./server-pool.ts";
 
 /** Options of `checkMcpPins()` and `pinMcp()`. */
 export interface McpPinOptions extends Omit<McpConfigOptions, "pin" | "skipBroken"> {
@@ -159,12 +157,7 @@ async function compared(
 
 /** Connects, reads the definitions, and closes the connection. */
 async function definitionsOf(options: McpOptions, secrets: McpSecrets) {
-  const sdk = await loadSdk();
-  const { auth } = options;
-  const authorization = auth === undefined ? undefined : new McpAuthorization(sdk, options, { auth, secrets });
-  const authorizationOf = authorization && (({ actorId }: McpOwner) => authorization.of(actorId));
-  const hooks = { ...hooksOf(options), authorizationOf };
-  const pool = new McpPool({ sdk, options: mcpOptionsOf(options), secrets, hooks });
+  const { pool } = await serverPoolOf(mcpOptionsOf(options), secrets);
   const signal = AbortSignal.timeout(options.connectTimeoutMs ?? 30_000);
   try {
     return await pool.use(NO_OWNER, signal, async ({ client }) => ({

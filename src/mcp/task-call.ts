@@ -5,22 +5,23 @@ import { abortable } from "../base/index.ts";
 import { OutcomeUnknownError, ToolNotStartedError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Reconciliation, RunContext } from "../tools/index.ts";
-import type { ListedTool, OpenConnection } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
+import type { OpenConnection } from "./mcp-connection.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import type { McpPool } from "./mcp-pool.ts";
 import { McpServerError } from "./mcp-server-error.ts";
-import type { McpSecrets } from "./mcp-secrets.ts";
 import type { TaskSdk } from "./task-sdk.ts";
 
 export interface TaskCallOptions {
   readonly server: string;
   readonly sdk: TaskSdk;
   readonly pool: McpPool;
-  readonly secrets: McpSecrets;
   readonly tool: ListedTool;
   readonly args: JsonObject;
   /** Milliseconds of an attempt, after which the task is cancelled. */
   readonly timeoutMs: number;
+  /** Called before the call is sent. Default: none. */
+  readonly onSend?: (() => void) | undefined;
 }
 
 /** Attempts to reach the server while the task runs, and the pause before the second, in milliseconds; it doubles. */
@@ -73,7 +74,7 @@ export class TaskCall {
     try {
       return await this.#followed(signal);
     } catch (error) {
-      if (!late.aborted || this.#ending.aborted) throw this.#options.secrets.redacted(error as Error);
+      if (!late.aborted || this.#ending.aborted) throw error;
       return await this.#late();
     }
   }
@@ -121,6 +122,7 @@ export class TaskCall {
     const options = { declaration, signal };
     if (!session.capabilities.execution) throw new McpServerError("it does not offer tasks of the protocol 2025-11-25");
     this.#isSent ||= this.#reference === undefined;
+    this.#options.onSend?.();
     const execution =
       this.#reference === undefined
         ? await session

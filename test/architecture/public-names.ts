@@ -59,9 +59,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/inspector": words(`
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
-    FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
+    FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
-    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow RunSummary runtimeActor RunWatch Scope
+    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunForkPoint RunForks RunHead RunPage RunReplay RunRow RunSummary runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
     StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),
@@ -102,6 +102,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     createFakeClock FakeClock fork Fork ForkEdit ForkOptions ForkPoint ModelScript OriginTurn SimulatedCall
     SimulatedTool ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions checkUpgrade
     CheckUpgradeOptions DivergedPart NotCompared OpenTurnCheck recordedModel RecordedModelOptions RecordingSource
+    SimulatedConversation simulateUser SimulateUserOptions ToolStub TranscriptEntry withTools
+    Distribution Estimate estimate EstimateOptions OtherTurns Quantile Share SuggestedLimit SupposedModel TurnFigures WhatIf
     replay ReplayComparison ReplayDivergence ReplayOptions ReplayResult StoredRecording UpgradeDifference
     UpgradeReport
     ScriptedReply ScriptedToolCall withModel WithModelOptions

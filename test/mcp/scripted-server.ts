@@ -1,4 +1,4 @@
-import type { ListedTool } from "../../src/mcp/mcp-connection.ts";
+import type { ListedTool } from "../../src/mcp/listed-tool.ts";
 import { serve } from "./served-desk.ts";
 
 interface Message {
