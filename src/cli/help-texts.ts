@@ -259,7 +259,7 @@ of --trace with chrome://tracing or https://ui.perfetto.dev.
 const mcpFiles = `
 The servers are read from mcp.json, or the file in --config, in the format of editors: "mcpServers" or "servers" with
 command, args, env, url and headers; \${NAME}, \${NAME:-default} and \${env:NAME} are variables of the environment,
-\${input:ID} is TROUPE_INPUT_ID. Options of troupe are in "troupe": { "trust", "approval", "tools", "pin" }.
+\${input:ID} is TROUPE_INPUT_ID. Options of troupe are in "troupe": { "trust", "approval", "tools", "pin", "auth" }.
 `;
 
 export const mcp = `
@@ -268,6 +268,7 @@ Examples:
   $ npx troupe mcp pin
   $ npx troupe mcp check
   $ npx troupe mcp call files read_file --args '{"path":"README.md"}'
+  $ npx troupe mcp login desk
 ${mcpFiles}
 ${exitCodes}
 `;
@@ -298,6 +299,16 @@ Examples:
   $ npx troupe mcp check files --json
 
 Exit codes: 0 the definitions are as pinned, 1 they differ or a server cannot be used, 2 wrong usage or a damaged lock file.
+${mcpFiles}`;
+
+export const mcpLogin = `
+Examples:
+  $ npx troupe mcp login desk
+  $ npx troupe mcp logout desk --config .vscode/mcp.json
+
+For servers with "troupe": { "auth": { "oauth": {} } }. Logins are kept in ~/.troupe/mcp-tokens, or the folder in
+TROUPE_MCP_TOKENS, encrypted with TROUPE_MCP_TOKEN_KEY, else with a key in the same folder. All commands use them. A logout
+forgets the login here, and does not revoke it.
 ${mcpFiles}`;
 
 export const mcpCall = `

@@ -1,10 +1,11 @@
 import { type Command, Option } from "commander";
 import type { CliContext } from "./cli-context.ts";
+import type { McpLoginOptions } from "./commands/mcp-login.ts";
 import type { McpCallOptions } from "./commands/mcp-call.ts";
 import type { McpPinsOptions } from "./commands/mcp-pins.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { jsonObject, nonEmpty } from "./options.ts";
+import { jsonObject, nonEmpty, wholeNumber } from "./options.ts";
 
 type Done = (exitCode: ExitCode) => void;
 
@@ -12,7 +13,7 @@ type Done = (exitCode: ExitCode) => void;
 export function addMcpCommands(program: Command, context: CliContext, done: Done): void {
   const mcp = program
     .command("mcp")
-    .description("Show, pin, check and call the tools of MCP servers.")
+    .description("Show, pin, check and call the tools of MCP servers, and log in to servers.")
     .usage("<command> [options]")
     .helpCommand(false)
     .addHelpText("after", helpTexts.mcp);
@@ -63,21 +64,43 @@ export function addMcpCommands(program: Command, context: CliContext, done: Done
       const { mcpCallCommand } = await import("./commands/mcp-call.ts");
       done(await mcpCallCommand(context, { server, tool }, options));
     });
+  const login = mcp
+    .command("login")
+    .description("Log in to a server by OAuth, in a browser on this machine.")
+    .argument("<server>", "name of the server", nonEmpty);
+  addConfigOption(login)
+    .option("--wait-seconds <number>", "maximum number of seconds for the login (default: 300)", wholeNumber(1, 86_400))
+    .addHelpText("after", helpTexts.mcpLogin)
+    .action(async (server: string, options: McpLoginOptions) => {
+      const { mcpLoginCommand } = await import("./commands/mcp-login.ts");
+      done(await mcpLoginCommand(context, server, options));
+    });
+  const logout = mcp
+    .command("logout")
+    .description("Forget the login to a server.")
+    .argument("<server>", "name of the server", nonEmpty);
+  addConfigOption(logout)
+    .addHelpText("after", helpTexts.mcpLogin)
+    .action(async (server: string, options: Pick<McpLoginOptions, "config">) => {
+      const { mcpLogoutCommand } = await import("./commands/mcp-login.ts");
+      done(await mcpLogoutCommand(context, server, options));
+    });
   // Commander inherits settings to commands only on request.
   for (const command of mcp.commands) command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
 }
 
+/** The file with the servers. */
+function addConfigOption(command: Command): Command {
+  return command.addOption(
+    new Option("--config <file>", "file with the servers, as editors have it (default: mcp.json)").argParser(nonEmpty),
+  );
+}
+
 /** The file with the servers, and the lock file. */
 function addConfigOptions(command: Command): Command {
-  return command
-    .addOption(
-      new Option("--config <file>", "file with the servers, as editors have it (default: mcp.json)").argParser(
-        nonEmpty,
-      ),
-    )
-    .addOption(
-      new Option("--lock <file>", "lock file with the definitions (default: mcp.lock.json next to it)").argParser(
-        nonEmpty,
-      ),
-    );
+  return addConfigOption(command).addOption(
+    new Option("--lock <file>", "lock file with the definitions (default: mcp.lock.json next to it)").argParser(
+      nonEmpty,
+    ),
+  );
 }

@@ -14,7 +14,7 @@ export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-opt
 export type { McpInputOptions, McpSamplingOptions } from "./mcp-input-options.ts";
 export type { McpRoot } from "./mcp-roots.ts";
 export { type McpTokenKey, type McpTokenStore, memoryMcpTokens } from "./mcp-token-store.ts";
-export { mcpFromConfig, type McpConfigOptions, type McpConfigTools } from "./mcp-from-config.ts";
+export { mcpFromConfig, mcpLoginsFromConfig, type McpConfigOptions, type McpConfigTools } from "./mcp-from-config.ts";
 export type { McpServerOverride } from "./mcp-config.ts";
 export {
   checkMcpPins,

@@ -147,10 +147,13 @@ const metadataRule: OptionRule = (value, where) => {
   throw new InvalidInputError(`${where}.${taken} follows from the other options; leave it out`);
 };
 
+/** A token store. */
+export const tokensRule = portRule("a token store such as memoryMcpTokens()", ["get", "set", "delete"]);
+
 const oauthRule = optionsRule<McpOAuthOptions>({
   rules: {
     redirectUrl: urlRule("an address such as https://app.example.com/callback, or http to this machine", isSafe),
-    store: portRule("a token store such as memoryMcpTokens()", ["get", "set", "delete"]),
+    store: tokensRule,
     scopes: scopesRule,
     clientMetadata: metadataRule,
     clientMetadataUrl: urlRule(

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 import {
+  anyRule,
   flagRule,
   listRule,
   nameRule,
@@ -17,6 +18,7 @@ import {
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { plainJsonOf } from "./config-text.ts";
+import type { McpTokenStore } from "./mcp-token-store.ts";
 import { expandVariables, type MissingVariable, type VariableSource } from "./expand-variables.ts";
 import { hiddenTextRule, type McpOptions, mcpOptionsOf, optionsSchema } from "./mcp-options.ts";
 
@@ -45,6 +47,8 @@ export interface ConfigReading {
   readonly only: readonly string[] | undefined;
   /** The lock file of servers without an own `pin`; `false` for none; by default `mcp.lock.json` next to the file, if it exists. */
   readonly pin: string | URL | false | undefined;
+  /** Where logins are kept that the file asks for. */
+  readonly tokens: McpTokenStore | undefined;
 }
 
 /** Options of a server that its entry in a file cannot hold, such as functions. */
@@ -54,6 +58,8 @@ export type McpServerOverride = Partial<Omit<McpOptions, "name" | "command" | "u
 interface OwnSettings extends Pick<McpOptions, "approval" | "trust" | "tools" | "connectTimeoutMs"> {
   readonly name?: string;
   readonly pin?: string | false;
+  /** As the option `auth`, but without a store and a function, and with an optional `redirectUrl`. Its texts may have variables. */
+  readonly auth?: Readonly<Record<string, unknown>>;
 }
 
 interface FileServer {
@@ -69,6 +75,12 @@ interface FileServer {
   readonly troupe?: OwnSettings;
 }
 
+/**
+ * The route of the redirect for logins that a file asks for, unless it gives another: the same for every login, because authorization
+ * servers may compare it with the registered one.
+ */
+export const LOGIN_REDIRECT = "http://127.0.0.1:41711/callback";
+
 /** The lock file next to a configuration. */
 export const LOCK_FILE = "mcp.lock.json";
 
@@ -82,8 +94,9 @@ const ownSchema: OptionsSchema<OwnSettings> = {
     tools: rules.tools,
     connectTimeoutMs: rules.connectTimeoutMs,
     pin: (value, where) => (value === false ? value : nameRule(value, where)),
+    auth: recordRule('an object such as { "oauth": { "scopes": ["read"] } }', anyRule),
   },
-  instead: { timeout: "connectTimeoutMs", lock: "pin", requireApproval: "approval" },
+  instead: { oauth: "auth: { oauth }", timeout: "connectTimeoutMs", lock: "pin", requireApproval: "approval" },
 };
 
 const serverSchema: OptionsSchema<FileServer> = {
@@ -138,7 +151,7 @@ export function readMcpConfig(file: string | URL, reading: ConfigReading): reado
     const override = Object.hasOwn(reading.servers, name) ? reading.servers[name] : undefined;
     const where = `${shown}: ${key}${/^[\w-]+$/.test(name) ? `.${name}` : `[${JSON.stringify(name.slice(0, 80))}]`}`;
     if (override === false || !only.includes(name)) return [];
-    return serverOf({ name, entry, where, shown, folder, source, override, pin: reading.pin }) ?? [];
+    return serverOf({ name, entry, where, shown, folder, source, override, reading }) ?? [];
   });
 }
 
@@ -225,7 +238,7 @@ interface ServerEntry {
   readonly folder: string;
   readonly source: VariableSource;
   readonly override: McpServerOverride | undefined;
-  readonly pin: ConfigReading["pin"];
+  readonly reading: Pick<ConfigReading, "pin" | "tokens">;
 }
 
 /** `undefined` for a server that is disabled. */
@@ -238,7 +251,8 @@ function serverOf(given: ServerEntry): ConfiguredServer | undefined {
     const entry = serverRule(given.entry, where) as FileServer;
     if (entry.disabled === true) return undefined;
     lock = lockOf(entry.troupe?.pin, given);
-    const isPinned = lock !== false && (given.pin !== undefined || entry.troupe?.pin !== undefined || existsSync(lock));
+    const isPinned =
+      lock !== false && (given.reading.pin !== undefined || entry.troupe?.pin !== undefined || existsSync(lock));
     const pinned = isPinned ? { pin: lock as string | URL } : {};
     return { name, where, options: optionsOfEntry(entry, { ...given, secrets, pinned }), lock, secrets };
   } catch (error) {
@@ -257,7 +271,7 @@ function optionsOfEntry(entry: FileServer, given: EntryReading): McpOptions {
   const { name, where, folder, override, secrets, pinned } = given;
   const expander = new Expander(where, given.source, secrets);
   const { troupe = {}, type } = entry;
-  const { name: ownName, pin: _pin, ...settings } = troupe;
+  const { name: ownName, pin: _pin, auth, ...settings } = troupe;
   const { command, url, args, headers } = entry;
   checkType(type, entry, where);
   const expanded = {
@@ -268,11 +282,16 @@ function optionsOfEntry(entry: FileServer, given: EntryReading): McpOptions {
     ...envOf(entry, expander, folder),
     ...(entry.cwd === undefined ? {} : { cwd: resolve(folder, expander.text(entry.cwd, "cwd")) }),
   };
+  const authorized =
+    auth === undefined || override?.auth !== undefined
+      ? {}
+      : { auth: authOf(expander.texts(auth, "troupe.auth"), given) };
   expander.assertComplete();
   const options = {
     name: ownName ?? name,
     ...expanded,
     ...settings,
+    ...authorized,
     ...pinned,
     ...(secrets.size === 0 ? {} : { secrets: Object.fromEntries(secrets) }),
     ...override,
@@ -283,6 +302,20 @@ function optionsOfEntry(entry: FileServer, given: EntryReading): McpOptions {
     );
   }
   return checked(options as McpOptions, where);
+}
+
+/** The option `auth`, of which `mcp()` checks the rest. */
+function authOf({ oauth, ...others }: Readonly<Record<string, unknown>>, { where, reading }: EntryReading): unknown {
+  if (!isObject(oauth)) return { ...others, ...(oauth === undefined ? {} : { oauth }) };
+  if (Object.hasOwn(oauth, "store")) {
+    throw new InvalidInputError(`${where}.troupe.auth.oauth.store has no place in a file; leave it out`);
+  }
+  if (reading.tokens === undefined) {
+    throw new InvalidInputError(
+      `${where}.troupe.auth.oauth needs a store for tokens; give the option tokens, such as fileMcpTokens()`,
+    );
+  }
+  return { ...others, oauth: { redirectUrl: LOGIN_REDIRECT, ...oauth, store: reading.tokens } };
 }
 
 function isServerName(name: string): boolean {
@@ -334,7 +367,7 @@ function variablesOf(path: string, where: string): Record<string, string> {
 }
 
 /** The lock file of a server. Paths in a configuration are relative to its folder. */
-function lockOf(own: string | false | undefined, { shown, pin }: ServerEntry): string | URL | false {
+function lockOf(own: string | false | undefined, { shown, reading: { pin } }: ServerEntry): string | URL | false {
   if (own === false || pin === false) return false;
   if (pin !== undefined) return pin;
   const path = own ?? LOCK_FILE;
@@ -364,6 +397,21 @@ class Expander {
   record(record: Readonly<Record<string, string>>, field: string): Readonly<Record<string, string>> {
     const entries = Object.entries(record);
     return Object.fromEntries(entries.map(([name, text]) => [name, this.text(text, `${field}.${name.slice(0, 80)}`)]));
+  }
+
+  /** An object with its texts at any depth. */
+  texts(given: Readonly<Record<string, unknown>>, field: string): Readonly<Record<string, unknown>> {
+    const entries = Object.entries(given).map(([name, value]) => [
+      name,
+      this.#value(value, `${field}.${name.slice(0, 80)}`),
+    ]);
+    return Object.fromEntries(entries) as Readonly<Record<string, unknown>>;
+  }
+
+  #value(value: unknown, field: string): unknown {
+    if (typeof value === "string") return this.text(value, field);
+    if (Array.isArray(value)) return value.map((one, index) => this.#value(one, `${field}[${index}]`));
+    return isObject(value) ? this.texts(value, field) : value;
   }
 
   assertComplete(): void {

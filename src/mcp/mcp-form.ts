@@ -117,7 +117,7 @@ export function formOf(requestedSchema: unknown): Form | undefined {
         const wanted = fields.map(([name]) => name).join(", ");
         return { ok: false, problem: `it is not a JSON object with the fields ${wanted}` };
       }
-      const parsed = await check.parse(JSON.stringify(value));
+      const parsed = await check.parse(JSON.stringify(withDefaults(value, fields)));
       if (parsed.ok) return { ok: true, content: parsed.json as FormContent };
       const problems = parsed.issues?.map(({ path, message }) => `${path}: ${message}`);
       return { ok: false, problem: problems?.join("; ") ?? parsed.message };
@@ -137,6 +137,15 @@ function valueOf(text: string, fields: readonly (readonly [string, Field])[], on
   }
   const field = fields.find(([name]) => name === only)?.[1];
   return only === undefined || field === undefined ? undefined : { [only]: single(field, trimmed) };
+}
+
+/** The answer with the form's defaults for the fields that it leaves out. */
+function withDefaults(value: unknown, fields: readonly (readonly [string, Field])[]): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const defaults = fields.flatMap(([name, { default: usual }]) =>
+    usual === undefined ? [] : [[name, usual] as const],
+  );
+  return { ...Object.fromEntries(defaults), ...value };
 }
 
 /** The value that a person has written without JSON; a text that does not fit is left for the check. */
@@ -181,12 +190,13 @@ function choicesOf(field: Field): readonly { readonly value: string; readonly ti
 }
 
 function lineOf(name: string, field: Field, isRequired: boolean): string {
-  const { title, description, type } = field;
+  const { title, description, type, default: usual } = field;
   const choices = choicesOf(field);
   const kind = { string: "text", array: "list", boolean: "true or false", number: "number", integer: "whole number" };
   const what = choices === undefined ? kind[type] : `${type === "array" ? "some" : "one"} of ${listed(choices)}`;
   const about = [title, description].filter((one) => one !== undefined && one !== "").join(": ");
-  return `- ${name} (${what}${isRequired ? "" : ", optional"})${about === "" ? "" : `: ${about}`}`;
+  const otherwise = usual === undefined ? "" : `, by default ${JSON.stringify(usual)}`;
+  return `- ${name} (${what}${isRequired ? "" : ", optional"}${otherwise})${about === "" ? "" : `: ${about}`}`;
 }
 
 function hintOf(fields: readonly (readonly [string, Field])[], only: string | undefined): string {

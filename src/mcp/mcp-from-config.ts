@@ -11,11 +11,15 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import { redactorOf, type Tool } from "../tools/index.ts";
+import { tokensRule } from "./mcp-auth-options.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { type ConfiguredServer, type McpServerOverride, readMcpConfig } from "./mcp-config.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import { hiddenTextRule, lockRule } from "./mcp-options.ts";
 import { McpServerError } from "./mcp-server-error.ts";
-import { mcp, type McpTools } from "./mcp.ts";
+import type { McpTokenStore } from "./mcp-token-store.ts";
+import type { McpLogins } from "./mcp-logins.ts";
+import { mcp, mcpLogins, type McpTools } from "./mcp.ts";
 
 /** Options of `mcpFromConfig()`. */
 export interface McpConfigOptions {
@@ -35,6 +39,11 @@ export interface McpConfigOptions {
   readonly servers?: Readonly<Record<string, McpServerOverride | false>> | undefined;
   /** Names of the servers in the file; the others are not started. Default: all. */
   readonly only?: readonly string[] | undefined;
+  /**
+   * Where the logins of servers with `troupe.auth.oauth` in the file are kept, such as `fileMcpTokens()`; required for them. Actors have
+   * logins of their own. Default: none.
+   */
+  readonly tokens?: McpTokenStore | undefined;
   /** Whether servers that cannot be used are left out, and listed in `broken`; otherwise they are an error. Default false. */
   readonly skipBroken?: boolean | undefined;
 }
@@ -91,9 +100,34 @@ export async function mcpFromConfig(file: string | URL, given?: McpConfigOptions
 /** The servers of a file with the defaults of the options. */
 export function configuredServers(
   file: string | URL,
-  { environment = process.env, inputs = {}, pin, servers = {}, only }: Omit<McpConfigOptions, "skipBroken">,
+  { environment = process.env, inputs = {}, pin, servers = {}, only, tokens }: Omit<McpConfigOptions, "skipBroken">,
 ): readonly ConfiguredServer[] {
-  return readMcpConfig(file, { environment, inputs, pin, servers, only });
+  return readMcpConfig(file, { environment, inputs, pin, servers, only, tokens });
+}
+
+/**
+ * The logins of a server of a configuration, without a connection to it: of one with `troupe.auth.oauth` in the file. Rejects with
+ * `InvalidInputError` for a file or a server that cannot be used, or to which people do not log in.
+ * @param server Its name in the file.
+ */
+export async function mcpLoginsFromConfig(
+  file: string | URL,
+  server: string,
+  options?: Omit<McpConfigOptions, "only" | "pin" | "skipBroken">,
+): Promise<McpLogins> {
+  const of = "mcpLoginsFromConfig()";
+  const path = configFileOf(file, of);
+  const read = optionsOf<Omit<McpConfigOptions, "only" | "pin" | "skipBroken">>(options, of, loginsSchema);
+  const name = reading(`${of}: server`, () => nameRule(server, `${of}: server`) as string);
+  const [configured] = configuredServers(path, { ...read, only: [name] });
+  if (configured === undefined) throw new InvalidInputError(`the server "${name}" is disabled in ${String(file)}`);
+  const { options: given, where } = configured;
+  if (given instanceof InvalidInputError) throw given;
+  if (given.auth?.oauth === undefined) {
+    const example = '"troupe": { "auth": { "oauth": {} } }';
+    throw new InvalidInputError(`${where}: people do not log in to this server; with ${example} they do`);
+  }
+  return await mcpLogins(given);
 }
 
 interface OpenedServer {
@@ -107,12 +141,20 @@ async function openedServer({ name, where, options, secrets }: ConfiguredServer)
   try {
     return { name, server: await mcp(options) };
   } catch (error) {
+    if (error instanceof McpAuthorizationError) return { name, error: loginErrorOf(name, where) };
     const words = redactorOf([...secrets])(wordsOf(error)).replace(/^mcp\([^)]*\)/, where);
     return {
       name,
       error: error instanceof InvalidInputError ? new InvalidInputError(words) : new McpServerError(words),
     };
   }
+}
+
+/** The error for a server to which a person has to log in before its tools can be listed. */
+export function loginErrorOf(server: string, where: string): McpServerError {
+  return new McpServerError(
+    `${where} needs a login; run "npx troupe mcp login ${server}", or use mcpLoginsFromConfig() with the same options`,
+  );
 }
 
 function brokenError(broken: readonly OpenedServer[], count: number): Error {
@@ -163,7 +205,14 @@ export const configSchema: OptionsSchema<McpConfigOptions> = {
       throw new InvalidInputError(`${where} is neither options of a server nor false`);
     }),
     only: listRule("a list of names of servers", nameRule),
+    tokens: tokensRule,
     skipBroken: flagRule,
   },
-  instead: { env: "environment", lock: "pin", ignoreErrors: "skipBroken" },
+  instead: { env: "environment", lock: "pin", ignoreErrors: "skipBroken", store: "tokens" },
+};
+
+const { environment, inputs, servers, tokens } = configSchema.rules;
+const loginsSchema: OptionsSchema<Omit<McpConfigOptions, "only" | "pin" | "skipBroken">> = {
+  rules: { environment, inputs, servers, tokens },
+  instead: { env: "environment", store: "tokens" },
 };

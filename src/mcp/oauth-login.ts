@@ -184,12 +184,16 @@ export class OAuthLogin {
     }
   }
 
-  /** Rejects with a login: with the one that has begun if it asks for the same scopes, because an earlier request shows its address. */
+  /**
+   * Rejects with a login: with the one that has begun if it asks for the same scopes and has the same redirect, because an earlier request
+   * shows its address.
+   */
   async #begin(challenge: Challenge): Promise<never> {
-    const { records } = this.#options;
+    const { records, oauth } = this.#options;
     const known = await records.get("flow");
     const scope = this.#scopeOf(challenge);
-    if (known && systemClock.now() - known.begunAt < FLOW_MS && covers(known.scope, scope)) throw this.#needOf(known);
+    const isOpen = known !== undefined && systemClock.now() - known.begunAt < FLOW_MS;
+    if (isOpen && covers(known.scope, scope) && redirectIn(known) === oauth.redirectUrl) throw this.#needOf(known);
     const provider = this.#providerOf({});
     await this.#authorize(provider, { web: this.#fetch(), challenge });
     const flow = provider.flow();
@@ -263,6 +267,11 @@ export class OAuthLogin {
     this.#options.remember("access_token", access_token);
     if (refresh_token !== undefined) this.#options.remember("refresh_token", refresh_token);
   };
+}
+
+/** Where the login page sends the browser. */
+function redirectIn({ url }: FlowRecord): string | null {
+  return new URL(url).searchParams.get("redirect_uri");
 }
 
 function scopesOf(scope: string | undefined): string[] {
@@ -385,8 +394,15 @@ class LoginProvider implements OAuthClientProvider {
       return this.#client;
     }
     const refreshing = this.#record?.tokens.refresh_token === undefined ? undefined : this.#record.client;
-    this.#client = this.#finishing?.client ?? refreshing ?? (await this.#records.get("client"));
+    this.#client = this.#finishing?.client ?? refreshing ?? (await this.#registered());
     return this.#client;
+  }
+
+  /** The registration, unless it was for another redirect, which the authorization server would refuse. */
+  async #registered(): Promise<StoredOAuthClientInformation | undefined> {
+    const client = await this.#records.get("client");
+    const { redirect_uris: redirects } = (client ?? {}) as { readonly redirect_uris?: unknown };
+    return Array.isArray(redirects) && !redirects.includes(this.redirectUrl) ? undefined : client;
   }
 
   tokens(): StoredOAuthTokens | undefined {

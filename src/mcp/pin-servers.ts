@@ -1,10 +1,17 @@
 import { optionsOf, type OptionsSchema } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass } from "../state/index.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { changesOf, type ToolChange } from "./definition-changes.ts";
 import type { ConfiguredServer } from "./mcp-config.ts";
 import { wordsOf } from "./mcp-errors.ts";
-import { configFileOf, configSchema, configuredServers, type McpConfigOptions } from "./mcp-from-config.ts";
+import {
+  configFileOf,
+  configSchema,
+  configuredServers,
+  loginErrorOf,
+  type McpConfigOptions,
+} from "./mcp-from-config.ts";
 import { toolListOf } from "./mcp-lists.ts";
 import { lockFileName, type McpEra, type McpLock, type PinnedServer, readLock, writeLock } from "./mcp-lock.ts";
 import { lockRule, type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
@@ -142,6 +149,7 @@ async function compared(
     };
     return { report, live: { name: options.name, era, tools } };
   } catch (error) {
+    if (error instanceof McpAuthorizationError) return failed(loginErrorOf(server, where));
     const words = secrets.redact(`${where}: ${wordsOf(error)}`);
     return failed(error instanceof InvalidInputError ? new InvalidInputError(words) : new McpServerError(words));
   }

@@ -85,7 +85,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/mcp": words(`
     checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
-    McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins McpOAuthClient
+    McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins mcpLoginsFromConfig McpOAuthClient
     McpOAuthOptions McpOptions McpOwner McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource
     McpResources McpResourceTemplate McpRoot McpSamplingOptions McpServerError McpServerOverride McpServerReport
     McpTokenKey McpTokenStore McpToolChange McpToolOptions McpToolReport McpTools memoryMcpTokens pinMcp

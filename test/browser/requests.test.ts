@@ -39,6 +39,18 @@ const pay = defineTool({
   },
 });
 
+/** Needs a visit to a page before it runs. */
+const visit = defineTool({
+  name: "visit",
+  description: "Needs a login.",
+  parameters: z.object({ url: z.string() }),
+  execute: ({ url }, run) => {
+    if (run.answer === null) return run.ask({ kind: "auth", prompt: "Log in first.", arguments: { url } });
+    paid.push(run.answer.verdict);
+    return "visited";
+  },
+});
+
 const payment = (to: string) => ({
   to,
   euros: 60,
@@ -55,7 +67,7 @@ const calls = (...names: string[]) => names.map((to) => ({ name: "pay", argument
 async function place(model: LanguageModel, count: number): Promise<{ runtime: Runtime; page: WatchedPage }> {
   paid = [];
   const stores = memoryStores();
-  const clerk = defineAgent({ name: "clerk", tools: [pay, askUser()], model });
+  const clerk = defineAgent({ name: "clerk", tools: [pay, askUser(), visit], model });
   const runtime = await createRuntime({ agents: [clerk], stores });
   onTestFinished(() => runtime.shutdown());
   const agent = await runtime.agent("clerk", { agentId: "desk" });
@@ -127,6 +139,29 @@ describe.skipIf(!browserProgram)("requests", () => {
     expect(await runtime.requests()).toHaveLength(1);
     await page.keyboard.press("Enter");
     await page.getByRole("group", { name: "Answer" }).getByText("2026").waitFor();
+  });
+
+  test("that need a visit link its page if that is safe to open, and continue when the person has been there", async () => {
+    const urls = [
+      "https://login.example.com/a?state=1",
+      "http://127.0.0.1:4000/b",
+      "http://login.example.com/",
+      "javascript:1",
+    ];
+    const visits = urls.map((url) => ({ name: "visit", arguments: { url } }));
+    const { page, runtime } = await place(scriptedModel([{ toolCalls: visits }, "Done."]), urls.length);
+    const links = page.locator(".request-page a");
+    await expect.poll(() => links.allTextContents()).toEqual(urls.slice(0, 2));
+    for (const link of await links.all()) {
+      expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
+      expect(await link.getAttribute("href")).toBe(await link.textContent());
+    }
+    await screenshot(page, "requests-visit");
+    expect(await axe(page)).toEqual([]);
+    await page.getByRole("button", { name: "Done …" }).first().click();
+    expect(await runtime.requests()).toHaveLength(urls.length);
+    await page.getByRole("button", { name: "Continue visit" }).click();
+    await expect.poll(() => paid).toEqual(["provided"]);
   });
 
   test("are edited in a form from their schema, with errors next to the field", async () => {

@@ -16,7 +16,7 @@ export interface ClientServed extends Served {
   readonly fetch: typeof fetch;
 }
 
-/** A server in this process, without sockets. Its agent follows its input: `remove`, `ask`, `fetch`; otherwise it repeats it. */
+/** A server in this process, without sockets. Its agent follows its input: `remove`, `ask`, `visit`, `locate`; otherwise it repeats it. */
 export async function clientServed(options: Partial<RuntimeOptions> = {}): Promise<ClientServed> {
   const remove = defineTool({
     name: "remove",
@@ -25,16 +25,26 @@ export async function clientServed(options: Partial<RuntimeOptions> = {}): Promi
     needsApproval: true,
     execute: ({ path }) => `removed ${path}`,
   });
+  const visit = defineTool({
+    name: "visit",
+    description: "Needs a visit to a page.",
+    parameters: z.object({}),
+    execute: (_input, run) =>
+      run.answer === null
+        ? run.ask({ kind: "auth", prompt: "Log in.", arguments: { url: "https://login.example.com/" } })
+        : `it was ${run.answer.verdict}`,
+  });
   const desk = defineAgent({
     name: "desk",
     clientTools: true,
-    tools: [remove, askUser()],
+    tools: [remove, askUser(), visit],
     model: scriptedModel(({ messages }) => {
       const last = messages.at(-1);
       const text = textOf(last?.content ?? "");
       if (last?.role === "tool") return { deltas: ["So: ", text] };
       if (text === "remove") return { toolCalls: [{ name: "remove", arguments: { path: "/tmp" } }] };
       if (text === "ask") return { toolCalls: [{ name: "ask_user", arguments: { question: "Which?" } }] };
+      if (text === "visit") return { toolCalls: [{ name: "visit", arguments: {} }] };
       if (text === "locate") return { toolCalls: [{ name: "locate", arguments: {} }] };
       return { deltas: ["You said ", text] };
     }),

@@ -29,7 +29,7 @@ describe("a client", () => {
     expect((await client.agents({ limit: 1 })).items).toMatchObject([{ agentId: agent.agentId }]);
   });
 
-  it("approves a shown call, answers a question, and returns the result of its own tool", async () => {
+  it("approves a shown call, answers a question, has been at a page, and returns the result of its own tool", async () => {
     const { client } = await clientServed();
     const agent = await client.createAgent({ definition: "desk" });
     const decided = async (input: string, decision: Parameters<TroupeClient["decide"]>[1]) => {
@@ -44,6 +44,7 @@ describe("a client", () => {
     const { request, text } = await decided("remove", { verdict: "edited", arguments: { path: "/var" } });
     expect(text).toBe("So: removed /var");
     expect((await decided("ask", { verdict: "answered", result: "this" })).text).toBe("So: this");
+    expect((await decided("visit", { verdict: "provided" })).text).toBe("So: it was provided");
     expect((await decided("locate", { verdict: "answered", result: { at: 3 } })).text).toBe('So: {"at":3}');
     await expect(client.decide(request, { verdict: "approved" })).rejects.toMatchObject({
       name: "TroupeClientError",

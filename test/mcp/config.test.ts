@@ -26,7 +26,7 @@ interface Reading {
 
 /** The options of all servers, or their errors. */
 function optionsIn(file: string, { environment = {}, inputs = {} }: Reading = {}): readonly (McpOptions | Error)[] {
-  const reading = { environment, inputs, servers: {}, only: undefined, pin: undefined };
+  const reading = { environment, inputs, servers: {}, only: undefined, pin: undefined, tokens: undefined };
   return readMcpConfig(file, reading).map(({ options }) => options);
 }
 

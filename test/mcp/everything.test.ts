@@ -1,5 +1,8 @@
 import { gunzipSync } from "node:zlib";
-import { describe, expect, test } from "vitest";
+import { createRuntime, defineAgent, textOf } from "troupe";
+import { scriptedModel } from "troupe/testing";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { requestOf } from "../support/deciding.ts";
 import { toolTextsOf } from "../support/journal-probes.ts";
 import { everythingTransports, openEverything } from "./reference-servers.ts";
 import { callerOf, connected } from "./served-desk.ts";
@@ -52,3 +55,52 @@ describe.each(everythingTransports)("the reference server over %s", (transport) 
     expect(gunzipSync(Buffer.from(zipped?.content ?? "", "base64")).toString()).toBe("hello");
   });
 });
+
+describe.each(["stdio", "streamableHttp"] as const)(
+  "what the reference server asks of its client over %s",
+  (transport) => {
+    /** The result of a tool's call; its question, if it asks one, is answered with the name alone. */
+    async function resultOf(name: string, args: Record<string, unknown> = {}): Promise<string> {
+      const roots = [{ path: import.meta.dirname, name: "tests" }];
+      const options = { elicitation: true, sampling: {}, roots };
+      const { tools } = await connected({ name: "all", ...options, ...(await openEverything(transport)) });
+      const model = scriptedModel(({ messages }) => {
+        if (messages[0]?.role === "system") return `about ${textOf(messages.at(-1)?.content ?? "")}`;
+        return messages.at(-1)?.role === "user" ? { toolCalls: [{ name: `all__${name}`, arguments: args }] } : "done";
+      });
+      const caller = defineAgent({ name: "caller", tools, model });
+      const runtime = await createRuntime({ agents: [caller] });
+      onTestFinished(() => runtime.shutdown());
+      const agent = await runtime.agent("caller");
+      await agent.start();
+      const turn = agent.executeTurn("go");
+      const { status } = await turn.settled;
+      if (status === "waiting") {
+        const { requestId } = await requestOf(turn);
+        await runtime.decide(requestId, { verdict: "answered", result: { name: "Ann" } });
+      }
+      expect((await turn.result).status).toBe("completed");
+      const [result] = await toolTextsOf(agent);
+      return result ?? "";
+    }
+
+    test("its roots", async () => {
+      expect(await resultOf("get-roots-list")).toContain(`1. tests\n   URI: file://${import.meta.dirname}`);
+    });
+
+    test("a call of the agent's model", async () => {
+      const text = await resultOf("trigger-sampling-request", { prompt: "the sea", maxTokens: 20 });
+      expect(text).toMatch(/"text": "about Resource trigger-sampling-request context: the sea"/);
+    });
+
+    test("a form, whose defaults are for the fields that the answer leaves out", async () => {
+      const text = await resultOf("trigger-elicitation-request");
+      expect(text).toMatch(/- Name: Ann\n- Favorite Integer: 42\n- Favorite Number: 3\.14/);
+      expect(text).toMatch(/"titledMultipleSelectEnum": \[\s*"fish-1"\s*\]/);
+    });
+
+    test("a tool that runs only as a task", async () => {
+      expect(await resultOf("simulate-research-query", { topic: "tides" })).toMatch(/tides/);
+    });
+  },
+);

@@ -33,6 +33,17 @@ test.each([
   expect(await formOf(stay)?.read(text)).toEqual({ ok: true, content });
 });
 
+test("fields that the answer leaves out have the form's defaults, which the person sees", async () => {
+  const form = formOf(
+    schema(
+      { nights: { type: "integer", default: 2 }, name: { type: "string", default: "Jo" }, late: { type: "boolean" } },
+      ["nights"],
+    ),
+  );
+  expect(await form?.read('{"name":"Al"}')).toEqual({ ok: true, content: { nights: 2, name: "Al" } });
+  expect(form?.description).toContain('- name (text, optional, by default "Jo")');
+});
+
 test.each([
   ["soon", /nights/],
   ["0", /nights/],

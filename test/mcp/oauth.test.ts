@@ -173,6 +173,19 @@ describe("more scopes", () => {
   });
 });
 
+test("another redirect needs another login page, and another registration", async () => {
+  const desk = await openGuarded();
+  const store = memoryMcpTokens();
+  const pageFor = async (port: number): Promise<string> => {
+    const oauth = { redirectUrl: `http://127.0.0.1:${port}/callback`, store };
+    return await (await mcpLogins(optionsFor(desk, { auth: { oauth } }))).begin({ actorId: null });
+  };
+  const pages = [await pageFor(4001), await pageFor(4001), await pageFor(4002)];
+  expect(new Set(pages).size).toBe(2);
+  expect(await desk.logIn(pages[2] as string, "ann")).toContain("http://127.0.0.1:4002/callback?code=");
+  expect(desk.count("/register")).toBe(2);
+});
+
 test("mcp() rejects with the login page if listing needs a login", async () => {
   const desk = await openGuarded();
   const options = optionsFor(desk);

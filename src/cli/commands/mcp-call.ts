@@ -15,6 +15,7 @@ import { type ExitCode, exitCodes } from "../failure.ts";
 import { ReadlineInput } from "../inline/line-input.ts";
 import { timingOf, watchInterrupts } from "../job/interrupts.ts";
 import { configFile, type McpConfigWords } from "../mcp/config-words.ts";
+import { loginTokens } from "../mcp/login-tokens.ts";
 import { closeAtEnd } from "../opened-servers.ts";
 import { formatNumberOf } from "../view/format.ts";
 import { oneLine, printable } from "../view/terminal-text.ts";
@@ -39,7 +40,12 @@ export async function mcpCallCommand(
 ): Promise<ExitCode> {
   const { environment } = context;
   const pin = options.lock === undefined ? {} : { pin: options.lock };
-  const opened = await mcpFromConfig(configFile(options), { environment, only: [server], ...pin });
+  const opened = await mcpFromConfig(configFile(options), {
+    environment,
+    tokens: loginTokens(context),
+    only: [server],
+    ...pin,
+  });
   closeAtEnd(context, opened.close);
   const tool = findTool(opened.tools, server, name);
   const parsed = await tool.parse(JSON.stringify(options.args ?? {}));

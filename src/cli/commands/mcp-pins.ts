@@ -2,6 +2,7 @@ import { checkMcpPins, type McpServerReport, pinMcp, type McpToolReport } from "
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
 import { configFile, type McpConfigWords, warnOfUnpinned } from "../mcp/config-words.ts";
+import { loginTokens } from "../mcp/login-tokens.ts";
 import { formatNumberOf } from "../view/format.ts";
 import { type Column, tableLines } from "../view/table.ts";
 import { oneLine, printable } from "../view/terminal-text.ts";
@@ -69,8 +70,15 @@ export async function mcpCheckCommand(
   return exitCodes.failure;
 }
 
-function pinOptions({ environment }: CliContext, { lock }: McpConfigWords, servers: readonly string[]) {
-  return { environment, ...(lock === undefined ? {} : { lock }), ...(servers.length === 0 ? {} : { only: servers }) };
+function pinOptions(context: CliContext, { lock }: McpConfigWords, servers: readonly string[]) {
+  const { environment } = context;
+  const tokens = loginTokens(context);
+  return {
+    environment,
+    tokens,
+    ...(lock === undefined ? {} : { lock }),
+    ...(servers.length === 0 ? {} : { only: servers }),
+  };
 }
 
 function isFine(report: McpServerReport): boolean {

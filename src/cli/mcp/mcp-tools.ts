@@ -5,6 +5,7 @@ import type { McpConfigTools } from "../../mcp/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { AgentFile } from "../job/agent-file.ts";
 import { closeAtEnd } from "../opened-servers.ts";
+import { loginTokens } from "./login-tokens.ts";
 import { oneLine } from "../view/terminal-text.ts";
 
 type McpContext = Pick<CliContext, "directory" | "environment" | "note">;
@@ -72,7 +73,10 @@ async function serversOf(context: McpContext, mcp: string): Promise<McpConfigToo
 async function openServers(context: McpContext, mcp: string): Promise<McpConfigTools> {
   // Loaded only here: commands without MCP servers do not need it.
   const { mcpFromConfig } = await import("../../mcp/index.ts");
-  const servers = await mcpFromConfig(mcp, { environment: context.environment });
+  const servers = await mcpFromConfig(mcp, {
+    environment: context.environment,
+    tokens: loginTokens(context),
+  });
   closeAtEnd(context, servers.close);
   for (const warning of servers.warnings) context.note(`troupe: warning: ${oneLine(warning)}`);
   return servers;

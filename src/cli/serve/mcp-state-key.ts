@@ -1,11 +1,9 @@
-import { randomBytes, randomUUID } from "node:crypto";
-import { link, readFile, rm, writeFile } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
 import { describeFileError } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { RedisSharing } from "../../server/index.ts";
 import type { StoreLocation } from "../job/store-location.ts";
-
-const KEY_BYTES = 32;
+import { KEY_BYTES, keyInFile } from "../key-file.ts";
 
 /**
  * The key that signs the states of open requests over MCP: next to the store's file, or in its Redis, so that another
@@ -18,31 +16,23 @@ export async function mcpStateKey(
 ): Promise<string> {
   const fresh = randomBytes(KEY_BYTES).toString("base64");
   if (sharing !== undefined) return await keyInRedis(sharing, fresh);
-  return file === undefined ? fresh : await keyInFile(`${file}.mcp-key`, fresh);
+  return file === undefined ? fresh : await keyNextTo(file, fresh);
+}
+
+async function keyNextTo(file: string, fresh: string): Promise<string> {
+  const path = `${file}.mcp-key`;
+  try {
+    return await keyInFile(path, fresh);
+  } catch (error) {
+    if (error instanceof InvalidInputError) throw error;
+    throw unusable(path, error);
+  }
 }
 
 async function keyInRedis({ client, prefix }: Pick<RedisSharing, "client" | "prefix">, fresh: string): Promise<string> {
   const name = `${prefix}mcp:state-key`;
   await client.set(name, fresh, "NX");
   return (await client.get(name)) ?? fresh;
-}
-
-async function keyInFile(path: string, fresh: string): Promise<string> {
-  const draft = `${path}.${randomUUID()}`;
-  try {
-    await writeFile(draft, `${fresh}\n`, { mode: 0o600 });
-    // Unlike a rename, a link keeps the file of another process, and it never appears half written.
-    await link(draft, path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
-    });
-    const key = (await readFile(path, "utf8")).trim();
-    if (Buffer.byteLength(key) >= KEY_BYTES) return key;
-  } catch (error) {
-    throw unusable(path, error);
-  } finally {
-    await rm(draft, { force: true });
-  }
-  throw new InvalidInputError(`${path} contains no key of at least ${KEY_BYTES} bytes; delete it to get a new one`);
 }
 
 function unusable(path: string, error: unknown): InvalidInputError {

@@ -525,7 +525,7 @@ export type RunReplay = DeepReadonly<z.infer<typeof runReplaySchema>>;
 
 /** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is the hash in the request that the person saw. */
 export const decisionBodySchema = z.strictObject({
-  verdict: requestVerdictSchema.exclude(["expired", "provided"]),
+  verdict: requestVerdictSchema.exclude(["expired"]),
   argumentsHash: z.string().optional(),
   reason: z.string().max(10_000).optional(),
   /** With `edited`. */

@@ -98,7 +98,7 @@ export function RequestsView({ run }: { readonly run: RunSession }) {
 }
 
 /** The action that the person has chosen. It is sent only after a second press. */
-type Step = "choose" | "approve" | "reject" | "edit" | "answer" | "option";
+type Step = "choose" | "approve" | "reject" | "edit" | "answer" | "option" | "done";
 
 /** The person's unfinished decision on a request. */
 interface Draft {
@@ -214,6 +214,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       <div class="request-prompt">
         <LongText text={request.prompt} />
       </div>
+      {isOpen && <PageToVisit request={request} />}
       {decision?.arguments !== undefined && (
         <div role="group" aria-label="Arguments as decided">
           <h3>As decided</h3>
@@ -256,6 +257,29 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
       )}
     </article>
   );
+}
+
+/** A link to the page that the person has to visit. The address comes from a tool, so it is shown in full. */
+function PageToVisit({ request }: { readonly request: RequestRow }) {
+  const page = pageOf(request);
+  if (page === undefined) return null;
+  return (
+    <p class="request-page">
+      <a href={page.href} target="_blank" rel="noopener noreferrer">
+        {page.href}
+      </a>
+    </p>
+  );
+}
+
+/** The address with TLS, or on this machine, that a tool asks to visit. */
+function pageOf({ kind, isAsked, arguments: given }: RequestRow): URL | undefined {
+  if (kind !== "auth" || isAsked !== true || typeof given !== "object" || given === null || !("url" in given))
+    return undefined;
+  const page = typeof given.url === "string" ? URL.parse(given.url) : null;
+  if (page === null || page.username !== "" || page.password !== "") return undefined;
+  const isHere = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(page.hostname);
+  return page.protocol === "https:" || (page.protocol === "http:" && isHere) ? page : undefined;
 }
 
 function pathTo(run: RunSession, agentId: string): string {
@@ -421,6 +445,11 @@ function Choices(props: ChoicesProps) {
           {options.length > 0 ? "Another answer …" : "Answer …"}
         </button>
       )}
+      {request.kind === "auth" && request.isAsked === true && (
+        <button type="button" class="primary" data-step="done" onClick={() => setStep("done")}>
+          Done …
+        </button>
+      )}
       <button type="button" class="danger" data-step="reject" onClick={() => setStep("reject")}>
         Reject …
       </button>
@@ -435,6 +464,7 @@ function Confirmation(props: ChoicesProps) {
   const isBroken = step === "edit" && isEditBroken(edit);
   const confirm = (): void => {
     if (step === "approve") send({ verdict: "approved" });
+    else if (step === "done") send({ verdict: "provided" });
     else if (step === "edit")
       send({ verdict: "edited", arguments: edit.value as Exclude<DecisionBody["arguments"], undefined> });
     else if (step === "answer" || step === "option")
@@ -551,6 +581,7 @@ function Edited({ draft, parameters, change, edit }: ChoicesProps & { readonly e
 
 function confirmWords({ step, option }: Draft, name: string): string {
   if (step === "approve") return `Run ${name} with these arguments`;
+  if (step === "done") return `Continue ${name}`;
   if (step === "edit") return `Run ${name} with the edited arguments`;
   if (step === "option") return `Answer “${oneLine(option, 80)}”`;
   return step === "answer" ? "Send the answer" : `Reject ${name}`;

@@ -9,9 +9,11 @@ import { scriptedModel } from "troupe/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { startProgram } from "../../support/waiting-process.ts";
+import { serve } from "../served-desk.ts";
+import { type ClientScenario, playScenario } from "./client.ts";
 
 const suite = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
-const client = join(import.meta.dirname, "client.ts");
+const forward = join(import.meta.dirname, "forward.ts");
 const file = join(import.meta.dirname, "expected-failures.yaml");
 const expected = parse(readFileSync(file, "utf8")) as Readonly<Record<"client" | "server", readonly string[]>>;
 
@@ -42,8 +44,15 @@ test.each([
   ["2025-11-25", 19],
   ["2026-07-28", 33],
 ])("an agent with the tools of a server, client scenarios of %s", async (version, count) => {
-  const command = `node --conditions=troupe-source ${client}`;
-  const scenarios = await scenariosOf("client", version, ["--timeout", "120000", "--command", command]);
+  // All scenarios run at once: a process that loads everything for each of them would be slow.
+  const { url } = await serve(async (request) => {
+    try {
+      return new Response(await playScenario((await request.json()) as ClientScenario));
+    } catch (error) {
+      return new Response(String(error), { status: 500 });
+    }
+  });
+  const scenarios = await scenariosOf("client", version, ["--timeout", "60000", "--command", `node ${forward} ${url}`]);
   expect(scenarios).toHaveLength(count);
   expectListed("client", scenarios);
 });
