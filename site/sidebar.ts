@@ -39,6 +39,7 @@ export function sidebar(): SidebarItem[] {
       "testing",
       "fork",
       "replay",
+      "audit",
       "loop",
       "react",
       "state",
