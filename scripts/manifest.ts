@@ -12,6 +12,7 @@ export const lazyModules: readonly string[] = [
   "@ag-ui/client",
   "@ag-ui/core",
   "@modelcontextprotocol/client",
+  "@modelcontextprotocol/ext-tasks",
   "@modelcontextprotocol/server",
   "@pydantic/genai-prices",
   "@opentelemetry/api",

@@ -153,7 +153,9 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
   } catch (error) {
     if (signal.aborted) throw error;
     if (tool.reconcile) await host.committed();
-    return await endOfError(dependencies, call, tool, error, signal);
+    // With the notes of this attempt.
+    const latest = host.call(call.turnId, call.callId) ?? call;
+    return await endOfError(dependenciesOf(host, latest), call, tool, error, signal);
   }
 }
 

@@ -341,3 +341,14 @@ Examples:
 Keep the printed head where those who can write the store cannot. Without --head only contradictions within the run are found.
 Exit code 0: the run fits; 1: it is broken; 2: it cannot be verified.
 `;
+
+export const estimate = `
+Examples:
+  $ npx troupe estimate ./my-agent.ts --input "Which files mention budgets?"
+  $ npx troupe estimate ./my-agent.ts --model openai/gpt-5-mini --last 500 --store ./jobs.db
+  $ npx troupe estimate ./my-agent.ts --model my-model --price '{"inputPerMillion":0.25,"outputPerMillion":2}' --json
+
+From the newest recorded turns of this agent, with all work of its subagents: steps, tokens, cost and time, the share that a
+budget stopped, and budgets that fit. Turns of other versions of the definitions are listed apart. Exit code 0: there are
+recorded turns; 1: there are none of today's definitions; 2: the forecast cannot be made.
+`;

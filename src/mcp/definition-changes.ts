@@ -17,6 +17,8 @@ export interface ToolChange {
 /** Lines of one tool, and characters of one line, that are shown. */
 const MOST_LINES = 40;
 const LONGEST_LINE = 200;
+/** Names of tools in a warning. */
+const MOST_NAMES = 20;
 /** Characters in front of the first difference that are shown of a long line. */
 const LEAD = 40;
 
@@ -147,4 +149,15 @@ export function visibleJson(json: string): string {
           return `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`;
         }).join(""),
   );
+}
+
+/** Names of tools for a warning. */
+export function namesText(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMES).map(shownName).join(", ");
+  return names.length > MOST_NAMES ? `${shown} and ${names.length - MOST_NAMES} more` : shown;
+}
+
+/** The name of a tool, printable. */
+export function shownName(name: string): string {
+  return printable(JSON.stringify(name), 100);
 }

@@ -1,7 +1,19 @@
 // `troupe/mcp`: tools of MCP servers, see docs/mcp.md.
-export { mcp, type McpTools } from "./mcp.ts";
+export { mcp, mcpLogins, type McpTools } from "./mcp.ts";
+export { type FileMcpTokensOptions, fileMcpTokens } from "./file-mcp-tokens.ts";
+export type {
+  McpAuth,
+  McpClientCredentials,
+  McpOAuthClient,
+  McpOAuthOptions,
+} from "./mcp-auth-options.ts";
+export type { McpLogins } from "./mcp-logins.ts";
+export { McpAuthorizationError } from "./mcp-authorization-error.ts";
 export { McpServerError } from "./mcp-server-error.ts";
 export type { McpHeaders, McpOptions, McpOwner, McpToolOptions } from "./mcp-options.ts";
+export type { McpInputOptions, McpSamplingOptions } from "./mcp-input-options.ts";
+export type { McpRoot } from "./mcp-roots.ts";
+export { type McpTokenKey, type McpTokenStore, memoryMcpTokens } from "./mcp-token-store.ts";
 export { mcpFromConfig, type McpConfigOptions, type McpConfigTools } from "./mcp-from-config.ts";
 export type { McpServerOverride } from "./mcp-config.ts";
 export {
@@ -20,4 +32,4 @@ export type {
   McpResource,
   McpResources,
   McpResourceTemplate,
-} from "./mcp-resources.ts";
+} from "./mcp-resource.ts";

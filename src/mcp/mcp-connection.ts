@@ -1,19 +1,22 @@
 import type {
-  AuthProvider,
   CallToolResult,
   Client,
   ClientCapabilities,
+  InputRequests,
   InputRequiredResult,
   InputResponses,
-  OAuthClientProvider,
   PriorDiscovery,
   Tool as McpTool,
   Transport,
+  UrlElicitationRequiredError,
 } from "@modelcontextprotocol/client";
 import { abortable } from "../base/index.ts";
 import { ToolNotStartedError, TroupeError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { createSlots } from "../tools/index.ts";
+import type { ActorAuthorization } from "./mcp-authorization.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { type CallFailure, callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import type { McpOptions, McpOwner } from "./mcp-options.ts";
@@ -22,15 +25,6 @@ import type { McpSecrets } from "./mcp-secrets.ts";
 import { httpTransport, sseTransport, stdioTransport, type TransportSource } from "./mcp-transports.ts";
 import type { StartBackoff } from "./start-backoff.ts";
 import { StdioTransport } from "./stdio-transport.ts";
-
-/** A tool as its server lists it, unchecked but for the name. */
-export interface ListedTool {
-  readonly name: string;
-  readonly description?: unknown;
-  readonly inputSchema?: unknown;
-  readonly annotations?: unknown;
-  readonly execution?: unknown;
-}
 
 /** One call of a tool. */
 export interface McpCall {
@@ -46,24 +40,31 @@ export interface McpCall {
   readonly allowInputRequired?: boolean | undefined;
   /** Answers to the requests for input of an earlier result, and its state. Default: none. */
   readonly input?: { readonly responses: InputResponses; readonly state: string | undefined } | undefined;
+  /** Called before the call is sent; until then the server cannot have run the tool. Default: none. */
+  readonly onSend?: (() => void) | undefined;
   /** For handlers of the server's own requests, which read it from `McpConnection.calls`. Default: none. */
   readonly context?: unknown;
 }
+
+/** Lists whose changes servers report. */
+export type ServerLists = "tools" | "prompts" | "resources";
 
 /** Parts of the connection that other features provide. */
 export interface ConnectionHooks {
   /** What the client declares to the server. Default: nothing. */
   readonly capabilities?: ClientCapabilities | undefined;
+  /** What the client declares with each call of a tool to a server of the newer era, instead of `capabilities`. Default: these. */
+  readonly callCapabilities?: ClientCapabilities | undefined;
   /** Called with each new client before it connects, to register handlers of the server's requests and notifications. */
   readonly prepare?: ((client: Client, connection: McpConnection) => void) | undefined;
-  /** The provider of credentials for the connection of an owner. Called once per transport. */
-  readonly authProvider?: ((owner: McpOwner) => AuthProvider | OAuthClientProvider | undefined) | undefined;
+  /** The authorization of an owner's requests. Called once for each connection. */
+  readonly authorizationOf?: ((owner: McpOwner) => ActorAuthorization) | undefined;
   /** Whether calls of tools are sent one at a time over a connection, so that a request of the server belongs to the only call. */
   readonly isSerial?: ((client: Client) => boolean) | undefined;
   /** Called with the connection of a call before it is sent. A rejection means that the call is not sent. */
-  readonly verify?: ((connection: OpenConnection, call: McpCall) => Promise<void>) | undefined;
+  readonly verify?: ((connection: OpenConnection, call: Pick<McpCall, "tool" | "signal">) => Promise<void>) | undefined;
   /** Called when a server reports that a list has changed. */
-  readonly onListChanged?: ((list: "tools" | "prompts" | "resources") => void) | undefined;
+  readonly onListChanged?: ((list: ServerLists, client: Client) => void) | undefined;
 }
 
 /** What the connections to one server share. */
@@ -115,6 +116,7 @@ export class McpConnection {
   readonly #source: ConnectionSource;
   readonly #backoff: StartBackoff;
   readonly #calls = new Set<McpCall>();
+  readonly #authorization: ActorAuthorization | undefined;
   readonly #serial = createSlots(1);
   #opening: Promise<OpenConnection> | undefined;
   readonly #open = new Set<OpenConnection>();
@@ -128,15 +130,18 @@ export class McpConnection {
     this.#source = source;
     this.owner = owner;
     this.#backoff = backoff;
+    this.#authorization = source.hooks.authorizationOf?.(owner);
     this.calls = this.#calls;
   }
 
   /**
-   * Sends requests over a connected client. Rejects with `McpServerError` if it cannot be connected, otherwise like `work`. Requests of
-   * `work` should pass `signal` and `timeout: NO_TIMEOUT_MS`.
+   * Sends requests over a connected client. Rejects with `McpServerError` if it cannot be connected, otherwise like `work`, without
+   * secrets. Requests of `work` should pass `signal` and `timeout: NO_TIMEOUT_MS`.
    */
   async use<T>(signal: AbortSignal, work: (connection: OpenConnection) => Promise<T>): Promise<T> {
-    const connection = await this.#hold(signal);
+    const connection = await this.#hold(signal).catch(async (error: unknown) => {
+      throw await this.#shown(error);
+    });
     try {
       const result = await work(connection);
       this.#noteAnswer(connection);
@@ -147,7 +152,7 @@ export class McpConnection {
         const failure = failureOf(this.#source.sdk, error, connection.transport.sessionId !== undefined);
         this.#noteFailure(connection, error, failure);
       }
-      throw error;
+      throw await this.#shown(error);
     } finally {
       this.#release(connection);
     }
@@ -172,7 +177,12 @@ export class McpConnection {
         }
         this.#noteFailure(connection, error, failure);
         if (failure.isSessionLost && attempt === 1) continue;
-        throw this.#source.secrets.redacted(callErrorOf(name, withLastWords(error, connection.transport), failure));
+        if (call.allowInputRequired && error instanceof this.#source.sdk.client.UrlElicitationRequiredError) {
+          return visitsOf(error.elicitations);
+        }
+        const refusal = await this.#authorization?.refusalOf(error);
+        const last = refusal ?? withLastWords(error, connection.transport);
+        throw this.#source.secrets.redacted(callErrorOf(name, last, failure));
       } finally {
         this.#release(connection);
       }
@@ -195,6 +205,7 @@ export class McpConnection {
     const release = isSerial ? await this.#slot(call.signal) : undefined;
     this.#calls.add(call);
     try {
+      call.onSend?.();
       return await this.#send(connection, call);
     } finally {
       this.#calls.delete(call);
@@ -218,8 +229,14 @@ export class McpConnection {
       {
         name: tool.name,
         arguments: args,
-        ...(meta === undefined ? {} : { _meta: meta }),
-        ...(input === undefined ? {} : { inputResponses: input.responses, requestState: input.state }),
+        ...this.#metaOf(client, meta),
+        // A server of the older era wants the same call once more.
+        ...(input === undefined || client.getProtocolEra() === "legacy"
+          ? {}
+          : {
+              inputResponses: input.responses,
+              ...(input.state === undefined ? {} : { requestState: input.state }),
+            }),
       },
       {
         signal,
@@ -237,23 +254,38 @@ export class McpConnection {
     );
   }
 
+  #metaOf(client: Client, meta: JsonObject | undefined): { readonly _meta?: Readonly<Record<string, unknown>> } {
+    const { sdk, hooks } = this.#source;
+    if (hooks.callCapabilities === undefined || client.getProtocolEra() === "legacy") {
+      return meta === undefined ? {} : { _meta: meta };
+    }
+    return { _meta: { [sdk.client.CLIENT_CAPABILITIES_META_KEY]: hooks.callCapabilities, ...meta } };
+  }
+
   /** A connection that is held for the call; every error means that the call was not sent. */
   async #connectionFor({ signal }: McpCall): Promise<OpenConnection> {
     const { options, secrets } = this.#source;
     try {
       return await this.#hold(signal);
     } catch (error) {
-      const message = `The MCP server "${options.name}" did not run the tool: ${wordsOf(error)}`;
+      const refusal = await this.#authorization?.refusalOf(error);
+      if (refusal instanceof McpAuthorizationError) throw refusal;
+      const message = `The MCP server "${options.name}" did not run the tool: ${wordsOf(refusal ?? error)}`;
       throw secrets.redacted(new ToolNotStartedError(message));
     }
+  }
+
+  /** The error without secrets, or the login that is needed. */
+  async #shown(error: unknown): Promise<unknown> {
+    const last = (await this.#authorization?.refusalOf(error)) ?? error;
+    return last instanceof Error ? this.#source.secrets.redacted(last) : last;
   }
 
   async #hold(signal: AbortSignal): Promise<OpenConnection> {
     for (;;) {
       if (this.#isClosed) throw new McpServerError("the connection was closed by close()");
       if (this.#opening === undefined) {
-        this.#backoff.assertDue();
-        this.#opening = this.#connect();
+        this.#opening = this.#connect(this.#backoff.begin());
       }
       // A caller that is aborted first does not wait for it.
       this.#opening.catch(() => undefined);
@@ -303,7 +335,7 @@ export class McpConnection {
     await client.close().catch(() => undefined);
   }
 
-  async #connect(): Promise<OpenConnection> {
+  async #connect(round: number): Promise<OpenConnection> {
     const { server } = this.#source;
     this.#prior ??= server.isLegacy ? { kind: "legacy" } : undefined;
     try {
@@ -313,7 +345,7 @@ export class McpConnection {
       const onclose = (): void => {
         if (!connection.isRetired && !connection.hasAnswered) {
           const words = transport instanceof StdioTransport ? transport.lastWords : "";
-          this.#backoff.failed(words === "" ? "it ended the connection" : words);
+          this.#backoff.failed(round, words === "" ? "it ended the connection" : words);
         }
         this.#open.delete(connection);
         this.#retire(connection);
@@ -331,15 +363,14 @@ export class McpConnection {
       // The server may have been replaced by one with another protocol.
       this.#prior = undefined;
       server.isLegacy = false;
-      if (!this.#isClosed && isFaultOfServer(this.#source, error)) this.#backoff.failed(wordsOf(error));
+      if (!this.#isClosed && isFaultOfServer(this.#source, error)) this.#backoff.failed(round, wordsOf(error));
       throw error;
     }
   }
 
   async #connectByAny(): Promise<OpenConnection> {
-    const { sdk, options, server, hooks } = this.#source;
-    const authProvider = hooks.authProvider?.(this.owner);
-    const source: TransportSource = { ...this.#source, owner: this.owner, authProvider };
+    const { sdk, options, server } = this.#source;
+    const source: TransportSource = { ...this.#source, owner: this.owner, authorization: this.#authorization };
     const { url } = options;
     if (url === undefined) return await this.#connectByStdio(source);
     if (server.isSse) return await this.#connectBy(sseTransport(source, url));
@@ -376,9 +407,9 @@ export class McpConnection {
   async #connectBy(transport: Transport): Promise<OpenConnection> {
     const { sdk, options, hooks } = this.#source;
     const { onListChanged } = hooks;
-    const changed = (list: "tools" | "prompts" | "resources") => ({
+    const changed = (list: ServerLists) => ({
       autoRefresh: false,
-      onChanged: () => onListChanged?.(list),
+      onChanged: () => onListChanged?.(list, client),
     });
     const client = new sdk.client.Client(
       { name: "troupe", version: "1" },
@@ -407,6 +438,12 @@ export class McpConnection {
   }
 }
 
+/** A server of the older era refuses a call until addresses were visited: in the form of the newer era. */
+function visitsOf(elicitations: UrlElicitationRequiredError["elicitations"]): InputRequiredResult {
+  const requests = elicitations.map((params, index) => [`visit${index}`, { method: "elicitation/create", params }]);
+  return { resultType: "input_required", inputRequests: Object.fromEntries(requests) as InputRequests };
+}
+
 /** The error, with what is known about the end of the program. */
 function withLastWords(error: unknown, transport: Transport): unknown {
   const words = transport instanceof StdioTransport ? transport.lastWords : "";
@@ -420,5 +457,7 @@ function isUnknownTransport({ client }: McpSdk, error: unknown): boolean {
 
 /** Whether a failure to connect comes from the server, not from missing credentials. */
 function isFaultOfServer({ sdk }: ConnectionSource, error: unknown): boolean {
-  return !(error instanceof sdk.client.UnauthorizedError || error instanceof ToolNotStartedError);
+  const { InsufficientScopeError, UnauthorizedError } = sdk.client;
+  const isRefused = error instanceof UnauthorizedError || error instanceof InsufficientScopeError;
+  return !(isRefused || error instanceof ToolNotStartedError || error instanceof McpAuthorizationError);
 }

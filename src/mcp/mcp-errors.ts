@@ -1,5 +1,6 @@
 import { wordsOfThrown } from "../base/index.ts";
 import { ToolNotStartedError } from "../errors/index.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import type { McpSdk } from "./mcp-sdk.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 
@@ -49,7 +50,8 @@ export function failureOf({ client }: McpSdk, error: unknown, hasSession: boolea
     return { isNotStarted: refusals.has(error.code), isConnectionLost: false, isSessionLost: false };
   }
   // A function of the user failed to return the headers, before the request was sent.
-  if (error instanceof client.UnauthorizedError || error instanceof ToolNotStartedError) {
+  const isOurs = error instanceof ToolNotStartedError || error instanceof McpAuthorizationError;
+  if (error instanceof client.UnauthorizedError || error instanceof client.InsufficientScopeError || isOurs) {
     return { isNotStarted: true, isConnectionLost: false, isSessionLost: false };
   }
   if (error instanceof client.SdkHttpError) return failureOfStatus(error.status, error.message, hasSession);
@@ -78,6 +80,7 @@ function networkCodeOf(error: unknown): string {
 
 /** The error of a tool's call. For a `once` tool, any error but `ToolNotStartedError` makes the outcome unknown. */
 export function callErrorOf(server: string, error: unknown, failure: CallFailure): Error {
+  if (error instanceof McpAuthorizationError) return error;
   const words = wordsOf(error);
   if (failure.isNotStarted) {
     return new ToolNotStartedError(`The MCP server "${server}" did not run the tool: ${words}`);

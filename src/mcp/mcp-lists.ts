@@ -1,6 +1,7 @@
 import type { Client, RequestOptions } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import { type ListedTool, NO_TIMEOUT_MS } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
+import { NO_TIMEOUT_MS } from "./mcp-connection.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 
 /** Pages and entries of one list. */

@@ -14,8 +14,10 @@ import {
   wholeNumberRule,
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import { type McpAuth, mcpAuthRule } from "./mcp-auth-options.ts";
 import type { EffectClass, JsonObject } from "../state/index.ts";
 import type { RunContext } from "../tools/index.ts";
+import { inputOptionRules, type McpInputOptions } from "./mcp-input-options.ts";
 
 /** Headers of requests to an MCP server. */
 export type McpHeaders = Readonly<Record<string, string>>;
@@ -40,14 +42,14 @@ export interface McpToolOptions {
    * see the argument. Default: none.
    */
   readonly idempotencyArgument?: string | undefined;
-  /** Milliseconds per attempt. Default 60,000. */
+  /** Milliseconds per attempt. Default 60,000; 3,600,000 for a tool that runs only as a task. */
   readonly timeoutMs?: number | undefined;
   /** The tool's name for the model: letters, digits, `_` and `-`; 1 to 64 characters. Default: `<server>__<tool>`. */
   readonly rename?: string | undefined;
 }
 
 /** Options of `mcp()`. One of `command` and `url` is required. */
-export interface McpOptions {
+export interface McpOptions extends McpInputOptions {
   /** Begins the names of the tools: 1 to 32 letters, digits, `_` and `-`, without `__`, and with a letter or digit at both ends. */
   readonly name: string;
   /** Program that runs the server on stdin and stdout. Default: none. */
@@ -65,6 +67,8 @@ export interface McpOptions {
    * credentials of their own. Default: none.
    */
   readonly headers?: McpHeaders | ((owner: McpOwner) => McpHeaders | Promise<McpHeaders>) | undefined;
+  /** How requests to `url` are authorized: a bearer token, logins of people by OAuth, or a login of the program. Default: none. */
+  readonly auth?: McpAuth | undefined;
   /**
    * Calls that a person has to approve. `destructive`: of tools that the server declares destructive. `writes`: of all tools but those
    * that a trusted server declares read-only. `always`: all. `never`: none. Default `destructive`.
@@ -112,12 +116,21 @@ export function mcpOptionsOf(options: McpOptions): McpOptions {
     throw new InvalidInputError(`${of}: give either command or url`);
   }
   const [others, needed] =
-    given.command === undefined ? ([["args", "env", "cwd"], "command"] as const) : ([["headers"], "url"] as const);
+    given.command === undefined
+      ? ([["args", "env", "cwd"], "command"] as const)
+      : ([["headers", "auth"], "url"] as const);
   for (const other of others) {
     if (given[other] === undefined) continue;
     throw new InvalidInputError(`${of}: ${other} has no use without ${needed}; leave it out`);
   }
+  if (given.auth !== undefined && hasAuthorization(given.headers)) {
+    throw new InvalidInputError(`${of}: give either auth or the header Authorization`);
+  }
   return given;
+}
+
+function hasAuthorization(headers: McpOptions["headers"]): boolean {
+  return typeof headers === "object" && Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
 }
 
 const serverNamePattern = /^(?!.*__)[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,30}[a-zA-Z0-9])?$/;
@@ -186,8 +199,10 @@ export const optionsSchema: OptionsSchema<McpOptions> = {
     cwd: (value, where) => variableRule(nameRule(value, where), where),
     url: addressRule,
     headers: (value, where) => (typeof value === "function" ? value : headersRule(value, where)),
+    auth: mcpAuthRule,
     approval: oneOfRule("destructive", "writes", "always", "never"),
     trust: flagRule,
+    ...inputOptionRules,
     resourceTools: flagRule,
     tools: recordRule("an object of settings by the names of tools", (value, where) =>
       value === false ? value : toolOptionsRule(value, where),
@@ -202,7 +217,8 @@ export const optionsSchema: OptionsSchema<McpOptions> = {
   instead: {
     serverUrl: "url",
     timeout: "connectTimeoutMs",
-    auth: "headers",
+    token: "auth: { token }",
+    oauth: "auth: { oauth }",
     requireApproval: "approval",
     lock: "pin",
     lockFile: "pin",

@@ -2,7 +2,9 @@ import type { Client } from "@modelcontextprotocol/client";
 import { abortable } from "../base/index.ts";
 import { ToolNotStartedError } from "../errors/index.ts";
 import type { Redact } from "../tools/index.ts";
-import type { ConnectionHooks, ListedTool, McpCall, OpenConnection } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
+import type { ConnectionHooks, McpCall, OpenConnection } from "./mcp-connection.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import { toolListOf } from "./mcp-lists.ts";
 import { lockFileName, readPins } from "./mcp-lock.ts";
@@ -48,7 +50,7 @@ export class McpPins {
     };
   }
 
-  async #verify({ client }: OpenConnection, { tool, signal }: McpCall): Promise<void> {
+  async #verify({ client }: OpenConnection, { tool, signal }: Pick<McpCall, "tool" | "signal">): Promise<void> {
     const { refusals } = await this.#checkOf(client, signal);
     const refusal = refusals.get(tool.name);
     if (refusal !== undefined) throw new ToolNotStartedError(refusal);
@@ -61,6 +63,7 @@ export class McpPins {
       return await abortable(check.done, signal);
     } catch (error) {
       if (this.#checks.get(client) === check && !signal.aborted) this.#checks.delete(client);
+      if (error instanceof McpAuthorizationError) throw error;
       throw new ToolNotStartedError(`its definitions cannot be compared with ${this.#source.file}: ${wordsOf(error)}`);
     }
   }

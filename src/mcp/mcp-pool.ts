@@ -6,10 +6,10 @@ import {
   type ConnectionHooks,
   McpConnection,
   type ConnectionSource,
-  type ListedTool,
   type McpCall,
   type OpenConnection,
 } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { wordsOf } from "./mcp-errors.ts";
 import { toolListOf } from "./mcp-lists.ts";
 import { McpServerError } from "./mcp-server-error.ts";
@@ -85,6 +85,11 @@ export class McpPool {
     } finally {
       this.#giveBack(pooled);
     }
+  }
+
+  /** Rejects with `ToolNotStartedError` if the tool must not be called over the connection; `call` asks that itself. */
+  async verify(connection: OpenConnection, call: Pick<McpCall, "tool" | "signal">): Promise<void> {
+    await this.#source.hooks.verify?.(connection, call);
   }
 
   /** All tools that the server lists for an owner; entries without a usable name are left out. */

@@ -2,10 +2,13 @@ import type { Client, RequestOptions } from "@modelcontextprotocol/client";
 import { ToolNotStartedError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { RunContext } from "../tools/index.ts";
-import { type ListedTool, NO_TIMEOUT_MS } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
+import { NO_TIMEOUT_MS } from "./mcp-connection.ts";
 import { callErrorOf, failureOf, wordsOf } from "./mcp-errors.ts";
 import { pageOf } from "./mcp-lists.ts";
-import { type McpResourceTemplate, readSchema, resourceList, templateList } from "./mcp-resources.ts";
+import type { McpResourceTemplate } from "./mcp-resource.ts";
+import { readSchema, resourceList, templateList } from "./mcp-resources.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import type { ToolSource } from "./tool-source.ts";
 import { traceOfRun } from "./mcp-trace.ts";
@@ -57,7 +60,7 @@ export function resourceCallOf(
 }
 
 async function resourceCall(
-  { options: { name }, pool, secrets }: ToolSource,
+  { options: { name }, pool }: ToolSource,
   { read, args, run }: { readonly read: Read; readonly args: JsonObject; readonly run: RunContext },
 ): Promise<object> {
   const { meta, headers } = traceOfRun(run);
@@ -69,13 +72,14 @@ async function resourceCall(
       return await read({ client, args, meta: meta === undefined ? {} : { _meta: meta }, request });
     });
   } catch (error) {
+    if (error instanceof McpAuthorizationError) throw error;
     const sdk = await loadSdk();
     // The server's refusal is its answer.
     if (error instanceof sdk.client.ProtocolError) {
       return { content: [{ type: "text", text: wordsOf(error) }], isError: true };
     }
     const notStarted = new ToolNotStartedError(`The MCP server "${name}" was not asked: ${wordsOf(error)}`);
-    throw secrets.redacted(isSent ? callErrorOf(name, error, failureOf(sdk, error, true)) : notStarted);
+    throw isSent ? callErrorOf(name, error, failureOf(sdk, error, true)) : notStarted;
   }
 }
 

@@ -34,15 +34,29 @@ export class McpSecrets {
     const { name, headers = {} } = this.#options;
     if (typeof headers === "object") return headers;
     const given = headersRule(await headers({ actorId }), `mcp("${name}"): the result of headers()`) as McpHeaders;
+    if (remember(this.#ownedBy(actorId), given)) this.#redact = undefined;
+    return given;
+  }
+
+  /** Adds a token of an owner. The one before it is kept too, because an answer may still contain it. */
+  rememberToken({ actorId }: McpOwner, name: string, value: string): void {
+    const owned = this.#ownedBy(actorId);
+    const last = owned.get(name);
+    if (last === value) return;
+    if (last !== undefined) owned.set(`last ${name}`, last);
+    owned.set(name, value);
+    this.#redact = undefined;
+  }
+
+  #ownedBy(actorId: string | null): Map<string, string> {
     const owned = this.#owned.get(actorId) ?? new Map<string, string>();
     this.#owned.delete(actorId);
     this.#owned.set(actorId, owned);
-    if (remember(owned, given)) this.#redact = undefined;
     for (const oldest of this.#owned.keys()) {
       if (this.#owned.size <= MOST_OWNERS) break;
       this.#owned.delete(oldest);
     }
-    return given;
+    return owned;
   }
 
   readonly redact: Redact = (text) => {

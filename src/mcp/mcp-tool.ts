@@ -1,13 +1,18 @@
 import { createHash } from "node:crypto";
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
-import { defineTool, type RunContext, type Tool } from "../tools/index.ts";
-import type { ListedTool } from "./mcp-connection.ts";
+import { AskedRequest, defineTool, type RunContext, type Tool } from "../tools/index.ts";
+import { CallInParts, type CallInPartsOptions } from "./call-in-parts.ts";
+import { withLogin } from "./login-requests.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import { withoutMistakes } from "./mcp-schema.ts";
 import { resourceCallOf } from "./mcp-resource-tools.ts";
 import { traceOfRun } from "./mcp-trace.ts";
+import { ServerInputs } from "./server-inputs.ts";
+import { CANCELLING_MS, TaskCall } from "./task-call.ts";
+import { UnsentCalls } from "./unsent-calls.ts";
 import type { ToolSource } from "./tool-source.ts";
 
 /** Longest description that the model gets, in UTF-16 units. */
@@ -15,42 +20,55 @@ const LONGEST_DESCRIPTION = 8_000;
 const LONGEST_NAME = 64;
 /** Attempts of calls that may be repeated. */
 const MOST_ATTEMPTS = 2;
+/** Milliseconds of an attempt that runs as a task, if the user has set none. */
+const TASK_TIMEOUT_MS = 3_600_000;
 
 /** The tool of the agent for a listed one. Throws `InvalidInputError` if the user's settings do not fit it. */
 export function toolOf(source: ToolSource, listed: ListedTool, name: string): Tool<JsonObject> {
-  const { options, pool, secrets } = source;
+  const { options, pool, secrets, authorization } = source;
   const settings = settingsOf(options, listed.name);
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
   const { text, unchecked } = parametersOf(source, listed, idempotencyArgument);
   const readResources = resourceCallOf(source, listed);
+  const inputs = new ServerInputs(options, secrets);
+  const { tasks } = isTaskOnly(listed) ? source : {};
+  const timeoutMs = settings.timeoutMs ?? (tasks === undefined ? undefined : TASK_TIMEOUT_MS);
+  const unsent = new UnsentCalls();
+  const callOf = (args: JsonObject, run: RunContext, onSend?: () => void): CallInParts | TaskCall => {
+    const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
+    if (tasks !== undefined && timeoutMs !== undefined) {
+      const { name: server } = options;
+      return new TaskCall({ server, sdk: tasks, pool, tool: listed, args: sent, timeoutMs, onSend }, run);
+    }
+    const owner = { actorId: run.actorId };
+    const call = { tool: listed, args: sent, allowInputRequired: true, onSend };
+    const send: CallInPartsOptions["send"] = async (parts) =>
+      await pool.call(owner, { ...parts, ...traceOfRun(run), ...call });
+    return new CallInParts({ server: options.name, effect, inputs, send }, run);
+  };
   const tool = defineTool({
     name,
     description: secrets.redact(descriptionOf(options, listed)),
     parameters: text,
     effect,
-    ...(settings.timeoutMs === undefined ? {} : { timeoutMs: settings.timeoutMs }),
+    // A task is cancelled at its limit, which takes time.
+    ...(timeoutMs === undefined ? {} : { timeoutMs: tasks === undefined ? timeoutMs : timeoutMs + 2 * CANCELLING_MS }),
     maxAttempts: effect === "once" ? 1 : MOST_ATTEMPTS,
     needsApproval: settings.needsApproval ?? needsApproval(options, listed),
-    execute: async (args: JsonObject, run: RunContext) => {
+    execute: withLogin(authorization, async (args: JsonObject, run: RunContext) => {
       if (readResources !== undefined) return await readResources(args, run);
-      const sent = idempotencyArgument === undefined ? args : { ...args, [idempotencyArgument]: run.idempotencyKey };
-      const { content, structuredContent, isError } = await pool.call(
-        { actorId: run.actorId },
-        {
-          tool: listed,
-          args: sent,
-          signal: run.signal,
-          onProgress: (update) => run.progress(update),
-          ...traceOfRun(run),
-        },
-      );
+      const end = await unsent.during(run, async (sent) => await callOf(args, run, sent).perform());
+      if (end instanceof AskedRequest) return end;
+      const { content, structuredContent, isError } = end;
       return {
         content,
         ...(structuredContent === undefined ? {} : { structuredContent }),
         isError: isError === true,
       };
-    },
+    }),
+    reconcile: async (args: JsonObject, run: RunContext) => unsent.reconcile(run) ?? callOf(args, run).reconcile(),
+    cancel: async (args: JsonObject, run: RunContext) => await callOf(args, run).cancel(),
   });
   return Object.freeze({
     ...tool,
@@ -61,6 +79,11 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
       redact: secrets.redact,
     }),
   });
+}
+
+/** Whether the server runs the tool only as a task. */
+export function isTaskOnly({ execution }: ListedTool): boolean {
+  return typeof execution === "object" && execution !== null && Reflect.get(execution, "taskSupport") === "required";
 }
 
 /** The effect and the approvals of a tool. */

@@ -1,5 +1,6 @@
-import type { AuthProvider, OAuthClientProvider, Transport } from "@modelcontextprotocol/client";
+import type { Transport } from "@modelcontextprotocol/client";
 import { boundedFetch } from "./bounded-fetch.ts";
+import type { ActorAuthorization } from "./mcp-authorization.ts";
 import type { McpOptions, McpOwner } from "./mcp-options.ts";
 import type { McpSdk } from "./mcp-sdk.ts";
 import type { McpSecrets } from "./mcp-secrets.ts";
@@ -11,7 +12,7 @@ export interface TransportSource {
   readonly options: McpOptions;
   readonly secrets: McpSecrets;
   readonly owner: McpOwner;
-  readonly authProvider: AuthProvider | OAuthClientProvider | undefined;
+  readonly authorization: ActorAuthorization | undefined;
 }
 
 /** Largest answer, or event of a stream, in bytes. */
@@ -60,15 +61,15 @@ export function sseTransport(source: TransportSource, url: string): Transport {
   const { SSEClientTransport, SseError } = source.sdk.client;
   const transport = new SSEClientTransport(new URL(url), requestsOf(source));
   // The client keeps this handler besides its own.
-  transport.onerror = (error) => {
+  const onerror = (error: Error): void => {
     if (error instanceof SseError) void transport.close();
   };
+  Object.assign(transport, { onerror });
   return transport;
 }
 
-function requestsOf({ secrets, owner, authProvider }: TransportSource) {
-  return {
-    fetch: boundedFetch({ maxBytes: MAX_BYTES, headers: () => secrets.headers(owner) }),
-    ...(authProvider === undefined ? {} : { authProvider }),
-  };
+function requestsOf({ secrets, owner, authorization }: TransportSource) {
+  const bounded = boundedFetch({ maxBytes: MAX_BYTES, headers: () => secrets.headers(owner) });
+  if (authorization === undefined) return { fetch: bounded };
+  return { fetch: authorization.noting(bounded), authProvider: authorization.provider };
 }

@@ -1,18 +1,25 @@
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
-import type { ConnectionHooks, ListedTool } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
+import { ListWatch } from "./list-watch.ts";
+import { McpAuthorization } from "./mcp-authorization.ts";
+import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { visible, wordsOf } from "./mcp-errors.ts";
+import { loginsOf, type McpLogins, noLogins } from "./mcp-logins.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
 import { McpPins } from "./mcp-pins.ts";
-import { McpPool, NO_OWNER } from "./mcp-pool.ts";
+import { NO_OWNER } from "./mcp-pool.ts";
 import { loadSdk } from "./mcp-sdk.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
 import { resourceTools } from "./mcp-resource-tools.ts";
-import { type McpResources, resourcesOf } from "./mcp-resources.ts";
-import { namesOf, toolOf } from "./mcp-tool.ts";
+import type { McpResources } from "./mcp-resource.ts";
+import { resourcesOf } from "./mcp-resources.ts";
+import { isTaskOnly, namesOf, toolOf } from "./mcp-tool.ts";
+import { serverPoolOf } from "./server-pool.ts";
 import { headerFaultOf } from "./mcp-tool-headers.ts";
+import { loadTaskSdk } from "./task-sdk.ts";
 import type { ToolSource } from "./tool-source.ts";
 
 /** The tools, resources and prompts of an MCP server. */
@@ -21,6 +28,8 @@ export interface McpTools extends McpResources {
   readonly tools: readonly Tool<JsonObject>[];
   /** Tools of the server that are not among `tools`, each with the reason, and parts of schemas that are not checked. */
   readonly warnings: readonly string[];
+  /** Logins of people, for servers with `auth: { oauth }`. */
+  readonly logins: McpLogins;
   /**
    * Ends all connections, and the server's processes, for ever: later calls fail without being sent. Runtimes with these tools close
    * idle connections by themselves in `shutdown()`.
@@ -33,27 +42,25 @@ export interface McpTools extends McpResources {
 /**
  * Connects to an MCP server and returns its tools. Calls of one `actorId` share a connection; if it is lost, the next call opens
  * another. Needs the package `@modelcontextprotocol/client`. Rejects with `InvalidInputError` for invalid options and for settings of tools that the
- * server does not have, with `UnsupportedError` if the package is not installed, and with `McpServerError` if the server cannot be
- * reached within `connectTimeoutMs`.
+ * server does not have, with `UnsupportedError` if the package is not installed, with `McpAuthorizationError` if listing needs
+ * a login, and with `McpServerError` if the server cannot be reached within `connectTimeoutMs`.
  */
 export async function mcp(options: McpOptions): Promise<McpTools> {
   const given = mcpOptionsOf(options);
   const secrets = new McpSecrets(given);
   const pins = given.pin === undefined ? undefined : new McpPins(given, secrets.redact);
-  const pool = new McpPool({
-    sdk: await loadSdk(),
-    options: given,
-    secrets,
-    hooks: { ...hooksOf(given), ...pins?.hooks },
-    isLegacy: pins?.isLegacy,
-  });
+  const watch = new ListWatch(given, secrets.redact);
+  const { pool, authorization } = await serverPoolOf(given, secrets, pins ?? watch);
   try {
     const listed =
       pins?.tools ?? (await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000)));
-    const { tools, warnings } = toolsOf({ options: given, pool, secrets }, listed);
+    watch.compareWith(listed);
+    const tasks = listed.some(isTaskOnly) ? await loadTaskSdk() : undefined;
+    const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks, authorization }, listed);
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
+      logins: loginsOf(given, authorization && ((actorId) => authorization.login(actorId))),
       warnings: Object.freeze(warnings.map((warning) => visible(secrets.redact(warning)))),
       ...resourcesOf({ options: given, pool, secrets }),
       close,
@@ -61,25 +68,23 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
     });
   } catch (error) {
     await pool.close();
+    if (error instanceof McpAuthorizationError) throw error;
     if (error instanceof InvalidInputError) throw secrets.redacted(error);
     const message = `mcp("${given.name}"): the server's tools cannot be listed: ${wordsOf(error)}`;
     throw secrets.redacted(new McpServerError(message));
   }
 }
 
-/** Warns once when the server reports other tools: the definitions of this process stay as they are. */
-export function hooksOf({ name }: McpOptions): ConnectionHooks {
-  let isChanged = false;
-  return {
-    onListChanged: (list) => {
-      if (list !== "tools" || isChanged) return;
-      isChanged = true;
-      process.emitWarning(
-        `the MCP server "${name}" has changed its tools; this process keeps those that it has read, restart it to read them again`,
-        { code: "TROUPE_MCP_TOOLS_CHANGED" },
-      );
-    },
-  };
+/**
+ * The logins of a server, without a connection to it: for a login before `mcp()`, and for the program with the redirect's route. Takes
+ * the options of `mcp()`; rejects like it for invalid ones.
+ */
+export async function mcpLogins(options: McpOptions): Promise<McpLogins> {
+  const given = mcpOptionsOf(options);
+  if (given.auth?.oauth === undefined) throw noLogins(given.name);
+  const secrets = new McpSecrets(given);
+  const authorization = new McpAuthorization(await loadSdk(), given, { auth: given.auth, secrets });
+  return loginsOf(given, (actorId) => authorization.login(actorId));
 }
 
 function toolsOf(
@@ -102,8 +107,11 @@ function toolsOf(
     if (source.secrets.redact(one.name) !== one.name)
       warnings.push("A tool is left out: its name contains a secret of this connection.");
     else if (name === undefined) warnings.push(`The tool "${one.name}" is listed twice; the first is used.`);
-    else if (isTaskOnly(one))
-      warnings.push(`The tool "${one.name}" is left out: it runs only as a task, which is not supported.`);
+    else if (isTaskOnly(one) && source.tasks === undefined)
+      warnings.push(
+        `The tool "${one.name}" is left out: it runs only as a task, which needs the package "@modelcontextprotocol/ext-tasks": ` +
+          "npm install @modelcontextprotocol/ext-tasks",
+      );
     else if (source.options.url !== undefined && headerFaultOf(one.inputSchema) !== undefined)
       warnings.push(
         `The tool "${one.name}" is left out: its arguments for HTTP headers are invalid, ${headerFaultOf(one.inputSchema)}.`,
@@ -116,8 +124,4 @@ function toolsOf(
     }
   }
   return { tools, warnings };
-}
-
-function isTaskOnly({ execution }: ListedTool): boolean {
-  return typeof execution === "object" && execution !== null && Reflect.get(execution, "taskSupport") === "required";
 }

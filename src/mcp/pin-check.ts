@@ -1,6 +1,6 @@
 import type { Redact } from "../tools/index.ts";
-import { changesOf, printable, type ToolChange } from "./definition-changes.ts";
-import type { ListedTool } from "./mcp-connection.ts";
+import { changesOf, namesText, shownName, type ToolChange } from "./definition-changes.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { pinCommand, type PinnedServer } from "./mcp-lock.ts";
 import { pinnedToolsOf } from "./pinned-tool.ts";
 
@@ -24,8 +24,6 @@ export interface PinCheck {
 
 /** Lines of a difference in the refusal of a call, which is a result for the model. */
 const MOST_REFUSAL_LINES = 12;
-/** Names of tools in a warning. */
-const MOST_NAMES = 20;
 
 /** Compares a server's list of tools with the pinned definitions. */
 export function checkPins(source: PinSource, listed: readonly ListedTool[]): PinCheck {
@@ -61,13 +59,4 @@ function refusalOf({ server, file }: PinSource, { kind, name, parts, lines }: To
 /** The command that compares a lock file with its servers. */
 function checkCommand(file: string, server: string): string {
   return pinCommand(file, server).replace(" pin ", " check ");
-}
-
-function namesText(names: readonly string[]): string {
-  const shown = names.slice(0, MOST_NAMES).map(shownName).join(", ");
-  return names.length > MOST_NAMES ? `${shown} and ${names.length - MOST_NAMES} more` : shown;
-}
-
-function shownName(name: string): string {
-  return printable(JSON.stringify(name), 100);
 }

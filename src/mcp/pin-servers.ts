@@ -8,13 +8,12 @@ import { configFileOf, configSchema, configuredServers, type McpConfigOptions } 
 import { toolListOf } from "./mcp-lists.ts";
 import { lockFileName, type McpEra, type McpLock, type PinnedServer, readLock, writeLock } from "./mcp-lock.ts";
 import { lockRule, type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
-import { hooksOf } from "./mcp.ts";
-import { McpPool, NO_OWNER } from "./mcp-pool.ts";
-import { loadSdk } from "./mcp-sdk.ts";
+import { NO_OWNER } from "./mcp-pool.ts";
 import { McpSecrets } from "./mcp-secrets.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { rulesOf, namesOf } from "./mcp-tool.ts";
 import { type PinnedTool, pinnedToolsOf } from "./pinned-tool.ts";
+import { serverPoolOf } from "./server-pool.ts";
 
 /** Options of `checkMcpPins()` and `pinMcp()`. */
 export interface McpPinOptions extends Omit<McpConfigOptions, "pin" | "skipBroken"> {
@@ -150,7 +149,7 @@ async function compared(
 
 /** Connects, reads the definitions, and closes the connection. */
 async function definitionsOf(options: McpOptions, secrets: McpSecrets) {
-  const pool = new McpPool({ sdk: await loadSdk(), options: mcpOptionsOf(options), secrets, hooks: hooksOf(options) });
+  const { pool } = await serverPoolOf(mcpOptionsOf(options), secrets);
   const signal = AbortSignal.timeout(options.connectTimeoutMs ?? 30_000);
   try {
     return await pool.use(NO_OWNER, signal, async ({ client }) => ({

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { stableStringify, toJson } from "../base/index.ts";
 import type { Redact } from "../tools/index.ts";
 import type { Json } from "../state/index.ts";
-import type { ListedTool } from "./mcp-connection.ts";
+import type { ListedTool } from "./listed-tool.ts";
 
 /** The parts of a tool's definition that the model or the runtime uses. Absent parts were absent at the server. */
 export interface PinnedTool extends ListedTool {

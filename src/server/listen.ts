@@ -8,8 +8,8 @@ import { type AddressInfo, createServer, type Server as NetServer } from "node:n
 import type { Duplex } from "node:stream";
 import { type Clock, type OptionsSchema, nameRule, portRule, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import { isLoopbackName } from "../net/index.ts";
 import { type Authenticate, isOpenAuth } from "./core/identity.ts";
-import { isLoopbackName } from "./core/origins.ts";
 import type { ServeOptions } from "./serve-options.ts";
 
 /** Options of `server.listen()`. */

@@ -5,20 +5,14 @@ import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import { apiSurface } from "./api/api-surface.ts";
 import { countedAddress } from "./core/addresses.ts";
+import { isLoopbackName } from "../net/index.ts";
 import { Admission, type RequestContext } from "./core/admission.ts";
 import { callOf, type CallDependencies } from "./core/call.ts";
 import { failureOf, jsonFailure, ServerError } from "./core/failures.ts";
 import { isOpenAuth } from "./core/identity.ts";
 import { limitsAtWork } from "./core/limits.ts";
 import { type LogLine, RequestMetrics } from "./core/metrics.ts";
-import {
-  assertNear,
-  assertWelcome,
-  isLoopbackName,
-  type OriginRules,
-  preflight,
-  sharingHeaders,
-} from "./core/origins.ts";
+import { assertNear, assertWelcome, type OriginRules, preflight, sharingHeaders } from "./core/origins.ts";
 import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";

@@ -73,8 +73,10 @@ const ofConnections: Kinds = {
   "src/remote/guarded-fetch.ts": ["remote message", "remote answer", "remote end"],
   "src/remote/remote-client.ts": ["remote message", "remote answer", "remote end"],
   "src/mcp/bounded-fetch.ts": ["tool", "tool again"],
+  "src/mcp/oauth-fetch.ts": ["tool", "tool again"],
   "src/mcp/mcp-sdk.ts": ["tool", "tool again"],
   "src/mcp/stdio-transport.ts": ["tool", "tool again"],
+  "src/mcp/task-sdk.ts": ["tool", "tool again"],
   "src/server/webhooks/receiver.ts": ["webhook"],
   "src/queues/bullmq-connection.ts": ["wake", "job", "job again", "job withdrawn", "tool in a worker"],
   // The store itself.

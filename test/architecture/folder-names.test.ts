@@ -42,7 +42,7 @@ describe.each([
   {
     folder: "server",
     exceptions: Object.values(serverExceptions).flat(),
-    free: ["base", "errors", "redis"],
+    free: ["base", "errors", "net", "redis"],
     least: 50,
   },
 ])("$folder", ({ folder, exceptions, free, least }) => {

@@ -46,7 +46,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "adds the tools of MCP servers to the agents of a file": ["withAddedTools"],
 };
 
-/** The same for the server, which may import anything from `base`, `errors` and `redis`: they contain nothing about agents. */
+/** The same for the server, which may import anything from `base`, `errors`, `net` and `redis`: they contain nothing about agents. */
 export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
   "validates stored values with their own schemas": [
     "accountSchema",

@@ -61,9 +61,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     AuditRequest auditRun AuditRunOptions AuditSource pageOfAudit readAudit Sealed verifyAudit VerifyAuditOptions withoutContent
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
-    FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
+    FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
-    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow RunSummary runtimeActor RunWatch Scope
+    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunForkPoint RunForks RunHead RunPage RunReplay RunRow RunSummary runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
     StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),
@@ -86,9 +86,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/mcp": words(`
-    checkMcpPins mcp McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpOptions McpOwner McpPinOptions
-    McpPrompt McpPromptMessages McpRequestOptions McpResource McpResources McpResourceTemplate McpServerError
-    McpServerOverride McpServerReport McpToolChange McpToolOptions McpToolReport McpTools pinMcp
+    checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
+    McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins McpOAuthClient
+    McpOAuthOptions McpOptions McpOwner McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource
+    McpResources McpResourceTemplate McpRoot McpSamplingOptions McpServerError McpServerOverride McpServerReport
+    McpTokenKey McpTokenStore McpToolChange McpToolOptions McpToolReport McpTools memoryMcpTokens pinMcp
   `),
   "troupe/mcp/server": words(`
     McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions
@@ -102,6 +104,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     createFakeClock FakeClock fork Fork ForkEdit ForkOptions ForkPoint ModelScript OriginTurn SimulatedCall
     SimulatedTool ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions checkUpgrade
     CheckUpgradeOptions DivergedPart NotCompared OpenTurnCheck recordedModel RecordedModelOptions RecordingSource
+    Distribution Estimate estimate EstimateOptions OtherTurns Quantile Share SuggestedLimit SupposedModel TurnFigures WhatIf
     replay ReplayComparison ReplayDivergence ReplayOptions ReplayResult StoredRecording UpgradeDifference
     UpgradeReport
     ScriptedReply ScriptedToolCall withModel WithModelOptions

@@ -3,6 +3,10 @@ import { ProtocolError, Server } from "@modelcontextprotocol/server";
 
 const names = ["fail", "refuse", "hang", "crash", "remember", "recall", "token", "work"];
 
+function words(text: string) {
+  return { content: [{ type: "text" as const, text }] };
+}
+
 /**
  * A server whose tools show each way in which a call ends: an error with the code of the argument `code`, a result with `isError`, no
  * answer. It remembers a text per session, or per process on stdio. `witness` is a file with a line for each effect.
@@ -18,7 +22,6 @@ export function faultServer(witness?: string): Server {
   }));
   server.setRequestHandler("tools/call", async ({ params }, { http, mcpReq }) => {
     const { code = 0, text = "" } = (params.arguments ?? {}) as { readonly code?: number; readonly text?: string };
-    const words = (said: string) => ({ content: [{ type: "text" as const, text: said }] });
     note(params.name);
     switch (params.name) {
       case "fail":

@@ -12,8 +12,11 @@ async function endsOf({ agent, stores }: McpCaller): Promise<(readonly [outcome:
   return settled.map(({ outcome }, index) => [outcome, texts[index] ?? ""] as const);
 }
 
+function fail(code: number) {
+  return { name: "far__fail", arguments: { code } };
+}
+
 describe.each(ways)("what the end of a once call means, over %s", (way) => {
-  const fail = (code: number) => ({ name: "far__fail", arguments: { code } });
   const work = { name: "far__work" };
 
   test.each([

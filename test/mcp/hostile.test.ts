@@ -85,13 +85,6 @@ describe("foreign definitions", () => {
     expect(warnings).toEqual(['The tool "a.b" is listed twice; the first is used.']);
   });
 
-  test("a tool that runs only as a task is left out", async () => {
-    const server = await openScripted({ tools: [{ name: "slow", execution: { taskSupport: "required" } }] });
-    const { tools, warnings } = await connected({ name: "far", url: server.url });
-    expect(tools).toEqual([]);
-    expect(warnings[0]).toMatch(/"slow" is left out/);
-  });
-
   test("endless pages end with an error", async () => {
     const server = await openScripted({
       tools: (cursor = "0") => ({ tools: [], nextCursor: `${Number(cursor) + 1}` }),
@@ -147,6 +140,7 @@ describe("options", () => {
     "cwd",
     "url",
     "headers",
+    "auth",
     "approval",
     "trust",
     "resourceTools",
@@ -156,7 +150,11 @@ describe("options", () => {
     "connectTimeoutMs",
     "idleMs",
     "maxConnections",
+    "elicitation",
+    "sampling",
+    "roots",
   ];
+  const samplingFields = ["maxTokens", "maxCalls", "needsApproval"];
   const toolFields = ["effect", "needsApproval", "idempotencyArgument", "timeoutMs", "rename"];
   const values = [...classicValues(), ...anyValues(20)];
 
@@ -191,7 +189,19 @@ describe("options", () => {
     expect(refused).toBeGreaterThan(10);
   });
 
+  test.each(samplingFields)("sampling.%s", async (field) => {
+    let refused = 0;
+    for (const value of values) {
+      if (!(await isTaken(field, checkedBy({ ...right, sampling: { [field]: value } })))) refused += 1;
+    }
+    expect(refused).toBeGreaterThan(10);
+  });
+
   test.each([
+    [{ ...right, roots: ["https://example.com/folder"] }, /roots\[0\] is .*expected a path or a file: URL/],
+    [{ ...right, roots: [{ path: "/srv", title: "x" }] }, /did you mean name/],
+    [{ ...right, sampling: { maxRounds: 3 } }, /did you mean maxCalls/],
+    [{ ...right, sampling: true }, /sampling/],
     [{ name: "far" }, /either command or url/],
     [{ ...right, command: "x" }, /either command or url/],
     [{ ...right, args: [] }, /args has no use without command/],

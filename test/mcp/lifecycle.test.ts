@@ -44,6 +44,18 @@ async function runtimeWith({ tools }: McpTools): Promise<Runtime> {
 
 const pid: AskedTool = { name: "far__pid" };
 
+function tokenOf(actorId: string | null) {
+  return `token of ${actorId}`;
+}
+
+function callerHeaders({ actorId }: McpOwner) {
+  return { "x-caller": tokenOf(actorId) };
+}
+
+function keyOf({ actorId }: McpOwner) {
+  return { "x-api-key": `key-of-${actorId}` };
+}
+
 describe("owners (invariants 1 and 2 of the pool)", () => {
   test.each(["legacy", "modern"] as const)(
     "stdio %s: twenty owners have a process each, at most four at a time",
@@ -74,8 +86,9 @@ describe("owners (invariants 1 and 2 of the pool)", () => {
     noTime,
     async (way) => {
       const desk = await openDesk(way, "faults");
-      const headers = ({ actorId }: McpOwner) => ({ "x-caller": `token of ${actorId}` });
-      const runtime = await runtimeWith(await connected({ name: "far", ...desk.options, headers, maxConnections: 7 }));
+      const runtime = await runtimeWith(
+        await connected({ name: "far", ...desk.options, headers: callerHeaders, maxConnections: 7 }),
+      );
       const texts = await Promise.all(
         Array.from({ length: 20 }, async (_, index) => {
           const remember = { name: "far__remember", arguments: { text: `secret of ${index}` } };
@@ -83,8 +96,11 @@ describe("owners (invariants 1 and 2 of the pool)", () => {
           return await answersTo(runtime, calls, `owner${index}`);
         }),
       );
-      const token = (index: number) => `the token is token of owner${index}`;
-      expect(texts).toEqual(texts.map((_, index) => ["", "remembered", token(index), token(index)]));
+      const expected = texts.map((_, index) => {
+        const token = `the token is ${tokenOf(`owner${index}`)}`;
+        return ["", "remembered", token, token];
+      });
+      expect(texts).toEqual(expected);
     },
   );
 
@@ -92,8 +108,7 @@ describe("owners (invariants 1 and 2 of the pool)", () => {
     const server = await openScripted({
       call: (_number, _request, { text }) => text("a has key-of-a, b has key-of-b"),
     });
-    const headers = ({ actorId }: McpOwner) => ({ "x-api-key": `key-of-${actorId}` });
-    const runtime = await runtimeWith(await connected({ name: "far", url: server.url, headers }));
+    const runtime = await runtimeWith(await connected({ name: "far", url: server.url, headers: keyOf }));
     await answersTo(runtime, [{ name: "far__work" }], "a");
     const texts = await answersTo(runtime, [{ name: "far__work" }], "b");
     expect(texts).toEqual(["a has [secret:x-api-key], b has [secret:x-api-key]"]);
@@ -129,7 +144,8 @@ describe("owners (invariants 1 and 2 of the pool)", () => {
     const waiting = await callerOf(tools, [pid]);
     await waiting.agent.executeTurn("go", { auth: { actorId: "b" } }).result;
     const [settled] = await entriesOfType(waiting.stores, "caller", "tool.settled");
-    expect(settled?.outcome).not.toBe("success");
+    expect(settled?.outcome).toBe("error");
+    expect((await toolTextsOf(waiting.agent))[0]).toMatch(/did not end within 1000 ms. It is known not to have taken/);
     await held.abort("enough");
     await held.result;
     await waiting.agent.executeTurn("go", { auth: { actorId: "b" } }).result;
@@ -228,6 +244,20 @@ describe("programs that end", () => {
     expect(settled.map(({ outcome }) => outcome)).toEqual(["outcome_unknown", "outcome_unknown"]);
     expect((await toolTextsOf(agent)).join(" ")).toContain("it ended with code 4");
     await programs.ended();
+  });
+
+  test("starts of several owners that fail at once count as one failure", noTime, async () => {
+    const programs = startedPrograms("modern");
+    const runtime = await runtimeWith(await connected({ name: "far", ...programs.options }));
+    vi.useFakeTimers({ toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    writeFileSync(join(programs.folder, "broken"), "");
+    const owners = Array.from({ length: 5 }, (_, index) => `owner${index}`);
+    const failed = await Promise.all(owners.map(async (owner) => await answersTo(runtime, [pid], owner)));
+    expect(failed.flat().filter((text) => /code 3.*the disk is full/.test(text))).toHaveLength(5);
+    rmSync(join(programs.folder, "broken"));
+    const [text] = await answersTo(runtime, [pid], "owner0");
+    expect(Number(text)).toBeGreaterThan(0);
   });
 
   test("a program that ends at each start is not started in a loop", noTime, async () => {

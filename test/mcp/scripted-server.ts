@@ -1,4 +1,4 @@
-import type { ListedTool } from "../../src/mcp/mcp-connection.ts";
+import type { ListedTool } from "../../src/mcp/listed-tool.ts";
 import { serve } from "./served-desk.ts";
 
 interface Message {
@@ -21,7 +21,7 @@ export interface Replies {
   readonly result: (result: object) => Response;
   readonly text: (text: string) => Response;
   /** An error of the protocol. */
-  readonly error: (code: number, message: string) => Response;
+  readonly error: (code: number, message: string, data?: object) => Response;
 }
 
 export interface Script {
@@ -52,8 +52,8 @@ export async function openScripted({
     const { method, id, params } = (await request.json()) as Message;
     const answer = (result: object, headers: Record<string, string> = {}): Response =>
       Response.json({ jsonrpc: "2.0", id, result }, { headers });
-    const failure = (code: number, message: string): Response =>
-      Response.json({ jsonrpc: "2.0", id, error: { code, message } });
+    const failure = (code: number, message: string, data?: object): Response =>
+      Response.json({ jsonrpc: "2.0", id, error: { code, message, data } });
     if (id === undefined) return new Response(null, { status: 202 });
     if (method === "initialize") {
       sessions += 1;

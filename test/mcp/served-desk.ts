@@ -6,6 +6,8 @@ import { getRequestListener } from "@hono/node-server";
 import {
   createMcpHandler,
   type JSONRPCMessage,
+  type McpServer,
+  type Server,
   type Transport,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
@@ -15,6 +17,7 @@ import { memoryStores } from "troupe/stores/memory";
 import { scriptedModel } from "troupe/testing";
 import { onTestFinished } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
+import { askingServer } from "./asking-server.ts";
 import { deskServer } from "./desk-server.ts";
 import { faultServer } from "./fault-server.ts";
 
@@ -34,10 +37,14 @@ export interface ServedDesk {
 }
 
 /** The servers of these tests. */
-const servers = { desk: deskServer, faults: faultServer } as const;
-type ServerOf = (typeof servers)[keyof typeof servers];
+const servers = {
+  desk: (_era: Era, witness: string) => deskServer(witness),
+  faults: (_era: Era, witness: string) => faultServer(witness),
+  inn: askingServer,
+} as const;
+type Kind = keyof typeof servers;
 
-export async function openDesk(way: Way, kind: keyof typeof servers = "desk"): Promise<ServedDesk> {
+export async function openDesk(way: Way, kind: Kind = "desk"): Promise<ServedDesk> {
   const folder = mkdtempSync(join(tmpdir(), "troupe-mcp-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const witness = join(folder, "effects");
@@ -54,7 +61,8 @@ export async function openDesk(way: Way, kind: keyof typeof servers = "desk"): P
     return { options: { command: process.execPath, args }, effects, stop: nothing, restart: nothing };
   }
   const opened = { "http modern": modernHandler, "http legacy": legacyHandler, sse: sseHandler } as const;
-  const handlerOf = (file: string): Handler => opened[way as keyof typeof opened](() => servers[kind](file));
+  const era = way === "http modern" ? "modern" : "legacy";
+  const handlerOf = (file: string): Handler => opened[way as keyof typeof opened](() => servers[kind](era, file));
   const served = await serve(handlerOf(witness));
   return {
     options: { url: `${served.url}/mcp` },
@@ -69,7 +77,7 @@ export async function openDesk(way: Way, kind: keyof typeof servers = "desk"): P
 
 const nothing = async (): Promise<void> => undefined;
 
-type Handler = (request: Request) => Promise<Response>;
+export type Handler = (request: Request) => Promise<Response>;
 
 export async function serve(first: Handler): Promise<{
   readonly url: string;
@@ -97,12 +105,12 @@ export async function serve(first: Handler): Promise<{
   return { url: `http://127.0.0.1:${port}`, close, listen };
 }
 
-function modernHandler(serverOf: () => ReturnType<ServerOf>): Handler {
-  const handler = createMcpHandler(serverOf, { legacy: "reject" });
+export function modernHandler(make: () => McpServer | Server): Handler {
+  const handler = createMcpHandler(make, { legacy: "reject" });
   return async (request) => await handler.fetch(request);
 }
 
-function legacyHandler(serverOf: () => ReturnType<ServerOf>): Handler {
+export function legacyHandler(make: () => McpServer | Server): Handler {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return async (request) => {
     const id = request.headers.get("mcp-session-id");
@@ -117,13 +125,13 @@ function legacyHandler(serverOf: () => ReturnType<ServerOf>): Handler {
       sessionIdGenerator: () => crypto.randomUUID(),
       onsessioninitialized: (session) => void sessions.set(session, transport),
     });
-    await serverOf().connect(transport);
+    await make().connect(transport);
     return await transport.handleRequest(request);
   };
 }
 
 /** The transport of the protocol's first version: events of a GET, messages by POST. */
-function sseHandler(serverOf: () => ReturnType<ServerOf>): Handler {
+function sseHandler(make: () => McpServer | Server): Handler {
   const sessions = new Map<string, Transport>();
   return async (request) => {
     const { pathname, searchParams } = new URL(request.url);
@@ -139,7 +147,7 @@ function sseHandler(serverOf: () => ReturnType<ServerOf>): Handler {
         close: async () => undefined,
       };
       sessions.set(id, transport);
-      await serverOf().connect(transport);
+      await make().connect(transport);
       void write("endpoint", `/messages?id=${id}`);
       return new Response(readable, { headers: { "content-type": "text/event-stream" } });
     }
@@ -169,13 +177,8 @@ export interface McpCaller {
 }
 
 /** An agent whose model calls these tools, all at once, and then ends. */
-export async function callerOf(
-  tools: readonly Tool<never>[],
-  calls: readonly AskedTool[],
-  options: Partial<RuntimeOptions> = {},
-): Promise<McpCaller> {
-  const stores = memoryStores();
-  const caller = defineAgent({
+export function callerDefinition(tools: readonly Tool<never>[], calls: readonly AskedTool[]) {
+  return defineAgent({
     name: "caller",
     tools: [...tools],
     model: scriptedModel(({ messages }) =>
@@ -184,6 +187,16 @@ export async function callerOf(
         : "The work is done.",
     ),
   });
+}
+
+/** Such an agent in a runtime of its own. */
+export async function callerOf(
+  tools: readonly Tool<never>[],
+  calls: readonly AskedTool[],
+  options: Partial<RuntimeOptions> = {},
+): Promise<McpCaller> {
+  const stores = memoryStores();
+  const caller = callerDefinition(tools, calls);
   const runtime = await createRuntime({ agents: [caller], stores, ...options });
   onTestFinished(() => runtime.shutdown());
   const agent = await runtime.agent("caller", { agentId: "caller" });

@@ -45,6 +45,10 @@ const cases: readonly Case[] = [
   })),
 ];
 
+function ask(content: string) {
+  return { messages: [{ role: "user" as const, content }] };
+}
+
 describeRuntimes("generate() after a crash", (stage) => {
   it.each(cases)("its call is settled, so that the turn comes to rest: $title", async ({ define }) => {
     const gate = createGate<string>();
@@ -83,7 +87,6 @@ describeRuntimes("generate() after a crash", (stage) => {
   it("code that continues from its note gets the journalled answers of the calls that are left", async () => {
     const gate = createGate<string>();
     const asked: string[] = [];
-    const ask = (content: string) => ({ messages: [{ role: "user" as const, content }] });
     const define = (life: number) => {
       const model = scriptedModel(({ messages }) => {
         const text = textOf(messages[0]?.content ?? "");
@@ -97,12 +100,12 @@ describeRuntimes("generate() after a crash", (stage) => {
         parameters: z.object({}),
         effect: "none",
         execute: async (_args, run) => {
-          const first = run.noted ?? (await run.generate(ask("first"))).content;
+          const first = typeof run.noted === "string" ? run.noted : (await run.generate(ask("first"))).content;
           await run.note(first);
           const second = (await run.generate(ask("second"))).content;
           // Commits the answer, which would otherwise be lost with the process.
           if (life === 1) await run.note(first);
-          return `${String(first)}, ${second}, ${life === 1 ? await gate.pass() : "twice"}`;
+          return `${first}, ${second}, ${life === 1 ? await gate.pass() : "twice"}`;
         },
       });
       return defineAgent({ name: "worker", model, tools: [sender] });

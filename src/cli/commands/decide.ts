@@ -55,8 +55,9 @@ async function decideIn(
   options: DecideOptions,
 ): Promise<ExitCode> {
   const say = options.json === true || options.quiet === true ? context.note : context.out;
-  const { requestId: text, verdict } = wish;
-  const request = await findRequest(stores, text, verdict);
+  const { requestId: text } = wish;
+  const request = await findRequest(stores, text, wish.verdict);
+  const verdict = verdictFor(request, wish);
   const { requestId, rootAgentId } = request;
   const decide: Decide = { verdict, by: options.by ?? userName(), ...detailsOf(wish, request) };
   // The store's error contains the earlier decision.
@@ -80,6 +81,11 @@ async function decideIn(
   say(restText(owner, root, resume));
   if (owner === undefined) store.remarks.forEach(say);
   return exitCodes.success;
+}
+
+/** `approve` of a request such as a login at a page means that the person has done what it asks for. */
+function verdictFor({ kind, isAsked }: AgentRequest, { verdict }: Wish): Wish["verdict"] {
+  return verdict === "approved" && kind === "auth" && isAsked === true ? "provided" : verdict;
 }
 
 function detailsOf({ reason, arguments: edited, answer }: Wish, request: AgentRequest): Partial<Decide> {

@@ -11,7 +11,7 @@ export type Reply =
   | { readonly type: "unclear"; readonly hint: string };
 
 /** The prompt for a request. */
-export function replyPrompt({ kind }: Pick<AgentRequest, "kind">): string {
+export function replyPrompt({ kind, isAsked }: Pick<AgentRequest, "kind" | "isAsked">): string {
   switch (kind) {
     case "approval":
       return "Approve? [y]es, [n]o <why>, [e]dit <json>, [l]ater: ";
@@ -20,6 +20,8 @@ export function replyPrompt({ kind }: Pick<AgentRequest, "kind">): string {
     case "client":
       return "Its result, as text or JSON (or /reject <why>; an empty line leaves it for later): ";
     case "auth":
+      // The person does what the prompt asks for elsewhere, for instance a login.
+      if (isAsked === true) return "Done? [y]es, [n]o <why>, [l]ater: ";
       return "Only the program can provide credentials. [n]o <why>, [l]ater: ";
     default:
       return kind satisfies never;
@@ -27,12 +29,13 @@ export function replyPrompt({ kind }: Pick<AgentRequest, "kind">): string {
 }
 
 /** Parses a typed line as a reply. An empty line never approves anything. */
-export function replyOf(request: Pick<AgentRequest, "kind" | "arguments">, line: string): Reply {
+export function replyOf(request: Pick<AgentRequest, "kind" | "arguments" | "isAsked">, line: string): Reply {
   const text = line.trim();
   const { kind } = request;
   if (kind === "question" || kind === "client") return answerOf(request, text);
   const [, word = "", rest = ""] = /^(\S+)\s*([\s\S]*)$/.exec(text) ?? [];
   const isApproval = kind === "approval";
+  const isForDone = kind === "auth" && request.isAsked === true;
   switch (word.toLowerCase()) {
     case "n":
     case "no":
@@ -43,6 +46,7 @@ export function replyOf(request: Pick<AgentRequest, "kind" | "arguments">, line:
     case "y":
     case "yes":
       if (isApproval && rest === "") return { type: "decide", decide: { verdict: "approved" } };
+      if (isForDone && rest === "") return { type: "decide", decide: { verdict: "provided" } };
       break;
     case "e":
     case "edit":
@@ -50,7 +54,7 @@ export function replyOf(request: Pick<AgentRequest, "kind" | "arguments">, line:
       break;
     default:
   }
-  return { type: "unclear", hint: isApproval ? "Type y, n, e or l." : "Type n or l." };
+  return { type: "unclear", hint: isApproval ? "Type y, n, e or l." : isForDone ? "Type y, n or l." : "Type n or l." };
 }
 
 /** Parses arguments that replace the model's. */

@@ -103,20 +103,21 @@ export function askingLines(request: Asked): string[] {
 
 /** The command lines that decide a request. */
 export function decidingLines(
-  { requestId, kind }: Pick<AgentRequest, "requestId" | "kind">,
+  { requestId, kind, isAsked }: Pick<AgentRequest, "requestId" | "kind" | "isAsked">,
   invocation: Invocation,
   store: readonly string[],
 ): string[] {
   const line = (command: string, ...words: string[]): string =>
     commandLine(invocation, command, [requestId, ...words, ...store]);
   if (kind === "approval") return [line("approve"), line("reject", "--reason", "why")];
+  if (kind === "auth" && isAsked === true) return [line("approve"), line("reject", "--reason", "why")];
   if (kind === "auth") return [`(its program continues with agent.resume({ auth }))`, line("reject")];
   return [line("answer", kind === "question" ? "your answer" : "its result"), line("reject", "--reason", "why")];
 }
 
 /** The command lines with which another person can decide a request, with remarks on their use. */
 export function othersDecidingLines(
-  request: Pick<AgentRequest, "requestId" | "kind">,
+  request: Pick<AgentRequest, "requestId" | "kind" | "isAsked">,
   invocation: Invocation,
   { words, remarks }: { readonly words: readonly string[]; readonly remarks: readonly string[] },
 ): string[] {

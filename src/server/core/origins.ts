@@ -1,3 +1,4 @@
+import { isLoopbackName } from "../../net/index.ts";
 import { ServerError } from "./failures.ts";
 
 export interface OriginRules {
@@ -89,10 +90,6 @@ export function sharingHeaders(request: Request, { cors, headers }: OriginRules)
   if (cors.length === 0) return {};
   const origin = request.headers.get("origin");
   return origin !== null && cors.includes(origin) ? corsHeaders(origin, headers) : { vary: "Origin" };
-}
-
-export function isLoopbackName(name: string): boolean {
-  return name === "localhost" || name === "::1" || /^127(?:\.\d{1,3}){3}$/.test(name);
 }
 
 /** The host and port that the client requested. */

@@ -2,11 +2,10 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
-import ipaddr from "ipaddr.js";
 import { callbackify } from "node:util";
 import type { Clock } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { isLoopbackName } from "../core/origins.ts";
+import { isLoopbackName, isPublicAddress } from "../../net/index.ts";
 
 /** Resolves a name to all its addresses; rejects if it has none. */
 export type LookupAddresses = (
@@ -66,7 +65,7 @@ export class Receivers {
     if (url.protocol !== "https:") throw new InvalidInputError("url must begin with https:");
     const name = nameIn(url);
     const isPrivateName = isLoopbackName(name) || /(?:^|\.)localhost\.?$/.test(name);
-    if (isPrivateName || (isIP(name) !== 0 && !isPublic(name))) {
+    if (isPrivateName || (isIP(name) !== 0 && !isPublicAddress(name))) {
       throw new InvalidInputError("url must be a public address");
     }
     return url;
@@ -109,7 +108,7 @@ export class Receivers {
       if (found.length === 0) throw new Error("its host name has no address");
       if (this.#origins.has(url.origin)) return found;
       for (const { address } of found) {
-        if (!isPublic(address)) throw new Error("its host name has an address that is not public");
+        if (!isPublicAddress(address)) throw new Error("its host name has an address that is not public");
       }
       return found;
     };
@@ -138,15 +137,6 @@ async function statusOf(url: URL, options: RequestOptions, body: string): Promis
   request.on("close", () => reject(new Error("the connection was closed without an answer")));
   request.end(body);
   return await promise;
-}
-
-/** Whether a literal address is public. An IPv4-mapped IPv6 address is checked as IPv4. */
-function isPublic(address: string): boolean {
-  if (!ipaddr.isValid(address)) return false;
-  const parsed = ipaddr.process(address);
-  if (parsed.range() !== "unicast") return false;
-  // All routed addresses are in 2000::/3; ranges with a name are its exceptions.
-  return parsed.kind() === "ipv4" || (parsed.toByteArray()[0] ?? 0) >> 5 === 1;
 }
 
 function nameIn({ hostname }: URL): string {

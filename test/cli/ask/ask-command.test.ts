@@ -5,11 +5,11 @@ import { documentsIn, folderAt } from "../../../src/cli/documents.ts";
 import { questionToResume } from "../../../src/cli/job/ask-job.ts";
 import { teamOf } from "../../../src/cli/job/ask-team.ts";
 import { offlineSpeedOf } from "../../../src/cli/job/offline-speed.ts";
-import { type AskJob, askJobOf, newAskJob, withUsableModel } from "../../../src/cli/job/job.ts";
+import { askJobOf, newAskJob, withUsableModel } from "../../../src/cli/job/job.ts";
 import type { AgentIdentity, AgentRecord } from "../../../src/state/index.ts";
 import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 
-const job: AskJob = { command: "ask", question: "What is it?", files: null, model: "offline", maxReaders: 6 };
+const job = { command: "ask", question: "What is it?", files: null, model: "offline", maxReaders: 6 } as const;
 
 describe("the model of a question", () => {
   test.each([

@@ -62,6 +62,14 @@ describe("an answer", () => {
   });
 });
 
+test("a request for credentials that a tool's code asked, such as a login, can be done", () => {
+  const login = requestSample({ kind: "auth", isAsked: true });
+  expect(replyPrompt(login)).toContain("[y]es");
+  expect(replyOf(login, "y")).toEqual({ type: "decide", decide: { verdict: "provided" } });
+  expect(replyOf(login, "y maybe")).toEqual({ type: "unclear", hint: "Type y, n or l." });
+  expect(replyOf(login, "").type).toBe("unclear");
+});
+
 test("credentials cannot be typed, only refused", () => {
   expect(replyOf(auth, "y")).toEqual({ type: "unclear", hint: "Type n or l." });
   expect(replyOf(auth, "e {}").type).toBe("unclear");

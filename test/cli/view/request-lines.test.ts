@@ -60,6 +60,14 @@ test.each([
   expect(decidingLines({ requestId: "a#1:1:0:1", kind }, invocation, ["--store", "x.db"])).toEqual(lines);
 });
 
+test("a request for credentials that a tool's code asked is answered here", () => {
+  const request = { requestId: "a#1:1:0:1", kind: "auth", isAsked: true } as const;
+  expect(decidingLines(request, invocation, ["--store", "x.db"])).toEqual([
+    "npx troupe approve a#1:1:0:1 --store x.db",
+    "npx troupe reject a#1:1:0:1 --reason why --store x.db",
+  ]);
+});
+
 test("a waiting job prints all its requests, and how to decide them", () => {
   const requests = [requestSample(), requestSample({ requestId: "ask-mibodu#1:1:1:1", kind: "question" })];
   const text = waitingLines(requests, invocation, []).join("\n");

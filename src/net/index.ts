@@ -1,0 +1,1 @@
+export { isLoopbackName, isPublicAddress } from "./public-address.ts";
