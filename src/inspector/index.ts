@@ -9,8 +9,8 @@ export {
   readAudit,
   verifyAudit,
   type VerifyAuditOptions,
+  withoutContent,
 } from "./feed/audits.ts";
-export { withoutContent } from "./feed/audit-run.ts";
 export type {
   AuditedAccount,
   AuditedApproval,

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { auditOfTree, nodeSha256, withoutContent } from "../../src/inspector/feed/audit-run.ts";
+import { auditOfTree, contentRemoved, nodeSha256 } from "../../src/inspector/feed/audit-run.ts";
 import { type AuditReport, checkAudit } from "../../src/inspector/run-model/audit-check.ts";
 import type { AuditFile } from "../../src/inspector/run-model/audit-file.ts";
 import type { StoredTree } from "../../src/stores/index.ts";
@@ -39,7 +39,7 @@ describe("random programs, whose processes die", () => {
       verdicts.add(report.verdict);
       effects += report.effects.length;
       const head = file.head ?? undefined;
-      const bare = throughJson(withoutContent(file));
+      const bare = throughJson(contentRemoved(file));
       expect(reportOf(throughJson(file), head)).toMatchObject({ verdict: "verified", covered: file.links.length });
       expect(reportOf(bare, head)).toEqual({ ...reportOf(file, head), removed: expect.anything() });
     }

@@ -9,6 +9,7 @@ import {
   type AuditReport,
   auditRun,
   Feed,
+  pageOfAudit,
   readAudit,
   verifyAudit,
   withoutContent,
@@ -404,9 +405,11 @@ describe("wrong values", () => {
       );
       await refuses("invalid audit", () => readAudit(value));
       await refuses("invalid audit", () => verifyAudit(value as never));
+      await refuses("invalid audit", () => withoutContent(value as never));
+      await refuses("invalid audit", () => pageOfAudit(value as never));
       await refuses("", () => auditRun(value as never));
     }
-    expect(refused).toBeGreaterThan(7 * values.length - 5);
+    expect(refused).toBeGreaterThan(9 * values.length - 5);
     expect(() => verifyAudit(audit, { heads: head } as never)).toThrow("heads");
   });
 });

@@ -1,6 +1,4 @@
-import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { wordsOfThrown } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import {
   type AuditFile,
@@ -8,7 +6,6 @@ import {
   auditRun,
   type AuditRunOptions,
   pageOfAudit,
-  readAudit,
   verifyAudit,
 } from "../../inspector/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
@@ -47,7 +44,7 @@ export async function auditCommand(context: CliContext, what: string, options: A
       throw new InvalidInputError("--html and --file name the same file; give each its own");
     }
     for (const path of paths) await assertWritable(context, path, force);
-    const earlier = options.earlier === undefined ? undefined : await earlierAudit(context, options.earlier);
+    const earlier = options.earlier === undefined ? undefined : await auditRun(pathOf(context, options.earlier));
     const audit = await auditOf(context, what, options, { earlier, content: options.withoutContent !== true });
     const report = verifyAudit(audit, { head, earlier });
     if (html !== undefined) await writePrivateFile(context, html, await pageOfAudit(audit));
@@ -62,16 +59,6 @@ export async function auditCommand(context: CliContext, what: string, options: A
 
 function pathOf({ directory }: CliContext, path: string): string {
   return resolve(directory, path);
-}
-
-async function earlierAudit(context: CliContext, path: string): Promise<AuditFile> {
-  try {
-    return readAudit(JSON.parse(await readFile(pathOf(context, path), "utf8")));
-  } catch (cause) {
-    if (cause instanceof InvalidInputError) throw cause;
-    if (cause instanceof SyntaxError) throw new InvalidInputError(`${path} is not JSON; expected an audit`, { cause });
-    throw new InvalidInputError(`${path} cannot be read: ${wordsOfThrown(cause)}`, { cause });
-  }
 }
 
 async function auditOf(

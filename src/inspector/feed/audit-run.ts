@@ -79,8 +79,8 @@ export async function auditOfTree(tree: StoredTree, options: AuditTreeOptions = 
   };
 }
 
-/** The same run without the texts of people, models and tools: only names, ids, numbers and hashes. Its head is the same. */
-export function withoutContent(file: AuditFile): AuditFile {
+/** The audit without the texts of people, models and tools. */
+export function contentRemoved(file: AuditFile): AuditFile {
   const all = { sha256: nodeSha256, isRemoved: () => true };
   return {
     ...file,

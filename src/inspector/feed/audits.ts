@@ -20,7 +20,7 @@ import { DEFAULT_TENANT, jsonSchema } from "../../state/index.ts";
 import { readRunFile, RUN_FORMAT, type Stores } from "../../stores/index.ts";
 import { type AuditReport, checkAudit } from "../run-model/audit-check.ts";
 import { AUDIT_FORMAT, type AuditFile } from "../run-model/audit-file.ts";
-import { auditOfTree, nodeSha256, withoutContent } from "./audit-run.ts";
+import { auditOfTree, contentRemoved, nodeSha256 } from "./audit-run.ts";
 
 /** A tree in open stores, or the path of a file: an audit, or a run that `troupe export --json` wrote. */
 export type AuditSource =
@@ -124,7 +124,7 @@ export async function auditRun(source: AuditSource, given?: AuditRunOptions): Pr
     rules: { earlier: auditRule, content: flagRule },
   });
   const file = await auditOf(source, earlier && readAudit(earlier));
-  return content ? file : withoutContent(file);
+  return content ? file : contentRemoved(file);
 }
 
 async function auditOf(source: AuditSource, earlier: AuditFile | undefined): Promise<AuditFile> {
@@ -197,6 +197,14 @@ export function readAudit(value: unknown): AuditFile {
     if (error instanceof InvalidInputError && error.message.startsWith("invalid audit")) throw error;
     throw invalidAudit(error instanceof TroupeError ? error.message : "it cannot be read", error);
   }
+}
+
+/**
+ * The same audit without the texts of people, models and tools: only names, ids, numbers and hashes. Its head is the same.
+ * @throws InvalidInputError unless the value is an audit.
+ */
+export function withoutContent(audit: AuditFile): AuditFile {
+  return contentRemoved(readAudit(audit));
 }
 
 function invalidAudit(why: string, cause?: unknown): InvalidInputError {
