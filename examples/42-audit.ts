@@ -48,7 +48,7 @@ for (const { name, effect, outcome } of report.effects) console.log(`${name} (${
 const changed = readAudit(JSON.parse(JSON.stringify(audit).replaceAll('"cents":500', '"cents":5')));
 const broken = verifyAudit(changed, { head });
 console.log(broken.verdict);
-for (const { seq, problem } of broken.problems) console.log(`  entry ${seq}: ${problem}`);
+for (const { seq, problem } of broken.problems) console.log(`  ${seq === null ? "run" : `entry ${seq}`}: ${problem}`);
 
 // 4. For others: the same proof without texts, as a page that verifies itself in a browser.
 const bare = withoutContent(audit);
