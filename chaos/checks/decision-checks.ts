@@ -1,6 +1,6 @@
 import type { AgentRequest } from "../../src/index.ts";
 import type { EntryOf } from "../../src/state/index.ts";
-import type { AgentEvidence } from "../evidence.ts";
+import type { AgentEvidence } from "../../src/testing/simulation/evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { AttemptsByKey } from "./effect-checks.ts";
 

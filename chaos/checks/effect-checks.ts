@@ -1,5 +1,5 @@
 import { type CallGate, type Entry, type EntryOf, gateToldBy } from "../../src/state/index.ts";
-import type { AgentEvidence } from "../evidence.ts";
+import type { AgentEvidence } from "../../src/testing/simulation/evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 
 /** The ledger's attempts by key. */

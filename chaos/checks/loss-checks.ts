@@ -1,5 +1,5 @@
 import { rootOf } from "../../src/state/index.ts";
-import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
+import type { AgentEvidence, TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { WitnessLine } from "../witness.ts";
 import { ownersOfLife } from "./witness-checks.ts";

@@ -1,6 +1,6 @@
 import { type Message, textOf } from "../../src/index.ts";
 import { callIdOf, type Entry } from "../../src/state/index.ts";
-import type { AgentEvidence } from "../evidence.ts";
+import type { AgentEvidence } from "../../src/testing/simulation/evidence.ts";
 import { type ModelCallLine, sidePrefix, taskPrefix } from "../model/script.ts";
 
 /** The model server's log against the journal of one agent. */

@@ -1,4 +1,4 @@
-import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
+import type { AgentEvidence, TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 
 /**
  * Everything committed before a process died is unchanged: journals and messages in `before` are prefixes of those in

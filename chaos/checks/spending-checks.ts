@@ -1,6 +1,6 @@
 import type { Account, Price } from "../../src/index.ts";
 import type { Entry } from "../../src/state/index.ts";
-import type { TreeEvidence } from "../evidence.ts";
+import type { TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 import { type BilledCallLine, sidePrefix } from "../model/script.ts";
 
 export interface Spent {

@@ -1,6 +1,6 @@
 import { type Runtime, textOf } from "../../src/index.ts";
 import type { EntryOf } from "../../src/state/index.ts";
-import type { TreeEvidence } from "../evidence.ts";
+import type { TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 import { taskPrefix } from "../model/script.ts";
 import { hashOf, isEnd, type SeenEvent, type ServedClient } from "../serving/client.ts";
 

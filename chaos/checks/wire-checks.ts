@@ -1,6 +1,6 @@
 import { textOf } from "../../src/index.ts";
 import type { EntryOf } from "../../src/state/index.ts";
-import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
+import type { AgentEvidence, TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import { byKey } from "./effect-checks.ts";
 import { type Heard, type Hearing, spokenOf } from "../wires/wire.ts";

@@ -1,4 +1,4 @@
-import type { AgentEvidence } from "../evidence.ts";
+import type { AgentEvidence } from "../../src/testing/simulation/evidence.ts";
 import type { WitnessLine } from "../witness.ts";
 
 type Of<Type extends WitnessLine["type"]> = Extract<WitnessLine, { type: Type }>;

@@ -1,11 +1,12 @@
 import type { Account } from "../../src/index.ts";
 import type { Entry } from "../../src/state/index.ts";
-import { restViolations } from "../checks/rest-checks.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
 import { billedBelow, spendingViolations } from "../checks/spending-checks.ts";
-import { evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { type TreeEvidence } from "../../src/testing/simulation/evidence.ts";
+import { evidenceOf } from "../evidence.ts";
 import { type Ground, withGround } from "../ground.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { runSpender, type SpendingStage, withProvider } from "../spending/stage.ts";
 import { price } from "../spending/team.ts";
 

@@ -1,12 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { TroupeError, type TurnResult } from "../../src/index.ts";
 import { witnessViolations } from "../checks/witness-checks.ts";
-import { journalViolations } from "../checks/journal-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
-import { evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
+import { type TreeEvidence } from "../../src/testing/simulation/evidence.ts";
+import { evidenceOf } from "../evidence.ts";
 import { taskPrefix } from "../model/script.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { summaryOf } from "../summary.ts";
 import type { Kill } from "../workers/pool.ts";
 import { recoveriesOf } from "../workers/recovery.ts";

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { type TreeEvidence } from "../../src/testing/simulation/evidence.ts";
+import { evidenceOf } from "../evidence.ts";
 import { taskPrefix } from "../model/script.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { withWorkers, type WorkersStage } from "../workers/stage.ts";
 import { TOOL_QUEUE } from "../workers/team.ts";
 import { auditEnd } from "./f2-round.ts";

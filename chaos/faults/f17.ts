@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Account } from "../../src/index.ts";
 import { DEFAULT_TENANT } from "../../src/state/index.ts";
-import { journalViolations } from "../checks/journal-checks.ts";
-import { treeIn } from "../evidence.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
+import { treeIn } from "../../src/testing/simulation/evidence.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { summaryOf } from "../summary.ts";
 import {
   handOver,

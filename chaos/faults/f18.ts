@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Entry } from "../../src/state/index.ts";
-import { journalViolations } from "../checks/journal-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
-import { type TreeEvidence, treeIn } from "../evidence.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
+import { type TreeEvidence, treeIn } from "../../src/testing/simulation/evidence.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { summaryOf } from "../summary.ts";
 import {
   handOver,

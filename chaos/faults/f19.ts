@@ -1,12 +1,13 @@
 import { createRuntime } from "../../src/index.ts";
 import type { InboxItem } from "../../src/state/index.ts";
-import { restViolations } from "../checks/rest-checks.ts";
-import { journalViolations } from "../checks/journal-checks.ts";
-import { evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
+import { type TreeEvidence } from "../../src/testing/simulation/evidence.ts";
+import { evidenceOf } from "../evidence.ts";
 import { type FaultPointName, faultPointNames, pointsElsewhere } from "../fault-point-names.ts";
 import { withGround } from "../ground.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { storesAt } from "../stores-at.ts";
 import { summaryOf } from "../summary.ts";
 import { runWorker, stuckOf, type WorkerEnd } from "../worker-process.ts";

@@ -1,6 +1,6 @@
 import type { FaultPointName } from "../fault-point-names.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import type { Fault } from "../worker-process.ts";
 import { withWorkers } from "../workers/stage.ts";
 import { reportOfDeaths, runTurn, type Sent } from "./f1.ts";

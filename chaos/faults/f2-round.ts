@@ -1,12 +1,13 @@
 import { textOf } from "../../src/index.ts";
 import { byKey, effectViolations, repeatedAttempts } from "../checks/effect-checks.ts";
-import { journalViolations } from "../checks/journal-checks.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
 import { modelViolations, repeatedRequests } from "../checks/model-checks.ts";
 import { prefixViolations, spawnViolations } from "../checks/prefix-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
 import { billedBelow, spendingViolations } from "../checks/spending-checks.ts";
 import type { Ground } from "../ground.ts";
-import { type AgentEvidence, evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { type AgentEvidence, type TreeEvidence } from "../../src/testing/simulation/evidence.ts";
+import { evidenceOf } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { LineReader } from "../line-log.ts";
 import { type BilledCallLine, taskPrefix } from "../model/script.ts";

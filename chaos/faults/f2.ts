@@ -6,7 +6,7 @@ import { LineReader } from "../line-log.ts";
 import type { BilledCallLine } from "../model/script.ts";
 import { startServer } from "../processes.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { summaryOf } from "../summary.ts";
 import { type Fault, runWorker } from "../worker-process.ts";
 import { type RoundPlan, type RoundResult, runRound, type Stage } from "./f2-round.ts";

@@ -13,7 +13,7 @@ import {
 import { scriptedModel } from "../../src/testing/index.ts";
 import { withGround } from "../ground.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { storesAt } from "../stores-at.ts";
 
 const ROUNDS = 1_000;

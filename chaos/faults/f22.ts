@@ -3,7 +3,7 @@ import { type PlannedDecision, verdictSchema } from "../people/orders.ts";
 import type { PeoplePlan, PlannedLife } from "../people/round.ts";
 import { runPlans } from "../people/run-plans.ts";
 import type { ChaosScenario } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 
 /** Rounds per order and verdicts of the two decisions. */
 const ROUNDS = 12;

@@ -1,7 +1,7 @@
 import { withGround } from "../ground.ts";
 import type { FaultPointName } from "../fault-point-names.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { summaryOf } from "../summary.ts";
 import type { Fault } from "../worker-process.ts";
 import { withServers } from "./f2.ts";

@@ -1,6 +1,6 @@
 import { withProvider, runSpender } from "../spending/stage.ts";
 import { type ChaosScenario, reportOf } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 40;

@@ -6,7 +6,7 @@ import type { Batch } from "../programs/batch.ts";
 import { playKilled, Processes } from "../programs/lanes.ts";
 import { reproduce, shrink, testOf } from "../programs/shrink.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { redisPlace } from "../stores-at.ts";
 
 const ROUNDS = 10_000;

@@ -1,7 +1,7 @@
 import { drawPrograms } from "../programs/draw.ts";
 import { FORKS, playForks } from "../programs/forks.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 24;

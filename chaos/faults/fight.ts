@@ -1,16 +1,17 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { journalViolations } from "../checks/journal-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
 import { witnessViolations } from "../checks/witness-checks.ts";
-import { type AgentEvidence, evidenceOf } from "../evidence.ts";
+import { type AgentEvidence } from "../../src/testing/simulation/evidence.ts";
+import { evidenceOf } from "../evidence.ts";
 import type { Deed } from "../fight/fighter.ts";
 import type { FightLine, FightOrders } from "../fight/worker.ts";
 import { withGround } from "../ground.ts";
 import { readLines } from "../line-log.ts";
 import { jsonLinesOf, type RunEnd, runProcess, signal } from "../processes.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import type { WitnessLine } from "../witness.ts";
 
 const SECONDS = 60;

@@ -2,12 +2,13 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { textOf } from "../../src/index.ts";
-import { journalViolations } from "../checks/journal-checks.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
 import { prefixViolations, spawnViolations } from "../checks/prefix-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
-import { evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
+import { type TreeEvidence } from "../../src/testing/simulation/evidence.ts";
+import { evidenceOf } from "../evidence.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { summaryOf } from "../summary.ts";
 import { ask, type JobFiles, type JobRun, resume } from "./job-run.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { RuntimeMetrics } from "../../src/index.ts";
-import { journalViolations } from "../checks/journal-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
 import { evidenceOf } from "../evidence.ts";
 import { taskPrefix } from "../model/script.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";

@@ -1,7 +1,7 @@
 import { wireViolations } from "../checks/wire-checks.ts";
 import { evidenceOf } from "../evidence.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { type ClientPlace, type Played, underKills } from "../serving/killed-nodes.ts";
 import { a2aWire } from "../wires/a2a-wire.ts";
 import { agUiWire } from "../wires/ag-ui-wire.ts";

@@ -2,7 +2,7 @@ import { createRuntime } from "../../src/index.ts";
 import { clientViolations, eventsOf } from "../checks/stream-checks.ts";
 import { evidenceOf } from "../evidence.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { type ApiCounts, ServedClient } from "../serving/client.ts";
 import { type ClientPlace, LEASE_MS, type Played, underKills } from "../serving/killed-nodes.ts";
 import { servedTeam } from "../serving/team.ts";

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type AgentDefinition, defineAgent, defineTool } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import type { LineWriter } from "../line-log.ts";
-import type { SeededRandom } from "../seeded-random.ts";
+import type { SeededRandom } from "../../src/testing/simulation/seeded-random.ts";
 
 /** Log of the tools' effects, one line each. */
 export interface Deed {

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { type Agent, createRuntime, type Turn, TroupeError } from "../../src/index.ts";
 import { openLineWriter } from "../line-log.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { storesAt } from "../stores-at.ts";
 import { witnessed } from "../witness.ts";
 import { fighterNoting } from "./fighter.ts";

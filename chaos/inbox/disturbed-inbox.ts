@@ -1,7 +1,7 @@
 import type { Stores } from "../../src/index.ts";
 import type { InboxItem } from "../../src/state/index.ts";
 import type { ForeignWrites } from "../../src/stores/index.ts";
-import type { SeededRandom } from "../seeded-random.ts";
+import type { SeededRandom } from "../../src/testing/simulation/seeded-random.ts";
 
 export interface Disturbances {
   /** Share of items that are missing from the first read. */

@@ -1,6 +1,6 @@
 import type { Message } from "../../src/index.ts";
 import type { Entry } from "../../src/state/index.ts";
-import type { TreeEvidence } from "../evidence.ts";
+import type { TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 
 /**
  * The final state of a tree, independent of timing and order: its messages, the outcomes of calls, requests and turns, its

@@ -1,7 +1,7 @@
 import { type Agent, type AgentRequest, createRuntime, type Runtime, TroupeError, type Turn } from "../../src/index.ts";
 import { memoryStores, type Stores } from "../../src/stores/index.ts";
-import { treeIn } from "../evidence.ts";
-import { fractionOf, seededRandom } from "../seeded-random.ts";
+import { treeIn } from "../../src/testing/simulation/evidence.ts";
+import { fractionOf, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { type Disturbances, DisturbedInbox } from "./disturbed-inbox.ts";
 import { finalStateOf } from "./final-state.ts";
 import type { InboxPlan } from "./plan.ts";

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { startRawServer } from "../../test/support/raw-server.ts";
 import { endWithParent } from "../end-with-parent.ts";
-import { fractionOf } from "../seeded-random.ts";
+import { fractionOf } from "../../src/testing/simulation/seeded-random.ts";
 import { EffectLedger } from "./effect-ledger.ts";
 
 /** An effect is applied at once, but its answer is delayed by up to this many milliseconds, in which the caller may die. */

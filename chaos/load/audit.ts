@@ -1,11 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { journalViolations } from "../checks/journal-checks.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
 import { keyedViolations, lossViolations, lostCommits } from "../checks/loss-checks.ts";
 import { spawnViolations } from "../checks/prefix-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
 import { witnessViolations } from "../checks/witness-checks.ts";
-import { evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { type TreeEvidence } from "../../src/testing/simulation/evidence.ts";
+import { evidenceOf } from "../evidence.ts";
 import { auditEnd, type Stage } from "../faults/f2-round.ts";
 import type { RunEnd } from "../processes.ts";
 import type { WitnessLine } from "../witness.ts";

@@ -9,7 +9,7 @@ import { withRedis } from "../ground.ts";
 import { LineReader, readLines } from "../line-log.ts";
 import { jsonLinesOf, runProcess } from "../processes.ts";
 import { type ChaosOptions, type ChaosReport, reportOf } from "../scenario.ts";
-import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { redisPlace } from "../stores-at.ts";
 import type { WitnessLine } from "../witness.ts";
 import { auditLoad, type Load, type LoadEnd } from "./audit.ts";

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { startModelServer } from "../../test/support/model-server.ts";
 import { endWithParent } from "../end-with-parent.ts";
 import { openLineWriter } from "../line-log.ts";
-import { fractionOf } from "../seeded-random.ts";
+import { fractionOf } from "../../src/testing/simulation/seeded-random.ts";
 import { answerTo, type BilledCallLine, billOf, readRequest } from "./script.ts";
 
 /** Longest time to an answer, in milliseconds. */

@@ -1,6 +1,6 @@
 import type { Stores } from "../../src/index.ts";
 import { DEFAULT_TENANT, type JournalRow } from "../../src/state/index.ts";
-import { treeIn } from "../evidence.ts";
+import { treeIn } from "../../src/testing/simulation/evidence.ts";
 import { isGivenUp } from "./calm-model.ts";
 import { entriesOf } from "./evidence-lines.ts";
 import { faultsOf } from "./faults-of.ts";

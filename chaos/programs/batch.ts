@@ -2,13 +2,14 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../src/index.ts";
 import { LineReader, openLineWriter } from "../line-log.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { audit, type PlayedResult } from "./audit.ts";
 import { type Death, Stage } from "./play.ts";
 import type { Program } from "./program.ts";
 import { faultPointNames } from "../fault-point-names.ts";
-import type { Reach } from "./reach.ts";
-import { Life, World, type WorldLine } from "./world.ts";
+import type { Reach } from "../../src/testing/simulation/reach.ts";
+import { Life } from "../../src/testing/simulation/life.ts";
+import { World, type WorldLine } from "./world.ts";
 
 const PROGRAMS = "programs.json";
 

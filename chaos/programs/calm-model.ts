@@ -1,5 +1,5 @@
 import { type CallOutcome, callIdOf, type StopSignal, type StoredError, textOf } from "../../src/state/index.ts";
-import type { AgentEvidence } from "../evidence.ts";
+import type { AgentEvidence } from "../../src/testing/simulation/evidence.ts";
 import { childNames, receivesRejection } from "./cast.ts";
 import { type Ended, entriesOf } from "./evidence-lines.ts";
 import { budgetsOf, callsOf, type PlannedCall, type PlannedRound, type Program } from "./program.ts";

@@ -22,9 +22,9 @@ import {
 import { isLegal, promptHashOf } from "../../src/context/index.ts";
 import { hookNames, rootOf } from "../../src/state/index.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
-import { fractionOf } from "../seeded-random.ts";
+import { fractionOf } from "../../src/testing/simulation/seeded-random.ts";
 import { childKinds, deeds, type PlannedCall, type PlannedRound, type Program } from "./program.ts";
-import { modelIntent } from "./reach.ts";
+import { modelIntent } from "../../src/testing/simulation/reach.ts";
 import { digestOf, type World } from "./world.ts";
 
 /** The queue of the queued tools. */

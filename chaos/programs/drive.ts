@@ -8,7 +8,8 @@ import {
   type TurnRest,
 } from "../../src/index.ts";
 import { DEFAULT_TENANT, eventsOf } from "../../src/state/index.ts";
-import { fractionOf } from "../seeded-random.ts";
+import { isAtRest } from "../../src/testing/simulation/at-rest.ts";
+import { fractionOf } from "../../src/testing/simulation/seeded-random.ts";
 import { inputOf, leadOf, receivesRejection } from "./cast.ts";
 import type { PlannedAct, Program } from "./program.ts";
 import type { World } from "./world.ts";
@@ -207,26 +208,12 @@ export class Driver {
   async #toRest(root: string, agent: Agent): Promise<void> {
     for (let looks = 0; ; looks += 1) {
       await this.#acted(root);
-      if (await this.#isAtRest(root)) return;
+      if (await isAtRest(this.#runtime.stores, root)) return;
       await this.#pause(looks);
       // This finds work that a dead process left below idle agents.
       if (looks % LOOKS_ALONE === LOOKS_ALONE - 1 && this.#runtime.role === "all") await this.#runtime.recover();
       await this.#attend(root, agent);
     }
-  }
-
-  async #isAtRest(root: string): Promise<boolean> {
-    const { stores } = this.#runtime;
-    const all = { tenant: DEFAULT_TENANT, rootAgentId: root, limit: 1_000 };
-    const tree = await stores.listAgents(all);
-    if (tree.some(({ openTurnId, queuedTurnIds, pause }) => openTurnId ?? queuedTurnIds[0] ?? pause)) return false;
-    for (const { agentId } of tree) {
-      const inbox = await stores.inbox({ tenant: DEFAULT_TENANT, agentId });
-      // An abort of an ended turn has no effect, and no process starts an agent for it.
-      if (inbox.some(({ kind }) => kind !== "abort")) return false;
-    }
-    // Items in an inbox may have been handled meanwhile and have started a turn.
-    return JSON.stringify(await stores.listAgents(all)) === JSON.stringify(tree);
   }
 
   async #pause(looks: number): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Entry, EntryOf, JournalRow } from "../../src/state/index.ts";
-import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
+import type { AgentEvidence, TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 import type { Program } from "./program.ts";
 import type { LineOf, WorldLine } from "./world.ts";
 

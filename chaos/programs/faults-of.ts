@@ -1,11 +1,10 @@
-import type { Account } from "../../src/index.ts";
 import type { Entry } from "../../src/state/index.ts";
 import { gatesIn } from "../checks/effect-checks.ts";
-import { journalViolations } from "../checks/journal-checks.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
 import { spawnViolations } from "../checks/prefix-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
+import { limitViolations, restViolations } from "../../src/testing/simulation/rest-checks.ts";
 import { type Spent, spendingViolations } from "../checks/spending-checks.ts";
-import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
+import type { AgentEvidence, TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 import { calmFaults } from "./calm-model.ts";
 import { HOOK_BROKE, receipt } from "./cast.ts";
 import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
@@ -20,7 +19,7 @@ export function faultsOf(ended: Ended): string[] {
     ...restViolations(tree).filter((text) => !text.endsWith(HOOK_BROKE) && !(died && leftAborts.test(text))),
     ...spawnViolations(tree),
     ...spendingViolations(tree, billOf(tree, lines)),
-    ...tree.accounts.flatMap(overLimit),
+    ...limitViolations(tree),
     ...counterFaults(tree),
     ...waiterFaults(ended),
     ...abortFaults(ended),
@@ -74,19 +73,6 @@ export function billOf(tree: TreeEvidence, lines: readonly WorldLine[]): Spent {
 /** Key of a step. */
 function place({ turnId, step }: { readonly turnId: string; readonly step: number }): string {
   return `${turnId}:${step}`;
-}
-
-/** Counted amounts exceed no limit. Tokens and cost are checked with the bill, time by F17. */
-function overLimit({ id, used, limits }: Account): string[] {
-  const counted = [
-    ["steps", used.steps, limits.maxSteps],
-    ["tree steps", used.treeSteps, limits.maxTreeSteps],
-    ["tool calls", used.toolCalls, limits.maxToolCalls],
-    ["tree tool calls", used.treeToolCalls, limits.maxTreeToolCalls],
-  ] as const;
-  return counted.flatMap(([name, amount, limit]) =>
-    limit !== undefined && amount > limit ? [`account ${id} used ${amount} of ${limit} ${name}`] : [],
-  );
 }
 
 function sum(numbers: readonly number[]): number {

@@ -5,7 +5,7 @@ import { cutPointAt, type CutPoint, forkedTree, forkPoints } from "../../src/run
 import { DEFAULT_TENANT } from "../../src/state/index.ts";
 import type { StoredTree, Stores } from "../../src/stores/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
-import type { SeededRandom } from "../seeded-random.ts";
+import type { SeededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { type Death, Stage } from "./play.ts";
 import type { Program } from "./program.ts";
 

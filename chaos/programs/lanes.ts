@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createRuntime } from "../../src/index.ts";
-import type { SeededRandom } from "../seeded-random.ts";
+import type { SeededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { storesAt } from "../stores-at.ts";
 import { queuesAt } from "../workers/queues-at.ts";
 import { systemClock } from "../../src/base/index.ts";
@@ -13,7 +13,7 @@ import { audit, type PlayedResult } from "./audit.ts";
 import { type Batch, BatchLogs, drawBatch, programsOf, worldOf } from "./batch.ts";
 import { castOf } from "./cast.ts";
 import { Driver, driveAll } from "./drive.ts";
-import { Reach } from "./reach.ts";
+import { Reach } from "../../src/testing/simulation/reach.ts";
 import type { ProgramNews, ProgramOrders } from "./worker.ts";
 
 export interface LaneOptions {

@@ -5,14 +5,15 @@ import { armFaultPoints } from "../../src/base/index.ts";
 import { createRuntime, memoryStores, type Runtime, type RuntimeOptions, type Stores } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { faultPointNames } from "../fault-point-names.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { audit } from "./audit.ts";
 import { castOf, TOOL_QUEUE } from "./cast.ts";
 import { Driver, driveAll } from "./drive.ts";
-import { clockFrom, passTime } from "./hand-clock.ts";
+import { clockFrom, passTime } from "../../src/testing/simulation/pass-time.ts";
 import type { PlannedDeath, Program } from "./program.ts";
-import { Reach } from "./reach.ts";
-import { Life, World, type WorldLine } from "./world.ts";
+import { Reach } from "../../src/testing/simulation/reach.ts";
+import { Life } from "../../src/testing/simulation/life.ts";
+import { World, type WorldLine } from "./world.ts";
 
 export interface PlayOptions {
   /** Stores of the programs. Default: a separate SQLite file. */

@@ -1,5 +1,5 @@
 import { eventsOf, type TroupeEvent, textOf } from "../../src/state/index.ts";
-import type { AgentEvidence } from "../evidence.ts";
+import type { AgentEvidence } from "../../src/testing/simulation/evidence.ts";
 import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
 import { digestOf, eventDigest, type WorldLine } from "./world.ts";
 

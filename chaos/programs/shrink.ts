@@ -1,3 +1,4 @@
+import { kindOf, smallerThan as smaller, type SmallerRules } from "../../src/testing/simulation/smaller.ts";
 import { type PlayOptions, playProgram } from "./play.ts";
 import type { PlannedDeath, Program } from "./program.ts";
 
@@ -40,11 +41,6 @@ export async function reproduce(program: Program, options: ShrinkOptions): Promi
   return undefined;
 }
 
-/** The kind of a fault: its text without ids and numbers. */
-function kindOf(fault: string): string {
-  return fault.replaceAll(/\{.*|\S*[#~:]\S*|\d+/g, "");
-}
-
 /**
  * The smallest program that still fails in the same way: fewest turns, agents, steps, tools and deaths, with the simplest
  * values.
@@ -74,53 +70,23 @@ async function firstFailing(
   return undefined;
 }
 
-/** The simplest value of each field of a program. */
-const plainest: Readonly<Record<string, unknown>> = { tool: "look", child: "helper", does: "succeed", sent: "after" };
+/** Random programs get smaller by fewer turns, agents, steps, tools and deaths, with the simplest values. */
+const rules: SmallerRules = {
+  plainest: { tool: "look", child: "helper", does: "succeed", sent: "after" },
+  // Replaces a subagent call by a tool call.
+  instead: (parts) => ("child" in parts ? [{ tool: "look", does: "succeed" }] : []),
+  field: (name, value, parts) => {
+    // Amounts of a budget are kept, because another amount makes another program.
+    if (name === "budget" || name === "life") return value === null ? [] : [null];
+    // Hooks and user actions have their own values of `does`; no user action is simpler than another.
+    if (name !== "does" || !("hook" in parts || "at" in parts)) return undefined;
+    return "hook" in parts && value !== "nothing" ? ["nothing"] : [];
+  },
+};
 
 /** Slightly smaller programs, the smallest first. */
 export function smallerThan(program: Program): Program[] {
-  const programs = [...smaller(program, "")] as Program[];
-  // Try removals before simplifications: a simplified tool may fail only in combination with a hook that is not needed.
-  return programs.toSorted((one, other) => lengthOf(one) - lengthOf(other));
-}
-
-function lengthOf(program: Program): number {
-  return JSON.stringify(program).length;
-}
-
-function* smaller(value: unknown, name: string): Generator {
-  if (Array.isArray(value)) yield* smallerLists(value);
-  else if (typeof value === "number") {
-    for (const less of new Set([1, Math.floor(value / 2), value - 1])) if (less >= 1 && less < value) yield less;
-  } else if (typeof value === "string") {
-    const plain = plainest[name];
-    if (plain !== undefined && plain !== value) yield plain;
-  } else if (typeof value === "object" && value !== null) yield* smallerParts(value);
-}
-
-function* smallerLists(list: readonly unknown[]): Generator {
-  for (let size = list.length; size >= 1; size = Math.floor(size / 2)) {
-    for (let from = 0; from < list.length; from += size) yield list.toSpliced(from, size);
-  }
-  for (const [index, item] of list.entries()) {
-    for (const less of smaller(item, "")) yield list.with(index, less);
-  }
-}
-
-function* smallerParts(parts: object): Generator {
-  // Replaces a subagent call by a tool call.
-  if ("child" in parts) yield { tool: "look", does: "succeed" };
-  for (const [name, value] of Object.entries(parts)) {
-    if ((name === "budget" || name === "life") && value !== null) yield { ...parts, [name]: null };
-    // Hooks and user actions have their own values of `does`; no user action is simpler than another.
-    else if (name === "does" && ("hook" in parts || "at" in parts)) {
-      if ("hook" in parts && value !== "nothing") yield { ...parts, does: "nothing" };
-    }
-    // Amounts of a budget are kept, because another amount makes another program.
-    else if (name !== "budget" && name !== "life") {
-      for (const less of smaller(value, name)) yield { ...parts, [name]: less };
-    }
-  }
+  return smaller(program, rules);
 }
 
 /** The program as a test, to paste into a file of `test/chaos`. */

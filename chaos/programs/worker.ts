@@ -12,9 +12,9 @@ import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { BatchLogs, playInMemory, worldOf } from "./batch.ts";
 import { castOf } from "./cast.ts";
 import { Driver, driveAll } from "./drive.ts";
-import { clockFrom, passTime } from "./hand-clock.ts";
+import { clockFrom, passTime } from "../../src/testing/simulation/pass-time.ts";
 import { work } from "./play.ts";
-import { Reach } from "./reach.ts";
+import { Reach } from "../../src/testing/simulation/reach.ts";
 import type { WorldLine } from "./world.ts";
 
 const ordersSchema = z.object({

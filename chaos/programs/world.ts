@@ -2,7 +2,8 @@ import { shortHash } from "../../src/base/index.ts";
 import { type Clock, type Message, textOf, type TroupeEvent } from "../../src/index.ts";
 import { rootOf } from "../../src/state/index.ts";
 import type { PlannedAct, Program } from "./program.ts";
-import type { Reach } from "./reach.ts";
+import type { Life } from "../../src/testing/simulation/life.ts";
+import type { Reach } from "../../src/testing/simulation/reach.ts";
 
 /** The world's log of programs, in order per process. `at`: milliseconds since the epoch. */
 export type WorldLine =
@@ -82,22 +83,6 @@ interface Acting {
 }
 
 export type LineOf<Type extends WorldLine["type"]> = Extract<WorldLine, { type: Type }>;
-
-/** One process of a run. A killed process does nothing more; the code of a simulated one can no longer reach the world. */
-export class Life {
-  readonly #over = Promise.withResolvers<void>();
-  readonly over: Promise<void> = this.#over.promise;
-  #isOver = false;
-
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  end(): void {
-    this.#isOver = true;
-    this.#over.resolve();
-  }
-}
 
 /** Equal messages have equal digests. */
 export function digestOf(messages: readonly Message[]): string {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type SseFrame, sseFrames } from "../../test/support/sse-frames.ts";
 import { taskPrefix } from "../model/script.ts";
-import type { SeededRandom } from "../seeded-random.ts";
+import type { SeededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import type { ClientPlace, Counts, NodeClient } from "./killed-nodes.ts";
 import { tokenOf } from "./team.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { withRedis } from "../ground.ts";
 import type { ChaosOptions } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { redisPlace } from "../stores-at.ts";
 import { withServers } from "../faults/f2.ts";
 import type { Stage } from "../faults/f2-round.ts";

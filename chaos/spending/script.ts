@@ -1,6 +1,6 @@
 import type { ServerReply, WireRequestBody } from "../../test/support/model-server.ts";
 import { type BilledCallLine, readRequest, taskPrefix } from "../model/script.ts";
-import { fractionOf } from "../seeded-random.ts";
+import { fractionOf } from "../../src/testing/simulation/seeded-random.ts";
 
 /** A request in the log of the spending server. */
 export interface SpendingLine extends BilledCallLine {

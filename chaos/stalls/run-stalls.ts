@@ -2,7 +2,7 @@ import { type FaultPointName, faultPointNames, pointsElsewhere } from "../fault-
 import { countHits, type Hits, withServers } from "../faults/f2.ts";
 import { withGround } from "../ground.ts";
 import { type ChaosOptions, type ChaosReport, reportOf } from "../scenario.ts";
-import { seededRandom } from "../seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { summaryOf } from "../summary.ts";
 import { runStall, type StallPlan, type StallResult } from "./round.ts";
 

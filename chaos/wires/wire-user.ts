@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { taskPrefix } from "../model/script.ts";
-import type { SeededRandom } from "../seeded-random.ts";
+import type { SeededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import type { ClientPlace, Counts, NodeClient } from "../serving/killed-nodes.ts";
 import { userOf } from "../serving/team.ts";
 import { Line } from "./wire-client.ts";

@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonLinesOf, type RunEnd, runProcess, signal } from "../processes.ts";
-import type { SeededRandom } from "../seeded-random.ts";
+import type { SeededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { steadyNow } from "../witness.ts";
 import type { Fault } from "../worker-process.ts";
 import type { Weight } from "./weight.ts";

@@ -17,4 +17,6 @@ export {
 export type { OutputSchema, ParsedOutput } from "./output-schema.ts";
 export { DEFAULT_MAX_DEPTH, type Grant, grantOf, spawnLimitOf, type SubagentOptions, subagent } from "./subagent.ts";
 export { withModel, type WithModelOptions } from "./with-model.ts";
+export { type ToolStub, withTools } from "./with-tool-stubs.ts";
 export { withAddedTools } from "./with-tools.ts";
+export { withWrappedTools } from "./with-wrapped-tools.ts";

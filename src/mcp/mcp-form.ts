@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Json, JsonObject } from "../state/index.ts";
 import { defineTool } from "../tools/index.ts";
+import { visible } from "./mcp-errors.ts";
 
 /** The answer to an elicitation, as the protocol has it: one level of texts, numbers, booleans and lists of texts. */
 export type FormContent = Readonly<Record<string, string | number | boolean | readonly string[]>>;
@@ -33,8 +34,10 @@ const LONGEST_ANSWER = 100_000;
 
 const words = z.string().max(LONGEST_WORDS);
 const count = z.number().int().nonnegative();
-const labels = { title: words.optional(), description: words.optional() };
-const choice = z.object({ const: words, title: words });
+/** Words for people, unlike values, which the server gets back as they are. */
+const label = words.transform(visible);
+const labels = { title: label.optional(), description: label.optional() };
+const choice = z.object({ const: words, title: label });
 const names = z.array(words).min(1).max(MOST_CHOICES);
 
 // The first that fits: a text with choices is not a free text.

@@ -3,6 +3,7 @@ import type { JsonObject } from "../state/index.ts";
 import type { AskInput, RunContext, ToolAnswer } from "../tools/index.ts";
 import { z } from "zod";
 import type { ServerInput } from "./call-note.ts";
+import { visible } from "./mcp-errors.ts";
 import { formOf } from "./mcp-form.ts";
 import type { McpOptions } from "./mcp-options.ts";
 import { listedRoots } from "./mcp-roots.ts";
@@ -133,7 +134,7 @@ export class ServerInputs {
   }
 
   #ask(kind: AskInput["kind"], prompt: string, about: JsonObject): InputStep {
-    const text = this.#secrets.redact(prompt).toWellFormed();
+    const text = visible(this.#secrets.redact(prompt).toWellFormed());
     return {
       type: "asking",
       question: { kind, prompt: text.slice(0, LONGEST_PROMPT).toWellFormed(), arguments: about },
@@ -155,6 +156,6 @@ function addressOf(text: string): URL | undefined {
 }
 
 function shortened(message: string): string {
-  const text = message.toWellFormed();
+  const text = visible(message.toWellFormed());
   return text.length <= LONGEST_MESSAGE ? text : `${text.slice(0, LONGEST_MESSAGE).toWellFormed()}…`;
 }

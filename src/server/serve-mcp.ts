@@ -188,7 +188,6 @@ function connect(tools: ServedTools, { caller, clock, streams }: Connected): Mcp
   output.once("error", end);
   const handle = stdio.serveStdio(() => protocolServer(caller, () => side, tools.settings(caller.runtime)), {
     transport: new stdio.StdioServerTransport(input, output),
-    maxSubscriptions: 0,
   });
   return {
     closed,

@@ -33,11 +33,12 @@ export interface FakeClock extends Clock {
 /** Maximum number of timers that one call runs: a timer that sets itself again for the same time would run forever. */
 const maxTimersPerCall = 100_000;
 
-/** @param start Milliseconds since the epoch. Default: the beginning of 2026, UTC. */
-export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock {
+/** @param given A date, or milliseconds since the epoch. Default: the beginning of 2026, UTC. */
+export function createFakeClock(given: number | Date = Date.UTC(2026, 0, 1)): FakeClock {
+  const start = given instanceof Date ? given.getTime() : given;
   if (typeof start !== "number" || !Number.isFinite(start)) {
     throw new InvalidInputError(
-      `createFakeClock() starts at ${describeValue(start)}; expected milliseconds since the epoch`,
+      `createFakeClock() starts at ${describeValue(start)}; expected a valid date, or milliseconds since the epoch`,
     );
   }
   const timers = createTimerQueue();

@@ -5,7 +5,7 @@ export {
   type UpgradeDifference,
   type UpgradeReport,
 } from "./check-upgrade.ts";
-export { withModel, type WithModelOptions } from "../agents/index.ts";
+export { type ToolStub, withModel, type WithModelOptions, withTools } from "../agents/index.ts";
 export {
   type Estimate,
   estimate,
@@ -41,3 +41,27 @@ export {
   type ScriptedReply,
   type ScriptedToolCall,
 } from "./scripted-model.ts";
+export {
+  simulate,
+  type SimulatedRun,
+  type SimulatedRunCall,
+  type SimulateOptions,
+  type SimulationReport,
+} from "./simulate.ts";
+export type { SimulatedEffect } from "./simulation/log.ts";
+export type { SimulatedSurroundings, SimulationCase } from "./simulation/play-simulation.ts";
+export type {
+  SimulatedAct,
+  SimulatedAnswer,
+  SimulatedDeath,
+  SimulatedDecision,
+  SimulatedProgram,
+  SimulatedProgramCall,
+  SimulatedTurn,
+} from "./simulation/program.ts";
+export {
+  type SimulatedConversation,
+  simulateUser,
+  type SimulateUserOptions,
+  type TranscriptEntry,
+} from "./simulate-user.ts";

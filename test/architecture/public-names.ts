@@ -104,6 +104,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     createFakeClock FakeClock fork Fork ForkEdit ForkOptions ForkPoint ModelScript OriginTurn SimulatedCall
     SimulatedTool ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions checkUpgrade
     CheckUpgradeOptions DivergedPart NotCompared OpenTurnCheck recordedModel RecordedModelOptions RecordingSource
+    SimulatedConversation simulateUser SimulateUserOptions ToolStub TranscriptEntry withTools
     Distribution Estimate estimate EstimateOptions OtherTurns Quantile Share SuggestedLimit SupposedModel TurnFigures WhatIf
     replay ReplayComparison ReplayDivergence ReplayOptions ReplayResult StoredRecording UpgradeDifference
     UpgradeReport

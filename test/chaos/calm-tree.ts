@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type AgentEvidence, type TreeEvidence, treesIn } from "../../chaos/evidence.ts";
+import { type AgentEvidence, type TreeEvidence, treesIn } from "../../src/testing/simulation/evidence.ts";
 import type { Attempt } from "../../chaos/ledger/effect-ledger.ts";
 import { type ModelCallLine, taskPrefix } from "../../chaos/model/script.ts";
 import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";

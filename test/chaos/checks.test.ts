@@ -1,10 +1,10 @@
 // A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, describe, expect, it } from "vitest";
 import { byKey, effectViolations, repeatedAttempts } from "../../chaos/checks/effect-checks.ts";
-import { journalViolations } from "../../chaos/checks/journal-checks.ts";
+import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
 import { modelViolations, repeatedRequests } from "../../chaos/checks/model-checks.ts";
 import { prefixViolations, spawnViolations } from "../../chaos/checks/prefix-checks.ts";
-import { restViolations } from "../../chaos/checks/rest-checks.ts";
+import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
 import type { Entry } from "../../src/state/index.ts";
 import { type CalmTree, calmTree, renumbered, rootOf, withEntries, withRoot } from "./calm-tree.ts";
 

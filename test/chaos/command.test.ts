@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { readCommand } from "../../chaos/command.ts";
 import { faultPointNames } from "../../chaos/fault-point-names.ts";
 import { type ChaosReport, failureOf } from "../../chaos/scenario.ts";
-import { seededRandom } from "../../chaos/seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
 
 const known = [{ name: "F2", on: ["sqlite", "redis"] as const }, { name: "F31" }];

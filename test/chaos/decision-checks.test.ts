@@ -3,7 +3,7 @@ import { beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { type DeedOf, decisionViolations } from "../../chaos/checks/decision-checks.ts";
 import { byKey } from "../../chaos/checks/effect-checks.ts";
-import { type AgentEvidence, treesIn } from "../../chaos/evidence.ts";
+import { type AgentEvidence, treesIn } from "../../src/testing/simulation/evidence.ts";
 import type { Attempt } from "../../chaos/ledger/effect-ledger.ts";
 import { type AgentRequest, createRuntime, defineAgent, defineTool, memoryStores } from "../../src/index.ts";
 import type { Entry, EntryOf, EntryType } from "../../src/state/index.ts";

@@ -1,6 +1,6 @@
 // A check must be seen to find a planted fault before an empty result means anything.
 import { expect, it } from "vitest";
-import { treeIn } from "../../chaos/evidence.ts";
+import { treeIn } from "../../src/testing/simulation/evidence.ts";
 import { type Ended, entriesOf, linesOf } from "../../chaos/programs/evidence-lines.ts";
 import { billOf } from "../../chaos/programs/faults-of.ts";
 import { Stage } from "../../chaos/programs/play.ts";

@@ -1,7 +1,7 @@
 // A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { billedBelow, type Spent, spendingViolations } from "../../chaos/checks/spending-checks.ts";
-import type { TreeEvidence } from "../../chaos/evidence.ts";
+import type { TreeEvidence } from "../../src/testing/simulation/evidence.ts";
 import { sidePrefix } from "../../chaos/model/script.ts";
 import type { Account } from "../../src/index.ts";
 import type { Entry } from "../../src/state/index.ts";

@@ -1,7 +1,7 @@
 // A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { type ClientRecord, clientViolations, eventsOf, type TreeEvent } from "../../chaos/checks/stream-checks.ts";
-import { type TreeEvidence, treesIn } from "../../chaos/evidence.ts";
+import { type TreeEvidence, treesIn } from "../../src/testing/simulation/evidence.ts";
 import { taskPrefix } from "../../chaos/model/script.ts";
 import type { AskedTurn } from "../../chaos/serving/client.ts";
 import { createRuntime, defineAgent, memoryStores, subagent } from "../../src/index.ts";

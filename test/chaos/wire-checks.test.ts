@@ -1,7 +1,7 @@
 // A check must be seen to find a planted fault before an empty result means anything.
 import { beforeAll, expect, it } from "vitest";
 import { type UserRecord, wireViolations } from "../../chaos/checks/wire-checks.ts";
-import { type TreeEvidence, treesIn } from "../../chaos/evidence.ts";
+import { type TreeEvidence, treesIn } from "../../src/testing/simulation/evidence.ts";
 import type { Attempt } from "../../chaos/ledger/effect-ledger.ts";
 import { type Deed, type Heard, Hearing } from "../../chaos/wires/wire.ts";
 import type { ExchangeRecord } from "../../chaos/wires/wire-user.ts";

@@ -3,7 +3,7 @@ import { createRuntime, type Runtime, type Stores } from "../../src/index.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import type { FeedMessage, FeedRow } from "../../src/inspector/feed/wire.ts";
 import { type FeedServer, serveFeed } from "../../src/inspector/start-inspector.ts";
-import { type SeededRandom, seededRandom } from "../../chaos/seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { amount } from "../support/full.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 import { slowSpeaker } from "../support/slow-speaker.ts";

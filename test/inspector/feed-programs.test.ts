@@ -8,7 +8,7 @@ import { RunMoments } from "../../src/inspector/run-model/run-moments.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import type { JournalRow } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
-import { type SeededRandom, seededRandom } from "../../chaos/seeded-random.ts";
+import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { randomCases } from "../support/full.ts";
 import { RandomPlay } from "../support/random-play.ts";
 import { type TurnPlan, turnPlan } from "../support/random-turns.ts";

@@ -31,6 +31,10 @@ const room = form(
   },
   ["room"],
 );
+/** A form with a direction mark, a character without width, and one that terminals obey. */
+const veiled = form("Pay \u202E001\u200B francs?\u001B[2J", {
+  ok: { type: "boolean", title: "Yes\u2066 or no\u2069" },
+});
 const visit = {
   method: "elicitation/create",
   params: { mode: "url", message: "Please pay.", url: "https://pay.example/1" },
@@ -79,6 +83,7 @@ function serveModern(server: McpServer, effect: (words: string) => void): void {
     effect("stayed");
     return `stayed ${JSON.stringify(answers["nights"])}`;
   });
+  ask("veiled", once({ veiled }), (answers) => JSON.stringify(answers["veiled"]));
   ask("pay", once({ visit }), (answers) => {
     effect("paid");
     return `paid ${JSON.stringify(answers["visit"])}`;

@@ -123,6 +123,21 @@ describe("the newer era", () => {
     },
   );
 
+  test("characters that hide what a question says are left out", async () => {
+    const { agent } = await opened(way, "veiled");
+    const turn = agent.executeTurn("go");
+    const rest = await turn.settled;
+    if (rest.status !== "waiting" || rest.reason !== "request") throw new Error("no request");
+    const [request] = rest.requests;
+    expect(request?.prompt).toContain(
+      'The MCP server "inn" asks: Pay 001 francs?[2J\n- ok (true or false, optional): Yes or no',
+    );
+    expect(JSON.stringify(request)).not.toMatch(/[\u001B\u200B\u202E\u2066\u2069]|\\u001b/);
+    await agent.decide(request?.requestId ?? "", { verdict: "answered", result: "yes" });
+    await turn.result;
+    expect((await toolTextsOf(agent))[0]).toContain('"ok":true');
+  });
+
   test("a pattern of the server is not run", async () => {
     const { agent } = await opened(way, "pattern");
     await answering(agent, ["a".repeat(60)]);

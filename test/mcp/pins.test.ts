@@ -3,9 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { checkMcpPins, mcp, mcpFromConfig, pinMcp } from "troupe/mcp";
+import { checkMcpPins, mcp, mcpFromConfig, mcpLogins, memoryMcpTokens, pinMcp } from "troupe/mcp";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
+import { openGuarded, redirectUrl } from "./oauth-server.ts";
 import { openScripted, type ScriptedServer } from "./scripted-server.ts";
 import { callerOf, connected, openDesk, ways } from "./served-desk.ts";
 
@@ -201,6 +202,18 @@ describe.each(["legacy", "modern"])("a server of the %s era", (era) => {
     await expect.poll(() => warnings.join()).toContain('"till" has changed its tools');
     expect(tools.find(({ name }) => name === "till__pay")?.description).toBe("Pays.");
   });
+});
+
+test("a server that needs a login is compared with the option auth", async () => {
+  const desk = await openGuarded();
+  const auth = { oauth: { redirectUrl, store: memoryMcpTokens() } };
+  const logins = await mcpLogins({ name: "desk", url: desk.url, auth });
+  const page = await logins.begin({ actorId: null });
+  await logins.finish(await desk.logIn(page, "program"), { actorId: null });
+  const { file } = writeConfig({ desk: { url: desk.url } });
+  const [[refused], [listed]] = [await checkMcpPins(file), await checkMcpPins(file, { servers: { desk: { auth } } })];
+  expect([refused?.error === undefined, refused?.tools]).toEqual([false, []]);
+  expect([listed?.error, listed?.tools.map(({ name }) => name)]).toEqual([undefined, expect.arrayContaining(["pay"])]);
 });
 
 test("checking reports the differences without writing", async () => {

@@ -2,7 +2,7 @@ import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { auditStore } from "../../chaos/faults/f31-audit.ts";
 import { batchAt, identityOf, ROOT, ROOT_ACCOUNT, TENANT } from "../../chaos/faults/f31-team.ts";
-import { seededRandom } from "../../chaos/seeded-random.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { here } from "../contracts/stores-fixtures.ts";
 import { amount } from "../support/full.ts";

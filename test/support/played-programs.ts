@@ -1,11 +1,12 @@
-import { clockFrom } from "../../chaos/programs/hand-clock.ts";
+import { clockFrom } from "../../src/testing/simulation/pass-time.ts";
 import { castOf } from "../../chaos/programs/cast.ts";
 import { drawPrograms } from "../../chaos/programs/draw.ts";
 import { type Death, Stage } from "../../chaos/programs/play.ts";
 import type { Program } from "../../chaos/programs/program.ts";
 import { faultPointNames } from "../../chaos/fault-point-names.ts";
-import { Life, World } from "../../chaos/programs/world.ts";
-import { seededRandom } from "../../chaos/seeded-random.ts";
+import { Life } from "../../src/testing/simulation/life.ts";
+import { World } from "../../chaos/programs/world.ts";
+import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import type { AgentDefinition, Stores } from "../../src/index.ts";
 
 /** Random programs that were played to their end, with simulated deaths of their processes. */

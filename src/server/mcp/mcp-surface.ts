@@ -131,13 +131,23 @@ class McpEndpoint {
   async #stateless(call: Call): Promise<Response> {
     const { caller } = call;
     const settings = this.#tools.settings(caller.runtime);
-    const handler = this.#tools.sdk.server.createMcpHandler(
-      ({ era }) => protocolServer(caller, () => sideOfCall(call, era === "modern"), settings),
-      // The tools of a server never change, so there is nothing to subscribe to.
-      { maxSubscriptions: 0 },
+    const handler = this.#tools.sdk.server.createMcpHandler(({ era }) =>
+      protocolServer(caller, () => sideOfCall(call, era === "modern"), settings),
     );
-    return await handler.fetch(call.request, { parsedBody: call.body });
+    return await handler.fetch(isSubscription(call.body) ? untilClosing(call) : call.request, {
+      parsedBody: call.body,
+    });
   }
+}
+
+/** A stream of changes. The tools of a server never change, so it stays silent. */
+function isSubscription(body: unknown): boolean {
+  return typeof body === "object" && body !== null && Reflect.get(body, "method") === "subscriptions/listen";
+}
+
+/** The request, without its body, for an answer that also ends when the server closes. */
+function untilClosing({ request: { url, method, headers }, signal }: Call): Request {
+  return new Request(url, { method, headers, signal });
 }
 
 function sideOfCall(call: Call, lossCancels: boolean): CallSide {

@@ -2,6 +2,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { redisSharing } from "../../../src/server/index.ts";
+import { redisProgram, RedisServer } from "../../support/redis-server.ts";
 import { mcpStateKey } from "../../../src/cli/serve/mcp-state-key.ts";
 
 function storeFile(): string {
@@ -18,6 +20,22 @@ test("all processes with a store get the same key, which only its owner can read
   expect(statSync(`${file}.mcp-key`).mode & 0o777).toBe(0o600);
   expect(readdirSync(join(file, ".."))).toEqual(["a.db.mcp-key"]);
 });
+
+test.skipIf(!redisProgram)(
+  "all processes with a Redis get the same key, and those of another prefix another one",
+  async () => {
+    const server = await RedisServer.start({ isLogged: false });
+    onTestFinished(() => server.stop());
+    const keyOf = async (prefix: string): Promise<string> => {
+      const sharing = await redisSharing({ url: server.url, prefix });
+      onTestFinished(() => sharing.close());
+      return await mcpStateKey({ file: undefined }, sharing);
+    };
+    const keys = await Promise.all(Array.from({ length: 10 }, () => keyOf("one:")));
+    expect([new Set(keys).size, Buffer.from(keys[0] ?? "", "base64").length]).toEqual([1, 32]);
+    expect(await keyOf("two:")).not.toBe(keys[0]);
+  },
+);
 
 test("stores in memory get a key of their own", async () => {
   const keys = await Promise.all([

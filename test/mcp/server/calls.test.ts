@@ -274,6 +274,15 @@ describe("the endpoint", () => {
     expect((await fetch(`${url}/mcp`, { headers: bearer })).status).toBe(405);
   });
 
+  it("accepts a subscription, which has nothing to report and ends with the server", async () => {
+    const { url, serving } = await servedMcp();
+    const client = await connectedClient(url, { era: "modern" });
+    const subscription = await client.listen({ toolsListChanged: true });
+    expect(subscription.honoredFilter).toEqual({});
+    await serving.close();
+    expect(await subscription.closed).not.toBe("local");
+  });
+
   it("does not let a user into another user's session", async () => {
     const { url } = await servedMcp();
     const client = await connectedClient(url, { era: "legacy", answers: () => ({ action: "cancel" }) });

@@ -1,10 +1,10 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { createRuntime, type Runtime } from "troupe";
-import { serveMcp } from "troupe/mcp/server";
+import { mcpSurface, serveMcp } from "troupe/mcp/server";
 import { memoryStores } from "troupe/stores/memory";
-import { tokenAuth } from "troupe/server";
+import { apiSurface, serveRuntime, tokenAuth } from "troupe/server";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { identities, type User } from "../../server/served.ts";
+import { identities, tokens, type User } from "../../server/served.ts";
 import { connectedClient, deskAgent, eras, servedMcp, structuredIn, textIn } from "./served-desk.ts";
 
 interface InputRequired {
@@ -199,6 +199,31 @@ describe("the state of an open request", () => {
     onTestFinished(() => void vi.useRealTimers());
     await expect(answer(client, question, approve)).rejects.toThrow(/requestState/);
     expect(removed).toEqual([]);
+  });
+
+  it("has one outcome for a person at a client and one at the HTTP API, and the first learns it", async () => {
+    const removed: string[] = [];
+    const agents = [deskAgent((path) => void removed.push(path))];
+    const runtime = await createRuntime({ agents });
+    onTestFinished(() => runtime.shutdown());
+    const surfaces = [apiSurface(), await mcpSurface({ agents })];
+    const server = serveRuntime(runtime, { authenticate: tokenAuth({ tokens: identities }), surfaces });
+    onTestFinished(() => server.close());
+    const { url } = await server.listen();
+    const client = await askedClient(url);
+    const question = await asked(client, { input: "remove" });
+    const [request] = await runtime.requests();
+    const decideOverHttp = async (): Promise<number> => {
+      const headers = { authorization: `Bearer ${tokens.ann}`, "content-type": "application/json" };
+      const body = JSON.stringify({ verdict: "rejected", reason: "keep it" });
+      const id = encodeURIComponent(request?.requestId ?? "");
+      return (await fetch(`${url}/api/requests/${id}`, { method: "POST", headers, body })).status;
+    };
+    const [result, status] = await Promise.all([answer(client, question, approve), decideOverHttp()]);
+    const wasApproved = removed.length === 1;
+    expect([status, removed]).toEqual(wasApproved ? [409, ["a.txt"]] : [200, []]);
+    expect(textIn(result)).toContain(wasApproved ? "so: removed a.txt" : "had already been decided (rejected: keep it");
+    expect(await runtime.requests({ status: "decided" })).toHaveLength(1);
   });
 
   it("has one outcome for two people at once, and the other one learns it", async () => {

@@ -1,4 +1,4 @@
-import type { TreeEvidence } from "../evidence.ts";
+import type { TreeEvidence } from "./evidence.ts";
 
 /** Invariants of a finished tree: every turn has ended, nothing is reserved, and nothing is left over. */
 export function restViolations({ agents, accounts, cursors }: TreeEvidence): string[] {
@@ -25,4 +25,19 @@ export function restViolations({ agents, accounts, cursors }: TreeEvidence): str
     if (cursor <= (cursors[index - 1] ?? 0)) violations.push(`cursor ${cursor} comes after ${cursors[index - 1]}`);
   }
   return violations;
+}
+
+/** Counted amounts exceed no limit of an account. */
+export function limitViolations({ accounts }: Pick<TreeEvidence, "accounts">): string[] {
+  return accounts.flatMap(({ id, used, limits }) => {
+    const counted = [
+      ["steps", used.steps, limits.maxSteps],
+      ["tree steps", used.treeSteps, limits.maxTreeSteps],
+      ["tool calls", used.toolCalls, limits.maxToolCalls],
+      ["tree tool calls", used.treeToolCalls, limits.maxTreeToolCalls],
+    ] as const;
+    return counted.flatMap(([name, amount, limit]) =>
+      limit !== undefined && amount > limit ? [`account ${id} used ${amount} of ${limit} ${name}`] : [],
+    );
+  });
 }

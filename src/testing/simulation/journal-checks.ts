@@ -1,5 +1,5 @@
-import type { Entry } from "../../src/state/index.ts";
-import type { AgentEvidence } from "../evidence.ts";
+import type { Entry } from "../../state/index.ts";
+import type { AgentEvidence } from "./evidence.ts";
 
 /** Invariants of every journal at every moment: no gaps, and a legal order. */
 export function journalViolations({ agentId, entries }: AgentEvidence): string[] {

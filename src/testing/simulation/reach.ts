@@ -1,6 +1,5 @@
-import type { Stores } from "../../src/index.ts";
-import { DEFAULT_TENANT, type Entry } from "../../src/state/index.ts";
-import type { CommitOutcome } from "../../src/stores/index.ts";
+import { DEFAULT_TENANT, type Entry } from "../../state/index.ts";
+import type { CommitOutcome, Stores } from "../../stores/index.ts";
 
 const never = Promise.withResolvers<never>().promise;
 
