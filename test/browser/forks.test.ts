@@ -140,6 +140,11 @@ describe.skipIf(!browserProgram)("forks in the inspector", () => {
     await page.keyboard.press("Enter");
     expect(await form.getByLabel("Dollars").and(page.locator(":invalid")).count()).toBe(1);
     await form.getByLabel("Dollars").fill("");
+    await form.getByLabel("Steps").fill("1.5");
+    await page.keyboard.press("Enter");
+    await form.getByRole("alert").getByText("budget.maxSteps").waitFor();
+    page.errors.splice(0);
+    await form.getByLabel("Steps").fill("");
     await form.getByRole("button", { name: "Run the fork" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("table", { name: "Since the fork" }).waitFor();

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useId, useRef, useState } from "preact/hooks";
 import type { ForkBody, Prompt, RunForkPoint } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
-import { errorText } from "./feed-client.ts";
+import { errorText, FeedFailure } from "./feed-client.ts";
 import { addressOfPoint } from "./fork-point.tsx";
 import { callNameOf, callNamesIn } from "./message-card.tsx";
 import { acts, go, info } from "./page-state.ts";
@@ -57,7 +57,8 @@ export function ForkForm({ run, point, models }: FormProps) {
       drafts.value = new Map([...drafts.peek()].filter(([one]) => one !== subject));
       go({ page: "compare", runId: run.runId, otherId: runId });
     } catch (thrown) {
-      setError(errorText(thrown));
+      const issues = thrown instanceof FeedFailure ? thrown.issues : [];
+      setError([errorText(thrown), ...issues.map(({ path, message }) => `${path}: ${message}`)].join("; "));
       setSending(false);
     }
   };

@@ -54,24 +54,22 @@ function stepOfRoot(
   return undefined;
 }
 
-/** Where a run comes from, if it is a fork. */
+/** Where a run comes from, if it is a fork. A file has no other run to which a link could lead. */
 export function Origin({ runId, origin }: { readonly runId: string; readonly origin: ShownOrigin | undefined }) {
   if (!origin) return null;
-  const name = oneLine(shortId(origin.runId), 40);
+  const name = <code>{oneLine(shortId(origin.runId), 40)}</code>;
+  const isGone = origin.isStored === false;
+  const isLinked = !isGone && info.value?.source !== "file";
   return (
     <span class="quiet fork-origin">
       fork of{" "}
-      {origin.isStored === false ? (
-        <>
-          <code>{name}</code>, which is no longer stored,
-        </>
+      {isLinked ? (
+        <a href={addressOf({ page: "run", runId: origin.runId, at: null, agent: null, fork: null })}>{name}</a>
       ) : (
-        <a href={addressOf({ page: "run", runId: origin.runId, at: null, agent: null, fork: null })}>
-          <code>{name}</code>
-        </a>
-      )}{" "}
-      {pointWords(origin)}
-      {origin.isStored !== false && (
+        name
+      )}
+      {isGone && ", which is no longer stored,"} {pointWords(origin)}
+      {isLinked && (
         <>
           {" "}
           <a href={addressOf({ page: "compare", runId: origin.runId, otherId: runId })}>

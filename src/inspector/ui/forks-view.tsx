@@ -10,7 +10,7 @@ import type { RunSession } from "./run-session.ts";
 import { phaseOf } from "./store-pages.tsx";
 import { oneLine, plainText } from "./untrusted.tsx";
 
-const REFRESH_MS = 3_000;
+const REFRESH_MS = 4_000;
 
 /** The forks of the run and its origins, a form for another fork, and the replay. */
 export function ForksView({ run }: { readonly run: RunSession }) {
