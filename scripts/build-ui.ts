@@ -1,5 +1,6 @@
 /**
- * Builds the inspector's page from src/inspector/ui: one script and one style in src/inspector/assets.
+ * Builds the inspector's page and the page of audits from src/inspector/ui: a script and a style of each in
+ * src/inspector/assets.
  *
  *     node scripts/build-ui.ts
  *     node scripts/build-ui.ts --if-older  # only if a source is newer, or nothing is built yet
@@ -14,7 +15,7 @@ import { repositoryRoot } from "./run-command.ts";
 const inspector = join(repositoryRoot, "src", "inspector");
 const ui = join(inspector, "ui");
 const assets = join(inspector, "assets");
-/** Most bytes of script and style, compressed with gzip. */
+/** Most bytes of a page's script and style, compressed with gzip. */
 const MOST_BYTES = 136 * 1024;
 /** The bundled packages, whose licences are in the same folder. */
 const bundled = [
@@ -25,16 +26,26 @@ const bundled = [
   "@lezer/highlight",
   "@lezer/markdown",
   "remend",
+  "@noble/hashes",
 ];
+/** The entry of each page by the name of its files. */
+const pages = { app: "main.tsx", audit: "audit/main.tsx" };
 
 const { values } = parseArgs({ options: { "if-older": { type: "boolean", default: false } } });
-if (!values["if-older"] || newestIn("ui", "run-model", "../budget", "../state") > newestIn("assets")) await buildPage();
+if (!values["if-older"] || newestIn("ui", "run-model", "../budget", "../state") > newestIn("assets"))
+  await buildPages();
 
-async function buildPage(): Promise<void> {
+async function buildPages(): Promise<void> {
   // A test runner may have set another mode, in which the page would contain local paths.
   process.env["NODE_ENV"] = "production";
   rmSync(assets, { recursive: true, force: true });
   mkdirSync(assets, { recursive: true });
+  for (const [name, entry] of Object.entries(pages)) await buildPage(name, entry);
+  const licences = bundled.map((name) => `${name}\n\n${licenceOf(name)}`);
+  writeFileSync(join(assets, "LICENSES.txt"), licences.join("\n\n"));
+}
+
+async function buildPage(name: string, entry: string): Promise<void> {
   // Imported late, because it is heavy and not needed if the build is up to date.
   const { build } = await import("vite");
   const built = await build({
@@ -51,10 +62,10 @@ async function buildPage(): Promise<void> {
       modulePreload: false,
       reportCompressedSize: false,
       rolldownOptions: {
-        input: join(ui, "main.tsx"),
+        input: join(ui, entry),
         // The page may import only pure code from the runtime's folders; no Node imports may remain in the bundle.
         external: /^node:/,
-        output: { entryFileNames: "app.js", assetFileNames: "app[extname]", codeSplitting: false },
+        output: { entryFileNames: `${name}.js`, assetFileNames: `${name}[extname]`, codeSplitting: false },
       },
     },
   });
@@ -64,15 +75,12 @@ async function buildPage(): Promise<void> {
     process.stderr.write(`The page imports modules that it must not contain: ${foreign.join(", ")}.\n`);
     process.exitCode = 1;
   }
-  const licences = bundled.map((name) => `${name}\n\n${licenceOf(name)}`);
-  writeFileSync(join(assets, "LICENSES.txt"), licences.join("\n\n"));
-
-  const bytes = ["app.js", "app.css"].map((name) => gzipSync(readFileSync(join(assets, name))).length);
+  const bytes = ["js", "css"].map((extension) => gzipSync(readFileSync(join(assets, `${name}.${extension}`))).length);
   const total = bytes.reduce((sum, one) => sum + one, 0);
-  const sizes = `app.js ${kilobytes(bytes[0])}, app.css ${kilobytes(bytes[1])} packed`;
-  process.stderr.write(`Built the inspector's page: ${sizes}\n`);
+  const sizes = `${name}.js ${kilobytes(bytes[0])}, ${name}.css ${kilobytes(bytes[1])} packed`;
+  process.stderr.write(`Built a page of the inspector: ${sizes}\n`);
   if (total > MOST_BYTES) {
-    process.stderr.write(`The page takes ${total} bytes packed, more than ${MOST_BYTES}.\n`);
+    process.stderr.write(`The page ${name} takes ${total} bytes packed, more than ${MOST_BYTES}.\n`);
     process.exitCode = 1;
   }
 }

@@ -40,6 +40,7 @@ export function sidebar(): SidebarItem[] {
       "crash-tests",
       "fork",
       "replay",
+      "audit",
       "loop",
       "react",
       "state",

@@ -341,6 +341,18 @@ turns go on, and which lack a tool. No model is called, no tool and no hook runs
 same and all open turns go on; 1: not so; 2: the runs cannot be checked.
 `;
 
+export const audit = `
+Examples:
+  $ npx troupe audit ask-mibodu
+  $ npx troupe audit ask-mibodu --verify --head 3f0c…
+  $ npx troupe audit ask-mibodu --file audit.json --html audit.html --without-content
+  $ npx troupe audit ask-mibodu --verify --earlier audit.json
+  $ npx troupe audit audit.json --verify --head 3f0c…
+
+Keep the printed head where those who can write the store cannot. Without --head only contradictions within the run are found.
+Exit code 0: the run fits; 1: it is broken; 2: it cannot be verified.
+`;
+
 export const estimate = `
 Examples:
   $ npx troupe estimate ./my-agent.ts --input "Which files mention budgets?"

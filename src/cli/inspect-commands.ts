@@ -1,16 +1,17 @@
 import type { Command } from "commander";
 import type { CliContext } from "./cli-context.ts";
+import type { AuditCommandOptions } from "./commands/audit.ts";
 import type { ExportOptions } from "./commands/export.ts";
 import type { InspectOptions } from "./commands/inspect.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addStoreOptions, agentsOption, nonEmpty, wholeNumber } from "./options.ts";
+import { addStoreOptions, agentsOption, auditHead, nonEmpty, wholeNumber } from "./options.ts";
 
 type Done = (exitCode: ExitCode) => void;
 
 const namesHelp = "show only names, ids and numbers, no texts of people, models or tools";
 
-/** `inspect` and `export`: runs in a browser and in files. */
+/** `inspect`, `export` and `audit`: runs in a browser, in files, and as evidence. */
 export function addInspectCommands(program: Command, context: CliContext, done: Done): void {
   const inspect = program
     .command("inspect")
@@ -42,5 +43,23 @@ export function addInspectCommands(program: Command, context: CliContext, done: 
     .action(async (id: string, options: ExportOptions) => {
       const { exportCommand } = await import("./commands/export.ts");
       done(await exportCommand(context, id, options));
+    });
+  const auditing = program
+    .command("audit")
+    .description("Verify a run: its hash chain, prompts, approvals, effects and money.")
+    .argument("<run>", "an agent of the run: its id or its prefix; or a file of `audit --file` or `export --json`")
+    .option("--verify", "print only the verdict and what is broken")
+    .option("--head <hash>", "a head that was kept outside of the store; the run must have it", auditHead)
+    .option("--earlier <file>", "an earlier audit of the run; names the first entry that differs from it", nonEmpty)
+    .option("--html <file>", "write a self-contained page that verifies the run in any browser", nonEmpty)
+    .option("--file <file>", "write the audit as JSON, to verify it later or elsewhere", nonEmpty)
+    .option("--without-content", "remove the texts of people, models and tools; their hashes and the head stay")
+    .option("--json", "print the report as JSON")
+    .option("--force", "overwrite existing files");
+  addStoreOptions(auditing)
+    .addHelpText("after", helpTexts.audit)
+    .action(async (run: string, options: AuditCommandOptions) => {
+      const { auditCommand } = await import("./commands/audit.ts");
+      done(await auditCommand(context, run, options));
     });
 }

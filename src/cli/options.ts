@@ -75,6 +75,12 @@ export function onOption(): Option {
   ).choices(["workers", "here"]);
 }
 
+/** Parses the head of an audit. Throws commander's `InvalidArgumentError`. */
+export function auditHead(text: string): string {
+  if (/^[0-9a-f]{64}$/.test(text)) return text;
+  throw new InvalidArgumentError("a head of `audit`, with 64 hexadecimal digits, is needed.");
+}
+
 /** Parses a whole number within bounds. Throws commander's `InvalidArgumentError`. */
 export function wholeNumber(from: number, to: number): (text: string) => number {
   return (text) => {

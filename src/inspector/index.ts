@@ -2,6 +2,32 @@ export { type Actor, runtimeActor, storeActor, type StoreActorOptions, type Talk
 export type { Forks } from "./feed/fork-acts.ts";
 export { Feed, type FeedOptions } from "./feed/feed.ts";
 export { type RunFile, runFileSchema } from "../stores/index.ts";
+export {
+  type AuditRunOptions,
+  type AuditSource,
+  auditRun,
+  readAudit,
+  verifyAudit,
+  type VerifyAuditOptions,
+  withoutContent,
+} from "./feed/audits.ts";
+export type {
+  AuditedAccount,
+  AuditedApproval,
+  AuditedEffect,
+  AuditedPrompt,
+  AuditProblem,
+  AuditReport,
+} from "./run-model/audit-check.ts";
+export type {
+  AuditAgent,
+  AuditDefinition,
+  AuditFile,
+  AuditLink,
+  AuditMessage,
+  AuditRequest,
+  Sealed,
+} from "./run-model/audit-file.ts";
 export { importRun } from "./feed/run-file.ts";
 export type { FeedSink, RunWatch } from "./feed/run-watch.ts";
 export type { FeedSource } from "./feed/source.ts";
@@ -58,6 +84,7 @@ export type {
   SummaryPlace,
 } from "./run-model/summary-facts.ts";
 export type { Tokens } from "./http/gate.ts";
+export { pageOfAudit } from "./http/page-of-audit.ts";
 export { pageOfRun } from "./http/page-of-run.ts";
 export {
   type FeedServer,

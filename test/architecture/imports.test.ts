@@ -79,7 +79,16 @@ test("the inspector's page imports nothing from Node, and from the runtime only 
 });
 
 /** Packages that the page may bundle. */
-const forPage = ["preact", "preact/hooks", "@preact/signals", "@lezer/common", "@lezer/markdown", "remend"];
+const forPage = [
+  "preact",
+  "preact/hooks",
+  "@preact/signals",
+  "@lezer/common",
+  "@lezer/markdown",
+  "remend",
+  "@noble/hashes/sha2.js",
+  "@noble/hashes/utils.js",
+];
 
 function isForPage(path: string, specifier: string, kind: ImportKind): boolean {
   if (!specifier.startsWith(".")) return forPage.includes(specifier);

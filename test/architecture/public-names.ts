@@ -57,6 +57,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     AiSdkLanguageModel aiSdkModel AiSdkModelOptions ProviderOptions
   `),
   "troupe/inspector": words(`
+    AuditAgent AuditDefinition AuditedAccount AuditedApproval AuditedEffect AuditedPrompt AuditFile AuditLink AuditMessage AuditProblem AuditReport
+    AuditRequest auditRun AuditRunOptions AuditSource pageOfAudit readAudit Sealed verifyAudit VerifyAuditOptions withoutContent
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes

@@ -1,7 +1,4 @@
-import { randomUUID } from "node:crypto";
-import { access, constants, lstat, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
-import { describeFileError } from "../../base/index.ts";
+import { resolve } from "node:path";
 import { InvalidInputError } from "../../errors/index.ts";
 import { Feed, pageOfRun, traceOfRun } from "../../inspector/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
@@ -9,6 +6,7 @@ import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { findAgent } from "../job/find-agent.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
+import { assertWritable, writePrivateFile } from "./written-file.ts";
 
 export interface ExportOptions extends StoreOptions {
   readonly json?: string | undefined;
@@ -41,30 +39,7 @@ export async function exportCommand(context: CliContext, text: string, options: 
   });
 }
 
-/** Checks the files before the run is read, which may take long. Throws `InvalidInputError`. */
-async function assertWritable({ directory }: CliContext, path: string, force: boolean): Promise<void> {
-  const target = resolve(directory, path);
-  const known = await lstat(target).catch(() => undefined);
-  if (known?.isDirectory() === true) throw new InvalidInputError(`${path} is a folder; give the path of a file`);
-  if (known && !force) throw new InvalidInputError(`${path} exists; give another file, or --force to overwrite it`);
-  await access(dirname(target), constants.W_OK).catch((cause: unknown) => {
-    throw new InvalidInputError(describeFileError(path, cause), { cause });
-  });
-}
-
-/**
- * Writes the file atomically: a run may be larger than the disk. Only the process's owner may read it, because it
- * contains the agents' texts.
- */
-async function write({ directory, out }: CliContext, path: string, content: string): Promise<void> {
-  const target = resolve(directory, path);
-  const partial = `${target}.${randomUUID().slice(0, 8)}.partial`;
-  try {
-    await writeFile(partial, content, { flag: "wx", mode: 0o600 });
-    await rename(partial, target);
-  } catch (cause) {
-    await rm(partial, { force: true });
-    throw new InvalidInputError(describeFileError(path, cause), { cause });
-  }
-  out(`Written: ${path}`);
+async function write(context: CliContext, path: string, content: string): Promise<void> {
+  await writePrivateFile(context, path, content);
+  context.out(`Written: ${path}`);
 }

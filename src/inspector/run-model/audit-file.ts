@@ -1,0 +1,191 @@
+import { stableStringify } from "../../base/index.ts";
+import type { Account } from "../../budget/index.ts";
+import type { AgentRequest, EntryType, Json } from "../../state/index.ts";
+
+export const AUDIT_FORMAT = "troupe.audit/1";
+
+/** SHA-256 of a text in UTF-8, as 64 hexadecimal digits. The page and Node have different implementations. */
+export type Sha256 = (text: string) => string;
+
+/** An object of which each text, list and object can be removed: its hash stays, so that the hash of the whole does not change. */
+export interface Sealed {
+  /** The fields that are there. */
+  readonly fields: Readonly<Record<string, Json>>;
+  /** The hashes of removed fields; `undefined` if there are none. */
+  readonly removed?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A message that an entry adds. Without `message` only its hash is left; the hash is `null` if the message was deleted before any audit. */
+export interface AuditMessage {
+  /** Its id. */
+  readonly id: string;
+  /** The hash of the message; `null` if it is unknown. */
+  readonly hash: string | null;
+  /** Absent if the content was removed or deleted. */
+  readonly message?: Sealed | undefined;
+}
+
+/** An entry in the chain of its agent. */
+export interface AuditLink {
+  /** The agent of the entry. */
+  readonly agentId: string;
+  /** The entry. */
+  readonly entry: Sealed;
+  /** The messages that the entry adds to the conversation. */
+  readonly messages: readonly AuditMessage[];
+  /** Hash of the previous link of the agent, the entry and its messages; `null` from the first message without a hash on. */
+  readonly hash: string | null;
+}
+
+/** An agent of an audited run. */
+export interface AuditAgent {
+  /** Its id. */
+  readonly agentId: string;
+  /** The immutable fields of its record, with which its chain begins. */
+  readonly identity: Sealed;
+  /** The number of its last entry as stored beside the journal. */
+  readonly seq: number;
+  /** The time of its last entry as stored beside the journal, in milliseconds since the epoch. */
+  readonly at: number;
+  /** The hash of its last link, or of its identity. */
+  readonly head: string | null;
+}
+
+/** A decided request as stored beside the journal. */
+export interface AuditRequest
+  extends Pick<AgentRequest, "agentId" | "requestId" | "kind" | "name" | "status" | "argumentsHash"> {
+  /** `null` if it is not decided. */
+  readonly verdict: string | null;
+  /** The person who decided; `null` if it is not decided, or has expired. */
+  readonly by: string | null;
+}
+
+/** A definition under which agents have worked. `content` is absent if it was removed. */
+export interface AuditDefinition {
+  /** Its hash in the journal. */
+  readonly hash: string;
+  /** Its name. */
+  readonly name: string;
+  /** All its other fields. Absent if it was removed. */
+  readonly content?: Json | undefined;
+}
+
+/** A run with its hash chain. Contents may be removed from it without a change of the head. */
+export interface AuditFile {
+  /** The version of the format. */
+  readonly format: typeof AUDIT_FORMAT;
+  /** Milliseconds since the epoch. */
+  readonly auditedAt: number;
+  /** The root agent of the run. */
+  readonly rootAgentId: string;
+  /** The hash over the links of all agents in the order of their commits; `null` if a link has no hash. */
+  readonly head: string | null;
+  /** Parents before their children. */
+  readonly agents: readonly AuditAgent[];
+  /** All entries, in the order of their commits. */
+  readonly links: readonly AuditLink[];
+  /** The accounts as stored. */
+  readonly accounts: readonly Account[];
+  /** The requests as stored beside the journal. */
+  readonly requests: readonly AuditRequest[];
+  /** The stored definitions. */
+  readonly definitions: readonly AuditDefinition[];
+}
+
+/** Fields of entries that every audit shows or checks. They contain names, ids, hashes and numbers, and are never removed. */
+const needed: ReadonlySet<string> = new Set([
+  ..."type seq at epoch turnId step callId attempt number index run name kind effect verdict by outcome".split(" "),
+  ..."accountId argumentsHash artifactId ask asked awaits background before calls callIds checksOutput".split(" "),
+  ..."childId childIds childTurnId code contentType costMicros definition durationMs expiresAt finishReason".split(" "),
+  ..."for hasText holder hook hooks inputMessageIds intent internal isExhausted kept leavesWork".split(" "),
+  ..."lifecycle limit limits max messageId messageIds model needed needsApproval now openIds".split(" "),
+  ..."outputMessageId phase plugin price promptHash provider queue reason recorded repairMessageId reports".split(" "),
+  ..."requestId requestIds reservation retryAt reviewDue scope settlement size steps stopReason".split(" "),
+  ..."strategy summaryMessageId through timerId to toolCalls tools until usage used valid version waking".split(" "),
+  ..."wakes wokenBy".split(" "),
+]);
+const neededOfMessage: ReadonlySet<string> = new Set(["id", "role", "createdAt", "origin", "callId"]);
+const neededOfIdentity: ReadonlySet<string> = new Set(
+  "agentId rootAgentId parentAgentId parentTurnId parentCallId createdAt forkedFrom".split(" "),
+);
+/** Texts of people and tools under a name that is elsewhere a word from a list. */
+const texts: Readonly<Partial<Record<EntryType, string>>> = { "artifact.saved": "name", "request.decided": "reason" };
+
+/** The kind of object that is sealed: it decides which fields may be removed. */
+export type SealedKind = "entry" | "message" | "identity";
+
+/** Whether a field may be removed. */
+export function isRemovable(kind: SealedKind, { fields }: Sealed, name: string): boolean {
+  if (kind === "message") return !neededOfMessage.has(name);
+  if (kind === "identity") return !neededOfIdentity.has(name);
+  return !needed.has(name) || texts[fields["type"] as EntryType] === name;
+}
+
+/** Seals an object of plain values. Members that are `undefined` are left out, as in JSON. */
+export function seal(value: object): Sealed {
+  return { fields: Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) };
+}
+
+/** The hash of a value: the SHA-256 of its canonical JSON (RFC 8785). */
+export function hashOfJson(value: unknown, sha256: Sha256): string {
+  return sha256(stableStringify(value));
+}
+
+/** The same hash with and without the removable fields: texts, lists and objects enter it by their hashes. */
+export function hashOfSealed({ fields, removed = {} }: Sealed, sha256: Sha256): string {
+  const parts = Object.entries(fields).map(([name, value]) => [
+    name,
+    isHashed(value) ? hashOfJson(value, sha256) : value,
+  ]);
+  return hashOfJson(Object.fromEntries([...parts, ...Object.entries(removed)]), sha256);
+}
+
+function isHashed(value: Json | undefined): boolean {
+  return typeof value === "string" || (typeof value === "object" && value !== null);
+}
+
+/** Removes the fields for which `isRemoved` is true, and which may be removed; their hashes stay. */
+export function withoutFields(
+  kind: SealedKind,
+  sealed: Sealed,
+  { sha256, isRemoved }: { readonly sha256: Sha256; readonly isRemoved: (name: string, value: Json) => boolean },
+): Sealed {
+  const gone = Object.entries(sealed.fields).filter(
+    ([name, value]) => isHashed(value) && isRemovable(kind, sealed, name) && isRemoved(name, value),
+  );
+  if (gone.length === 0) return sealed;
+  const names = new Set(gone.map(([name]) => name));
+  return {
+    fields: Object.fromEntries(Object.entries(sealed.fields).filter(([name]) => !names.has(name))),
+    removed: {
+      ...sealed.removed,
+      ...Object.fromEntries(gone.map(([name, value]) => [name, hashOfJson(value, sha256)])),
+    },
+  };
+}
+
+/** The hash of a message, whether or not it is there; `null` if it is unknown. */
+export function hashOfMessage({ hash, message }: AuditMessage, sha256: Sha256): string | null {
+  return message ? hashOfSealed(message, sha256) : hash;
+}
+
+/** The hash of a link after `previous` of the same agent; `null` if either has none. */
+export function hashOfLink(
+  { agentId, entry, messages }: Omit<AuditLink, "hash">,
+  previous: string | null,
+  sha256: Sha256,
+): string | null {
+  const added = messages.map((message) => [message.id, hashOfMessage(message, sha256)] as const);
+  if (previous === null || added.some(([, hash]) => hash === null)) return null;
+  return hashOfJson([agentId, previous, hashOfSealed(entry, sha256), added], sha256);
+}
+
+/** The chain over all agents. Each link continues the head, so that a head stays verifiable while the run goes on. */
+export function headAfter(head: string | null, link: string | null, sha256: Sha256): string | null {
+  return head === null || link === null ? null : hashOfJson([head, link], sha256);
+}
+
+/** The head of a run without entries. */
+export function firstHead(rootAgentId: string, sha256: Sha256): string {
+  return hashOfJson([AUDIT_FORMAT, rootAgentId], sha256);
+}
