@@ -168,7 +168,7 @@ async function forkedDesk(): Promise<{
   const edit = { messages: { "customer-4#1:1:0": '{"state":"never paid","paid":0}' } };
   const made = await fork(
     { stores, agentId: agent.agentId },
-    { at: { turn: 1, step: 2 }, runtime, model: "gpt-5", edit },
+    { at: { turn: 1, step: 2 }, runtime, model: supportModel("gpt-5"), edit },
   );
   await made.turn.result;
   const feed = new Feed();
@@ -246,7 +246,7 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
 });
 
 function heightOf(view: View): number {
-  if (view === "compare") return 480;
+  if (view === "compare") return 620;
   return view === "chart" || view === "summary" || view === "forks" ? 900 : 680;
 }
 
