@@ -37,6 +37,7 @@ export function sidebar(): SidebarItem[] {
       "stores",
       "inspector",
       "testing",
+      "crash-tests",
       "fork",
       "replay",
       "loop",

@@ -135,7 +135,7 @@ export function assertTimerDelay(ms: number): void {
 
 const LONGEST_INTERVAL_MS = 2 ** 31 - 1;
 
-let holders = 0;
+const holds = new Set<symbol>();
 let handle: NodeJS.Timeout | undefined;
 
 /**
@@ -143,16 +143,26 @@ let handle: NodeJS.Timeout | undefined;
  * waits (for the next attempt of a call) would exit in the middle of its work.
  */
 export function holdProcess(): () => void {
-  holders += 1;
   // One permanent timer, because every turn holds the process and would otherwise create and clear its own.
   handle ??= setInterval(() => undefined, LONGEST_INTERVAL_MS);
-  if (holders === 1) handle.ref();
-  let isHeld = true;
+  const hold = Symbol("hold");
+  holds.add(hold);
+  if (holds.size === 1) handle.ref();
+  return () => letGo(hold);
+}
+
+function letGo(hold: symbol): void {
+  if (holds.delete(hold) && holds.size === 0) handle?.unref();
+}
+
+/**
+ * The returned function ends all holds that began after this call and still last: those of simulated processes that are dead. The caller
+ * keeps the process alive in between.
+ */
+export function holdsFromNow(): () => void {
+  const before = new Set(holds);
   return () => {
-    if (!isHeld) return;
-    isHeld = false;
-    holders -= 1;
-    if (holders === 0) handle?.unref();
+    for (const hold of [...holds]) if (!before.has(hold)) letGo(hold);
   };
 }
 

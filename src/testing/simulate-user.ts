@@ -68,6 +68,7 @@ export type TranscriptEntry =
       readonly name: string;
       /** The question to the person. */
       readonly text: string;
+      /** The decision. */
       readonly verdict: Decide["verdict"];
       /** The answer, if it was answered. */
       readonly answer?: string;
@@ -77,7 +78,7 @@ export type TranscriptEntry =
 export interface SimulatedConversation {
   /** In the order of the conversation. */
   readonly transcript: readonly TranscriptEntry[];
-  /** Whether the person has said that the goal is reached. */
+  /** Whether the person ended the conversation with the verdict that the goal is reached. */
   readonly reached: boolean;
   /** Why the conversation ended, in words: the person's, or the error's. */
   readonly reason: string;
@@ -256,7 +257,7 @@ class SimulatedUser {
     }
   }
 
-  /** The person's reply to what the person hears. */
+  /** The person's reply to a text. */
   async #ask(heard: string): Promise<Reply | Ending> {
     const result = await this.#user.agent.executeTurn(heard, { signal: this.#options.signal }).result;
     this.#user.spent = sum(this.#user.spent, result.spent.tree);

@@ -125,7 +125,7 @@ export interface SimulationReport {
 const DEFAULT_PROGRAMS = 100;
 const DEFAULT_SHRINKS = 300;
 
-const simulateSchema: OptionsSchema<SimulateOptions<unknown>> = {
+const simulateSchema: OptionsSchema<SimulateOptions> = {
   rules: {
     programs: wholeNumberRule(1),
     seed: wholeNumberRule(0),
@@ -167,7 +167,7 @@ function argumentsRule(value: unknown, where: string): Json {
   throw new InvalidInputError(`${where} ${why}; expected the arguments of one call, an object of plain JSON`);
 }
 
-const caseSchema: OptionsSchema<SimulationCase<unknown>> = {
+const caseSchema: OptionsSchema<SimulationCase<never>> = {
   rules: { world: functionRule, agent: functionRule },
   needed: ["world", "agent"],
   instead: { definition: "agent", makeWorld: "world" },
@@ -182,41 +182,35 @@ const caseSchema: OptionsSchema<SimulationCase<unknown>> = {
  *
  * @throws InvalidInputError for invalid options, and for a tool for which no arguments can be generated.
  */
-export async function simulate<World>(
-  target: SimulationCase<World>,
-  options?: SimulateOptions<World>,
-): Promise<SimulationReport>;
-export async function simulate(target: AgentDefinition, options?: SimulateOptions): Promise<SimulationReport>;
-export async function simulate(
-  target: AgentDefinition | SimulationCase<unknown>,
-  given?: SimulateOptions<never>,
+export async function simulate<World = undefined>(
+  target: AgentDefinition | SimulationCase<World>,
+  given?: SimulateOptions<World>,
 ): Promise<SimulationReport> {
-  const options = optionsOf<SimulateOptions<unknown>>(given, "simulate()", simulateSchema);
-  const made = caseOf(target);
-  return await new Simulation(made, options).run();
+  const options = optionsOf<SimulateOptions<World>>(given, "simulate()", simulateSchema);
+  return await new Simulation<World>(caseOf(target), options).run();
 }
 
-function caseOf(target: unknown): SimulationCase<unknown> {
+function caseOf<World>(target: unknown): SimulationCase<World> {
   if (reading("simulate(): the agent", () => isDefinition(target))) {
     const definition = target as AgentDefinition;
-    return { world: () => undefined, agent: () => definition };
+    return { world: () => undefined as World, agent: () => definition };
   }
   if (typeof target !== "object" || target === null) {
     throw new InvalidInputError(
       `simulate() simulates a definition made by defineAgent(), or { world, agent }, not ${describeValue(target)}`,
     );
   }
-  return optionsOf<SimulationCase<unknown>>(target, "simulate(): the agent", caseSchema);
+  return optionsOf<SimulationCase<World>>(target, "simulate(): the agent", caseSchema);
 }
 
 /** One call of `simulate()`. Owns its counts. */
-class Simulation {
-  readonly #options: SimulateOptions<unknown>;
-  readonly #play: PlayOptions<unknown>;
+class Simulation<World> {
+  readonly #options: SimulateOptions<World>;
+  readonly #play: PlayOptions<World>;
   readonly #counts = { plays: 0, turns: 0, effects: 0, decisions: 0, deaths: 0 };
   readonly #calls: Record<string, number> = {};
 
-  constructor(target: SimulationCase<unknown>, options: SimulateOptions<unknown>) {
+  constructor(target: SimulationCase<World>, options: SimulateOptions<World>) {
     this.#options = options;
     this.#play = { target, on: options.on ?? "memory", budget: options.budget };
   }
@@ -282,7 +276,7 @@ class Simulation {
     });
   }
 
-  async #checked(played: PlayedSimulation<unknown>): Promise<readonly string[]> {
+  async #checked(played: PlayedSimulation<World>): Promise<readonly string[]> {
     const { check } = this.#options;
     if (!check) return [];
     try {
@@ -294,7 +288,7 @@ class Simulation {
     }
   }
 
-  #count({ log, results = [] }: PlayedSimulation<unknown>): void {
+  #count({ log, results = [] }: PlayedSimulation<World>): void {
     this.#counts.plays += 1;
     this.#counts.turns += results.length;
     this.#counts.effects += log.effects.length;
@@ -354,7 +348,14 @@ function withSeed(fault: string, seed: number): string {
   return [`${first}${rest.length > 0 ? ` (seed ${seed})` : `; seed ${seed}`}`, ...rest].join("\n");
 }
 
-function runOf({ world, program, results = [], tree, log, stores }: PlayedSimulation<unknown>): SimulatedRun<unknown> {
+function runOf<World>({
+  world,
+  program,
+  results = [],
+  tree,
+  log,
+  stores,
+}: PlayedSimulation<World>): SimulatedRun<World> {
   const runs = Map.groupBy(log.runs, ({ callId }) => callId);
   const calls = tree.agents.flatMap(({ entries }) =>
     entries.flatMap((entry): SimulatedRunCall[] => {

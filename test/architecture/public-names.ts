@@ -105,7 +105,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     SimulatedConversation simulateUser SimulateUserOptions ToolStub TranscriptEntry withTools
     Distribution Estimate estimate EstimateOptions OtherTurns Quantile Share SuggestedLimit SupposedModel TurnFigures WhatIf
     replay ReplayComparison ReplayDivergence ReplayOptions ReplayResult StoredRecording UpgradeDifference
-    UpgradeReport
+    UpgradeReport simulate SimulateOptions SimulationReport SimulationCase SimulatedSurroundings SimulatedEffect
+    SimulatedRun SimulatedRunCall SimulatedProgram SimulatedTurn SimulatedAnswer SimulatedProgramCall
+    SimulatedDecision SimulatedAct SimulatedDeath
     ScriptedReply ScriptedToolCall withModel WithModelOptions
   `),
 };

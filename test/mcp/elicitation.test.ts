@@ -132,7 +132,8 @@ describe("the newer era", () => {
     expect(request?.prompt).toContain(
       'The MCP server "inn" asks: Pay 001 francs?[2J\n- ok (true or false, optional): Yes or no',
     );
-    expect(JSON.stringify(request)).not.toMatch(/[\u001B\u200B\u202E\u2066\u2069]|\\u001b/);
+    for (const hidden of ["\\u001b", "\u200B", "\u202E", "\u2066", "\u2069"])
+      expect(JSON.stringify(request)).not.toContain(hidden);
     await agent.decide(request?.requestId ?? "", { verdict: "answered", result: "yes" });
     await turn.result;
     expect((await toolTextsOf(agent))[0]).toContain('"ok":true');

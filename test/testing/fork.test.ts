@@ -625,6 +625,25 @@ describe("fork: refused", () => {
     expect((failure as Error).message).toContain(words);
   });
 
+  test.each(["[null]", '[{"id":"#1:2:0"}]', "{", "{}"])("a fork whose recorded calls are %s", async (content) => {
+    const shop = shopOf();
+    const { stores } = await recorded(shop);
+    const at = { turn: 1, step: 1 };
+    const made = await forked({ stores, agentId: "shop" }, { at, agents: shop.desk });
+    await made.turn.result;
+    const tree = await made.runtime.stores.exportTree("default", made.agentId);
+    if (!tree) throw new Error("the fork is not stored");
+    const copy = memoryStores();
+    const agents = tree.agents.map((agent) => ({
+      ...agent,
+      artifacts: agent.artifacts.map((artifact) => ({ ...artifact, content })),
+    }));
+    await copy.importTree({ ...tree, agents }, "test");
+    await expect(fork({ stores: copy, agentId: made.agentId }, { at, agents: shop.desk })).rejects.toThrow(
+      "is not a list of recorded calls",
+    );
+  });
+
   test("what a shared runtime cannot have", async () => {
     const shop = shopOf();
     const { stores, runtime } = await recorded(shop);

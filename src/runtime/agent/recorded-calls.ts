@@ -1,6 +1,16 @@
+import { z } from "zod";
 import { hashOfArguments, type RecordedCall } from "../../actors/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { type AgentIdentity, type CallState, recordedCallId } from "../../state/index.ts";
+import {
+  type AgentIdentity,
+  artifactSchema,
+  callOutcomeSchema,
+  type CallState,
+  contentSchema,
+  jsonSchema,
+  recordedCallId,
+  storedErrorSchema,
+} from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 
 /** The artifact of a fork's root agent that contains the calls of its origin after the fork, in the order in which they ended. */
@@ -35,11 +45,25 @@ export async function recordedCallFor(
   return found;
 }
 
-/** Throws `CorruptRecordError` for a text that `fork()` has not written. */
+const recordedCallsSchema = z.array(
+  z.object({
+    id: z.string(),
+    name: z.string(),
+    argumentsHash: z.string(),
+    outcome: callOutcomeSchema,
+    content: contentSchema,
+    structured: jsonSchema.optional(),
+    error: storedErrorSchema.nullable(),
+    artifactId: z.string().nullable(),
+    artifacts: z.array(artifactSchema.omit({ version: true })),
+  }),
+);
+
+/** Throws `CorruptRecordError` for a text that `fork()` has not written. It may come from a file of somebody else. */
 export function readRecordedCalls(text: string, rootAgentId: string): readonly RecordedCall[] {
   try {
-    const calls: unknown = JSON.parse(text);
-    if (Array.isArray(calls)) return calls as RecordedCall[];
+    const calls = recordedCallsSchema.safeParse(JSON.parse(text));
+    if (calls.success) return calls.data;
   } catch {
     // The error below names the artifact.
   }

@@ -38,15 +38,24 @@ const MOST_HITS: Readonly<Record<(typeof momentNames)[number], number>> = {
 };
 
 /** The tools of each agent, with arguments that fit their schemas. */
-export type Catalog = ReadonlyMap<string, readonly { readonly name: string; readonly values: readonly Json[] }[]>;
+export type Catalog = ReadonlyMap<string, AgentTools>;
+type AgentTools = readonly { readonly name: string; readonly values: readonly Json[] }[];
 
 /**
  * Collects the tools of a definition and its subagents.
  * @throws InvalidInputError for a tool whose schema no generated value fits.
  */
 export async function catalogOf({ definition, given }: DrawOptions): Promise<Catalog> {
+  const agents = [...collectDefinitions([definition])];
+  const names = new Set(agents.flatMap(([, { tools }]) => tools.tools.map(({ name }) => name)));
+  const unknown = Object.keys(given).find((name) => !names.has(name));
+  if (unknown !== undefined) {
+    throw new InvalidInputError(
+      `simulate(): arguments names "${unknown}", but the agent and its subagents have no such tool; they have ${[...names].join(", ")}`,
+    );
+  }
   const catalog = new Map<string, { name: string; values: readonly Json[] }[]>();
-  for (const [name, { tools }] of collectDefinitions([definition])) {
+  for (const [name, { tools }] of agents) {
     const own = [];
     for (const tool of tools.tools) {
       const values = await valuesOf(tool, given[tool.name]);
@@ -54,12 +63,7 @@ export async function catalogOf({ definition, given }: DrawOptions): Promise<Cat
     }
     catalog.set(name, own);
   }
-  const known = new Set([...catalog.values()].flat().map(({ name }) => name));
-  const unknown = Object.keys(given).find((name) => !known.has(name));
-  if (unknown === undefined) return catalog;
-  throw new InvalidInputError(
-    `simulate(): arguments names "${unknown}", but the agent and its subagents have no such tool; they have ${[...known].join(", ")}`,
-  );
+  return catalog;
 }
 
 async function valuesOf(tool: AgentTool, given: readonly Json[] | undefined): Promise<readonly Json[]> {
@@ -98,12 +102,12 @@ export function drawProgram(
     { length: random.between(1, 2) },
     (_, index): SimulatedTurn => ({
       input: random.pick(inputs),
-      answers: drawAnswers(random, catalog, definition.name),
+      answers: drawAnswers(random, catalog.get(definition.name), 3),
       isQueued: index > 0 && random.next() < 0.5,
     }),
   );
   const names = [...catalog.keys()].filter((name) => name !== definition.name);
-  const subagents = names.map((name) => [name, drawAnswers(random, catalog, name)] as const);
+  const subagents = names.map((name) => [name, drawAnswers(random, catalog.get(name), 2)] as const);
   return {
     turns,
     subagents: Object.fromEntries(subagents),
@@ -123,11 +127,10 @@ function rarely(random: SeededRandom, share: number, most: number): undefined[] 
   return Array.from({ length });
 }
 
-function drawAnswers(random: SeededRandom, catalog: Catalog, agent: string): SimulatedAnswer[] {
-  const tools = catalog.get(agent) ?? [];
+function drawAnswers(random: SeededRandom, tools: AgentTools = [], most: number): SimulatedAnswer[] {
   if (tools.length === 0) return [];
-  return Array.from({ length: random.between(1, 3) }, () => {
-    const calls = Array.from({ length: random.between(1, 3) }, (): SimulatedProgramCall => {
+  return Array.from({ length: random.between(1, most) }, () => {
+    const calls = Array.from({ length: random.between(1, most) }, (): SimulatedProgramCall => {
       const { name, values } = random.pick(tools);
       // Models sometimes send arguments that are no JSON, or that do not fit.
       const isBroken = random.next() < 0.04;

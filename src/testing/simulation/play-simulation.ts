@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AgentDefinition, collectDefinitions, definitionRule } from "../../agents/index.ts";
-import { type Clock, describeValue, renderPath, toJson, wordsOfThrown } from "../../base/index.ts";
+import { type Clock, describeValue, holdsFromNow, renderPath, toJson, wordsOfThrown } from "../../base/index.ts";
 import type { Budget } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { createRuntime, type TurnResult } from "../../runtime/index.ts";
@@ -74,10 +74,13 @@ export async function playSimulation<World, Value>(
 ): Promise<Value> {
   const folder = options.on === "sqlite" ? mkdtempSync(join(tmpdir(), "troupe-simulation-")) : undefined;
   const open = await opener(folder);
+  const endHolds = holdsFromNow();
   const plain = open();
   try {
     return await read(await new Play(program, options, { plain, open }).run());
   } finally {
+    // Dead processes never let go of what they hold.
+    endHolds();
     await plain.close();
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   }
@@ -182,18 +185,15 @@ class Play<World> {
     return true;
   }
 
+  /** A wrong report would only fail the tool, which may catch the error. */
   #effect(name: string, details: unknown = null): void {
-    if (typeof name !== "string" || name === "") {
-      throw new InvalidInputError(
-        `effect(): ${describeValue(name)} is no name; expected a text that names what happened`,
-      );
-    }
     const copy = toJson(details);
-    if (!copy.ok) {
-      const { path, message } = copy.issue;
-      throw new InvalidInputError(`effect("${name}"): details at ${renderPath(path)}: ${message}; expected plain JSON`);
-    }
-    this.#process?.effect(name, copy.json);
+    if (typeof name === "string" && name !== "" && copy.ok) return this.#process?.effect(name, copy.json);
+    const wrong = copy.ok
+      ? `the name is ${describeValue(name)}; expected a text that names what happened`
+      : `details at ${renderPath(copy.issue.path)}: ${copy.issue.message}; expected plain JSON`;
+    this.#log.faults.push(`effect(): ${wrong}`);
+    throw new InvalidInputError(`effect(): ${wrong}`);
   }
 
   /** The clock of the running process. */

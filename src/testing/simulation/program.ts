@@ -41,7 +41,9 @@ export type SimulatedDecision = (typeof decisionNames)[number];
 export const actNames = ["abort", "pause", "restart", "clock forward", "clock back"] as const;
 /** An action at the `at`-th time that the agent's model is asked or a tool begins. */
 export interface SimulatedAct {
+  /** The count of such touches, from 1. */
   readonly at: number;
+  /** The action; the clock is set by one hour. */
   readonly does: (typeof actNames)[number];
 }
 
@@ -56,7 +58,9 @@ export const momentNames = [
 ] as const;
 /** The process dies when it passes the moment for the `hit`-th time. The process that continues may die too. */
 export interface SimulatedDeath {
+  /** The moment: around a commit of the agents, a call of the model, or a run of a tool. */
   readonly at: (typeof momentNames)[number];
+  /** How many times the process passes the moment, from 1, until it dies there. */
   readonly hit: number;
 }
 

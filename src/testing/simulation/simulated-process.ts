@@ -103,14 +103,13 @@ export class SimulatedProcess implements WatchedWorld {
   }
 
   #observed(tool: Tool<never>, agent: AgentDefinition): Tool<never> {
-    const { reconcile } = tool;
     return Object.freeze({
       ...tool,
       execute: async (args: never, run: RunContext): Promise<unknown> => await this.#run(tool, agent, { args, run }),
-      ...(reconcile && {
+      ...(tool.reconcile && {
         reconcile: async (args: never, run: RunContext) => {
           await this.#alive();
-          return await this.#whileAlive(reconcile(args, run));
+          return await this.#whileAlive(tool.reconcile?.(args, run) ?? { unknown: true });
         },
       }),
     });

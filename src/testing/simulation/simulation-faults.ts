@@ -6,6 +6,11 @@ import type { PlayedSimulation } from "./play-simulation.ts";
 import { limitViolations, restViolations } from "./rest-checks.ts";
 import type { SimulatedProgram } from "./program.ts";
 
+/**
+ * An abort of an ended turn stays in the inbox if the process died before it was read. A failed effect is that of a turn that fails.
+ */
+const explained = /: abort:\S+ left in its inbox$|: an effect failed: /u;
+
 /** The violated rules of a played program, in words. */
 export function simulationFaults(played: PlayedSimulation<unknown>): string[] {
   const { log, tree, results } = played;
@@ -25,8 +30,7 @@ export function simulationFaults(played: PlayedSimulation<unknown>): string[] {
   return [
     ...faults,
     ...endFaults(played),
-    // An abort of an ended turn stays in the inbox if the process died before it was read.
-    ...restViolations(tree).filter((text) => !/: abort:\S+ left in its inbox$/.test(text)),
+    ...restViolations(tree).filter((text) => !explained.test(text)),
     ...limitViolations(tree),
     ...tree.agents.flatMap(journalViolations),
   ];
@@ -132,11 +136,13 @@ function decisionFaults({ requests }: SimulationLog): string[] {
   );
 }
 
-/** A turn fails only if the program has failures of the provider. */
+/** A turn fails only if the program has failures of the provider, or if no generated answer may fit the agent's output schema. */
 function endFaults({ results, program, definition }: PlayedSimulation<unknown>): string[] {
-  const isCut = failuresIn(program) > 0 || definition.output !== undefined;
+  const isCut = failuresIn(program) > 0 || definition.output !== null;
   return (results ?? []).flatMap(({ status, error }, index) =>
-    status === "failed" && !isCut ? [`turn ${index + 1} failed: ${error?.message}`] : [],
+    status === "failed" && !isCut
+      ? [`turn ${index + 1} failed: ${error?.source ?? error?.code}: ${error?.message}`]
+      : [],
   );
 }
 

@@ -208,6 +208,14 @@ describe("troupe check-upgrade", () => {
     expect(JSON.parse(json.out[0] ?? "")).toMatchObject({ runs: 1, different: 1 });
   });
 
+  it("reports its progress after each hundred runs", { timeout: 60_000 }, async () => {
+    const agents = agentFile("before");
+    await recorded(agents, Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`desk-${index}`, "look"])));
+    const { out, notes } = await troupe(["check-upgrade", "--agents", agents, "--store", store]);
+    expect(notes).toEqual(["100 of 101 runs checked"]);
+    expect(out[0]).toBe("101 runs: 101 ask the same, 0 ask something else");
+  });
+
   it("exits with 2 and the reason if nothing can be checked", async () => {
     const agents = agentFile("before");
     await recorded(agents, { one: "look" });

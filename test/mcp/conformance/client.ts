@@ -41,6 +41,7 @@ const {
   toolCalls,
   client_id: clientId,
   client_secret: clientSecret,
+  issuer = "",
 } = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as Scenario;
 const url = process.argv.at(-1) ?? "";
 
@@ -100,7 +101,7 @@ for (let rest = await turn.settled; rest.status === "waiting"; rest = await turn
   if (rest.reason !== "request") throw new Error(`the turn rests: ${rest.reason}`);
   for (const { requestId, kind, arguments: about } of rest.requests) {
     if (kind === "auth") {
-      await logIn(String((about as JsonObject)["url"]), server.logins);
+      await logIn((about as { readonly url: string }).url, server.logins);
       await agent.decide(requestId, { verdict: "provided" });
     } else await agent.decide(requestId, { verdict: "answered", result: answerOf(about as JsonObject) });
   }

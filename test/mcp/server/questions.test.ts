@@ -215,8 +215,9 @@ describe("the state of an open request", () => {
     const [request] = await runtime.requests();
     const decideOverHttp = async (): Promise<number> => {
       const headers = { authorization: `Bearer ${tokens.ann}`, "content-type": "application/json" };
-      const body = JSON.stringify({ verdict: "rejected", reason: "keep it" });
-      const id = encodeURIComponent(request?.requestId ?? "");
+      const { requestId = "", argumentsHash } = request ?? {};
+      const body = JSON.stringify({ verdict: "rejected", reason: "keep it", argumentsHash });
+      const id = requestId.replace("#", ".");
       return (await fetch(`${url}/api/requests/${id}`, { method: "POST", headers, body })).status;
     };
     const [result, status] = await Promise.all([answer(client, question, approve), decideOverHttp()]);
