@@ -203,13 +203,6 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
     },
   ],
   [
-    "forks",
-    async (page) => {
-      await showView(page, "Forks");
-      await page.getByRole("button", { name: "Run the fork" }).waitFor();
-    },
-  ],
-  [
     "keys",
     async (page) => {
       await page.getByRole("button", { name: "Keys" }).click();
@@ -243,6 +236,15 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
     async (page) => {
       await page.getByRole("banner").getByRole("link", { name: "Workers" }).click();
       await page.getByRole("heading", { name: "Processes" }).waitFor();
+    },
+  ],
+  [
+    "forks",
+    async (page) => {
+      await page.getByRole("link", { name: "troupe" }).click();
+      await page.locator(".run-table tbody a").first().click();
+      await showView(page, "Forks");
+      await page.getByRole("button", { name: "Run the fork" }).waitFor();
     },
   ],
 ];

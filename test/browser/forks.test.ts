@@ -24,9 +24,9 @@ async function served(shop: Shop, now: AgentDefinition = shop.desk): Promise<Ser
   const shown = now === shop.desk ? runtime : await createRuntime({ agents: [now], stores, recovers: "own" });
   const feed = new Feed();
   feed.add({ stores, tenant: "default", runtime: shown, actor: runtimeActor(shown, "mara") });
-  const { url, watchUrl, close } = await serveFeed(feed, { mayAct: true });
-  onTestFinished(close);
-  return { runtime, stores, url, watchUrl };
+  const server = await serveFeed(feed, { mayAct: true });
+  onTestFinished(() => server.close());
+  return { runtime, stores, url: server.url, watchUrl: server.watchUrl };
 }
 
 async function opened(url: string, place: string): Promise<WatchedPage> {
@@ -119,6 +119,7 @@ describe.skipIf(!browserProgram)("forks in the inspector", () => {
     await theForm(other).getByText("which is no longer stored").waitFor();
     await theForm(other).getByText("Only the process that runs agents has their definitions").first().waitFor();
     await theForm(other).getByText(`npx troupe replay ${forkId} --agents FILE`).waitFor();
+    expect(await theForm(other).getByRole("button").count()).toBe(0);
   });
 
   test("can be used by keys alone, and shows why a fork was refused", async () => {
@@ -184,6 +185,7 @@ describe.skipIf(!browserProgram)("forks in the inspector", () => {
     const page = await opened(url, "/run/shop?view=forks");
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByRole("status").getByText("Equal: 3 model requests and 2 tool calls").waitFor();
+    expect(await page.getByRole("img", { name: "First divergence of the replay" }).count()).toBe(0);
   });
 
   test("a replay marks the first divergence on the timeline", async () => {

@@ -20,7 +20,7 @@ import { createRuntime, defineAgent, defineTool, memoryStores, type Runtime } fr
 import { Feed, type FeedServer, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { fork, scriptedModel } from "../../src/testing/index.ts";
+import { fork, type ScriptedModel, scriptedModel } from "../../src/testing/index.ts";
 import { troupe } from "../cli/support/in-process.ts";
 import { browserProgram, openBrowser, screenshot } from "../support/browser.ts";
 import { combinedRows } from "../support/full.ts";
@@ -120,6 +120,19 @@ async function waitingClerk(): Promise<{ readonly runtime: Runtime; readonly fee
   return { runtime, feed, runId: clerk.agentId };
 }
 
+function supportModel(name: string): ScriptedModel {
+  return scriptedModel(
+    ({ messages }, { call }) => {
+      const isPaid = JSON.stringify(messages).includes("never paid");
+      if (call?.step === 1) return { toolCalls: [{ name: "look_up_order", arguments: { order: "1742" } }] };
+      if (isPaid) return "Order 1742 was never paid, so there is nothing to refund. May I send a new invoice?";
+      if (call?.step === 2) return { toolCalls: [{ name: "refund", arguments: { order: "1742" } }] };
+      return "Your $40 for order 1742 are on their way.";
+    },
+    { name },
+  );
+}
+
 /** A support desk whose turn was forked with another result of a tool. */
 async function forkedDesk(): Promise<{
   readonly runtime: Runtime;
@@ -142,22 +155,11 @@ async function forkedDesk(): Promise<{
     effect: "once",
     execute: () => "Refunded $40.",
   });
-  const model = (name: string) =>
-    scriptedModel(
-      ({ messages }, { call }) => {
-        const isPaid = JSON.stringify(messages).includes("never paid");
-        if (call?.step === 1) return { toolCalls: [{ name: "look_up_order", arguments: { order: "1742" } }] };
-        if (isPaid) return "Order 1742 was never paid, so there is nothing to refund. May I send a new invoice?";
-        if (call?.step === 2) return { toolCalls: [{ name: "refund", arguments: { order: "1742" } }] };
-        return "Your $40 for order 1742 are on their way.";
-      },
-      { name },
-    );
   const tools = [look, refund];
   const price = { inputPerMillion: 2, outputPerMillion: 10 };
   const instructions = "You serve the customers of a shop. Be friendly and brief.";
-  const desk = defineAgent({ name: "support", instructions, price, tools, model: model("gpt-5-mini") });
-  const careful = defineAgent({ name: "careful", price, tools, model: model("gpt-5") });
+  const desk = defineAgent({ name: "support", instructions, price, tools, model: supportModel("gpt-5-mini") });
+  const careful = defineAgent({ name: "careful", price, tools, model: supportModel("gpt-5") });
   const stores = memoryStores();
   const runtime = await createRuntime({ agents: [desk, careful], stores });
   const agent = await runtime.agent("support", { agentId: "customer-4" });
@@ -166,7 +168,7 @@ async function forkedDesk(): Promise<{
   const edit = { messages: { "customer-4#1:1:0": '{"state":"never paid","paid":0}' } };
   const made = await fork(
     { stores, agentId: agent.agentId },
-    { at: { turn: 1, step: 2 }, runtime, model: "gpt-5", edit },
+    { at: { turn: 1, step: 2 }, runtime, model: supportModel("gpt-5"), edit },
   );
   await made.turn.result;
   const feed = new Feed();
@@ -244,7 +246,7 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
 });
 
 function heightOf(view: View): number {
-  if (view === "compare") return 480;
+  if (view === "compare") return 620;
   return view === "chart" || view === "summary" || view === "forks" ? 900 : 680;
 }
 

@@ -10,18 +10,20 @@ export interface Shop {
   readonly paid: string[];
 }
 
+function modelNamed(name: string): ScriptedModel {
+  return scriptedModel(
+    ({ messages }, { call }) => {
+      if (call?.step === 1) return { toolCalls: [{ name: "look", arguments: { order: "17" } }] };
+      if (call?.step === 2) return { toolCalls: [{ name: "refund", arguments: { order: "17" } }] };
+      return `${name} read: ${messages.map(({ content }) => JSON.stringify(content)).join(" | ")}`;
+    },
+    { name },
+  );
+}
+
 /** Looks at an order, pays it back once, and answers with the name of its model and what it was told. */
 export function shopOf(instructions = "You serve the shop."): Shop {
   const paid: string[] = [];
-  const modelNamed = (name: string): ScriptedModel =>
-    scriptedModel(
-      ({ messages }, { call }) => {
-        if (call?.step === 1) return { toolCalls: [{ name: "look", arguments: { order: "17" } }] };
-        if (call?.step === 2) return { toolCalls: [{ name: "refund", arguments: { order: "17" } }] };
-        return `${name} read: ${messages.map(({ content }) => JSON.stringify(content)).join(" | ")}`;
-      },
-      { name },
-    );
   const model = modelNamed("first-model");
   const look = defineTool({
     name: "look",

@@ -63,6 +63,16 @@ async function served(shop: Shop, { mayAct = true, now = shop.desk, namesOnly = 
   return { runtime, stores, feed, server, ask, fork, refusal, forks, answerOf };
 }
 
+/** Working time goes by clocks. */
+function amountsOf({ id, used, reserved, limits, models }: Account) {
+  const { activeMs: _ofClocks, ...amounts } = used;
+  return { id, amounts, reserved, limits, models };
+}
+
+function byId(one: { readonly id: string }, other: { readonly id: string }): number {
+  return one.id.localeCompare(other.id);
+}
+
 describe("forking from the inspector", () => {
   test("lists the steps of the run and the models of the process", async () => {
     const { forks } = await served(shopOf());
@@ -236,12 +246,7 @@ describe("the family of a run", () => {
       const moments = new RunMoments(log);
       moments.learn(accounts);
       const folded = moments.at(log.length).accounts.accounts;
-      const shown = ({ id, used, reserved, limits, models }: Account) => {
-        const { activeMs: _ofClocks, ...amounts } = used;
-        return { id, amounts, reserved, limits, models };
-      };
-      const byId = (one: { readonly id: string }, other: { readonly id: string }) => one.id.localeCompare(other.id);
-      expect(folded.map(shown).toSorted(byId)).toEqual(accounts.map(shown).toSorted(byId));
+      expect(folded.map(amountsOf).toSorted(byId)).toEqual(accounts.map(amountsOf).toSorted(byId));
     }
   });
 

@@ -218,6 +218,10 @@ function jsonFault(text: string): string | null {
   }
 }
 
+function isSet(fields: object): boolean {
+  return Object.values(fields).some((value) => value !== undefined);
+}
+
 function bodyOf({ turn, step }: RunForkPoint, changes: ReadonlyMap<string, string>, key: string): ForkBody {
   const text = (name: string): string | undefined => changes.get(name);
   const amount = (name: string): number | undefined => {
@@ -238,7 +242,6 @@ function bodyOf({ turn, step }: RunForkPoint, changes: ReadonlyMap<string, strin
     maxCost: amount("maxCost"),
     maxSeconds: amount("maxSeconds"),
   };
-  const isSet = (fields: object): boolean => Object.values(fields).some((value) => value !== undefined);
   return {
     key,
     at: step === null ? { turn } : { turn, step },
