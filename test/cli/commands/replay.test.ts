@@ -114,7 +114,7 @@ describe("troupe replay", () => {
   });
 });
 
-describe("a file that somebody else wrote", () => {
+describe("a file of an attacker", () => {
   async function exported(): Promise<{ file: string; agents: string; text: string }> {
     const agents = agentFile("before");
     await recorded(agents, { desk: "look" });
