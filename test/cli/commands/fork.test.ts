@@ -75,6 +75,9 @@ describe("fork", () => {
   });
 });
 
+const forkOf = async (...words: readonly string[]): Promise<string> =>
+  (await troupe(["fork", ...words, "--at", "1:1"])).stderr;
+
 describe("fork: refused", () => {
   test.each([
     [[], "required option '--at <turn[:step]>' not specified"],
@@ -103,7 +106,6 @@ describe("fork: refused", () => {
   });
 
   test("a missing file, a file without a run, and a wrong store", async () => {
-    const forkOf = async (...words: readonly string[]) => (await troupe(["fork", ...words, "--at", "1:1"])).stderr;
     expect(await forkOf(at("gone.json"))).toContain("gone.json");
     writeFileSync(at("broken.json"), "{}");
     expect(await forkOf(at("broken.json"))).toContain("invalid run");
