@@ -117,6 +117,9 @@ const sendAndAsk: Script = (_request, _turn, step) =>
 
 const lookOnce: Script = (_request, _turn, step) => (step === 1 ? { toolCalls: [{ name: "lookup" }] } : "Done.");
 
+const askHelper: Script = (_request, _turn, step) =>
+  step === 1 ? { toolCalls: [{ name: "helper", arguments: { input: "Help." } }] } : "Done.";
+
 describe("fork", () => {
   test("shares the past, runs tools without an effect, and gives the recorded result to a payment", async () => {
     const shop = shopOf();
@@ -354,9 +357,7 @@ describe("fork", () => {
       model: scriptedModel((_request, { call }) => (call?.step === 1 ? { toolCalls: [{ name: "wait" }] } : "Helped.")),
       tools: [wait],
     });
-    const ask: Script = (_request, _turn, step) =>
-      step === 1 ? { toolCalls: [{ name: "helper", arguments: { input: "Help." } }] } : "Done.";
-    const shop = shopOf(ask, { tools: [subagent(helper)] });
+    const shop = shopOf(askHelper, { tools: [subagent(helper)] });
     const runtime = await createRuntime({ agents: [shop.desk] });
     onTestFinished(() => runtime.shutdown());
     const agent = await runtime.agent(shop.desk, { agentId: "shop", budget: { maxTokens: 50_000 } });

@@ -59,7 +59,7 @@ const recordedCallsSchema = z.array(
   }),
 );
 
-/** Throws `CorruptRecordError` for a text that `fork()` has not written. It may come from a file of somebody else. */
+/** Throws `CorruptRecordError` for a text that `fork()` has not written: the text may come from a file. */
 export function readRecordedCalls(text: string, rootAgentId: string): readonly RecordedCall[] {
   try {
     const calls = recordedCallsSchema.safeParse(JSON.parse(text));

@@ -75,6 +75,9 @@ describe("fork", () => {
   });
 });
 
+const forkOf = async (...words: readonly string[]): Promise<string> =>
+  (await troupe(["fork", ...words, "--at", "1:1"])).stderr;
+
 describe("fork: refused", () => {
   test.each([
     [[], "required option '--at <turn[:step]>' not specified"],
@@ -102,13 +105,12 @@ describe("fork: refused", () => {
     expect((await troupe(words)).stderr).toContain("--keep stores the fork in the store of the run");
   });
 
-  test("a file that is gone or is no run, and a store that is none", async () => {
-    const forkOf = async (...words: readonly string[]) => (await troupe(["fork", ...words, "--at", "1:1"])).stderr;
+  test("a missing file, a file without a run, and a wrong store", async () => {
     expect(await forkOf(at("gone.json"))).toContain("gone.json");
     writeFileSync(at("broken.json"), "{}");
     expect(await forkOf(at("broken.json"))).toContain("invalid run");
     expect(await forkOf("run-1", "--store", at("gone.db"))).toContain("there is no store");
-    writeFileSync(at("text.db"), "This is no database, but a text that is long enough to be read as one.");
+    writeFileSync(at("text.db"), "A plain text that is long enough for the header of a database file.");
     expect(await forkOf("run-1", "--store", at("text.db"))).toContain("text.db");
     expect(await forkOf("run-1", "--store", "ftp://host/0")).toContain("ftp:");
   });

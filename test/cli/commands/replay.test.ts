@@ -114,15 +114,15 @@ describe("troupe replay", () => {
   });
 });
 
-describe("a file that somebody else wrote", () => {
-  async function exported(): Promise<{ file: string; agents: string; text: string }> {
-    const agents = agentFile("before");
-    await recorded(agents, { desk: "look" });
-    const file = join(folder, "run.json");
-    await troupe(["export", "desk", "--json", file, "--store", store]);
-    return { file, agents: agentFile("after", { prompt: "Be long." }), text: readFileSync(file, "utf8") };
-  }
+async function exported(): Promise<{ file: string; agents: string; text: string }> {
+  const agents = agentFile("before");
+  await recorded(agents, { desk: "look" });
+  const file = join(folder, "run.json");
+  await troupe(["export", "desk", "--json", file, "--store", store]);
+  return { file, agents: agentFile("after", { prompt: "Be long." }), text: readFileSync(file, "utf8") };
+}
 
+describe("a file of an attacker", () => {
   it("moves no cursor and renames no window: names and texts are printed without escape sequences", async () => {
     const { file, agents, text } = await exported();
     const escape = String.raw`\u001b]0;owned\u0007\u001b[2J`;
@@ -137,9 +137,9 @@ describe("a file that somebody else wrote", () => {
       writeFileSync(file, json.replaceAll(what, by));
       const { code, out, notes } = await troupe(["replay", file, "--agents", agents]);
       expect(code).toBeGreaterThan(0);
-      expect([...out, ...notes].join("").match(/[\u001b\u0007]/)).toBeNull();
+      expect([...out, ...notes].join("")).toMatch(/^[^\p{Control}]*$/u);
       const forked = await troupe(["fork", file, "--at", "1:1", "--agents", agents]);
-      expect([...forked.out, ...forked.notes].join("").match(/[\u001b\u0007]/)).toBeNull();
+      expect([...forked.out, ...forked.notes].join("")).toMatch(/^[^\p{Control}]*$/u);
     }
   });
 
