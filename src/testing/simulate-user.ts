@@ -26,7 +26,7 @@ import {
   type Turn,
   type TurnResult,
 } from "../runtime/index.ts";
-import { type AgentRequest, type Json, textOf } from "../state/index.ts";
+import { type AgentRequest, type Json } from "../state/index.ts";
 import type { StoredTree } from "../stores/index.ts";
 
 /** Options of `simulateUser()`. */
@@ -185,10 +185,10 @@ function personOf({ persona, goal, model }: SimulateUserOptions): AgentDefinitio
 /** One side of the conversation. */
 class Side {
   readonly runtime: Runtime;
-  readonly agent: Agent<unknown>;
+  readonly agent: Agent;
   spent: Spending = nothingSpent;
 
-  constructor(runtime: Runtime, agent: Agent<unknown>) {
+  constructor(runtime: Runtime, agent: Agent) {
     this.runtime = runtime;
     this.agent = agent;
   }
@@ -279,7 +279,7 @@ class SimulatedUser {
   }
 
   /** Decides requests until the turn has ended; returns the ending if the person cannot answer. */
-  async #decideAll(turn: Turn<unknown>): Promise<Ending | undefined> {
+  async #decideAll(turn: Turn): Promise<Ending | undefined> {
     for (;;) {
       const rest = await turn.settled;
       if (rest.status !== "waiting" || this.#options.signal?.aborted) return undefined;
@@ -310,7 +310,7 @@ class SimulatedUser {
   }
 }
 
-function stopped(ended: Ending["ended"], { stop, error, stopReason }: TurnResult<unknown>): Ending {
+function stopped(ended: Ending["ended"], { stop, error, stopReason }: TurnResult): Ending {
   return { reached: false, reason: stop?.message ?? error?.message ?? stopReason, ended };
 }
 

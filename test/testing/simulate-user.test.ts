@@ -31,6 +31,9 @@ function desk(model: LanguageModel) {
   return defineAgent({ name: "desk", model, instructions: "Help.", tools: [refund, askUser()] });
 }
 
+/** A person who always writes the same. */
+const insistent = () => scriptedModel(say("Again."));
+
 describe("simulateUser", () => {
   it("talks until the person has reached the goal", async () => {
     const user = scriptedModel([say("It broke."), say("17"), done(true, "It was refunded.")]);
@@ -112,12 +115,11 @@ describe("simulateUser", () => {
   });
 
   it("ends when a limit or an error stops either side", async () => {
-    const model = () => scriptedModel(say("Again."));
     const usage = { inputTokens: 1_000, outputTokens: 100 };
     const tired = await simulateUser(desk(scriptedModel("No.")), {
       persona,
       goal,
-      model: model(),
+      model: insistent(),
       budget: { maxSteps: 2 },
     });
     expect(tired).toMatchObject({ ended: "user_stopped", reached: false, turns: 2 });
@@ -126,13 +128,13 @@ describe("simulateUser", () => {
     const poor = await simulateUser(desk(scriptedModel({ text: "No.", usage })), {
       persona,
       goal,
-      model: model(),
+      model: insistent(),
       agentBudget: { maxTokens: 3_000 },
     });
     expect(poor).toMatchObject({ ended: "agent_stopped", reached: false });
     expect(poor.spent.agent.inputTokens + poor.spent.agent.outputTokens).toBeLessThanOrEqual(3_000);
 
-    const broken = await simulateUser(desk(scriptedModel([])), { persona, goal, model: model() });
+    const broken = await simulateUser(desk(scriptedModel([])), { persona, goal, model: insistent() });
     expect(broken).toMatchObject({ ended: "agent_stopped", turns: 1 });
     expect(broken.reason).toContain("its script has 0 answers");
 
