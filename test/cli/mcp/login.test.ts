@@ -21,7 +21,6 @@ async function openScene(desk: Pick<GuardedDesk, "url">, oauth: object = {}) {
   const tokens = join(folder, "tokens");
   const environment = { TROUPE_MCP_TOKENS: tokens };
   return {
-    folder,
     tokens,
     config,
     redirectUrl,
@@ -66,38 +65,6 @@ test("a login in the browser lasts until the logout; all commands use it", async
   }
   expect((await scene.run("logout", "desk")).code).toBe(0);
   expect((await scene.run("list")).code).toBe(1);
-});
-
-test("a call that needs another login waits for it, and approve continues the call", async () => {
-  const desk = await openGuarded({ scopes: { echo: "more" } });
-  const scene = await openScene(desk);
-  const first = scene.start();
-  await fetch(await desk.logIn(await first.firstLine, "ann"));
-  expect((await first.ended).code).toBe(0);
-  const file = join(scene.folder, "agent.mjs");
-  writeFileSync(
-    file,
-    `import { defineAgent, offlineModel } from "troupe";
-    const generate = async ({ messages }) => {
-      const last = messages.at(-1);
-      const toolCalls = last.role === "user" ? [{ id: "a", name: "desk__echo", arguments: '{"text":"hi"}' }] : [];
-      const content = last.role === "user" ? "" : last.content;
-      return { content, toolCalls, usage: { inputTokens: 1, outputTokens: 1 }, finishReason: "stop", model: "x" };
-    };
-    export const agent = defineAgent({ name: "clerk", model: { ...offlineModel(), generate } });`,
-  );
-  const store = ["--quiet", "--store", join(scene.folder, "jobs.db")];
-  const environment = { TROUPE_MCP_TOKENS: scene.tokens };
-  const waiting = await troupe(["run", file, "go", "--mcp", scene.config, ...store], environment);
-  expect(waiting.code).toBe(4);
-  const second = scene.start();
-  const page = await second.firstLine;
-  const asked = await troupe(["requests", "--json", ...store.slice(1)], environment);
-  expect(asked.out.join()).toContain(page);
-  await fetch(await desk.logIn(page, "ann"));
-  expect((await second.ended).code).toBe(0);
-  expect(await troupe(["approve", ...store], environment)).toMatchObject({ code: 0, out: ["echo: hi"] });
-  expect(desk.users()).toEqual(["ann"]);
 });
 
 test("a login that the person refuses, and one that does not come in time", async () => {
