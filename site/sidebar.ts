@@ -39,6 +39,7 @@ export function sidebar(): SidebarItem[] {
       "testing",
       "fork",
       "replay",
+      "evals",
       "loop",
       "react",
       "state",

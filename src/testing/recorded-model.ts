@@ -101,8 +101,8 @@ export function recordedModel(model: LanguageModel | string | undefined, given: 
   return new RecordedModel(inner, { path, mode, redactor });
 }
 
-/** `CI=false` and `CI=0` mean that it is not set. */
-function isCi(): boolean {
+/** Whether the environment variable `CI` is set; `CI=false` and `CI=0` mean that it is not. */
+export function isCi(): boolean {
   const { CI: value = "" } = process.env;
   return value !== "" && value !== "0" && value.toLowerCase() !== "false";
 }

@@ -99,12 +99,15 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     terminalLog TerminalLogOptions textLog TextLogLocation traceToOpenTelemetry yamlSession YamlSessionOptions
   `),
   "troupe/testing": words(`
-    createFakeClock FakeClock fork Fork ForkEdit ForkOptions ForkPoint ModelScript OriginTurn SimulatedCall
-    SimulatedTool ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions checkUpgrade
-    CheckUpgradeOptions DivergedPart NotCompared OpenTurnCheck recordedModel RecordedModelOptions RecordingSource
-    replay ReplayComparison ReplayDivergence ReplayOptions ReplayResult StoredRecording UpgradeDifference
-    UpgradeReport
-    ScriptedReply ScriptedToolCall withModel WithModelOptions
+    CaseResult casesFrom CasesFilter CaseToolCall checkUpgrade CheckUpgradeOptions createFakeClock DivergedPart EvalCase FakeClock fork
+    Fork ForkEdit ForkOptions ForkPoint judge JudgedCriterion JudgeOptions ModelScript NotCompared OpenTurnCheck OriginTurn readCases
+    ReadCasesOptions recordedModel RecordedModelOptions RecordingSource replay ReplayComparison ReplayDivergence ReplayOptions
+    ReplayResult runCase RunCaseOptions ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions ScriptedReply
+    ScriptedToolCall SimulatedCall SimulatedTool StoredCase StoredRecording StoredTree UpgradeDifference UpgradeReport Verdict withModel
+    WithModelOptions
+  `),
+  "troupe/testing/matchers": words(`
+    AtMost CaseFigures EvalMatchers ExpectedToolCall ToolCallsOptions
   `),
 };
 
@@ -114,7 +117,7 @@ function words(text: string): readonly string[] {
 
 /** Types whose members are private: users get them from a function and pass them on. */
 export const opaqueTypes: readonly string[] = words(
-  `AgentDefinition AgentTool ClientTool Queues Stores SubagentTool Tool`,
+  `AgentDefinition AgentTool ClientTool Queues StoredTree Stores SubagentTool Tool`,
 );
 
 /**
