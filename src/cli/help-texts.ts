@@ -329,3 +329,15 @@ Replays the newest runs against the agent file: how many ask the same, how many 
 turns go on, and which lack a tool. No model is called, no tool and no hook runs, nothing is written. Exit code 0: all ask the
 same and all open turns go on; 1: not so; 2: the runs cannot be checked.
 `;
+
+export const evaluating = `
+Examples:
+  $ npx troupe eval ./evals
+  $ npx troupe eval ./evals --repeat 5 --concurrency 4 --min-pass 0.8 --json now.json
+  $ npx troupe eval ./evals --repeat 5 --compare before.json --html report.html
+  $ npx troupe eval ./evals/refunds.eval.ts --keep ./evals.db
+
+A case is a test of vitest that calls runCase(); the matchers for its result are there without an import. A case that fails in some
+runs is flaky. Models that call a server do not run while the environment variable CI is set: record them, or give --live.
+Exit code 0: enough runs passed; 1: fewer than --min-pass, or an error outside of the cases; 2: nothing could be run.
+`;
