@@ -15,7 +15,7 @@ const inspector = join(repositoryRoot, "src", "inspector");
 const ui = join(inspector, "ui");
 const assets = join(inspector, "assets");
 /** Most bytes of script and style, compressed with gzip. */
-const MOST_BYTES = 132 * 1024;
+const MOST_BYTES = 136 * 1024;
 /** The bundled packages, whose licences are in the same folder. */
 const bundled = [
   "preact",

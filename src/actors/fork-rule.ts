@@ -1,4 +1,4 @@
-import type { AgentTool } from "../agents/index.ts";
+import { type AgentDefinition, type AgentTool, withModel } from "../agents/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { LanguageModel } from "../model/index.ts";
 import type { AgentIdentity, CallOutcome, CallState, Content, Json, StoredError } from "../state/index.ts";
@@ -70,6 +70,24 @@ export function simulateTools(rootAgentId: string, tools: ReadonlyMap<string, Si
 
 export function simulationOf({ rootAgentId, forkedFrom }: AgentIdentity, name: string): SimulatedTool | undefined {
   return forkedFrom ? simulations.get(rootAgentId)?.get(name) : undefined;
+}
+
+/** By root agent. They are code, too. */
+const models = new Map<string, LanguageModel>();
+
+/** Uses this model for the root agent of a fork, in the place of its definition's, until the returned function is called. */
+export function useModelInFork(rootAgentId: string, model: LanguageModel): () => void {
+  models.set(rootAgentId, model);
+  return () => void models.delete(rootAgentId);
+}
+
+/** The definition with the model that was chosen for the fork. */
+export function definitionInFork(
+  { agentId, forkedFrom }: Pick<AgentIdentity, "agentId" | "forkedFrom">,
+  definition: AgentDefinition,
+): AgentDefinition {
+  const model = forkedFrom && models.get(agentId);
+  return model ? withModel(definition, model) : definition;
 }
 
 /** Whether the rule for forks gives the call its result. */

@@ -35,11 +35,13 @@ export {
 } from "./run-tool.ts";
 export { notRun } from "./forked-calls.ts";
 export {
+  definitionInFork,
   isRunHere,
   type RecordedCall,
   type SimulatedCall,
   type SimulatedTool,
   simulateTools,
+  useModelInFork,
 } from "./fork-rule.ts";
 export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage, waitTimerId } from "./background-calls.ts";

@@ -341,3 +341,14 @@ A case is a test of vitest that calls runCase(); the matchers for its result are
 runs is flaky. Models that call a server do not run while the environment variable CI is set: record them, or give --live.
 Exit code 0: enough runs passed; 1: fewer than --min-pass, or an error outside of the cases; 2: nothing could be run.
 `;
+
+export const estimate = `
+Examples:
+  $ npx troupe estimate ./my-agent.ts --input "Which files mention budgets?"
+  $ npx troupe estimate ./my-agent.ts --model openai/gpt-5-mini --last 500 --store ./jobs.db
+  $ npx troupe estimate ./my-agent.ts --model my-model --price '{"inputPerMillion":0.25,"outputPerMillion":2}' --json
+
+From the newest recorded turns of this agent, with all work of its subagents: steps, tokens, cost and time, the share that a
+budget stopped, and budgets that fit. Turns of other versions of the definitions are listed apart. Exit code 0: there are
+recorded turns; 1: there are none of today's definitions; 2: the forecast cannot be made.
+`;

@@ -8,6 +8,7 @@ import {
   type Message,
   type ModelRequest,
   notesOn,
+  type ToolCallRequest,
   turnIdOf,
   withoutReasoning,
 } from "../state/index.ts";
@@ -78,10 +79,15 @@ function hashedContent(content: Content): Content {
 export function digestOf(message: Message): string {
   const notes = notesOn(message);
   if (notes.digest === undefined) {
-    const toolCalls = message.role === "assistant" ? (message.toolCalls ?? null) : null;
+    const toolCalls = message.role === "assistant" ? (message.toolCalls?.map(asFirstSent) ?? null) : null;
     notes.digest = shortHash(JSON.stringify([message.role, hashedContent(message.content), toolCalls]));
   }
   return notes.digest;
+}
+
+/** The call with the id that its prompt is formed with, so that a prompt of a fork has the hash of the same prompt of its origin. */
+function asFirstSent({ sentCallId, ...call }: ToolCallRequest): ToolCallRequest {
+  return sentCallId === undefined ? call : { ...call, callId: sentCallId };
 }
 
 /** For shorter prompts continuing a hash costs more than computing it again. */

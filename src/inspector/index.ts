@@ -1,4 +1,5 @@
 export { type Actor, runtimeActor, storeActor, type StoreActorOptions, type Talk } from "./feed/act.ts";
+export type { Forks } from "./feed/fork-acts.ts";
 export { Feed, type FeedOptions } from "./feed/feed.ts";
 export { type RunFile, runFileSchema } from "../stores/index.ts";
 export { importRun } from "./feed/run-file.ts";
@@ -22,6 +23,8 @@ export type {
   FeedOwner,
   FeedProcess,
   FeedRow,
+  ForkBody,
+  ForkOrigin,
   LiveEvent,
   MessagePage,
   OwnerRow,
@@ -31,8 +34,11 @@ export type {
   PromptRow,
   QueueRow,
   RowView,
+  RunForkPoint,
+  RunForks,
   RunHead,
   RunPage,
+  RunReplay,
   RunRow,
   Scope,
   SearchHit,

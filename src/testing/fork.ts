@@ -1,4 +1,4 @@
-import { type SimulatedTool, simulateTools } from "../actors/index.ts";
+import { type SimulatedTool, simulateTools, useModelInFork } from "../actors/index.ts";
 import { type AgentDefinition, collectDefinitions, definitionRule, withModel } from "../agents/index.ts";
 import {
   anyRule,
@@ -17,7 +17,7 @@ import {
 } from "../base/index.ts";
 import { type Budget, budgetRule, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { LanguageModel } from "../model/index.ts";
+import { type LanguageModel, modelOf } from "../model/index.ts";
 import {
   type Agent,
   createRuntime,
@@ -56,7 +56,10 @@ export interface ForkOptions {
   readonly at: { readonly turn: number; readonly step?: number | undefined };
   /** The definitions of the tree's agents, possibly changed. Default: those of `runtime`; without it they are required. */
   readonly agents?: AgentDefinition | readonly AgentDefinition[] | undefined;
-  /** A model for the root agent. Default: that of its definition. */
+  /**
+   * A model for the root agent. Default: that of its definition. With `runtime` the model is kept in this process until `close()`; other
+   * processes, and later activations, use that of the definition.
+   */
   readonly model?: LanguageModel | string | undefined;
   /**
    * After an ended turn: the input of the next one, required. Before the first step of a turn: replaces its input. Before a later step: a
@@ -119,7 +122,7 @@ export interface Fork {
   readonly point: ForkPoint;
   /** How many texts of the origin contain `[redacted]`, which the fork sees instead of the secrets. */
   readonly redacted: number;
-  /** Forgets the simulated tools, and shuts down the fork's own runtime. */
+  /** Forgets the simulated tools and the model of a shared runtime, and shuts down the fork's own runtime. */
   close(): Promise<void>;
 }
 
@@ -168,10 +171,8 @@ const forkOptions: OptionsSchema<ForkOptions> = {
 export async function fork(tree: RecordingSource, given: ForkOptions): Promise<Fork> {
   const options = optionsOf<ForkOptions>(given, "fork()", forkOptions);
   const { runtime: shared, stores } = options;
-  if (shared && (options.agents || options.model !== undefined || stores)) {
-    throw new InvalidInputError(
-      "fork(): runtime has its own definitions, models and stores; leave out agents, model and stores",
-    );
+  if (shared && (options.agents || stores)) {
+    throw new InvalidInputError("fork(): runtime has its own definitions and stores; leave out agents and stores");
   }
   const recording = await readRecording(tree);
   const point = cutPointAt(recording.tree, options.at);
@@ -189,7 +190,15 @@ export async function fork(tree: RecordingSource, given: ForkOptions): Promise<F
   if (shared && shared.tenant !== tenant) {
     throw new InvalidInputError(`fork(): the run is of tenant "${tenant}", and runtime of tenant "${shared.tenant}"`);
   }
-  const forget = simulateTools(agentId, simulations);
+  const forgetTools = simulateTools(agentId, simulations);
+  const forgetModel =
+    shared && options.model !== undefined
+      ? useModelInFork(agentId, modelOf("fork(): model", options.model))
+      : () => undefined;
+  const forget = (): void => {
+    forgetTools();
+    forgetModel();
+  };
   let own: Runtime | undefined;
   try {
     const runtime =
@@ -237,13 +246,12 @@ function definitionsOf(
   recording: Recording,
   { agents, model, runtime }: ForkOptions,
 ): ReadonlyMap<string, AgentDefinition> {
-  if (runtime) return runtime.definitions;
-  if (agents === undefined) {
+  if (agents === undefined && !runtime) {
     throw new InvalidInputError(
       "fork(): agents is missing; give the definitions of the run's agents, or a runtime that has them",
     );
   }
-  const given = Array.isArray(agents) ? (agents as readonly AgentDefinition[]) : [agents as AgentDefinition];
+  const given = runtime ? [...runtime.definitions.values()] : ([agents].flat(1) as readonly AgentDefinition[]);
   if (model === undefined) return collectDefinitions(given);
   const { name } = rootOf(recording).record.definition;
   const root = collectDefinitions(given).get(name);

@@ -6,6 +6,17 @@ export {
   type UpgradeReport,
 } from "./check-upgrade.ts";
 export { withModel, type WithModelOptions } from "../agents/index.ts";
+export {
+  type Estimate,
+  estimate,
+  type EstimateOptions,
+  type OtherTurns,
+  type SuggestedLimit,
+  type SupposedModel,
+  type TurnFigures,
+  type WhatIf,
+} from "./estimate.ts";
+export type { Distribution, Quantile, Share } from "./distribution.ts";
 export { fork, type Fork, type ForkEdit, type ForkOptions, type OriginTurn } from "./fork.ts";
 export type { SimulatedCall, SimulatedTool } from "../actors/index.ts";
 export type { ForkPoint } from "../runtime/index.ts";

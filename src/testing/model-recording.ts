@@ -165,20 +165,41 @@ const RETRY_MS = 5;
 
 async function locked<T>(path: string, work: () => Promise<T>): Promise<T> {
   const lock = `${path}.lock`;
-  for (;;) {
-    try {
-      await mkdir(lock);
-      break;
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-      const held = await stat(lock).catch(() => undefined);
-      if (held && Date.now() - held.mtimeMs > STALE_MS) await rmdir(lock).catch(() => undefined);
-      else await wait(RETRY_MS);
-    }
-  }
+  await taken(lock);
   try {
     return await work();
   } finally {
     await rmdir(lock).catch(() => undefined);
+  }
+}
+
+async function taken(lock: string): Promise<void> {
+  let seen: { readonly mtimeMs: number; readonly since: number } | undefined;
+  for (;;) {
+    try {
+      await mkdir(lock);
+      return;
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    }
+    const held = await stat(lock).catch(() => undefined);
+    if (!held) continue;
+    if (!held.isDirectory()) throw new InvalidInputError(`${lock} is not a lock of a recording; remove it`);
+    const { mtimeMs } = held;
+    if (seen?.mtimeMs !== mtimeMs) seen = { mtimeMs, since: performance.now() };
+    // The second age does not depend on the clock that wrote the time.
+    const age = Math.max(Date.now() - mtimeMs, performance.now() - seen.since);
+    if (age > STALE_MS) await removeStale(lock);
+    else await wait(RETRY_MS);
+  }
+}
+
+async function removeStale(lock: string): Promise<void> {
+  try {
+    await rmdir(lock);
+  } catch (cause) {
+    // Another process removed it first.
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return;
+    throw new InvalidInputError(`${lock} is a lock that cannot be removed; remove it by hand`, { cause });
   }
 }

@@ -83,11 +83,7 @@ export function recordedModel(model: LanguageModel | string | undefined, given: 
   } = optionsOf<RecordedModelOptions>(given, "recordedModel()", recordedSchema);
   const path = typeof file === "string" ? resolve(file) : fileURLToPath(file);
   const redactor = createRedactor({ secrets });
-  if (mode === "record" && isCi()) {
-    throw new InvalidInputError(
-      'recordedModel(): mode "record" calls the model, which is not allowed while the environment variable CI is set; use "auto" or "replay"',
-    );
-  }
+  if (mode === "record" && isCi()) throw refusedInCi();
   if (model === undefined) {
     if (mode === "replay") return new RecordedModel(undefined, { path, mode, redactor });
     throw new InvalidInputError(`recordedModel(): mode "${mode}" needs a model; only "replay" works without one`);
@@ -99,6 +95,12 @@ export function recordedModel(model: LanguageModel | string | undefined, given: 
     );
   }
   return new RecordedModel(inner, { path, mode, redactor });
+}
+
+function refusedInCi(): InvalidInputError {
+  return new InvalidInputError(
+    'recordedModel(): mode "record" calls the model, which is not allowed while the environment variable CI is set; use "auto" or "replay"',
+  );
 }
 
 /** Whether the environment variable `CI` is set; `CI=false` and `CI=0` mean that it is not. */
@@ -151,6 +153,8 @@ class RecordedModel implements LanguageModel {
     const { signal } = options;
     signal.throwIfAborted();
     const { redactor, mode, path } = this.#place;
+    // The variable may have been set after the model was made.
+    if (mode === "record" && isCi()) throw refusedInCi();
     const form = redactor.value(recordedForm(request)) as JsonObject;
     const key = shortHash(stableStringify({ provider: this.provider, model: this.name, request: form }));
     // Counted before anything is awaited, so that equal requests are numbered in the order of their calls.
@@ -219,6 +223,12 @@ class RecordedModel implements LanguageModel {
       const nearest = nearestOf(calls, form);
       if (!nearest) return `None of its ${calls.length} requests is like it; the model may have another name.`;
       const { call, difference } = nearest;
+      if (!difference) {
+        return (
+          `The recorded request ${call.key} (occurrence ${call.occurrence}) is equal, but has another key: it belongs to a model with another ` +
+          "name or provider, was edited by hand, or contains a secret that only one of both machines redacts (name it in secrets on both)."
+        );
+      }
       return `The nearest recorded request is ${call.key} (occurrence ${call.occurrence}); its ${difference.part} differs first:\n${difference.diff}\n`;
     }
   }
@@ -328,19 +338,18 @@ function replayed({ deltas, response, error, key }: RecordedCall, { onDelta, sig
   );
 }
 
-/** The recorded request with the longest common beginning, and the first part that differs from it. */
+/** The recorded request with the longest common beginning, and the first part that differs from it; `undefined` if none does. */
 function nearestOf(
   calls: readonly RecordedCall[],
   form: JsonObject,
-): { readonly call: RecordedCall; readonly difference: Difference } | undefined {
+): { readonly call: RecordedCall; readonly difference: Difference | undefined } | undefined {
   let best: { call: RecordedCall; differences: readonly Difference[]; score: number } | undefined;
   for (const call of calls) {
     const differences = formDifferences(call.request, form);
     const score = commonBeginning(call.request["messages"], form["messages"]) - differences.length * LESS_FOR_A_PART;
-    if (differences.length > 0 && (!best || score > best.score)) best = { call, differences, score };
+    if (!best || score > best.score) best = { call, differences, score };
   }
-  const difference = best?.differences[0];
-  return best && difference ? { call: best.call, difference } : undefined;
+  return best && { call: best.call, difference: best.differences[0] };
 }
 
 /** A part that differs weighs less than a message that is equal. */

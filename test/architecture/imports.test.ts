@@ -150,12 +150,12 @@ describe("the order of the folders", () => {
     ]);
   });
 
-  test("keeps testing out of src except for commands, and testing below the server", () => {
+  test("keeps testing out of src except for commands and the inspector, and testing below the server", () => {
     const files = { "src/testing/index.ts": empty, "src/server/index.ts": empty };
     for (const path of ["src/index.ts", "src/base/clock.ts"]) {
       const specifier = path === "src/index.ts" ? "./testing/index.ts" : "../testing/index.ts";
       expect(faultsOf({ ...files, [path]: `import type { A } from "${specifier}";` })).toEqual([
-        `${path}:1: imports src/testing/index.ts: only cli imports testing`,
+        `${path}:1: imports src/testing/index.ts: only cli and inspector import testing`,
       ]);
     }
     expect(faultsOf({ ...files, "src/cli/main.ts": `import { a } from "../testing/index.ts";` })).toEqual([]);

@@ -59,9 +59,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/inspector": words(`
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
-    FeedServerOptions FeedSink FeedSource importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
+    FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
-    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunHead RunPage RunRow RunSummary runtimeActor RunWatch Scope
+    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunForkPoint RunForks RunHead RunPage RunReplay RunRow RunSummary runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
     StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
   `),
@@ -105,6 +105,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     ReplayResult runCase RunCaseOptions ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions ScriptedReply
     ScriptedToolCall SimulatedCall SimulatedTool StoredCase StoredRecording StoredTree UpgradeDifference UpgradeReport Verdict withModel
     WithModelOptions
+    Distribution Estimate estimate EstimateOptions OtherTurns Quantile Share SuggestedLimit SupposedModel TurnFigures WhatIf
   `),
   "troupe/testing/matchers": words(`
     AtMost CaseFigures EvalMatchers ExpectedToolCall ToolCallsOptions

@@ -203,6 +203,13 @@ const states: readonly (readonly [name: string, show: (page: WatchedPage) => Pro
     },
   ],
   [
+    "forks",
+    async (page) => {
+      await showView(page, "Forks");
+      await page.getByRole("button", { name: "Run the fork" }).waitFor();
+    },
+  ],
+  [
     "keys",
     async (page) => {
       await page.getByRole("button", { name: "Keys" }).click();

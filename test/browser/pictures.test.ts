@@ -14,12 +14,13 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { repositoryRoot } from "../../scripts/run-command.ts";
-import { createRuntime, defineAgent, memoryStores, type Runtime } from "../../src/index.ts";
+import { createRuntime, defineAgent, defineTool, memoryStores, type Runtime } from "../../src/index.ts";
 import { Feed, type FeedServer, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { scriptedModel } from "../../src/testing/index.ts";
+import { fork, scriptedModel } from "../../src/testing/index.ts";
 import { troupe } from "../cli/support/in-process.ts";
 import { browserProgram, openBrowser, screenshot } from "../support/browser.ts";
 import { combinedRows } from "../support/full.ts";
@@ -39,6 +40,8 @@ const views = [
   ["messages", "dark"],
   ["budgets", "light"],
   ["requests", "light"],
+  ["forks", "light"],
+  ["compare", "light"],
 ] as const;
 type View = (typeof views)[number][0];
 
@@ -117,23 +120,86 @@ async function waitingClerk(): Promise<{ readonly runtime: Runtime; readonly fee
   return { runtime, feed, runId: clerk.agentId };
 }
 
+/** A support desk whose turn was forked with another result of a tool. */
+async function forkedDesk(): Promise<{
+  readonly runtime: Runtime;
+  readonly feed: Feed;
+  readonly runId: string;
+  readonly forkId: string;
+}> {
+  const named = z.object({ order: z.string() });
+  const look = defineTool({
+    name: "look_up_order",
+    description: "Looks up an order.",
+    parameters: named,
+    effect: "none",
+    execute: () => ({ state: "arrived broken", paid: 40 }),
+  });
+  const refund = defineTool({
+    name: "refund",
+    description: "Pays the money back.",
+    parameters: named,
+    effect: "once",
+    execute: () => "Refunded $40.",
+  });
+  const model = (name: string) =>
+    scriptedModel(
+      ({ messages }, { call }) => {
+        const isPaid = JSON.stringify(messages).includes("never paid");
+        if (call?.step === 1) return { toolCalls: [{ name: "look_up_order", arguments: { order: "1742" } }] };
+        if (isPaid) return "Order 1742 was never paid, so there is nothing to refund. May I send a new invoice?";
+        if (call?.step === 2) return { toolCalls: [{ name: "refund", arguments: { order: "1742" } }] };
+        return "Your $40 for order 1742 are on their way.";
+      },
+      { name },
+    );
+  const tools = [look, refund];
+  const price = { inputPerMillion: 2, outputPerMillion: 10 };
+  const instructions = "You serve the customers of a shop. Be friendly and brief.";
+  const desk = defineAgent({ name: "support", instructions, price, tools, model: model("gpt-5-mini") });
+  const careful = defineAgent({ name: "careful", price, tools, model: model("gpt-5") });
+  const stores = memoryStores();
+  const runtime = await createRuntime({ agents: [desk, careful], stores });
+  const agent = await runtime.agent("support", { agentId: "customer-4" });
+  await agent.start();
+  await agent.executeTurn("Order 1742 arrived broken. I want my money back.").result;
+  const edit = { messages: { "customer-4#1:1:0": '{"state":"never paid","paid":0}' } };
+  const made = await fork(
+    { stores, agentId: agent.agentId },
+    { at: { turn: 1, step: 2 }, runtime, model: "gpt-5", edit },
+  );
+  await made.turn.result;
+  const feed = new Feed();
+  feed.add({ stores, tenant: "default", runtime, actor: runtimeActor(runtime, "Ada") });
+  return { runtime, feed, runId: agent.agentId, forkId: made.agentId };
+}
+
 describe.skipIf(!browserProgram)("a picture of each main view", () => {
   const scratch = mkdtempSync(join(tmpdir(), "troupe-pictures-"));
   const taken = new Set<string>();
   const closings: (() => Promise<unknown>)[] = [];
-  let servers: Readonly<Record<"job" | "clerk", { readonly server: FeedServer; readonly runId: string }>>;
+  let forkId = "";
+  let servers: Readonly<Record<"job" | "clerk" | "desk", { readonly server: FeedServer; readonly runId: string }>>;
   beforeAll(async () => {
-    const [job, clerk] = await Promise.all([mainJob(scratch), waitingClerk()]);
+    const [job, clerk, desk] = await Promise.all([mainJob(scratch), waitingClerk(), forkedDesk()]);
+    ({ forkId } = desk);
     closings.push(
       () => job.stores.close(),
       () => clerk.runtime.shutdown(),
+      () => desk.runtime.shutdown(),
     );
     const [ofJob, ofClerk] = [await serveFeed(job.feed), await serveFeed(clerk.feed, { mayAct: true })];
+    const ofDesk = await serveFeed(desk.feed, { mayAct: true });
     closings.unshift(
       () => ofJob.close(),
       () => ofClerk.close(),
+      () => ofDesk.close(),
     );
-    servers = { job: { server: ofJob, runId: job.runId }, clerk: { server: ofClerk, runId: clerk.runId } };
+    servers = {
+      job: { server: ofJob, runId: job.runId },
+      clerk: { server: ofClerk, runId: clerk.runId },
+      desk: { server: ofDesk, runId: desk.runId },
+    };
   });
   afterAll(async () => {
     for (const close of closings) await close();
@@ -141,16 +207,20 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
   });
 
   it.each(isWanted ? views : combinedRows(views))("%s, %s", async (view, colorScheme) => {
-    const { server, runId } = view === "requests" ? servers.clerk : servers.job;
+    const { server, runId } = servers[sceneOf(view)];
     const page = await browser.newPage({ colorScheme, viewport: { width: 1_280, height: heightOf(view) } });
     await page.goto(server.url);
     await page.getByText(runId.slice(-6)).first().waitFor();
-    await page.goto(`${server.origin}/#/run/${runId}?agent=${runId}&view=${view}`);
-    await page
-      .getByRole("treegrid")
-      .getByText(view === "requests" ? "clerk" : "reader")
-      .first()
-      .waitFor();
+    if (view === "compare") {
+      await page.goto(`${server.origin}/#/compare/${runId}/${forkId}`);
+      await page.getByRole("table", { name: "Since the fork" }).waitFor();
+      await page.locator(".compared-steps").getByText("never paid").first().waitFor();
+    } else {
+      await page.goto(`${server.origin}/#/run/${runId}?agent=${runId}&view=${view}&fork=1:2`);
+      const shown = { job: "reader", clerk: "clerk", desk: "support" }[sceneOf(view)];
+      await page.getByRole("treegrid").getByText(shown).first().waitFor();
+    }
+    if (view === "forks") await page.getByLabel("Result of look_up_order").waitFor();
     if (view === "messages") {
       await page.getByRole("button", { name: "Prompts as sent" }).click();
       await page.getByText("exact", { exact: true }).first().waitFor();
@@ -174,5 +244,11 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
 });
 
 function heightOf(view: View): number {
-  return view === "chart" || view === "summary" ? 900 : 680;
+  if (view === "compare") return 480;
+  return view === "chart" || view === "summary" || view === "forks" ? 900 : 680;
+}
+
+function sceneOf(view: View): "job" | "clerk" | "desk" {
+  if (view === "requests") return "clerk";
+  return view === "forks" || view === "compare" ? "desk" : "job";
 }

@@ -49,6 +49,7 @@ const reads = [
   "/api/runs/desk/requests",
   "/api/runs/desk/search?text=go",
   "/api/runs/desk/steps",
+  "/api/runs/desk/forks",
   "/api/runs/desk/accounts",
   "/api/runs/desk/owners",
   "/api/queues",
@@ -61,6 +62,8 @@ const acts = [
   "/api/agents/desk/abort",
   "/api/agents",
   "/api/agents/desk/turns",
+  "/api/runs/desk/fork",
+  "/api/runs/desk/replay",
 ];
 
 const asJson = { "content-type": "application/json" };

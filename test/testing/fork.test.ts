@@ -334,6 +334,45 @@ describe("fork", () => {
     expect(await short.turn.result).toMatchObject({ status: "stopped", stopReason: "steps_limit" });
   });
 
+  test("binds subagents that run at the point to the given budget", async () => {
+    const reached = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const wait = defineTool({
+      name: "wait",
+      description: "Waits.",
+      parameters: z.object({}),
+      effect: "none",
+      async execute() {
+        reached.resolve();
+        await gate.promise;
+        return "waited";
+      },
+    });
+    const helper = defineAgent({
+      name: "helper",
+      // Its price is not known, so a limit of costs allows no further call.
+      model: scriptedModel((_request, { call }) => (call?.step === 1 ? { toolCalls: [{ name: "wait" }] } : "Helped.")),
+      tools: [wait],
+    });
+    const ask: Script = (_request, _turn, step) =>
+      step === 1 ? { toolCalls: [{ name: "helper", arguments: { input: "Help." } }] } : "Done.";
+    const shop = shopOf(ask, { tools: [subagent(helper)] });
+    const runtime = await createRuntime({ agents: [shop.desk] });
+    onTestFinished(() => runtime.shutdown());
+    const agent = await runtime.agent(shop.desk, { agentId: "shop", budget: { maxTokens: 50_000 } });
+    await agent.start();
+    const turn = agent.executeTurn("Ask the helper.");
+    await reached.promise;
+    const source = { stores: runtime.stores, agentId: "shop" };
+    const made = await forked(source, { at: { turn: 1 }, agents: shop.desk, budget: { maxCost: 1 } });
+    gate.resolve();
+    await made.turn.result;
+    await turn.result;
+    const [child] = (await made.runtime.list({ rootAgentId: made.agentId })).filter(({ depth }) => depth > 0);
+    expect(child?.binding).toEqual({ strict: false, maxTokens: 50_000, maxCostMicros: 1_000_000 });
+    expect(child?.error?.message).toContain("price");
+  });
+
   test("changes the past: its prompt, its instructions, a result, an answer, the model", async () => {
     const shop = shopOf();
     const { stores } = await recorded(shop, ["one", "two"]);

@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import {
@@ -172,6 +174,50 @@ describe("a recorded model", () => {
     await Promise.all(texts.map((text) => asked(recordedModel(scriptedModel(text), { file }), text)));
     const model = recordedModel(scriptedModel("new"), { file, mode: "replay" });
     for (const text of texts) expect((await asked(model, text)).answer.content).toBe(text);
+  });
+
+  it("loses no call of several processes that record into one file at the same time", { timeout: 60_000 }, async () => {
+    const program = join(import.meta.dirname, "recording-program.ts");
+    const names = ["a", "b", "c"];
+    await Promise.all(
+      names.map(async (name) => await promisify(execFile)(process.execPath, [program, file, name, "15"])),
+    );
+    const { calls } = JSON.parse(readFileSync(file, "utf8")) as { calls: { response: { content: string } }[] };
+    const contents = calls.map(({ response }) => response.content).toSorted();
+    expect(contents).toEqual(names.flatMap((name) => Array.from({ length: 15 }, (_, at) => `${name}${at}`)).toSorted());
+    expect(readdirSync(join(folder, "calls"))).toEqual(["model.json"]);
+  });
+
+  it("refuses a lock that no process can remove", async () => {
+    mkdirSync(join(folder, "calls"));
+    writeFileSync(`${file}.lock`, "");
+    await expect(asked(recordedModel(scriptedModel("a"), { file }), "one")).rejects.toThrow("is not a lock");
+    rmSync(`${file}.lock`);
+    mkdirSync(join(`${file}.lock`, "full"), { recursive: true });
+    utimesSync(`${file}.lock`, 0, 0);
+    await expect(asked(recordedModel(scriptedModel("a"), { file }), "one")).rejects.toThrow("remove it by hand");
+  });
+
+  it("calls nothing in CI also if CI was set after it was made", async () => {
+    const inner = counting();
+    const [recording, automatic] = (["record", "auto"] as const).map((mode) => recordedModel(inner, { file, mode }));
+    vi.stubEnv("CI", "1");
+    for (const model of [recording, automatic]) if (model) await expect(asked(model, "one")).rejects.toThrow("CI");
+    expect(inner.calls).toEqual([]);
+  });
+
+  it("names a recorded request that is equal but cannot be found", async () => {
+    await asked(recordedModel(counting(), { file, secrets: ["hunter22"] }), "say hunter22");
+    const other = recordedModel(counting(), { file, mode: "replay" });
+    await expect(asked(other, "say hunter22")).rejects.toThrow(/is equal, but has another key[^]*name it in secrets/);
+    await asked(recordedModel(counting(), { file }), "before");
+    writeFileSync(file, readFileSync(file, "utf8").replaceAll("before", "after"));
+    const edited = recordedModel(counting(), { file, mode: "replay" });
+    await expect(asked(edited, "after")).rejects.toThrow("edited by hand");
+    // An edited answer is the answer.
+    writeFileSync(file, readFileSync(file, "utf8").replaceAll("answer 1", "edited answer"));
+    const asBefore = recordedModel(counting(), { file, mode: "replay" });
+    expect((await asked(asBefore, "before")).answer.content).toBe("edited answer");
   });
 
   it("continues after a process that died while it wrote", async () => {

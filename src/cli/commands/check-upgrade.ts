@@ -45,7 +45,7 @@ export async function checkUpgradeCommand(context: CliContext, options: CheckUpg
 }
 
 function reportLines({ runs, same, different, differences, unreadable, openTurns, changed }: UpgradeReport): string[] {
-  const changes = Object.entries(changed).map(([what, count]) => `${what} (${formatNumberOf(count, "run")})`);
+  const changes = Object.entries(changed).map(([what, count]) => `${oneLine(what)} (${formatNumberOf(count, "run")})`);
   const stuck = openTurns.filter(({ verdict }) => verdict !== "goes on");
   return [
     `${formatNumberOf(runs, "run")}: ${same} ask the same, ${different} ask something else` +
@@ -53,13 +53,13 @@ function reportLines({ runs, same, different, differences, unreadable, openTurns
     ...(changes.length > 0 ? [`  changed, but in no request: ${changes.join(", ")}`] : []),
     ...differences.flatMap(({ part, agentName, runs: count, bySteps, sample }) => [
       "",
-      `${part} of ${agentName}: ${formatNumberOf(count, "run")}, ${stepsText(bySteps)}; for instance in ${sample.rootAgentId}:`,
+      `${part} of ${oneLine(agentName)}: ${formatNumberOf(count, "run")}, ${stepsText(bySteps)}; for instance in ${sample.rootAgentId}:`,
       ...divergenceLines({ ...sample, part }).map((line) => `  ${line}`),
     ]),
     ...(openTurns.length > 0
       ? ["", `${openTurns.length - stuck.length} of ${formatNumberOf(openTurns.length, "open turn")} can go on`]
       : []),
-    ...stuck.map(stuckLine),
+    ...stuck.map((one) => `  ${stuckLine(one)}`),
     ...unreadable.map(({ rootAgentId, reason }) => `${rootAgentId} cannot be read: ${oneLine(reason)}`),
   ];
 }
@@ -72,5 +72,5 @@ function stepsText(bySteps: Readonly<Record<string, number>>): string {
 }
 
 function stuckLine({ agentName, turnId, verdict, tools }: OpenTurnCheck): string {
-  return `  ${turnId} (${agentName}) ${verdict}${tools.length > 0 ? `: ${tools.join(", ")}` : ""}`;
+  return oneLine(`${turnId} (${agentName}) ${verdict}${tools.length > 0 ? `: ${tools.join(", ")}` : ""}`);
 }

@@ -1,7 +1,7 @@
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { collectDefinitions, withModel } from "../../agents/index.ts";
+import { describeFileError } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { createRuntime, type Runtime, type TurnRest } from "../../runtime/index.ts";
 import { type AgentRecord, DEFAULT_TENANT, type Usage } from "../../state/index.ts";
@@ -16,7 +16,7 @@ import { fileJobOf } from "../job/job.ts";
 import { keptOpen, type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { formatCost, formatCount, formatNumberOf } from "../view/format.ts";
 import { columnsOf } from "../view/table.ts";
-import { printable } from "../view/terminal-text.ts";
+import { oneLine, printable } from "../view/terminal-text.ts";
 import { wrapText } from "../view/text-width.ts";
 
 export interface ForkCommandOptions extends StoreOptions, BudgetOptions {
@@ -32,8 +32,8 @@ export interface ForkCommandOptions extends StoreOptions, BudgetOptions {
 
 /** Forks a run, from a store or a file, and shows the fork's turn beside the origin's. */
 export async function forkCommand(context: CliContext, what: string, options: ForkCommandOptions): Promise<ExitCode> {
-  const file = resolve(context.directory, what);
-  if (existsSync(file)) {
+  if (what.endsWith(".json")) {
+    const file = resolve(context.directory, what);
     if (options.keep === true) {
       throw new InvalidInputError(
         "--keep stores the fork in the store of the run, and a file is not a store; leave it out",
@@ -55,10 +55,18 @@ export async function forkCommand(context: CliContext, what: string, options: Fo
 }
 
 async function rootInFile(file: string): Promise<AgentRecord> {
-  const { tree } = readRunFile(await readFile(file, "utf8"));
+  const { tree } = readRunFile(await textOf(file));
   const root = tree.agents.find(({ record }) => record.agentId === tree.rootAgentId);
   if (root) return root.record;
   throw new InvalidInputError(`the run does not contain its root agent "${tree.rootAgentId}"`);
+}
+
+async function textOf(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    throw new InvalidInputError(describeFileError(file, cause), { cause });
+  }
 }
 
 interface Origin {
@@ -166,7 +174,7 @@ async function show(context: CliContext, shown: Shown): Promise<void> {
   const width = columnsOf(context);
   const at = step === null ? String(turn) : `${turn}:${step}`;
   const lines = [
-    `${made.agentId}: a fork of ${made.originId} at ${at}`,
+    `${made.agentId}: a fork of ${oneLine(made.originId)} at ${at}`,
     "",
     ...(origin === undefined ? ["Origin: it has no such turn."] : turnLines("Origin", origin)),
     "",
@@ -177,7 +185,9 @@ async function show(context: CliContext, shown: Shown): Promise<void> {
       ? [`${formatNumberOf(made.redacted, "text")} of the run have secrets that the export redacted.`]
       : []),
     ...(requests.length > 0
-      ? [`It waits for ${formatNumberOf(requests.length, "request")}: ${requests.map(({ name }) => name).join(", ")}.`]
+      ? [
+          `It waits for ${formatNumberOf(requests.length, "request")}: ${requests.map(({ name }) => oneLine(name)).join(", ")}.`,
+        ]
       : []),
     ...(isKept ? [`Show it again: ${commandLine(invocation, "show", [made.agentId, ...words])}`] : []),
   ];

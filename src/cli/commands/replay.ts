@@ -8,7 +8,7 @@ import { findAgent } from "../job/find-agent.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { withMcpTools } from "../mcp/mcp-tools.ts";
 import { formatNumberOf } from "../view/format.ts";
-import { printable } from "../view/terminal-text.ts";
+import { oneLine, printable } from "../view/terminal-text.ts";
 
 export interface ReplayCommandOptions extends StoreOptions {
   readonly agents: string;
@@ -67,11 +67,11 @@ function resultLines(result: ReplayResult): string[] {
   const where = `${formatNumberOf(agents, "agent")}, ${formatNumberOf(turns, "turn")}`;
   const skipped = Object.entries(notCompared).map(([what, count]) => `${what} (${count})`);
   return [
-    result.isEqual ? `${rootAgentId}: equal` : `${rootAgentId}: diverges`,
+    `${oneLine(rootAgentId)}: ${result.isEqual ? "equal" : "diverges"}`,
     `  compared: ${compared.join(", ")} (${where})`,
     ...(skipped.length > 0 ? [`  not compared: ${skipped.join(", ")}`] : []),
     ...(redacted > 0 ? [`  redacted: ${formatNumberOf(redacted, "text")}, each equal to any text`] : []),
-    ...(changed.length > 0 ? [`  changed, but in no request: ${changed.join(", ")}`] : []),
+    ...(changed.length > 0 ? [`  changed, but in no request: ${changed.map(oneLine).join(", ")}`] : []),
     ...(result.isEqual ? [] : ["", ...divergenceLines(result)]),
   ];
 }
@@ -85,7 +85,7 @@ export function divergenceLines({
   const { agentName, agentId, turn, step } = divergedAt;
   const at = step === 0 ? `turn ${turn}` : `turn ${turn}, step ${step}`;
   return [
-    `${agentName} (${agentId}), ${at}: ${part}`,
+    oneLine(`${agentName} (${agentId}), ${at}: ${part}`),
     ...printable(diff)
       .split("\n")
       .map((line) => `  ${line}`),

@@ -5,6 +5,7 @@ import { type Decide, Requests, type Runtime, type RuntimeOptions } from "../../
 import type { AgentRequest, Content, DefinitionRef } from "../../state/index.ts";
 import type { MarkOutcome, Stores } from "../../stores/index.ts";
 import type { AgentBody, DecisionBody, TurnBody } from "./answers.ts";
+import { type Forks, forksIn } from "./fork-acts.ts";
 
 /** The actions on agents that the page offers a person. */
 export interface Actor {
@@ -18,6 +19,8 @@ export interface Actor {
   abort(agentId: string, reason: string): Promise<void>;
   /** Talks to agents. Absent if the page cannot start turns here. */
   readonly talk?: Talk | undefined;
+  /** Forks and replays runs. Absent if the page cannot run agents here. */
+  readonly forks?: Forks | undefined;
 }
 
 /** How a reader of the inspector's page talks to agents. */
@@ -52,7 +55,7 @@ export function runtimeActor(runtime: Runtime, by: string): Actor {
       const agent = await runtime.find(agentId);
       await agent.abort(reason);
     },
-    talk: runtime.role === "worker" ? undefined : talkTo(runtime),
+    ...(runtime.role === "worker" ? {} : { talk: talkTo(runtime), forks: forksIn(runtime) }),
   };
 }
 

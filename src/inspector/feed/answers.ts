@@ -24,7 +24,14 @@ import {
   turnStatusSchema,
   usageSchema,
 } from "../../state/index.ts";
-import { type FeedAgent, feedAgentSchema, feedProcessSchema, type FeedRow, processStateSchema } from "./messages.ts";
+import {
+  type FeedAgent,
+  feedAgentSchema,
+  feedProcessSchema,
+  type FeedRow,
+  forkOriginSchema,
+  processStateSchema,
+} from "./messages.ts";
 
 /*
  * The published format of the feed: the WebSocket messages (messages.ts) and, in this file, the REST answers
@@ -108,6 +115,8 @@ export const runRowSchema = z.object({
   /** State of the process that runs the root or one of its busy subagents; `null` if no process holds a lease of them. */
   owner: processStateSchema.nullable(),
   sessionId: z.string().nullable(),
+  /** Absent unless the run is a fork. `isStored`: whether its origin is still stored. */
+  origin: forkOriginSchema.extend({ isStored: z.boolean() }).optional(),
 });
 export type RunRow = DeepReadonly<z.infer<typeof runRowSchema>>;
 export const runPageSchema = z.object({ items: z.array(runRowSchema), next: z.string().nullable() });
@@ -428,6 +437,91 @@ export type StepContents = DeepReadonly<z.infer<typeof stepContentsSchema>>;
 /** `next` is the agent to continue after; `null` once all agents are read. With `namesOnly` there are no items. */
 export const stepPageSchema = z.object({ items: z.array(stepContentsSchema), next: z.string().nullable() });
 export type StepPage = DeepReadonly<z.infer<typeof stepPageSchema>>;
+
+/** A point at which a run can be forked: before a step, or after a turn that has ended. */
+export const forkPointSchema = z.object({
+  turn: z.number().int().positive(),
+  /** `null` for the end of the turn. */
+  step: z.number().int().positive().nullable(),
+  at: time,
+  /** The cursor of its commit. */
+  cursor: count,
+  /** The model that the step called; `null` for the end of a turn, and for a call that a limit refused. */
+  model: z.string().nullable(),
+  /** Number of the step's `model.requested` entry, by which its prompt is read; `null` if it has none. */
+  seq: count.nullable(),
+  /** Id of the message with which the turn began; `null` if it had no input. */
+  inputId: z.string().nullable(),
+});
+export type RunForkPoint = DeepReadonly<z.infer<typeof forkPointSchema>>;
+export const runForksSchema = z.object({
+  /** The run's first origin, its forks, their forks and so on: origins before their forks, siblings by age. */
+  family: z.array(runRowSchema),
+  /** Whether all runs that may be forks of the family were looked at. */
+  isWhole: z.boolean(),
+  points: z.array(forkPointSchema),
+  /** Names of the models with which a fork can run; `null` if the server of this page cannot fork the run. */
+  models: z.array(z.string()).nullable(),
+});
+export type RunForks = DeepReadonly<z.infer<typeof runForksSchema>>;
+
+const positive = z.number().positive();
+const wholePositive = z.number().int().positive();
+/** The body of `POST /api/runs/{id}/fork`. */
+export const forkBodySchema = z.strictObject({
+  /** Idempotency key: sending a fork again with its key makes no second one while the process lives. */
+  key: z.string().min(1).max(200),
+  at: z.strictObject({ turn: wholePositive, step: wholePositive.optional() }),
+  input: z.string().optional(),
+  /** One of the `models`. Default: that of the definition. */
+  model: z.string().optional(),
+  edit: z
+    .strictObject({
+      prompt: z.string().optional(),
+      instructions: z.string().optional(),
+      /** Texts of results by the ids of their calls. */
+      messages: z.record(z.string(), z.string()).optional(),
+    })
+    .optional(),
+  budget: z
+    .strictObject({
+      maxSteps: wholePositive.optional(),
+      maxTokens: wholePositive.optional(),
+      maxCost: positive.optional(),
+      maxSeconds: positive.optional(),
+    })
+    .optional(),
+});
+export type ForkBody = DeepReadonly<z.infer<typeof forkBodySchema>>;
+export const forkAnswerSchema = z.object({ runId: z.string() });
+
+/** The answer to `POST /api/runs/{id}/replay`: the run compared with the definitions of the process. */
+export const runReplaySchema = z.object({
+  isEqual: z.boolean(),
+  requests: count,
+  calls: count,
+  /** What could not be compared, with the number of its occurrences. */
+  notCompared: z.record(z.string(), count),
+  /** Parts of definitions that differ although they change no request. */
+  changed: z.array(z.string()),
+  /** The first difference; `null` if there is none. The texts are empty if contents are hidden. */
+  divergence: z
+    .object({
+      agentId: z.string(),
+      agentName: z.string(),
+      /** From 1; 0 before the first turn. */
+      turn: count,
+      /** From 1; 0 at the start of the turn. */
+      step: count,
+      part: z.string(),
+      expected: z.string(),
+      got: z.string(),
+      /** A unified diff: `-` is the recorded line, `+` that of today. */
+      diff: z.string(),
+    })
+    .nullable(),
+});
+export type RunReplay = DeepReadonly<z.infer<typeof runReplaySchema>>;
 
 /** The body of `POST /api/requests/{id}/decision`; `argumentsHash` is the hash in the request that the person saw. */
 export const decisionBodySchema = z.strictObject({

@@ -17,8 +17,10 @@ import {
   type PromptRow,
   type QueueRow,
   type RowView,
+  type RunForks,
   type RunHead,
   type RunPage,
+  type RunReplay,
   type Scope,
   type SearchPage,
   type StepPage,
@@ -26,6 +28,7 @@ import {
   type TransitionPage,
 } from "./answers.ts";
 import { callDetail } from "./call-detail.ts";
+import { forksOf } from "./forks.ts";
 import { machinesOf, transitionPage } from "./machines.ts";
 import { ownersOf, processRows, queueRows } from "./owners.ts";
 import { pageData } from "./page-data.ts";
@@ -42,6 +45,7 @@ import { summaryOfRun } from "./summary-of-run.ts";
 import { feedEntryOf, feedRowOf, type Visibility, shownRequest } from "./visible-values.ts";
 import type { FeedRow } from "./messages.ts";
 import type { Actor, Talk } from "./act.ts";
+import type { Forks } from "./fork-acts.ts";
 
 /** Options of `Feed`. */
 export interface FeedOptions {
@@ -193,6 +197,31 @@ export class Feed {
   /** Contents of the steps of a run, to compare it with another run; `after` is the `next` of the previous page. */
   async steps(runId: string, after?: string): Promise<StepPage> {
     return await stepPage(await this.#sources.ofRun(runId), after, this.#sight);
+  }
+
+  /** The family of forks of a run, and the points at which it can be forked. */
+  async forks(runId: string): Promise<RunForks> {
+    return await forksOf(await this.#sources.ofRun(runId), this.#sight);
+  }
+
+  /** Compares a run with the definitions of its process. Rejects with `NotFoundError` if its source has none. */
+  async replay(runId: string): Promise<RunReplay> {
+    const { divergence, ...compared } = await (await this.forksIn(runId)).replay(runId);
+    const { namesOnly, redactor } = this.#sight;
+    const shown = (text: string): string => (namesOnly ? "" : redactor.text(text));
+    if (!divergence) return { ...compared, divergence };
+    const { expected, got, diff } = divergence;
+    const texts = { expected: shown(expected), got: shown(got), diff: shown(diff) };
+    return { ...compared, divergence: { ...divergence, ...texts } };
+  }
+
+  /** The `Forks` of the process that runs a run. Rejects with `NotFoundError` if its source has none. */
+  async forksIn(runId: string): Promise<Forks> {
+    const { forks } = actorOf(await this.#sources.ofRun(runId)) ?? {};
+    if (forks) return forks;
+    throw new NotFoundError(
+      `run "${runId}" cannot be forked or replayed here: only the process that runs agents has their definitions; use "troupe fork" and "troupe replay"`,
+    );
   }
 
   async search(runId: string, query: SearchQuery): Promise<SearchPage> {

@@ -6,6 +6,14 @@ const count = z.number().int().nonnegative();
 /** Milliseconds since the epoch. */
 const time = z.number().int();
 
+/** The run that a fork continues, and where it left it. */
+export const forkOriginSchema = z.object({
+  runId: z.string(),
+  turn: z.number().int().positive(),
+  step: z.number().int().positive().nullable(),
+});
+export type ForkOrigin = DeepReadonly<z.infer<typeof forkOriginSchema>>;
+
 /** The immutable fields of an agent's record. */
 export const feedAgentSchema = z.object({
   agentId: z.string(),
@@ -25,6 +33,8 @@ export const feedAgentSchema = z.object({
   parentAccountId: z.string().nullable(),
   sessionId: z.string().nullable(),
   createdAt: time,
+  /** Where the tree left its origin, if it is a fork; `step` is `null` for a fork after everything of a turn. */
+  origin: forkOriginSchema.optional(),
 });
 export type FeedAgent = DeepReadonly<z.infer<typeof feedAgentSchema>>;
 

@@ -1,8 +1,15 @@
 import { type Account, turnAccountId } from "../../budget/index.ts";
-import { type AgentRecord, numberOfTurn, statusOf, type TurnRecord, turnIdOf } from "../../state/index.ts";
+import {
+  type AgentRecord,
+  type ForkedFrom,
+  numberOfTurn,
+  statusOf,
+  type TurnRecord,
+  turnIdOf,
+} from "../../state/index.ts";
 import { byAge, formatAgentCursor } from "../../stores/index.ts";
 import type { RunHead, RunPage, RunRow, StoredAccounts } from "./answers.ts";
-import type { FeedAgent } from "./messages.ts";
+import type { FeedAgent, ForkOrigin } from "./messages.ts";
 import { ownerOfRun } from "./owners.ts";
 import type { RunDigests } from "./run-digests.ts";
 import { type FeedSource, agentKeyIn, type RunSource, type Sources } from "./source.ts";
@@ -103,12 +110,14 @@ export async function runRowOf(
 ): Promise<RunRow> {
   const { stores, tenant } = source;
   const { agentId: runId, definition, turnCount, createdAt, lastActivity, sessionId } = root;
-  const [last, accounts, open, holder, digest] = await Promise.all([
+  const { forkedFrom } = root;
+  const [last, accounts, open, holder, digest, origin] = await Promise.all([
     lastTurnOf(source, root),
     topAccounts(source, root),
     stores.requests({ tenant, rootAgentId: runId, status: "open", limit: 1_000 }),
     stores.holder(agentKeyIn(source, runId)),
     digests.of(stores, tenant, runId),
+    forkedFrom && stores.readAgent(agentKeyIn(source, forkedFrom.agentId)),
   ]);
   const status = statusOf(root);
   const owner = status === "busy" ? await ownerOfRun(source, holder, digest.busyIds) : undefined;
@@ -132,7 +141,12 @@ export async function runRowOf(
     isHeld: holder !== undefined,
     owner: owner?.state ?? null,
     sessionId: namesOnly ? null : sessionId,
+    ...(forkedFrom ? { origin: { ...originOf(forkedFrom), isStored: origin !== undefined } } : {}),
   };
+}
+
+function originOf({ agentId, turn, step }: ForkedFrom): ForkOrigin {
+  return { runId: agentId, turn, step: step ?? null };
 }
 
 function firstWords(text: string): string {
@@ -169,7 +183,7 @@ function spentOn(accounts: readonly Account[]): Pick<RunRow, "tokens" | "costMic
 
 export function feedAgentOf(record: AgentRecord, { namesOnly }: Visibility): FeedAgent {
   const { agentId, definition, parentAgentId, parentTurnId, parentStep, parentCallId, background } = record;
-  const { depth, accountId, parentAccountId, sessionId, createdAt } = record;
+  const { depth, accountId, parentAccountId, sessionId, createdAt, forkedFrom } = record;
   return {
     agentId,
     name: definition.name,
@@ -184,6 +198,7 @@ export function feedAgentOf(record: AgentRecord, { namesOnly }: Visibility): Fee
     parentAccountId,
     sessionId: namesOnly ? null : sessionId,
     createdAt,
+    ...(forkedFrom ? { origin: originOf(forkedFrom) } : {}),
   };
 }
 

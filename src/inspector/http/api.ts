@@ -3,7 +3,14 @@ import { NotFoundError, RequestConflictError } from "../../errors/index.ts";
 import { type AgentRequest, agentOfTurn, callOfRequest, partsOfCall } from "../../state/index.ts";
 import type { Feed } from "../feed/feed.ts";
 import { LARGEST_PAGE } from "../feed/query-options.ts";
-import { abortBodySchema, agentBodySchema, decisionBodySchema, type Scope, turnBodySchema } from "../feed/wire.ts";
+import {
+  abortBodySchema,
+  agentBodySchema,
+  decisionBodySchema,
+  forkBodySchema,
+  type Scope,
+  turnBodySchema,
+} from "../feed/wire.ts";
 
 /** A decision was rejected: it came too late or was for other arguments. Contains the current state of the request. */
 export class FasterError extends RequestConflictError {
@@ -106,6 +113,12 @@ export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
       feed.search(run, { ...read(searchQuery, query), signal }),
     ),
     get("/api/runs/:/steps", ({ query }, run = "") => feed.steps(run, read(stepQuery, query).after)),
+    get("/api/runs/:/forks", (_call, run = "") => feed.forks(run)),
+    post("/api/runs/:/fork", async ({ body }, run = "") => {
+      const wanted = forkBodySchema.parse(body);
+      return await (await feed.forksIn(run)).fork(run, wanted);
+    }),
+    post("/api/runs/:/replay", (_call, run = "") => feed.replay(run)),
     get("/api/runs/:/accounts", (_call, run = "") => feed.storedAccounts(run)),
     get("/api/runs/:/owners", async (_call, run = "") => ({ items: await feed.owners(run) })),
     get("/api/processes", async () => ({ items: await feed.processes() })),

@@ -7,6 +7,8 @@ import {
   type Limits,
   moveToBackground,
   type NewAccount,
+  noAmounts,
+  nothingReserved,
   openAccount,
   type ReservedAmounts,
   settle,
@@ -93,6 +95,7 @@ export class AccountFold {
   #refused = 0;
   #refusedLast = new Map<string, RefusalAt>();
   #supposed: SupposedLimit | undefined;
+  #hasForked = false;
 
   /** For keyframes. The copies are independent, except that they share the learned terms. */
   clone(): AccountFold {
@@ -107,7 +110,22 @@ export class AccountFold {
     copy.#refused = this.#refused;
     copy.#refusedLast = new Map(this.#refusedLast);
     copy.#supposed = this.#supposed;
+    copy.#hasForked = this.#hasForked;
     return copy;
+  }
+
+  /** To be called before the first entry of a fork that its origin does not have: what the fork can spend from is unused. */
+  beginFork(): void {
+    if (this.#hasForked) return;
+    this.#hasForked = true;
+    this.#inFlight.clear();
+    this.#waiting.clear();
+    for (const account of this.accounts) {
+      const isOver =
+        account.closedAt !== null && account.turnId !== null && account.id === turnAccountId(account.turnId);
+      const rest = { reserved: nothingReserved, isActive: false, activeCount: 0, activeSince: null };
+      this.#put([{ ...account, ...rest, ...(isOver ? {} : { used: noAmounts, models: {} }) }]);
+    }
   }
 
   /** Replaces the limit of an account, also against later changes in the journal. Existing clones are not affected. */

@@ -28,6 +28,8 @@ export interface RunAgentRecord {
   readonly parentAccountId: string | null;
   readonly sessionId: string | null;
   readonly createdAt: number;
+  /** Where its tree left its origin, if it is a fork. */
+  readonly origin?: { readonly runId: string; readonly turn: number; readonly step: number | null } | undefined;
 }
 
 /** An agent with its index in the log, and the indexes of its children in creation order. */
@@ -35,6 +37,11 @@ export interface RunAgent extends RunAgentRecord {
   readonly index: number;
   readonly parent: number;
   readonly children: number[];
+}
+
+/** Whether an entry of a fork was copied from its origin. */
+export function isInherited({ agents: [root] }: Pick<RunLog, "agents">, { at }: Pick<RunEntry, "at">): boolean {
+  return root?.origin !== undefined && at < root.createdAt;
 }
 
 /** A growing list of numbers in a typed array. */

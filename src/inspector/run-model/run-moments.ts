@@ -1,7 +1,7 @@
 import { AccountFold } from "./account-fold.ts";
 import { type AgentMoment, createdMoment, foldAgentEntry } from "./agent-moment.ts";
 import { type AccountTerms, type StoredTerms, termsOf } from "./account-at.ts";
-import type { RunLog } from "./run-log.ts";
+import { isInherited, type RunLog } from "./run-log.ts";
 
 /** A run after its first `count` entries. */
 export interface RunMoment {
@@ -136,6 +136,7 @@ export class RunMoments {
         const child = log.indexOfAgent(entry.childId);
         if (child >= 0) state.agents[child] ??= createdMoment(entry.at);
       }
+      if (log.agents[0]?.origin && !isInherited(log, entry)) state.accounts.beginFork();
       state.accounts.apply(log.agents[agent]?.agentId ?? "", entry);
       state.count += 1;
       this.folded += 1;

@@ -12,7 +12,7 @@ import {
 } from "../../budget/index.ts";
 import { type AccountFold, flightOf, type SupposedLimit } from "./account-fold.ts";
 import { limitUses } from "./limit-use.ts";
-import type { RunEntry, RunEntryOf, RunLog } from "./run-log.ts";
+import { isInherited, type RunEntry, type RunEntryOf, type RunLog } from "./run-log.ts";
 
 export type { SupposedLimit };
 
@@ -134,6 +134,9 @@ export class Supposition {
   }
 
   #fold(agentId: string, entry: RunEntry): void {
+    // The past of a fork was paid by its origin.
+    if (isInherited(this.#log, entry)) return this.#accounts.apply(agentId, entry);
+    if (this.#log.agents[0]?.origin) this.#accounts.beginFork();
     this.#runOut(entry.at);
     if (this.#end) return;
     if ("turnId" in entry && entry.turnId !== undefined) {

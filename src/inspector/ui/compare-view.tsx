@@ -9,7 +9,9 @@ import {
   type StepSide,
 } from "../run-model/compare.ts";
 import { isBusy } from "../run-model/agent-moment.ts";
+import { sinceFork, type UseSince } from "../run-model/since-fork.ts";
 import { useAsked } from "./asked.ts";
+import { pointWords } from "./fork-point.tsx";
 import { CompareStep } from "./compare-step.tsx";
 import type { FeedClient } from "./feed-client.ts";
 import { compact, costOfCall, costText, dateTime, milliseconds, plural, shortId } from "./format.ts";
@@ -130,6 +132,7 @@ function Comparison({ one, other }: RunsProps) {
         <NotHeld key={run.runId} name={index === 0 ? "A" : "B"} run={run} />
       ))}
       <Totals one={one} other={other} agents={agents} />
+      <SinceFork one={one} other={other} />
       <Unread isReading={isReading} steps={unread} failure={contents.one.failure ?? contents.other.failure} />
       {differing.slice(0, most).map((agent) => (
         <AgentComparison key={comparedKey(agent)} one={one} other={other} agent={agent} />
@@ -246,14 +249,53 @@ interface Figure {
 
 function Totals({ one, other, agents }: RunsProps & { readonly agents: readonly ComparedAgent[] }) {
   const sides = { one: totalsOf(one, agents, "one"), other: totalsOf(other, agents, "other") };
+  return <FiguresTable label="Both runs" one={one} other={other} sides={sides} />;
+}
+
+/** What a fork and its origin did after they parted, if one of the runs is a fork of the other. */
+function SinceFork({ one, other }: RunsProps) {
+  const isSecond = one.log.agents[0]?.agentId === other.log.agents[0]?.origin?.runId;
+  const [origin, fork] = isSecond ? [one, other] : [other, one];
+  const use = sinceFork(origin.log, fork.log);
+  const from = fork.log.agents[0]?.origin;
+  if (!use || !from) return null;
+  const figures = { origin: figuresOf(use.origin), fork: figuresOf(use.fork) };
+  const sides = isSecond ? { one: figures.origin, other: figures.fork } : { one: figures.fork, other: figures.origin };
+  return (
+    <section>
+      <p>
+        <b class="side">{isSecond ? "B" : "A"}</b> is a fork of <b class="side">{isSecond ? "A" : "B"}</b>{" "}
+        {pointWords(from)}. Both have the same past; from there on:
+      </p>
+      <FiguresTable label="Since the fork" one={one} other={other} sides={sides} />
+    </section>
+  );
+}
+
+function figuresOf(use: UseSince): Record<string, string> {
+  return {
+    Steps: use.steps.toLocaleString("en"),
+    "Tool calls": use.toolCalls.toLocaleString("en"),
+    Tokens: compact(use.tokens),
+    Cost: costText(use),
+    Took: milliseconds(use.ms),
+  };
+}
+
+interface FiguresProps extends RunsProps {
+  readonly label: string;
+  readonly sides: Readonly<Record<"one" | "other", Readonly<Record<string, string>>>>;
+}
+
+function FiguresTable({ label, one, other, sides }: FiguresProps) {
   const figures: Figure[] = Object.entries(sides.one).map(([name, text]) => ({
     name,
     one: text,
     other: sides.other[name] ?? "",
   }));
   return (
-    <div class="totals-box" tabIndex={0} role="region" aria-label="Totals">
-      <table class="totals" aria-label="Both runs">
+    <div class="totals-box" tabIndex={0} role="region" aria-label={label === "Both runs" ? "Totals" : label}>
+      <table class="totals" aria-label={label}>
         <thead>
           <tr>
             <th scope="col">Run</th>
@@ -303,7 +345,8 @@ function totalsOf(run: RunSession, agents: readonly ComparedAgent[], side: "one"
     "Tool calls": moments.reduce((sum, agent) => sum + (agent?.toolCalls ?? 0), 0).toLocaleString("en"),
     Tokens: compact(tokens),
     Cost: costText(cost),
-    Took: `${milliseconds(run.time - run.log.startedAt)}${root && isBusy(root) ? " so far" : ""}`,
+    // The journal of a fork begins with the past of its origin.
+    Took: `${milliseconds(run.time - (run.log.agents[0]?.origin ? run.log.agents[0].createdAt : run.log.startedAt))}${root && isBusy(root) ? " so far" : ""}`,
     Ended: root?.stopReason ?? "still open",
   };
 }

@@ -11,9 +11,12 @@ import type {
   PromptRow,
   ProcessRow,
   QueueRow,
+  ForkBody,
   RowView,
+  RunForks,
   RunHead,
   RunPage,
+  RunReplay,
   SearchPage,
   StepPage,
   StoredAccounts,
@@ -77,6 +80,8 @@ export interface FeedClient {
   requests(runId: string): Promise<readonly RequestRow[]>;
   /** Contents of the steps of a run, to compare it with another run. */
   steps(runId: string, after: string | null): Promise<StepPage>;
+  /** The family of forks of a run, and the points at which it can be forked. */
+  forks(runId: string): Promise<RunForks>;
   search(runId: string, text: string, query: SearchQuery): Promise<SearchPage>;
   storedAccounts(runId: string): Promise<StoredAccounts>;
   processes(): Promise<readonly ProcessRow[]>;
@@ -100,6 +105,8 @@ export interface FeedActs {
   abort(agentId: string, body: AbortBody): Promise<void>;
   createAgent(body: AgentBody): Promise<{ readonly agentId: string }>;
   startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
+  fork(runId: string, body: ForkBody): Promise<{ readonly runId: string }>;
+  replay(runId: string): Promise<RunReplay>;
 }
 
 /** A failed call to the feed, with a message for people. */

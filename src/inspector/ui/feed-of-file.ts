@@ -176,6 +176,7 @@ export function feedOfFile(page: PackedRun): FeedClient {
     async steps() {
       throw left("what a comparison needs");
     },
+    forks: async () => ({ family: [run], isWhole: true, points: [], models: null }),
     async search() {
       throw new FeedFailure("left_out", "An exported file can be filtered, but its contents cannot be searched.");
     },

@@ -34,6 +34,8 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     abort: (agentId, body) => post(`${ofAgent(agentId)}/abort`, body),
     createAgent: (body) => post("/api/agents", body),
     startTurn: (agentId, body) => post(`${ofAgent(agentId)}/turns`, body),
+    fork: (runId, body) => post(`${run(runId)}/fork`, body),
+    replay: (runId) => post(`${run(runId)}/replay`, {}),
   };
   return {
     info: () => get("/api/info"),
@@ -47,6 +49,7 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     row: (runId, cursor) => get(`${run(runId)}/rows/${cursor}`),
     requests: async (runId) => itemsOf(await get(`${run(runId)}/requests`)),
     steps: (runId, after) => get(`${run(runId)}/steps`, { after }),
+    forks: (runId) => get(`${run(runId)}/forks`),
     search: (runId, text, { after, signal }) => get(`${run(runId)}/search`, { text, after }, signal),
     storedAccounts: (runId) => get(`${run(runId)}/accounts`),
     processes: async () => itemsOf(await get("/api/processes")),

@@ -64,7 +64,7 @@ const keys: readonly (readonly [keys: readonly string[], what: string])[] = [
   [["A"], "Next request that waits for a decision; Enter approves after a confirmation, Escape calls it off"],
   [["Space"], "Play and pause"],
   [["L"], "Follow the newest"],
-  [["1", "…", "8"], "Summary, timeline, chart, messages, events, budgets, requests, talk"],
+  [["1", "…", "9"], "Summary, timeline, chart, messages, events, budgets, requests, talk, forks"],
   [["+", "-", "0"], "Zoom the timeline or the chart"],
   [["?"], "These keys"],
 ];

@@ -7,6 +7,7 @@ import { CompareView } from "./compare-view.tsx";
 import { EventsView } from "./events-view.tsx";
 import { feedOfFile, runInPage } from "./feed-of-file.ts";
 import { feedOfServer, takeToken } from "./feed-of-server.ts";
+import { ForksView } from "./forks-view.tsx";
 import { Help, listenToKeys } from "./keys.tsx";
 import { MessagesView } from "./messages-view.tsx";
 import {
@@ -34,6 +35,7 @@ import { WorkersView, RunsView } from "./store-pages.tsx";
 import "./styles/base.css";
 import "./styles/compare.css";
 import "./styles/detail.css";
+import "./styles/forks.css";
 import "./styles/layout.css";
 import "./styles/messages.css";
 import "./styles/people.css";
@@ -105,6 +107,7 @@ const viewNames: Readonly<Record<View, string>> = {
   budgets: "Budgets",
   requests: "Requests",
   talk: "Talk",
+  forks: "Forks",
 };
 
 function RunPage({ run }: { readonly run: RunSession }) {
@@ -215,6 +218,8 @@ function Shown({ view, run }: { readonly view: View; readonly run: RunSession })
       return <RequestsView run={run} />;
     case "talk":
       return <TalkView run={run} />;
+    case "forks":
+      return <ForksView run={run} />;
     default:
       return view satisfies never;
   }

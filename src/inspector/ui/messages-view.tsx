@@ -4,6 +4,7 @@ import type { FeedMessageItem, Prompt, PromptRow } from "../feed/wire.ts";
 import { useAsked } from "./asked.ts";
 import { errorText } from "./feed-client.ts";
 import { useFollowedEnd } from "./followed-end.ts";
+import { ForkHere } from "./fork-point.tsx";
 import { compact, costOfCall, costText, milliseconds, percent, plural } from "./format.ts";
 import { CallAside, callNameOf, callNamesIn, MessageCard, type ShownMessage } from "./message-card.tsx";
 import { copyText, info, selectedAgent } from "./page-state.ts";
@@ -236,6 +237,7 @@ function PromptDetail({ run, agentId, row, before, onCall }: DetailProps) {
         {prompt.isLast && <span class="tag">last permitted call: no tool may be called</span>}
         <span class="spacer" />
         <code class="quiet">{plainText(prompt.promptHash)}</code>
+        <ForkHere run={run} agentId={agentId} call={row} />
         <button type="button" onClick={() => void copyText(JSON.stringify(prompt, null, 2), "Prompt")}>
           <Icon name="copy" /> JSON
         </button>

@@ -5,7 +5,17 @@ import { type AgentState, agentStates } from "../run-model/tree-rows.ts";
 import { type FeedClient, errorText } from "./feed-client.ts";
 import { RunSession } from "./run-session.ts";
 
-export const views = ["summary", "timeline", "chart", "messages", "events", "budgets", "requests", "talk"] as const;
+export const views = [
+  "summary",
+  "timeline",
+  "chart",
+  "messages",
+  "events",
+  "budgets",
+  "requests",
+  "talk",
+  "forks",
+] as const;
 export type View = (typeof views)[number];
 
 /** A location in the page. The address contains it, without the token. */
@@ -20,6 +30,8 @@ export interface Route {
   readonly view: View;
   /** The open bar of the timeline, as the address of the moment at which it begins; `null` if no bar is open. */
   readonly span: string | null;
+  /** The point at which the form of the forks begins: `TURN:STEP`, or `TURN` for its end; `null` for the last one. */
+  readonly fork: string | null;
   /** The `key` of a row of costs; only the runs that it sums up are listed. `null` for all runs. */
   readonly spent: string | null;
   /** Filter of the agents in all views. */
@@ -41,6 +53,7 @@ const start: Route = {
   agent: null,
   view: "timeline",
   span: null,
+  fork: null,
   spent: null,
   order: "start",
   ...allAgents,
@@ -63,6 +76,7 @@ function routeOf(hash: string): Route {
     agent: fields.get("agent"),
     view: views.find((name) => name === fields.get("view")) ?? start.view,
     span: fields.get("span"),
+    fork: fields.get("fork"),
     filter: fields.get("filter") ?? "",
     state: agentStates.find((name) => name === fields.get("state")) ?? null,
     order: agentOrders.find((name) => name === fields.get("order")) ?? "start",
@@ -79,7 +93,7 @@ function decoded(text: string): string {
 }
 
 function hashOf(shown: Route): string {
-  const { page, runId, otherId, at, agent, view, span, spent, filter, state, order, isCritical } = shown;
+  const { page, runId, otherId, at, agent, view, span, fork, spent, filter, state, order, isCritical } = shown;
   if (page === "compare") return `#/compare/${encodeURIComponent(runId)}/${encodeURIComponent(otherId)}`;
   if (page !== "run") return `#/${page}${spent === null ? "" : `?spent=${encodeURIComponent(spent)}`}`;
   const fields = new URLSearchParams();
@@ -87,6 +101,7 @@ function hashOf(shown: Route): string {
   if (agent !== null) fields.set("agent", agent);
   fields.set("view", view);
   if (span !== null) fields.set("span", span);
+  if (fork !== null && view === "forks") fields.set("fork", fork);
   if (filter !== "") fields.set("filter", filter);
   if (state !== null) fields.set("state", state);
   if (order !== "start") fields.set("order", order);

@@ -6,7 +6,7 @@ import { goLive } from "./page-state.ts";
 import { speeds } from "./player.ts";
 import type { RunSession } from "./run-session.ts";
 import { colour, shownTheme } from "./settings.ts";
-import { SupposedMark } from "./supposed-mark.tsx";
+import { RunMarks } from "./run-marks.tsx";
 import { wholeRun } from "./timeline-state.ts";
 import type { SpanKind } from "../run-model/timeline.ts";
 
@@ -135,7 +135,7 @@ function Track({ run }: { readonly run: RunSession }) {
           style={{ left: `${((gap.place + gap.width / 2) / axis.length) * 100}%` }}
         />
       ))}
-      <SupposedMark run={run} axis={axis} view={wholeRun} width={size.width} />
+      <RunMarks run={run} axis={axis} view={wholeRun} width={size.width} />
       <span class="track-future" style={{ left: `${shown * 100}%` }} />
       <span class="track-head" style={{ left: `${shown * 100}%` }} />
     </div>

@@ -2,6 +2,7 @@ import type { Prompt } from "../feed/wire.ts";
 import type { RunEntryOf } from "../run-model/run-log.ts";
 import type { Span } from "../run-model/timeline.ts";
 import { useAsked } from "./asked.ts";
+import { ForkHere } from "./fork-point.tsx";
 import {
   amountText,
   type Cost,
@@ -150,6 +151,7 @@ function ModelCall({ run, agent: index, span, seq }: ContentsProps & { readonly 
         <button type="button" onClick={() => go({ agent: agentId, view: "messages" })}>
           All messages of the agent
         </button>
+        <ForkHere run={run} agentId={agentId} call={prompt} />
       </p>
     </>
   );

@@ -21,6 +21,7 @@ import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
 import { Costs, filterOf, wordsOfSpent } from "./costs-view.tsx";
 import { addressOf, copyText, info, route } from "./page-state.ts";
 import { Processes } from "./processes-view.tsx";
+import { Origin } from "./fork-point.tsx";
 import { AskedTable, type Column } from "./tables.tsx";
 import { NewTalk } from "./talk-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
@@ -61,6 +62,8 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
   const newest = answer?.items ?? [];
   const shown = new Set(newest.map(({ runId }) => runId));
   const rows = [...newest, ...(kept?.items ?? []).filter(({ runId }) => !shown.has(runId))];
+  // A fork is younger than its origin, so that the list has it first.
+  const forks = Map.groupBy(rows, ({ origin }) => origin?.runId);
   const next = (kept ?? answer)?.next ?? null;
   const more = async (): Promise<void> => {
     if (next === null) return;
@@ -116,7 +119,7 @@ export function RunsView({ feed }: { readonly feed: FeedClient }) {
           what="the store"
           empty={text + status === "" && spent === null ? <FirstSteps /> : <p class="empty">No run fits the filter.</p>}
           columns={runColumns}
-          line={(row) => <RunLine key={row.runId} row={row} />}
+          line={(row) => <RunLine key={row.runId} row={row} forks={forks.get(row.runId)?.length ?? 0} />}
         />
       )}
       {next !== null && (
@@ -192,7 +195,7 @@ function FirstSteps() {
   );
 }
 
-function RunLine({ row }: { readonly row: RunRow }) {
+function RunLine({ row, forks }: { readonly row: RunRow; readonly forks: number }) {
   const phase = phaseOf(row);
   const [use] = row.accounts.flatMap((account) => limitUses(account, Date.now())).toSorted(byShare);
   return (
@@ -206,6 +209,12 @@ function RunLine({ row }: { readonly row: RunRow }) {
             </span>
           )}
         </a>
+        <Origin runId={row.runId} origin={row.origin} />
+        {forks > 0 && (
+          <a class="quiet" href={addressOf({ page: "run", runId: row.runId, at: null, agent: null, view: "forks" })}>
+            {plural(forks, "fork")}
+          </a>
+        )}
       </td>
       <td>
         <span class={`pill ${phase}`}>
@@ -263,7 +272,7 @@ function isOpen({ status, owner, openRequests }: RunRow): boolean {
   return status === "busy" || openRequests > 0;
 }
 
-function phaseOf({ status, owner, turn, stopReason, openRequests, turns }: RunRow): Phase {
+export function phaseOf({ status, owner, turn, stopReason, openRequests, turns }: RunRow): Phase {
   if (owner === "dead" || owner === "silent") return "lost";
   if (openRequests > 0) return "asking";
   if (status === "busy") return "thinking";

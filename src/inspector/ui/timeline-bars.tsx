@@ -9,7 +9,7 @@ import { shownTheme } from "./settings.ts";
 import { shownOrder, shownPath } from "./shown-agents.ts";
 import { costOfSpan } from "./span-aside.tsx";
 import { spanWords } from "./span-table.tsx";
-import { SupposedMark } from "./supposed-mark.tsx";
+import { RunMarks } from "./run-marks.tsx";
 import { type BarsFrame, drawBars, lanesIn, rowAt } from "./timeline-canvas.ts";
 import {
   barsWidth,
@@ -141,7 +141,7 @@ export function TimelineBars({ run }: { readonly run: RunSession }) {
           run.pin(found.span.first + 1);
         }}
       />
-      <SupposedMark run={run} axis={axis} view={view} width={size.width} />
+      <RunMarks run={run} axis={axis} view={view} width={size.width} />
       {hovered && <SpanTip run={run} hovered={hovered} width={size.width} />}
     </div>
   );

@@ -43,7 +43,7 @@ export class CopiedIds {
   readonly #bare: RegExp;
 
   constructor(from: string, to: string) {
-    const root = `(?<![A-Za-z0-9._@-])${from.replaceAll(".", "\\.")}`;
+    const root = `(?<![A-Za-z0-9._@-])${from.replaceAll(/[^\w-]/g, "\\$&")}`;
     this.#to = to;
     this.#free = new RegExp(`${root}(?=~[0-9a-f]{16}(?![0-9a-f]))`, "g");
     this.#composed = new RegExp(`${root}(?=[~#])`, "g");

@@ -1,5 +1,5 @@
 import { hashOfArguments, waitTimerId } from "../../actors/index.ts";
-import type { Account, Limits } from "../../budget/index.ts";
+import { type Account, type Binding, bindingField, bindingOf, type Limits, nothingBinds } from "../../budget/index.ts";
 import {
   type AgentRecord,
   type AgentRequest,
@@ -66,7 +66,8 @@ export function forkedTree(tree: StoredTree, point: CutPoint, changes: ForkChang
       messages: row.messages.map(sentAsBefore),
     }),
   );
-  const agents = past.agents.map((agent) => storedAgent(past, agent, { tenant, byMs, live }));
+  const accounts = new Map([...live, ...over].map((account) => [account.id, account]));
+  const agents = past.agents.map((agent) => storedAgent(past, agent, { tenant, byMs, live, accounts }));
   const copied = rehashed(
     rows,
     ids.copy({ agents, accounts: [...live, ...over], rows, turns: storedTurns(tree, past) }),
@@ -126,9 +127,11 @@ interface ForkParts {
   readonly tenant: string;
   readonly byMs: number;
   readonly live: readonly Account[];
+  /** All accounts of the fork, by id. */
+  readonly accounts: ReadonlyMap<string, Account>;
 }
 
-function storedAgent(past: Past, agent: PastAgent, { tenant, byMs, live }: ForkParts): StoredAgent {
+function storedAgent(past: Past, agent: PastAgent, { tenant, byMs, live, accounts }: ForkParts): StoredAgent {
   const { stored, entries, turn } = agent;
   const { agentId } = stored.record;
   const open = openRequestIdsOf(entries);
@@ -139,7 +142,7 @@ function storedAgent(past: Past, agent: PastAgent, { tenant, byMs, live }: ForkP
   const saved = new Set(entries.flatMap((entry) => (entry.type === "artifact.saved" ? [entry.artifactId] : [])));
   const last = entries.at(-1);
   return {
-    record: recordOf(agent),
+    record: recordOf(agent, accounts),
     epoch: entries.reduce((most, { epoch }) => Math.max(most, epoch), 0),
     isHeld: false,
     seq: last?.seq ?? 0,
@@ -157,8 +160,11 @@ function storedAgent(past: Past, agent: PastAgent, { tenant, byMs, live }: ForkP
   };
 }
 
-function recordOf({ stored: { record }, entries, turn }: PastAgent): AgentRecord {
-  const { queued: _queued, forkedFrom: _before, ...rest } = record;
+function recordOf(
+  { stored: { record }, entries, turn }: PastAgent,
+  accounts: ReadonlyMap<string, Account>,
+): AgentRecord {
+  const { queued: _queued, forkedFrom: _before, binding: _ofOrigin, ...rest } = record;
   const { ended, open } = turnsOf({ entries });
   const end = ended.at(-1);
   const newest = open?.number ?? end?.number ?? 0;
@@ -166,6 +172,7 @@ function recordOf({ stored: { record }, entries, turn }: PastAgent): AgentRecord
   return {
     ...rest,
     ...ownedFields(newRecord(record), entries),
+    ...bindingField(bindingAt(record.accountId ?? record.parentAccountId, accounts)),
     checkpoint: null,
     openTurnId,
     queuedTurnIds: [],
@@ -173,6 +180,12 @@ function recordOf({ stored: { record }, entries, turn }: PastAgent): AgentRecord
     pause: null,
     abort: null,
   };
+}
+
+/** The binding of an account: the limits of the fork's turn may differ from those of the origin's. */
+function bindingAt(id: string | null, accounts: ReadonlyMap<string, Account>): Binding {
+  const account = id === null ? undefined : accounts.get(id);
+  return account ? bindingOf(account.limits, bindingAt(account.parentId, accounts)) : nothingBinds;
 }
 
 type Owned = Pick<AgentRecord, "status" | "turnCount" | "lastActivity" | "error">;

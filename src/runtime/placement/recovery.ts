@@ -1,3 +1,4 @@
+import { definitionInFork } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
@@ -54,8 +55,9 @@ type Lease = Pick<ActivationStart, "record" | "epoch" | "seq" | "at">;
 async function recovered(source: RecoverySource, key: AgentKey, lease: Lease): Promise<ActivationStart> {
   const { stores, definitions, auth } = source;
   const { record, epoch, seq, at } = lease;
-  const definition = definitions.get(record.definition.name);
-  if (!definition) throw unknownDefinition(key, record.definition.name);
+  const known = definitions.get(record.definition.name);
+  if (!known) throw unknownDefinition(key, record.definition.name);
+  const definition = definitionInFork(record, known);
   if (seq === 0) {
     const fresh = { snapshot: undefined, turnEntries: [], history: [], aborts: await abortsOf(stores, record) };
     return { key, record, definition, epoch, seq, at, ...fresh };

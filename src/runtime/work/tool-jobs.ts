@@ -219,7 +219,8 @@ async function endOfDead(
     if (!tool && cause.code === "failed") return endOfGone(waiting.queued, known?.call.name);
     return endOfResult(errorResult(`The tool was not run: ${why}.`, `job_${cause.code}`));
   }
-  if (known && tool && isOnce(tool, known.call)) return await reconciled(dependencies, known, tool, why);
+  const isReconciled = known && tool && isOnce(tool, known.call) && isRunHere(known.record, tool, known.call.gate);
+  if (isReconciled) return await reconciled(dependencies, known, tool, why);
   if (isRepeatable) return endOfResult(errorResult(`Error: ${why}. It is not tried again.`, `job_${cause.code}`));
   return endOfResult(unknownResult(known?.call.name ?? "a tool", why));
 }

@@ -15,6 +15,7 @@ import {
 } from "../../state/index.ts";
 import type { StoredTree } from "./ports.ts";
 import { isOfHash } from "./stored-values.ts";
+import { checkParts } from "./tree-transfer.ts";
 
 export const RUN_FORMAT = "troupe.run/1";
 
@@ -84,6 +85,7 @@ export function readRunFile(text: string): ReadRun {
       definitions,
       projections: [],
     };
+    checkParts(tree);
     return { tree, namesOnly };
   } catch (error) {
     if (error instanceof InvalidInputError) throw error;

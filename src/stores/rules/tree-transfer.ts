@@ -161,7 +161,16 @@ function isSameJson(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
 }
 
-function checkTree({ tenant, rootAgentId, agents, rows, turns, definitions }: StoredTree): void {
+function checkTree(tree: StoredTree): void {
+  checkParts(tree);
+  for (const definition of tree.definitions) {
+    if (isOfHash(definition, definition.hash)) continue;
+    throw refused(tree.rootAgentId, `definition "${definition.name}" does not match its hash ${definition.hash}`);
+  }
+}
+
+/** Throws `InvalidInputError` unless agents, accounts, turns and rows belong together, with parents before their children. */
+export function checkParts({ tenant, rootAgentId, agents, accounts, rows, turns }: StoredTree): void {
   const known = new Set<string>();
   for (const { record, timers, requests } of agents) {
     const { agentId, parentAgentId } = record;
@@ -183,9 +192,15 @@ function checkTree({ tenant, rootAgentId, agents, rows, turns, definitions }: St
     if (turn.tenant === tenant && turn.agentId === rootAgentId) continue;
     throw refused(rootAgentId, `turn ${turn.turnId} belongs to agent ${turn.agentId} of tenant ${turn.tenant}`);
   }
-  for (const definition of definitions) {
-    if (isOfHash(definition, definition.hash)) continue;
-    throw refused(rootAgentId, `definition "${definition.name}" does not match its hash ${definition.hash}`);
+  const parents = new Map(accounts.map(({ id, parentId }) => [id, parentId]));
+  const ending = new Set<string | null>([null]);
+  for (const { id } of accounts) {
+    const chain = new Set<string>();
+    for (let at: string | null = id; !ending.has(at); at = parents.get(at ?? "") ?? null) {
+      if (at === null || chain.has(at)) throw refused(rootAgentId, `account ${id} is above itself`);
+      chain.add(at);
+    }
+    for (const one of chain) ending.add(one);
   }
   let last = 0;
   for (const { agentId, cursor } of rows) {

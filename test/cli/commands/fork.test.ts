@@ -1,4 +1,5 @@
 // `fork`: another end of a stored run, beside its origin.
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { workFolder } from "../../e2e/cli-process.ts";
@@ -97,7 +98,18 @@ describe("fork: refused", () => {
 
   test("an unknown run, and --keep for a file", async () => {
     expect((await troupe(["fork", "gone", "--at", "1", ...store()])).stderr).toContain('there is no agent "gone"');
-    const words = ["fork", at("desk.mjs"), "--at", "1", "--keep"];
+    const words = ["fork", at("run.json"), "--at", "1", "--keep"];
     expect((await troupe(words)).stderr).toContain("--keep stores the fork in the store of the run");
+  });
+
+  test("a file that is gone or is no run, and a store that is none", async () => {
+    const forkOf = async (...words: readonly string[]) => (await troupe(["fork", ...words, "--at", "1:1"])).stderr;
+    expect(await forkOf(at("gone.json"))).toContain("gone.json");
+    writeFileSync(at("broken.json"), "{}");
+    expect(await forkOf(at("broken.json"))).toContain("invalid run");
+    expect(await forkOf("run-1", "--store", at("gone.db"))).toContain("there is no store");
+    writeFileSync(at("text.db"), "This is no database, but a text that is long enough to be read as one.");
+    expect(await forkOf("run-1", "--store", at("text.db"))).toContain("text.db");
+    expect(await forkOf("run-1", "--store", "ftp://host/0")).toContain("ftp:");
   });
 });

@@ -1,5 +1,5 @@
 // `troupe replay` and `troupe check-upgrade`, with agent files and a store as in a CI job.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -111,6 +111,74 @@ describe("troupe replay", () => {
       const { code, out, notes } = await troupe(["replay", ...words]);
       expect([code, out, notes.join("\n")]).toEqual([2, [], expect.stringContaining(reason)]);
     }
+  });
+});
+
+describe("a file that somebody else wrote", () => {
+  async function exported(): Promise<{ file: string; agents: string; text: string }> {
+    const agents = agentFile("before");
+    await recorded(agents, { desk: "look" });
+    const file = join(folder, "run.json");
+    await troupe(["export", "desk", "--json", file, "--store", store]);
+    return { file, agents: agentFile("after", { prompt: "Be long." }), text: readFileSync(file, "utf8") };
+  }
+
+  it("moves no cursor and renames no window: names and texts are printed without escape sequences", async () => {
+    const { file, agents, text } = await exported();
+    const escape = String.raw`\u001b]0;owned\u0007\u001b[2J`;
+    for (const [what, by] of [
+      ['"name":"clerk"', `"name":"clerk${escape}"`],
+      ['"desk', `"desk${escape}`],
+      ["Be brief.", `Be brief.${escape}`],
+      ['"name":"look"', `"name":"look${escape}"`],
+    ] as const) {
+      const json = JSON.stringify(JSON.parse(text));
+      expect(json).toContain(what);
+      writeFileSync(file, json.replaceAll(what, by));
+      const { code, out, notes } = await troupe(["replay", file, "--agents", agents]);
+      expect(code).toBeGreaterThan(0);
+      expect([...out, ...notes].join("").match(/[\u001b\u0007]/)).toBeNull();
+      const forked = await troupe(["fork", file, "--at", "1:1", "--agents", agents]);
+      expect([...forked.out, ...forked.notes].join("").match(/[\u001b\u0007]/)).toBeNull();
+    }
+  });
+
+  it("is refused if its agents or accounts are above themselves, or belong elsewhere", async () => {
+    const { file, agents, text } = await exported();
+    type Run = {
+      runId: string;
+      agents: { record: { agentId: string; parentAgentId: string | null } }[];
+      accounts: { id: string; parentId: string | null }[];
+      rows: { agentId: string; cursor: number }[];
+    };
+    for (const [change, reason] of [
+      [({ agents: [one] }: Run) => one && (one.record.parentAgentId = "desk"), "comes before its parent desk"],
+      [({ agents: [one] }: Run) => one && (one.record.agentId = "other"), "its root agent is missing"],
+      [({ accounts: [one] }: Run) => one && (one.parentId = one.id), "is above itself"],
+      [({ rows: [one] }: Run) => one && (one.agentId = "gone"), "belongs to agent gone, which is missing"],
+      [({ rows: [one] }: Run) => one && (one.cursor = 1_000), "comes after row 1000"],
+    ] as const) {
+      const run = JSON.parse(text) as Run;
+      change(run);
+      writeFileSync(file, JSON.stringify(run));
+      for (const words of [
+        ["replay", file],
+        ["fork", file, "--at", "1:1"],
+      ]) {
+        const { code, notes } = await troupe([...words, "--agents", agents]);
+        expect([code, notes.join("\n")]).toEqual([2, expect.stringContaining(reason)]);
+      }
+    }
+  });
+
+  it("has any number of differences: the diff stays short", async () => {
+    const { file, agents, text } = await exported();
+    const lines = Array.from({ length: 20_000 }, (_, index) => `line ${index} ${"x".repeat(300)}`).join(String.raw`\n`);
+    writeFileSync(file, text.replaceAll("Be brief.", lines));
+    const { code, out } = await troupe(["replay", file, "--agents", agents]);
+    expect(code).toBe(1);
+    expect(out.length).toBeLessThan(100);
+    expect(Math.max(...out.map((line) => line.length))).toBeLessThan(300);
   });
 });
 
