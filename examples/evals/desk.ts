@@ -1,5 +1,5 @@
 // An agent that refunds orders, and what `troupe eval` runs: refunds.eval.ts has its evals, refunds.yaml their cases.
-import { defineAgent, defineTool } from "troupe";
+import { defineAgent, defineTool, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
 
@@ -27,14 +27,14 @@ const refund = defineTool({
 
 // Stands for a model. With a real one: recordedModel(openaiModel("gpt-5-mini"), { file: "evals/desk.recording.json" }).
 const model = scriptedModel(({ messages }, { call }) => {
-  const asked = messages.findLast(({ role }) => role === "user")?.content ?? "";
-  const found = messages.findLast(({ role }) => role === "tool")?.content ?? "";
-  const id = /\d+/.exec(String(asked))?.[0] ?? "";
+  const asked = textOf(messages.findLast(({ role }) => role === "user")?.content ?? "");
+  const found = textOf(messages.findLast(({ role }) => role === "tool")?.content ?? "");
+  const id = /\d+/.exec(asked)?.[0] ?? "";
   if (call?.step === 1) return { toolCalls: [{ name: "look", arguments: { order: id } }] };
-  if (call?.step === 2 && String(found).includes('"isBroken":true')) {
+  if (call?.step === 2 && found.includes('"isBroken":true')) {
     return { toolCalls: [{ name: "refund", arguments: { order: id } }] };
   }
-  const isRefunded = String(found).startsWith("Refunded");
+  const isRefunded = found.startsWith("Refunded");
   return JSON.stringify({
     order: id,
     isRefunded,

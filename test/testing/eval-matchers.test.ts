@@ -130,17 +130,16 @@ describe("toCostAtMost, toTakeAtMost, toEndWith, toMatchOutput", () => {
   });
 });
 
-describe("toSatisfyJudge", () => {
-  const scored = (score: number) => ({ model: judgeModel([{ number: 1, reason: "It says so.", score }]) });
+const scored = (score: number) => ({ model: judgeModel([{ number: 1, reason: "It says so.", score }]) });
 
+describe("toSatisfyJudge", () => {
   test("passes and fails by the score, with the reasons", async () => {
     await expect(good).toSatisfyJudge("It refunds the order.", scored(0.9));
     await expect(good).not.toSatisfyJudge("It is rude.", scored(0.1));
     await expect(good).toSatisfyJudge(["It refunds the order."], { ...scored(0.5), threshold: 0.5 });
-    const failure = await expect(wrongOrder)
-      .toSatisfyJudge("It refunds order 7.", scored(0.2))
-      .catch((error: Error) => error.message);
-    expect(failure).toContain("the judge gave 0.20, with a threshold of 0.7\n  0.20 It refunds order 7.: It says so.");
+    await expect(expect(wrongOrder).toSatisfyJudge("It refunds order 7.", scored(0.2))).rejects.toThrow(
+      "the judge gave 0.20, with a threshold of 0.7\n  0.20 It refunds order 7.: It says so.",
+    );
   });
 
   test("fails without a verdict, with not too", async () => {
@@ -165,6 +164,7 @@ describe("wrong values", () => {
   });
 
   test("as arguments and options", () => {
+    const strange: Error[] = [];
     for (const value of values) {
       const checks = [
         () => expect(good).toHaveCalledTools(value as never),
@@ -178,13 +178,13 @@ describe("wrong values", () => {
       ];
       for (const check of checks) {
         const error = thrownBy(check);
-        if (error && !error.message.includes("The run:"))
-          expect(error, error.message).toBeInstanceOf(InvalidInputError);
-      }
-      if (typeof value !== "number" || !(value >= 0)) {
-        expect(() => expect(good).toCostAtMost(value as never)).toThrow("toCostAtMost(): its dollars is");
+        if (error && !error.message.includes("The run:") && !(error instanceof InvalidInputError)) strange.push(error);
       }
       expect(() => expect(good).toEndWith(value as never)).toThrow("toEndWith(): the stop reason is");
+    }
+    expect(strange).toEqual([]);
+    for (const value of [-1, Number.NaN, "1", null]) {
+      expect(() => expect(good).toCostAtMost(value as never)).toThrow("toCostAtMost(): its dollars is");
     }
     expect(() => expect(good).toTakeAtMost({})).toThrow("needs at least one of steps, tokens and ms");
     expect(() => expect(good).toMatchOutput(5 as never)).toThrow("toMatchOutput(): the expected output is 5");
@@ -193,10 +193,6 @@ describe("wrong values", () => {
     expect(() => expect(good).toHaveCalledTools([], { order: "any" } as never)).toThrow("did you mean mode?");
   });
 });
-
-function isHostile(value: unknown): boolean {
-  return thrownBy(() => Object.keys(value ?? {})) !== undefined;
-}
 
 function thrownBy(check: () => void): Error | undefined {
   try {
@@ -211,6 +207,7 @@ describe("task.meta.troupe", () => {
   test.concurrent.for(["one", "two", "three"])("%s", async (name, { task }) => {
     const { agentId } = await runCase(desk(), `Refund order 7, ${name}.`, { prices });
     const { run } = await judge(good, "It is good.", { model: judgeModel([{ number: 1, reason: "Yes.", score: 1 }]) });
+    expect(task.meta.troupe).toBeUndefined();
     // The figures are set when the test has ended.
     ended.set(name, { meta: task.meta, agentIds: [agentId, run.agentId] });
   });

@@ -131,14 +131,16 @@ describe("runCase", () => {
 describe("runCase: wrong values", () => {
   test("of its options are refused with their name", async () => {
     const names = ["agentId", "agents", "auth", "budget", "clock", "decide", "onEvent", "prices", "settings", "signal"];
+    const strange: unknown[] = [];
     for (const name of names) {
       for (const value of [...classicValues(), hostile()]) {
         const outcome = await runCase(desk(), "Refund order 7.", { [name]: value } as RunCaseOptions).catch(
           (error: unknown) => error,
         );
-        if (outcome instanceof Error) expect(outcome, `${name}: ${String(outcome)}`).toBeInstanceOf(InvalidInputError);
+        if (outcome instanceof Error && !(outcome instanceof InvalidInputError)) strange.push([name, outcome]);
       }
     }
+    expect(strange).toEqual([]);
     await expect(runCase(desk(), "x", { answers: () => ({}) } as RunCaseOptions)).rejects.toThrow(
       '"answers": did you mean decide?',
     );
@@ -189,6 +191,7 @@ describe("judge", () => {
   test("refuses wrong values", async () => {
     const result = await runCase(desk(), "Refund order 7.");
     const model = judgeModel([polite]);
+    const strange: unknown[] = [];
     for (const value of [...classicValues(), hostile()]) {
       for (const options of [
         { model, threshold: value },
@@ -197,9 +200,10 @@ describe("judge", () => {
         { model: value },
       ]) {
         const outcome = await judge(result, "It is polite.", options as never).catch((error: unknown) => error);
-        if (outcome instanceof Error) expect(outcome).toBeInstanceOf(InvalidInputError);
+        if (outcome instanceof Error && !(outcome instanceof InvalidInputError)) strange.push(outcome);
       }
     }
+    expect(strange).toEqual([]);
     for (const rubric of [[], "", " ", [""], 5, null, Array.from({ length: 21 }, () => "x")]) {
       await expect(judge(result, rubric as never, { model })).rejects.toThrow(InvalidInputError);
     }

@@ -11,9 +11,7 @@ import {
 import { formatCost, formatCount, formatDuration } from "../view/format.ts";
 
 /** Characters that XML 1.0 does not allow, and halves of surrogate pairs. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones to remove
-const notInXml =
-  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+const notInXml = /(?![\t\n\r])\p{Control}|[\ufffe\uffff]|\p{Surrogate}/gu;
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -148,38 +146,41 @@ function caseRow(one: EvalReport["cases"][number]): string {
   );
 }
 
+function changeCells({ passRate, cost, tokens, durationMs }: CaseChange): string {
+  return changeTexts({ passRate, cost, tokens, durationMs })
+    .map(
+      ({ text, isSignificant }) =>
+        `<td class="n${isSignificant ? " odd" : ""}">${isSignificant ? `<strong>${text}</strong>` : text}</td>`,
+    )
+    .join("");
+}
+
 function comparisonHtml({ changes, added, removed }: Comparison): string {
-  const cells = ({ passRate, cost, tokens, durationMs }: CaseChange): string =>
-    changeTexts({ passRate, cost, tokens, durationMs })
-      .map(
-        ({ text, isSignificant }) =>
-          `<td class="n${isSignificant ? " odd" : ""}">${isSignificant ? `<strong>${text}</strong>` : text}</td>`,
-      )
-      .join("");
   return `<h2>Compared with the earlier report</h2>
 <p>Significant changes (p &lt; 0.05, each figure by itself) are in bold.</p>
 <table>
 <thead><tr><th scope="col">Case</th><th scope="col" class="n">Rate</th><th scope="col" class="n">Cost</th><th scope="col" class="n">Tokens</th><th scope="col" class="n">Time</th></tr></thead>
 <tbody>
-${changes.map((change) => `<tr><td>${escaped(change.key ?? "all cases")}</td>${cells(change)}</tr>`).join("\n")}
+${changes.map((change) => `<tr><td>${escaped(change.key ?? "all cases")}</td>${changeCells(change)}</tr>`).join("\n")}
 ${added.map((key) => `<tr><td>${escaped(key)}</td><td colspan="4">new</td></tr>`).join("\n")}
 ${removed.map((key) => `<tr><td>${escaped(key)}</td><td colspan="4">removed</td></tr>`).join("\n")}
 </tbody>
 </table>`;
 }
 
+function changeText(change: Change | undefined, show: (value: number) => string) {
+  if (!change) return { text: "?", isSignificant: false };
+  const [before, now] = [show(change.before), show(change.now)];
+  return { text: before === now ? now : `${before} → ${now}`, isSignificant: change.isSignificant };
+}
+
 /** The texts of a case's changes: rate, cost, tokens and time. */
 export function changeTexts({ passRate, cost, tokens, durationMs }: Omit<CaseChange, "key">) {
-  const text = (change: Change | undefined, show: (value: number) => string) => {
-    if (!change) return { text: "?", isSignificant: false };
-    const [before, now] = [show(change.before), show(change.now)];
-    return { text: before === now ? now : `${before} → ${now}`, isSignificant: change.isSignificant };
-  };
   return [
-    text(passRate, percent),
-    text(cost, costText),
-    text(tokens, (value) => formatCount(Math.round(value))),
-    text(durationMs, formatDuration),
+    changeText(passRate, percent),
+    changeText(cost, costText),
+    changeText(tokens, (value) => formatCount(Math.round(value))),
+    changeText(durationMs, formatDuration),
   ] as const;
 }
 

@@ -2,6 +2,7 @@ import { existsSync, globSync, statSync } from "node:fs";
 import { extname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import type { TestCase, TestModule } from "vitest/node";
 import type { Redactor } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { EvalAttempt, EvalReport } from "./eval-report.ts";
@@ -46,9 +47,6 @@ export interface EvalRun {
   readonly note: (line: string) => void;
 }
 
-type VitestModule = typeof import("vitest/node");
-type TestModule = import("vitest/node").TestModule;
-type TestCase = import("vitest/node").TestCase;
 type CaseFigures = NonNullable<ReturnType<TestCase["meta"]>["troupe"]>[number];
 
 /** Longer tests need their own timeout: models are slow. */
@@ -78,7 +76,7 @@ export async function runEvals(options: EvalRun): Promise<EvalReport> {
   return { format: "troupe.eval/1", createdAt: Date.now(), repeat, minPass, ...collected.built() };
 }
 
-async function loadVitest(): Promise<VitestModule> {
+async function loadVitest() {
   try {
     return await import("vitest/node");
   } catch (cause) {

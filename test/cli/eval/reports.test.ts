@@ -115,9 +115,9 @@ describe("files", () => {
     await expect(readReport(join(folder, "none.json"))).rejects.toThrow(/none\.json/);
   });
 
-  test("the JUnit file is valid XML, whatever the texts contain", () => {
+  test("the JUnit file is valid XML for texts with any characters", () => {
     const xml = junitXml(report);
-    expect(xml).not.toMatch(/<script|\u0000|\u001b/);
+    for (const text of ["<script", "\u0000", "\u001b"]) expect(xml).not.toContain(text);
     expect(xml).toContain("&lt;script&gt;");
     expect(xml).toContain('tests="3" failures="1" errors="0" skipped="1"');
     expect(xml.match(/<testcase /g)).toHaveLength(4);
