@@ -69,6 +69,7 @@ const languages: Readonly<Record<string, string>> = { "": "docker" };
 /** How the files of a folder of `examples/` are run. A program of `examples/` itself is run by its own name. */
 const commands: Readonly<Record<string, string>> = {
   browser: "npm run example examples/browser/serve.ts",
+  evals: "npm run troupe -- eval examples/evals --repeat 3",
   served: "cd examples/served && TROUPE_SERVE_TOKEN=$(openssl rand -hex 24) docker compose up --build",
   teal: "npm run example examples/17-teal-agent.ts",
   "wire-formats": "npm run example examples/31-providers.ts",

@@ -41,6 +41,7 @@ export function sidebar(): SidebarItem[] {
       "fork",
       "replay",
       "audit",
+      "evals",
       "loop",
       "react",
       "state",

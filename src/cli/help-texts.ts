@@ -353,6 +353,18 @@ Keep the printed head where those who can write the store cannot. Without --head
 Exit code 0: the run fits; 1: it is broken; 2: it cannot be verified.
 `;
 
+export const evaluating = `
+Examples:
+  $ npx troupe eval ./evals
+  $ npx troupe eval ./evals --repeat 5 --concurrency 4 --min-pass 0.8 --json now.json
+  $ npx troupe eval ./evals --repeat 5 --compare before.json --html report.html
+  $ npx troupe eval ./evals/refunds.eval.ts --keep ./evals.db
+
+A case is a test of vitest that calls runCase(); the matchers for its result are there without an import. A case that fails in some
+runs is flaky. Models that call a server do not run while the environment variable CI is set: record them, or give --live.
+Exit code 0: enough runs passed; 1: fewer than --min-pass, or an error outside of the cases; 2: nothing could be run.
+`;
+
 export const estimate = `
 Examples:
   $ npx troupe estimate ./my-agent.ts --input "Which files mention budgets?"

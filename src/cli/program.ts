@@ -25,6 +25,7 @@ import {
   quietOption,
   statelyOption,
 } from "./options.ts";
+import { addEvalCommand } from "./eval-command.ts";
 import { addForkCommand } from "./fork-command.ts";
 import { addInspectCommands } from "./inspect-commands.ts";
 import { addMcpCommands } from "./mcp-commands.ts";
@@ -132,6 +133,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   addInspectCommands(program, context, done);
+  addEvalCommand(program, context, done);
   addForkCommand(program, context, done);
   addMcpCommands(program, context, done);
   addReplayCommands(program, context, done);

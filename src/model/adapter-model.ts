@@ -176,3 +176,8 @@ function notSent(signal: AbortSignal): ModelError {
     details: { kind: "aborted" },
   });
 }
+
+/** Whether calls of this very model go to a server over the network, as far as this package can tell: it is one of its own adapters. */
+export function callsServer(model: LanguageModel): boolean {
+  return model instanceof AdapterModel;
+}

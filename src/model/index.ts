@@ -1,4 +1,5 @@
 export * from "./language-model.ts";
+export { callsServer } from "./adapter-model.ts";
 export { bindThinking } from "./bound-thinking.ts";
 export { callModel, type ModelAnswer } from "./call-model.ts";
 export { type BreakerLimits, breakersOf, type CircuitBreakerOptions } from "./circuit-breaker.ts";

@@ -30,6 +30,11 @@ export {
   type ReplayResult,
 } from "./replay.ts";
 export type { DivergedPart, NotCompared } from "./replay-agent.ts";
+export { casesFrom, type CasesFilter, type StoredCase } from "./cases-from.ts";
+export { type EvalCase, readCases, type ReadCasesOptions } from "./datasets.ts";
+export { judge, type JudgedCriterion, type JudgeOptions, type Verdict } from "./judge.ts";
+export { type CaseResult, type CaseToolCall, runCase, type RunCaseOptions } from "./run-case.ts";
+export type { StoredTree } from "../stores/index.ts";
 export { createFakeClock, type FakeClock } from "./fake-clock.ts";
 export {
   type ModelScript,

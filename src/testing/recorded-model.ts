@@ -103,8 +103,8 @@ function refusedInCi(): InvalidInputError {
   );
 }
 
-/** `CI=false` and `CI=0` mean that it is not set. */
-function isCi(): boolean {
+/** Whether the environment variable `CI` is set; `CI=false` and `CI=0` mean that it is not. */
+export function isCi(): boolean {
   const { CI: value = "" } = process.env;
   return value !== "" && value !== "0" && value.toLowerCase() !== "false";
 }

@@ -27,6 +27,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "spendingByAgent",
     "usedAt",
   ],
+  "directs runCase() in the processes of evals": ["evalVariables"],
   "forks a run from a file, whose metadata names the agent file": ["readRunFile"],
   "names where a fork left its origin": ["ForkedFrom"],
   "decides a request in the store if no process runs its agent": ["Requests", "verdictsOf"],

@@ -101,16 +101,20 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     terminalLog TerminalLogOptions textLog TextLogLocation traceToOpenTelemetry yamlSession YamlSessionOptions
   `),
   "troupe/testing": words(`
-    createFakeClock FakeClock fork Fork ForkEdit ForkOptions ForkPoint ModelScript OriginTurn SimulatedCall
-    SimulatedTool ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions checkUpgrade
-    CheckUpgradeOptions DivergedPart NotCompared OpenTurnCheck recordedModel RecordedModelOptions RecordingSource
-    SimulatedConversation simulateUser SimulateUserOptions ToolStub TranscriptEntry withTools
-    Distribution Estimate estimate EstimateOptions OtherTurns Quantile Share SuggestedLimit SupposedModel TurnFigures WhatIf
-    replay ReplayComparison ReplayDivergence ReplayOptions ReplayResult StoredRecording UpgradeDifference
-    UpgradeReport simulate SimulateOptions SimulationReport SimulationCase SimulatedSurroundings SimulatedEffect
-    SimulatedRun SimulatedRunCall SimulatedProgram SimulatedTurn SimulatedAnswer SimulatedProgramCall
-    SimulatedDecision SimulatedAct SimulatedDeath
-    ScriptedReply ScriptedToolCall withModel WithModelOptions
+    CaseResult CasesFilter casesFrom CaseToolCall checkUpgrade CheckUpgradeOptions createFakeClock Distribution
+    DivergedPart Estimate estimate EstimateOptions EvalCase FakeClock fork Fork ForkEdit ForkOptions ForkPoint judge
+    JudgedCriterion JudgeOptions ModelScript NotCompared OpenTurnCheck OriginTurn OtherTurns Quantile readCases
+    ReadCasesOptions recordedModel RecordedModelOptions RecordingSource replay ReplayComparison ReplayDivergence
+    ReplayOptions ReplayResult runCase RunCaseOptions ScriptedAnswer ScriptedCall ScriptedModel scriptedModel
+    ScriptedModelOptions ScriptedReply ScriptedToolCall Share simulate SimulatedAct SimulatedAnswer SimulatedCall
+    SimulatedConversation SimulatedDeath SimulatedDecision SimulatedEffect SimulatedProgram SimulatedProgramCall
+    SimulatedRun SimulatedRunCall SimulatedSurroundings SimulatedTool SimulatedTurn SimulateOptions simulateUser
+    SimulateUserOptions SimulationCase SimulationReport StoredCase StoredRecording StoredTree SuggestedLimit
+    SupposedModel ToolStub TranscriptEntry TurnFigures UpgradeDifference UpgradeReport Verdict WhatIf withModel
+    WithModelOptions withTools
+  `),
+  "troupe/testing/matchers": words(`
+    AtMost CaseFigures EvalMatchers ExpectedToolCall ToolCallsOptions
   `),
 };
 
@@ -120,7 +124,7 @@ function words(text: string): readonly string[] {
 
 /** Types whose members are private: users get them from a function and pass them on. */
 export const opaqueTypes: readonly string[] = words(
-  `AgentDefinition AgentTool ClientTool Queues Stores SubagentTool Tool`,
+  `AgentDefinition AgentTool ClientTool Queues StoredTree Stores SubagentTool Tool`,
 );
 
 /**

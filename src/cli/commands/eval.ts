@@ -1,0 +1,107 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { createRedactor, describeFileError, evalVariables } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { databasePath } from "../../stores/index.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
+import { compareReports, type EvalReport, isGoodEnough, readReport, reportJson } from "../eval/eval-report.ts";
+import { reportLines } from "../eval/eval-lines.ts";
+import { junitXml, reportHtml } from "../eval/report-files.ts";
+import { evalFiles, runEvals } from "../eval/run-evals.ts";
+import { type ExitCode, exitCodes } from "../failure.ts";
+import { columnsOf } from "../view/table.ts";
+
+export interface EvalCommandOptions {
+  readonly repeat: number;
+  readonly concurrency: number;
+  /** From 0 to 1. */
+  readonly minPass: number;
+  readonly compare?: string | undefined;
+  readonly json?: string | undefined;
+  readonly junit?: string | undefined;
+  readonly html?: string | undefined;
+  /** SQLite file for the runs. */
+  readonly keep?: string | undefined;
+  readonly live?: boolean | undefined;
+  /** Path of a configuration of vitest. */
+  readonly config?: string | undefined;
+}
+
+/** Exit code 0: enough runs passed; 1: not so, or a file failed outside of its cases; 2: nothing could be run. */
+export async function evalCommand(
+  context: CliContext,
+  words: readonly string[],
+  options: EvalCommandOptions,
+): Promise<ExitCode> {
+  const { directory, environment, invocation, note, out } = context;
+  const { repeat, concurrency, minPass, compare, keep, live } = options;
+  const files = evalFiles(words, directory);
+  const before = compare === undefined ? undefined : await readReport(resolve(directory, compare));
+  const config = options.config === undefined ? undefined : existingFile(options.config, directory);
+  const kept = keep === undefined ? undefined : databasePath(resolve(directory, keep));
+  // A folder that cannot be written is found before models are paid.
+  const outputs = (["json", "junit", "html"] as const).flatMap((kind) => {
+    const path = options[kind];
+    return path === undefined ? [] : [{ kind, path: madeFolderOf(resolve(directory, path)) }];
+  });
+  if (kept !== undefined) madeFolderOf(kept);
+  const report = await runEvals({
+    files,
+    directory,
+    repeat,
+    minPass,
+    concurrency,
+    config,
+    environment: {
+      ...(live === true ? { [evalVariables.live]: "1" } : {}),
+      ...(kept === undefined ? {} : { [evalVariables.store]: kept }),
+    },
+    redactor: createRedactor({ environment }),
+    note,
+  });
+  if (report.cases.length === 0 && report.errors.length === 0) {
+    throw new InvalidInputError(
+      `${words.join(", ")}: no case ran; write them with test() of vitest, and do not skip all of them`,
+    );
+  }
+  const comparison = before && compareReports(before, report);
+  for (const { kind, path } of outputs) {
+    const texts = {
+      json: () => reportJson(report),
+      junit: () => junitXml(report),
+      html: () => reportHtml(report, comparison),
+    };
+    write(path, texts[kind]());
+  }
+  reportLines(report, comparison, columnsOf(context)).forEach(out);
+  if (keep !== undefined) out(`Show the runs: ${commandLine(invocation, "inspect", ["--store", keep])}`);
+  return exitOf(report);
+}
+
+function existingFile(path: string, directory: string): string {
+  const file = resolve(directory, path);
+  if (existsSync(file)) return file;
+  throw new InvalidInputError(`there is no file ${path}; give a configuration of vitest`);
+}
+
+function exitOf(report: EvalReport): ExitCode {
+  return isGoodEnough(report) ? exitCodes.success : exitCodes.failure;
+}
+
+/** Creates the folder of a file, and returns the file's path. */
+function madeFolderOf(path: string): string {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+  } catch (cause) {
+    throw new InvalidInputError(describeFileError(dirname(path), cause), { cause });
+  }
+  return path;
+}
+
+function write(path: string, text: string): void {
+  try {
+    writeFileSync(path, text);
+  } catch (cause) {
+    throw new InvalidInputError(describeFileError(path, cause), { cause });
+  }
+}

@@ -1,0 +1,216 @@
+import { existsSync, globSync, statSync } from "node:fs";
+import { extname, join, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
+import type { TestCase, TestModule } from "vitest/node";
+import type { Redactor } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { EvalAttempt, EvalReport } from "./eval-report.ts";
+
+const endings = [".ts", ".mts", ".js", ".mjs"];
+
+/** The eval files of a command line: each file, and those named `*.eval.ts` in each folder. Throws `InvalidInputError`. */
+export function evalFiles(words: readonly string[], directory: string): readonly string[] {
+  const files = words.flatMap((word) => {
+    const path = resolve(directory, word);
+    if (!existsSync(path))
+      throw new InvalidInputError(`there is no file or folder ${word}; give an eval file, or a folder with *.eval.ts`);
+    if (!statSync(path).isDirectory()) {
+      if (endings.includes(extname(path))) return [path];
+      throw new InvalidInputError(`${word} is not an eval file; its extension must be one of ${endings.join(", ")}`);
+    }
+    const found = globSync(
+      endings.map((ending) => `**/*.eval${ending}`),
+      { cwd: path, exclude: ["**/node_modules"] },
+    );
+    if (found.length === 0)
+      throw new InvalidInputError(
+        `${word} has no eval file; their names end with ${endings.map((ending) => `.eval${ending}`).join(", ")}`,
+      );
+    return found.map((name) => join(path, name));
+  });
+  return [...new Set(files)].toSorted();
+}
+
+export interface EvalRun {
+  readonly files: readonly string[];
+  readonly directory: string;
+  readonly repeat: number;
+  readonly minPass: number;
+  /** How many cases run at the same time. */
+  readonly concurrency: number;
+  /** Path of a configuration of vitest. Default: none is read. */
+  readonly config: string | undefined;
+  /** Variables for the processes of the tests. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly redactor: Redactor;
+  readonly note: (line: string) => void;
+}
+
+type CaseFigures = NonNullable<ReturnType<TestCase["meta"]>["troupe"]>[number];
+
+/** Longer tests need their own timeout: models are slow. */
+const TEST_TIMEOUT_MS = 300_000;
+
+/** Runs the files with vitest, `repeat` times. Throws `InvalidInputError` if vitest is not installed. */
+export async function runEvals(options: EvalRun): Promise<EvalReport> {
+  const { repeat, minPass, files, note } = options;
+  const { createVitest } = await loadVitest();
+  const collected = new Collected(options);
+  // Vitest sets the exit code of its process when a test fails, and here the pass rate decides.
+  const { exitCode } = process;
+  const vitest = await createVitest(testOptions(options), viteOptions());
+  try {
+    const [project] = vitest.projects;
+    if (!project) throw new InvalidInputError("the configuration of vitest has no project");
+    const specifications = files.map((file) => project.createSpecification(file));
+    for (let run = 1; run <= repeat; run += 1) {
+      if (repeat > 1) note(`run ${run} of ${repeat}`);
+      const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications, true);
+      collected.add(run, testModules, unhandledErrors);
+    }
+  } finally {
+    await vitest.close();
+    process.exitCode = exitCode;
+  }
+  return { format: "troupe.eval/1", createdAt: Date.now(), repeat, minPass, ...collected.built() };
+}
+
+async function loadVitest() {
+  try {
+    return await import("vitest/node");
+  } catch (cause) {
+    throw new InvalidInputError(
+      "`troupe eval` runs evals with vitest, which cannot be loaded; install it: npm i -D vitest@5",
+      { cause },
+    );
+  }
+}
+
+function testOptions({ directory, config, concurrency, environment, note, redactor }: EvalRun) {
+  return {
+    root: directory,
+    config: config ?? (false as const),
+    watch: false,
+    // Each file gets a process, so that nothing of one repetition is left for the next.
+    pool: "forks" as const,
+    isolate: true,
+    fileParallelism: false,
+    maxConcurrency: concurrency,
+    sequence: { concurrent: concurrency > 1 },
+    retry: 0,
+    ...(config === undefined ? { testTimeout: TEST_TIMEOUT_MS } : {}),
+    setupFiles: [ownModule("testing/matchers")],
+    env: environment,
+    execArgv: isSource ? ["--conditions=troupe-source"] : [],
+    server: { deps: { external: isSource ? [/\/src\/.*\.ts$/] : [] } },
+    coverage: { enabled: false },
+    reporters: [
+      {
+        onTestCaseResult(test: TestCase) {
+          const { state } = test.result();
+          if (state === "skipped") return;
+          const ms = Math.round(test.diagnostic()?.duration ?? 0);
+          note(`${state === "passed" ? "pass" : "FAIL"}  ${redactor.text(test.fullName)}  ${ms} ms`);
+        },
+        onUserConsoleLog({ content }: { readonly content: string }) {
+          note(redactor.text(content.trimEnd()));
+        },
+      },
+    ],
+  };
+}
+
+/** In a clone, eval files get the sources of `troupe`. */
+function viteOptions() {
+  return isSource ? { ssr: { resolve: { conditions: ["troupe-source", "node", "development|production"] } } } : {};
+}
+
+const isSource = import.meta.url.endsWith(".ts");
+
+/** The file of an entry of this package, from `src/cli/eval` or `dist/chunks`. */
+function ownModule(name: string): string {
+  return fileURLToPath(new URL(isSource ? `../../${name}.ts` : `../${name}.js`, import.meta.url));
+}
+
+/** What ran, over all repetitions. */
+class Collected {
+  readonly #cases = new Map<string, { file: string; name: string; attempts: EvalAttempt[] }>();
+  readonly #skipped = new Map<string, { file: string; name: string }>();
+  readonly #errors = new Set<string>();
+  readonly #directory: string;
+  readonly #redactor: Redactor;
+
+  constructor({ directory, redactor }: Pick<EvalRun, "directory" | "redactor">) {
+    this.#directory = directory;
+    this.#redactor = redactor;
+  }
+
+  add(run: number, modules: readonly TestModule[], unhandled: readonly unknown[]): void {
+    for (const module of modules) {
+      const file = relative(this.#directory, module.moduleId).replaceAll(sep, "/");
+      const suites = [...module.children.allSuites()];
+      for (const error of [...module.errors(), ...suites.flatMap((suite) => suite.errors())]) {
+        this.#errors.add(`${file}: ${this.#words(error)}`);
+      }
+      const seen = new Map<string, number>();
+      for (const test of module.children.allTests()) {
+        const same = (seen.get(test.fullName) ?? 0) + 1;
+        seen.set(test.fullName, same);
+        // Tests of one name are different cases.
+        this.#addTest(run, file, {
+          test,
+          name: this.#redactor.text(same === 1 ? test.fullName : `${test.fullName} #${same}`),
+        });
+      }
+    }
+    for (const error of unhandled) this.#errors.add(this.#words(error));
+  }
+
+  #addTest(run: number, file: string, { test, name }: { readonly test: TestCase; readonly name: string }): void {
+    const key = `${file} > ${name}`;
+    const { state, errors = [] } = test.result();
+    if (state !== "passed" && state !== "failed") {
+      this.#skipped.set(key, { file, name });
+      return;
+    }
+    const known = this.#cases.get(key) ?? { file, name, attempts: [] };
+    this.#cases.set(key, known);
+    const failure = state === "passed" ? null : errors.map((error) => this.#words(error)).join("\n\n");
+    known.attempts.push({
+      run,
+      passed: state === "passed",
+      failure,
+      durationMs: test.diagnostic()?.duration ?? 0,
+      ...sumOf(test.meta().troupe ?? []),
+    });
+  }
+
+  #words(error: unknown): string {
+    const message =
+      typeof error === "object" && error !== null && "message" in error ? String(error.message) : String(error);
+    return this.#redactor.text(stripVTControlCharacters(message));
+  }
+
+  built(): Pick<EvalReport, "cases" | "skipped" | "errors"> {
+    return {
+      cases: [...this.#cases.values()],
+      skipped: [...this.#skipped.values()],
+      errors: [...this.#errors],
+    };
+  }
+}
+
+function sumOf(runs: readonly CaseFigures[]) {
+  const cases = runs.filter(({ kind }) => kind === "case");
+  const total = (list: readonly CaseFigures[], field: "tokens" | "steps" | "toolCalls"): number =>
+    list.reduce((sum, one) => sum + one[field], 0);
+  const costs = runs.map(({ cost }) => cost);
+  return {
+    cost: costs.includes(null) ? null : costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0),
+    tokens: total(runs, "tokens"),
+    steps: total(cases, "steps"),
+    toolCalls: total(cases, "toolCalls"),
+    agents: runs.map(({ kind, agentId, agentName }) => ({ kind, agentId, agentName })),
+  };
+}

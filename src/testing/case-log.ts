@@ -1,0 +1,52 @@
+/**
+ * What `runCase()` and judges used, by test. `troupe/testing/matchers` runs each test in a storage of its own, so that tests that run at the
+ * same time do not mix; a run outside of a test is not noted.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { StopReason } from "../state/index.ts";
+
+/** The figures of one run, which a test reports in `task.meta.troupe`. */
+export interface CaseFigures {
+  /** `case`: a run that is tested. `judge`: a run that judges one. */
+  readonly kind: "case" | "judge";
+  /** Id of its root agent, also in the store of `troupe eval --keep`. */
+  readonly agentId: string;
+  /** The definition of its root agent. */
+  readonly agentName: string;
+  /** Why its turn ended. */
+  readonly stopReason: StopReason;
+  /** Steps of its root agent. */
+  readonly steps: number;
+  /** Calls of all its agents. */
+  readonly toolCalls: number;
+  /** Of the whole tree, input and output together. */
+  readonly tokens: number;
+  /** Dollars of the whole tree; `null` if a price is unknown. */
+  readonly cost: number | null;
+  /** Milliseconds until the end of its turn. */
+  readonly durationMs: number;
+}
+
+/** The storage is global, because the test file and its setup file may load two copies of this module. */
+const storageKey = Symbol.for("troupe.testing.case-log");
+
+function storage(): AsyncLocalStorage<CaseFigures[]> {
+  const shared = globalThis as { [storageKey]?: AsyncLocalStorage<CaseFigures[]> };
+  return (shared[storageKey] ??= new AsyncLocalStorage());
+}
+
+/** Notes a run for the test that it belongs to. */
+export function noteCase(figures: CaseFigures): void {
+  storage().getStore()?.push(figures);
+}
+
+/** Runs a test with a log of its own, and gives the log to `done` in the end; a test that has a log keeps it. */
+export async function withCaseLog(test: () => Promise<void>, done: (log: CaseFigures[]) => void): Promise<void> {
+  if (storage().getStore()) return await test();
+  const log: CaseFigures[] = [];
+  try {
+    await storage().run(log, test);
+  } finally {
+    done(log);
+  }
+}

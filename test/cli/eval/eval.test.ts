@@ -1,0 +1,152 @@
+// `troupe eval` as users start it: in a process of its own, with vitest below it.
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { repositoryRoot } from "../../../scripts/run-command.ts";
+import { sqliteStores } from "../../../src/stores/sqlite.ts";
+import { startCli } from "../../e2e/cli-process.ts";
+import { troupe } from "../support/in-process.ts";
+
+const cases = "test/cli/eval/cases";
+const deskFile = `${cases}/desk.eval.ts`;
+
+function folderForTest(): string {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-eval-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function evaluate(words: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const { code, stdout, stderr } = await startCli(repositoryRoot, ["eval", ...words], {
+    COLUMNS: "160",
+    CI: "1",
+    ...environment,
+  }).ended;
+  return { code, stdout, stderr };
+}
+
+interface Written {
+  readonly cases: readonly {
+    readonly name: string;
+    readonly passed: number;
+    readonly runs: number;
+    readonly isFlaky: boolean;
+  }[];
+}
+
+describe("eval", () => {
+  test("twenty offline cases pass for the good agent, while CI is set; their runs are kept", async () => {
+    const folder = folderForTest();
+    const kept = join(folder, "runs", "kept.db");
+    const json = join(folder, "reports", "now.json");
+    const { code, stdout, stderr } = await evaluate([deskFile, "--keep", kept, "--json", json, "--concurrency", "4"]);
+    expect(stdout + stderr).toContain("20 cases, 20 runs: 100 % (84 % to 100 %) passed, $0.0");
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^pass {2}desk > refunds order 18 once {2}\d+ ms$/m);
+    const report = JSON.parse(readFileSync(json, "utf8")) as {
+      cases: { attempts: { cost: number; tokens: number; agents: { agentId: string }[] }[] }[];
+    };
+    const ids = report.cases.flatMap(({ attempts }) =>
+      attempts.flatMap(({ agents }) => agents.map(({ agentId }) => agentId)),
+    );
+    expect(ids).toHaveLength(22);
+    const stores = sqliteStores(kept);
+    onTestFinished(() => stores.close());
+    const roots = await stores.listAgents({ tenant: "default", rootsOnly: true });
+    expect(roots.map(({ agentId }) => agentId).toSorted()).toEqual(ids.toSorted());
+  });
+
+  test.each([
+    ["pays twice", 18],
+    ["pays unasked", 18],
+    ["wrong order", 18],
+    ["wrong amount", 19],
+    ["talks on", 18],
+    ["fails", 19],
+  ])("they catch an agent that %s", async (fault, failed) => {
+    const junit = join(folderForTest(), "junit.xml");
+    const { code, stdout } = await evaluate([deskFile, "--junit", junit, "--concurrency", "4"], {
+      TROUPE_TEST_FAULT: fault,
+    });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^Fewer than 100 % of the runs passed\.$/m);
+    expect(stdout).toContain("The run:\n    input: Refund order 1.");
+    expect(readFileSync(junit, "utf8")).toContain(`tests="20" failures="${failed}"`);
+  });
+
+  test("repeats, finds flaky cases, compares, and writes a page", async () => {
+    const folder = folderForTest();
+    const at = (name: string): string => join(folder, name);
+    const words = [`${cases}/flaky.eval.ts`, "--repeat", "4"];
+    const first = await evaluate([...words, "--min-pass", "0.5", "--json", at("before.json")], {
+      TROUPE_TEST_FOLDER: folder,
+    });
+    expect(first.code, first.stderr).toBe(0);
+    expect(first.stdout).toMatch(/passes every other time +2\/4 .*flaky/);
+    expect(first.stdout).toMatch(/1 flaky, 1 skipped/);
+    const written = JSON.parse(readFileSync(at("before.json"), "utf8")) as Written;
+    expect(written.cases).toMatchObject([{ name: "passes every other time", passed: 2, runs: 4, isFlaky: true }]);
+    const second = await evaluate([...words, "--compare", at("before.json"), "--html", at("page.html")], {
+      TROUPE_TEST_FOLDER: folder,
+    });
+    expect(second.code).toBe(1);
+    expect(second.stdout).toMatch(/^COMPARED +RATE +COST +TOKENS +TIME\nall cases +50 % /m);
+    for (const text of [
+      second.stdout,
+      readFileSync(at("page.html"), "utf8"),
+      readFileSync(at("before.json"), "utf8"),
+    ]) {
+      expect(text).not.toContain("hunter2");
+      expect(text).toContain("[redacted]");
+    }
+  });
+
+  test("a file that does not load fails, although all other cases passed", async () => {
+    const folder = folderForTest();
+    const { code, stdout } = await evaluate([cases, "--min-pass", "0"], { TROUPE_TEST_FOLDER: folder });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(
+      /An error outside of cases:\n {2}test\/cli\/eval\/cases\/broken-file\.eval\.ts: .*the file is broken/,
+    );
+  });
+
+  test("the example runs", async () => {
+    const { code, stdout, stderr } = await evaluate(["examples/evals", "--repeat", "2"]);
+    expect(code, stderr).toBe(0);
+    expect(stdout).toContain("5 cases, 10 runs: 100 %");
+  });
+});
+
+describe("eval: wrong values", () => {
+  test.each([
+    [[], "missing required argument 'files'"],
+    [["nowhere"], "there is no file or folder nowhere"],
+    [["package.json"], "package.json is not an eval file"],
+    [["scripts"], "scripts has no eval file"],
+    [[deskFile, "--repeat", "0"], "Expected a whole number from 1 to 1000."],
+    [[deskFile, "--concurrency", "x"], "Expected a whole number from 1 to 100."],
+    [[deskFile, "--min-pass", "80"], "Expected a number from 0 to 1, such as 0.8."],
+    [[deskFile, "--min-pass", "-1"], "Expected a number from 0 to 1, such as 0.8."],
+    [[deskFile, "--compare", "nowhere.json"], "nowhere.json"],
+    [[deskFile, "--compare", "package.json"], "package.json is not a report"],
+    [[deskFile, "--json", ""], "It must not be empty."],
+    [[deskFile, "--junit", " "], "It must not be empty."],
+    [[deskFile, "--html", "package.json/page.html"], "package.json"],
+    [[deskFile, "--keep", "package.json/kept.db"], "package.json"],
+    [[deskFile, "--config", ""], "It must not be empty."],
+    [[deskFile, "--config", "nowhere.config.ts"], "nowhere.config.ts"],
+    [[deskFile, "--live", "--store", "a.db"], "unknown option '--store'"],
+  ])("%j", async (words, message) => {
+    const { code, notes } = await troupe(["eval", ...words]);
+    expect([code, notes.join("\n")]).toEqual([2, expect.stringContaining(message)]);
+  });
+
+  test("write nothing", async () => {
+    const folder = folderForTest();
+    const file = join(folder, "a.txt");
+    writeFileSync(file, "");
+    await troupe(["eval", deskFile, "--json", join(folder, "now.json"), "--html", join(file, "page.html")]);
+    expect(existsSync(join(folder, "now.json"))).toBe(false);
+  });
+});
