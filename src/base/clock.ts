@@ -162,7 +162,7 @@ function letGo(hold: symbol): void {
 export function holdsFromNow(): () => void {
   const before = new Set(holds);
   return () => {
-    for (const hold of [...holds]) if (!before.has(hold)) letGo(hold);
+    for (const hold of holds) if (!before.has(hold)) letGo(hold);
   };
 }
 
