@@ -48,6 +48,11 @@ export function publicEntries(manifest: Manifest): string[] {
     .map(([entry]) => manifest.name + entry.slice(1));
 }
 
+/** The entries that plain Node can load: the matchers extend a run of vitest and import it. */
+export function loadableEntries(manifest: Manifest): string[] {
+  return publicEntries(manifest).filter((entry) => !entry.endsWith("/matchers"));
+}
+
 /** Every file that package.json names: the targets of `exports` under `condition`, such as `types` or `default`. */
 export function entryFiles(manifest: Manifest, condition: string): string[] {
   return Object.values(manifest.exports).flatMap((target) => {

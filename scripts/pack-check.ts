@@ -20,7 +20,7 @@ import {
   valibotSchema,
   zodSchema,
 } from "./consumer-programs.ts";
-import { entryFiles, lazyModules, publicEntries, readManifest } from "./manifest.ts";
+import { entryFiles, lazyModules, loadableEntries, publicEntries, readManifest } from "./manifest.ts";
 import { contentFaults, installedBytes } from "./package-contents.ts";
 import { type CommandOptions, type CommandResult, repositoryRoot, runCommand } from "./run-command.ts";
 
@@ -136,7 +136,7 @@ function holds(url: string, name: string): boolean {
 }
 
 async function checkEntriesLoad(): Promise<void> {
-  for (const entry of publicEntries(manifest)) {
+  for (const entry of loadableEntries(manifest)) {
     const program = `if (Object.keys(await import(${JSON.stringify(entry)})).length === 0) throw new Error("exports nothing");`;
     await run(`import "${entry}" failed on plain Node`, "node", ["--input-type=module", "--eval", program], {
       directory: project,
@@ -146,7 +146,7 @@ async function checkEntriesLoad(): Promise<void> {
 
 /** Compiles a consumer of every public name against the installed declarations. An entry without types would be `any`. */
 async function checkTypes(): Promise<void> {
-  const entries = publicEntries(manifest);
+  const entries = loadableEntries(manifest);
   const consumer = [
     ...entries.map((entry, index) => `import * as entry${index} from ${JSON.stringify(entry)};`),
     ...entries.map((entry, index) => {

@@ -181,7 +181,8 @@ export class McpConnection {
           return visitsOf(error.elicitations);
         }
         const refusal = await this.#authorization?.refusalOf(error);
-        const last = refusal ?? withLastWords(error, connection.transport);
+        const shown = failure.isConnectionLost ? withLastWords(error, connection.transport) : error;
+        const last = refusal ?? shown;
         throw this.#source.secrets.redacted(callErrorOf(name, last, failure));
       } finally {
         this.#release(connection);

@@ -42,7 +42,7 @@ const MOST_BACKOFFS = 1_000;
  */
 export class McpPool {
   readonly #source: ConnectionSource;
-  /** The connection that was used last is the last. */
+  /** Of those that are idle, the one that is idle longest is the first. */
   readonly #pooled = new Map<string | null, Pooled>();
   readonly #slots: Slots;
   readonly #idleMs: number;
@@ -133,9 +133,6 @@ export class McpPool {
     for (;;) {
       const known = this.#pooled.get(actorId);
       if (known) {
-        // The one that was used last is closed last.
-        this.#pooled.delete(actorId);
-        this.#pooled.set(actorId, known);
         clearTimeout(known.idle);
         known.uses += 1;
         return known;
@@ -163,7 +160,10 @@ export class McpPool {
 
   #giveBack(pooled: Pooled): void {
     pooled.uses -= 1;
-    if (pooled.uses > 0 || this.#pooled.get(pooled.connection.owner.actorId) !== pooled) return;
+    const { actorId } = pooled.connection.owner;
+    if (pooled.uses > 0 || this.#pooled.get(actorId) !== pooled) return;
+    this.#pooled.delete(actorId);
+    this.#pooled.set(actorId, pooled);
     if (this.#slots.waiting > 0) this.#close(pooled);
     else pooled.idle = setTimeout(() => this.#close(pooled), this.#idleMs).unref();
   }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import type { Node } from "yaml";
 import { z } from "zod";
 import { describeFileError, type OptionsSchema, optionsOf, reading, ruleOf } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
@@ -54,7 +54,7 @@ export async function readCases<Schema extends ValueSchema = ValueSchema<unknown
 ): Promise<readonly ValueOf<Schema>[]> {
   const { schema } = optionsOf<ReadCasesOptions>(options, "readCases()", readCasesOptions);
   const path = reading("readCases(): its file", () => pathOf(file));
-  const written = casesIn(path, await textOfFile(path));
+  const written = await casesIn(path, await textOfFile(path));
   if (written.length === 0) throw new InvalidInputError(`${path} has no case`);
   const cases: ValueOf<Schema>[] = [];
   for (const { value: given, line } of written) {
@@ -81,7 +81,7 @@ async function textOfFile(path: string): Promise<string> {
   }
 }
 
-function casesIn(path: string, text: string): WrittenCase[] {
+async function casesIn(path: string, text: string): Promise<WrittenCase[]> {
   switch (extname(path).toLowerCase()) {
     case ".jsonl":
       return text.split("\n").flatMap((content, index) => {
@@ -91,10 +91,10 @@ function casesIn(path: string, text: string): WrittenCase[] {
     case ".json":
       // YAML is a superset, and its parser is the one that knows the lines.
       parsedJson(text, path);
-      return casesOfList(path, text);
+      return await casesOfList(path, text);
     case ".yaml":
     case ".yml":
-      return casesOfList(path, text);
+      return await casesOfList(path, text);
     default:
       throw new InvalidInputError(
         `${path}: a data set is a file whose name ends with .json, .jsonl, .yaml or .yml; convert other formats, such as CSV, first`,
@@ -110,7 +110,8 @@ function parsedJson(text: string, where: string): unknown {
   }
 }
 
-function casesOfList(path: string, text: string): WrittenCase[] {
+async function casesOfList(path: string, text: string): Promise<WrittenCase[]> {
+  const { isSeq, LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   const [fault] = document.errors;

@@ -45,6 +45,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "uses the system clock for drawing": ["systemClock"],
   "runs the demo: `ask`": ["askTeam", "documentModel"],
   "adds the tools of MCP servers to the agents of a file": ["withAddedTools"],
+  "lets a login return to this machine only": ["isLoopbackName"],
 };
 
 /** The same for the server, which may import anything from `base`, `errors`, `net` and `redis`: they contain nothing about agents. */

@@ -4,7 +4,7 @@ import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { packageOf } from "../../scripts/bundle.ts";
-import { lazyModules, publicEntries, readManifest } from "../../scripts/manifest.ts";
+import { lazyModules, loadableEntries, readManifest } from "../../scripts/manifest.ts";
 import { moduleSpecifiers } from "../../scripts/module-specifiers.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { type BuiltPackage, buildPackage } from "./built-package.ts";
@@ -72,7 +72,7 @@ async function loadedBy(program: string): Promise<Loaded> {
   };
 }
 
-describe.each(publicEntries(manifest))("%s", (entry) => {
+describe.each(loadableEntries(manifest))("%s", (entry) => {
   test(`loads at most ${MOST_FILES} files of the package, and nothing that is used later`, async () => {
     const { files, packages } = await loadedBy(`await import(${JSON.stringify(entry)});`);
     expect(files.length, files.join("\n")).toBeLessThanOrEqual(MOST_FILES);

@@ -34,6 +34,14 @@ function desk(model: LanguageModel) {
 /** A person who always writes the same. */
 const insistent = () => scriptedModel(say("Again."));
 
+const script = () =>
+  scriptedModel([
+    { toolCalls: [{ name: "ask_user", arguments: { question: "Which order?" } }] },
+    { toolCalls: [{ name: "refund", arguments: { order: 17 } }] },
+    "That is all.",
+  ]);
+const user = () => scriptedModel([say("It broke."), say("Order 17."), done(false, "Nothing happened.")]);
+
 describe("simulateUser", () => {
   it("talks until the person has reached the goal", async () => {
     const user = scriptedModel([say("It broke."), say("17"), done(true, "It was refunded.")]);
@@ -82,14 +90,6 @@ describe("simulateUser", () => {
   });
 
   it("refuses approvals unless a policy grants them, and lets the person answer questions", async () => {
-    const script = () =>
-      scriptedModel([
-        { toolCalls: [{ name: "ask_user", arguments: { question: "Which order?" } }] },
-        { toolCalls: [{ name: "refund", arguments: { order: 17 } }] },
-        "That is all.",
-      ]);
-    const user = () => scriptedModel([say("It broke."), say("Order 17."), done(false, "Nothing happened.")]);
-
     const refused = await simulateUser(desk(script()), { persona, goal, model: user() });
     expect(refused.transcript.slice(1, 3)).toEqual([
       {
