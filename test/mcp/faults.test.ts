@@ -30,7 +30,7 @@ describe.each(ways)("what the end of a once call means, over %s", (way) => {
   ] as const)("error %d: %s", noTime, async (code, outcome, words) => {
     const desk = await openDesk(way, "faults");
     const { tools } = await connected({ name: "far", ...desk.options });
-    const [end] = await endsOf(await callerOf(tools, [{ name: "far__fail", arguments: { code } }]));
+    const [end] = await endsOf(await callerOf(tools, [fail(code)]));
     expect(end).toEqual([outcome, expect.stringMatching(words)]);
     expect(desk.effects()).toEqual(["fail"]);
     // The connection stays.
