@@ -1,4 +1,5 @@
 import { AsyncResource } from "node:async_hooks";
+import { isDate } from "node:util/types";
 import {
   assertTimerDelay,
   assertTimerTime,
@@ -35,7 +36,7 @@ const maxTimersPerCall = 100_000;
 
 /** @param given A date, or milliseconds since the epoch. Default: the beginning of 2026, UTC. */
 export function createFakeClock(given: number | Date = Date.UTC(2026, 0, 1)): FakeClock {
-  const start = given instanceof Date ? given.getTime() : given;
+  const start = isDate(given) ? given.getTime() : given;
   if (typeof start !== "number" || !Number.isFinite(start)) {
     throw new InvalidInputError(
       `createFakeClock() starts at ${describeValue(start)}; expected a valid date, or milliseconds since the epoch`,
