@@ -12,4 +12,5 @@ export * from "./plain-values.ts";
 export * from "./redact.ts";
 export * from "./stored-schemas.ts";
 export * from "./thrown.ts";
+export * from "./visible-text.ts";
 export * from "./waiting.ts";

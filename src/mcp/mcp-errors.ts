@@ -1,4 +1,4 @@
-import { wordsOfThrown } from "../base/index.ts";
+import { visible, wordsOfThrown } from "../base/index.ts";
 import { ToolNotStartedError } from "../errors/index.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import type { McpSdk } from "./mcp-sdk.ts";
@@ -98,12 +98,4 @@ export function wordsOf(error: unknown): string {
       : `${words} (${code})`;
   const plain = visible(whole.toWellFormed());
   return plain.length <= LONGEST_WORDS ? plain : `${plain.slice(0, LONGEST_WORDS)}…`;
-}
-
-/** Control characters but for line breaks and tabs, marks of direction and width, and tags: terminals obey them, and people do not see them. */
-const invisible = /(?![\n\r\t])[\p{Cc}\u200B\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\u{E0000}-\u{E007F}]/gu;
-
-/** A server's text without characters that hide what it says. */
-export function visible(text: string): string {
-  return text.replaceAll(invisible, "");
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { visible } from "../base/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { defineTool } from "../tools/index.ts";
-import { visible } from "./mcp-errors.ts";
 
 /** The answer to an elicitation, as the protocol has it: one level of texts, numbers, booleans and lists of texts. */
 export type FormContent = Readonly<Record<string, string | number | boolean | readonly string[]>>;

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
+import { visible } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
 import { AskedRequest, defineTool, type RunContext, type Tool } from "../tools/index.ts";
 import { CallInParts, type CallInPartsOptions } from "./call-in-parts.ts";
 import { withLogin } from "./login-requests.ts";
 import type { ListedTool } from "./listed-tool.ts";
-import { visible } from "./mcp-errors.ts";
 import type { McpOptions, McpToolOptions } from "./mcp-options.ts";
 import { withoutMistakes } from "./mcp-schema.ts";
 import { resourceCallOf } from "./mcp-resource-tools.ts";

@@ -1,3 +1,4 @@
+import { visible } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
@@ -5,7 +6,7 @@ import type { ListedTool } from "./listed-tool.ts";
 import { ListWatch } from "./list-watch.ts";
 import { McpAuthorization } from "./mcp-authorization.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
-import { visible, wordsOf } from "./mcp-errors.ts";
+import { wordsOf } from "./mcp-errors.ts";
 import { loginsOf, type McpLogins, noLogins } from "./mcp-logins.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";

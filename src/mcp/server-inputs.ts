@@ -1,9 +1,9 @@
+import { visible } from "../base/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import type { AskInput, RunContext, ToolAnswer } from "../tools/index.ts";
 import { z } from "zod";
 import type { ServerInput } from "./call-note.ts";
-import { visible } from "./mcp-errors.ts";
 import { formOf } from "./mcp-form.ts";
 import type { McpOptions } from "./mcp-options.ts";
 import { listedRoots } from "./mcp-roots.ts";

@@ -2,7 +2,7 @@ import type { Agent } from "troupe";
 import type { McpOptions } from "troupe/mcp";
 import { describe, expect, test } from "vitest";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";
-import { hostileInputs } from "./asking-server.ts";
+import { canary, hostileInputs } from "./asking-server.ts";
 import { openScripted } from "./scripted-server.ts";
 import { callerOf, connected, openDesk, type Way, ways } from "./served-desk.ts";
 
@@ -137,6 +137,20 @@ describe("the newer era", () => {
     await agent.decide(request?.requestId ?? "", { verdict: "answered", result: "yes" });
     await turn.result;
     expect((await toolTextsOf(agent))[0]).toContain('"ok":true');
+  });
+
+  test("a secret in a question is in no request and no note", async () => {
+    const { agent, stores } = await opened(way, "telltale", { headers: { "x-api-key": canary } });
+    const turn = agent.executeTurn("go");
+    const rest = await turn.settled;
+    if (rest.status !== "waiting" || rest.reason !== "request") throw new Error("no request");
+    const stored = [
+      ...(await entriesOfType(stores, "caller", "request.opened")),
+      ...(await entriesOfType(stores, "caller", "tool.noted")),
+    ];
+    expect(stored.length).toBeGreaterThan(1);
+    expect(JSON.stringify([rest.requests, stored])).not.toContain(canary);
+    expect(rest.requests[0]?.prompt).toContain("[secret:x-api-key]");
   });
 
   test("a pattern of the server is not run", async () => {

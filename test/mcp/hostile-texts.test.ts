@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { toolTextsOf } from "../support/journal-probes.ts";
 import { createSpanRecorder } from "../telemetry/span-recorder.ts";
+import { openRepeating } from "./repeating-server.ts";
 import { openScripted } from "./scripted-server.ts";
 import { connected } from "./served-desk.ts";
 
@@ -78,29 +79,7 @@ function bytesIn(folder: string): string {
 }
 
 test("a server that repeats a secret everywhere: it is in no store, log, trace, event and request (S13)", async () => {
-  const echo = `the key is ${secret}, Bearer ${secret}`;
-  const schema = { type: "object", properties: { a: { type: "string", description: echo } } };
-  const server = await openScripted({
-    tools: [
-      { name: "work", description: echo, inputSchema: schema, annotations: { title: echo } },
-      { name: `work-${secret}`, description: "A name." },
-    ],
-    call: (number, _request, { result, error }) =>
-      number === 1
-        ? error(-32_602, echo)
-        : result({
-            content: [
-              { type: "text", text: echo },
-              { type: "resource", resource: { uri: `far://${secret}`, mimeType: "text/plain", text: echo } },
-              { type: "resource_link", uri: `far://${secret}`, name: echo },
-            ],
-            structuredContent: { echo, deep: [{ echo }] },
-          }),
-    answers: {
-      "resources/read": { contents: [{ uri: `far://${secret}`, text: echo }] },
-      "resources/list": { resources: [{ uri: `far://${secret}`, name: echo, description: echo }] },
-    },
-  });
+  const server = await openRepeating(secret);
   const headers = { authorization: `Bearer ${secret}`, "x-api-key": secret };
   const { tools, warnings } = await connected({ name: "far", url: server.url, headers, resourceTools: true });
   expect(tools.map(({ name }) => name)).toEqual(["far__work", "far__list_resources", "far__read_resource"]);

@@ -1,4 +1,5 @@
 import type { ElicitRequestFormParams, InputResponseView } from "@modelcontextprotocol/server";
+import { visible, visibleJson } from "../../base/index.ts";
 import type { Decide } from "../../runtime/index.ts";
 import type { AgentRequest, Json } from "../../state/index.ts";
 
@@ -25,11 +26,12 @@ export function formOf(request: AgentRequest): ElicitRequestFormParams {
 }
 
 function messageOf({ kind, prompt, name, agentName, arguments: args }: AgentRequest): string {
-  if (kind === "question") return prompt;
-  const shown = JSON.stringify(args);
+  const asked = visible(prompt);
+  if (kind === "question") return asked;
+  const shown = visibleJson(JSON.stringify(args));
   const cut =
     shown.length > MOST_SHOWN ? `${shown.slice(0, MOST_SHOWN)}… (${shown.length} characters in total)` : shown;
-  return `${prompt}\nAgent: ${agentName}. Tool: ${name}. Arguments: ${cut}`;
+  return `${asked}\nAgent: ${agentName}. Tool: ${name}. Arguments: ${cut}`;
 }
 
 interface Form {
@@ -58,7 +60,7 @@ const forms: Readonly<Record<AgentRequest["kind"], Form>> = {
   question: {
     schema: (args) => {
       const options = optionsOfQuestion(args);
-      const description = options.length === 0 ? {} : { description: `Suggested: ${options.join(", ")}` };
+      const description = options.length === 0 ? {} : { description: visible(`Suggested: ${options.join(", ")}`) };
       return {
         type: "object",
         properties: { answer: { type: "string", title: "Answer", minLength: 1, ...description } },

@@ -3,6 +3,7 @@ import { createRuntime, type Runtime } from "troupe";
 import { mcpSurface, serveMcp } from "troupe/mcp/server";
 import { memoryStores } from "troupe/stores/memory";
 import { apiSurface, serveRuntime, tokenAuth } from "troupe/server";
+import { scriptedModel } from "troupe/testing";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { identities, tokens, type User } from "../../server/served.ts";
 import { connectedClient, deskAgent, eras, servedMcp, structuredIn, textIn } from "./served-desk.ts";
@@ -52,6 +53,38 @@ describe.each(eras)("a person at a client of the %s era", (era) => {
     const result = await client.callTool({ name: "desk", arguments: { input: "remove" } });
     expect(textIn(result)).toBe("so: removed a.txt");
     expect([removed, shown.length, shown[0]]).toEqual([["a.txt"], 1, expect.stringContaining('{"path":"a.txt"}')]);
+  });
+
+  it("sees characters that hide what a call does", async () => {
+    const path = "a\u202E\u200Btxt.exe\u061C\u{E0041}\u009B \u{1F469}\u200D\u{1F4BB}";
+    const model = scriptedModel(({ messages }) => {
+      const last = messages.at(-1);
+      if (last?.role === "tool") return "done";
+      if (last?.content !== "remove") {
+        const args = { question: "Your \u202Ename\u200B?", options: ["An\u2066n", "Bob"] };
+        return { toolCalls: [{ name: "ask_user", arguments: args }] };
+      }
+      return { toolCalls: [{ name: "remove", arguments: { path } }] };
+    });
+    const removed: string[] = [];
+    const { url } = await servedMcp({ agents: [{ ...deskAgent((one) => void removed.push(one)), model }] });
+    const shown: { readonly message: string; readonly requestedSchema?: unknown }[] = [];
+    const client = await connectedClient(url, {
+      era,
+      answers: (form) => {
+        shown.push(form);
+        return form.message.includes("remove") ? approve : { action: "accept", content: { answer: "Ann" } };
+      },
+    });
+    await client.callTool({ name: "desk", arguments: { input: "remove" } });
+    await client.callTool({ name: "desk", arguments: { input: "ask" } });
+    const [approval, question] = shown;
+    expect(approval?.message).toContain(
+      String.raw`{"path":"a\u202e\u200btxt.exe\u061c\udb40\udc41\u009b ` + '\u{1F469}\u200D\u{1F4BB}"}',
+    );
+    expect(removed).toEqual([path]);
+    expect(question?.message).toBe("Your name?\n- Ann\n- Bob");
+    expect(JSON.stringify(question?.requestedSchema)).toContain("Suggested: Ann, Bob");
   });
 
   it("rejects a call with a reason, or declines the form", async () => {
