@@ -1,9 +1,9 @@
 // `troupe mcp login | logout`.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mcpFromConfig, mcpLoginsFromConfig, memoryMcpTokens } from "troupe/mcp";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
 import { type GuardedDesk, openGuarded } from "../../mcp/oauth-server.ts";
 import { freePort } from "../../support/redis-server.ts";
@@ -43,7 +43,9 @@ test("a login in the browser lasts until the logout; all commands use it", async
   const scene = await openScene(desk);
   const before = await scene.run("list");
   expect(before.code).toBe(1);
-  expect(before.notes.join()).toMatch(/mcpServers\.desk needs a login; run "npx troupe mcp login desk"/);
+  expect(before.notes.join()).toContain(
+    `mcpServers.desk needs a login; run "npx troupe mcp login desk --config ${scene.config}"`,
+  );
   const login = scene.start();
   const page = await login.firstLine;
   const guess = await fetch(`${scene.redirectUrl}?code=x&state=guessed`);
@@ -104,6 +106,21 @@ test.each([
   const named = expected.isNamed ? [requestId] : [];
   expect(await run("approve", ...named, "--quiet")).toMatchObject({ code: 0, out: ["echo: hi"] });
   expect(desk.users()).toEqual(["ann"]);
+});
+
+test("the command in the error names the file if it is not mcp.json of the working directory", async () => {
+  const { config, folder, tokens } = await openScene(await openGuarded());
+  const hintFor = async (file: string): Promise<string | undefined> => {
+    const { notes } = await troupe(["mcp", "list", "--config", file], { TROUPE_MCP_TOKENS: tokens });
+    return /run "([^"]+)"/.exec(notes.join("\n"))?.[1];
+  };
+  const other = join(folder, "our servers.json");
+  cpSync(config, other);
+  expect(await hintFor(other)).toBe(`npx troupe mcp login desk --config '${other}'`);
+  const usual = vi.spyOn(process, "cwd").mockReturnValue(folder);
+  onTestFinished(() => usual.mockRestore());
+  expect(await hintFor("mcp.json")).toBe("npx troupe mcp login desk");
+  expect(await hintFor(config)).toBe("npx troupe mcp login desk");
 });
 
 test("a login that the person refuses, and one that does not come in time", async () => {
