@@ -10,6 +10,7 @@ export * from "./option-rules.ts";
 export * from "./options.ts";
 export * from "./plain-values.ts";
 export * from "./redact.ts";
+export * from "./shell-word.ts";
 export * from "./stored-schemas.ts";
 export * from "./thrown.ts";
 export * from "./visible-text.ts";

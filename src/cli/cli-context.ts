@@ -1,5 +1,6 @@
 import { userInfo } from "node:os";
 import { relative } from "node:path";
+import { shellWord } from "../base/index.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -49,16 +50,11 @@ export function commandLine(
   command: string,
   parameters: readonly string[],
 ): string {
-  const words = parameters.map(quoted);
+  const words = parameters.map(shellWord);
   if (!main.endsWith(".ts")) return ["npx troupe", command, ...words].join(" ");
-  if (script === undefined) return ["node", quoted(relative(directory, main)), command, ...words].join(" ");
+  if (script === undefined) return ["node", shellWord(relative(directory, main)), command, ...words].join(" ");
   if (command === "ask") return words.length === 0 ? "npm start" : ["npm start --", ...words].join(" ");
   return ["npm run troupe --", command, ...words].join(" ");
-}
-
-/** Quotes a word for a POSIX shell. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./~#-]+$/.test(word) && !/^[~#]/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 /** The name of the operating system's user, which is stored with a decision. */

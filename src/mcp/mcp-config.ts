@@ -26,6 +26,8 @@ import { hiddenTextRule, type McpOptions, mcpOptionsOf, optionsSchema } from "./
 export interface ConfiguredServer {
   /** Its name in the file. */
   readonly name: string;
+  /** The file's path as it was given. */
+  readonly file: string;
   /** Path of its entry, for messages: `mcp.json: mcpServers.files`. */
   readonly where: string;
   /** Its options, or why it cannot be used. */
@@ -243,7 +245,7 @@ interface ServerEntry {
 
 /** `undefined` for a server that is disabled. */
 function serverOf(given: ServerEntry): ConfiguredServer | undefined {
-  const { name, where } = given;
+  const { name, where, shown: file } = given;
   const secrets = new Map<string, string>();
   let lock = lockOf(undefined, given);
   try {
@@ -254,10 +256,10 @@ function serverOf(given: ServerEntry): ConfiguredServer | undefined {
     const isPinned =
       lock !== false && (given.reading.pin !== undefined || entry.troupe?.pin !== undefined || existsSync(lock));
     const pinned = isPinned ? { pin: lock as string | URL } : {};
-    return { name, where, options: optionsOfEntry(entry, { ...given, secrets, pinned }), lock, secrets };
+    return { name, file, where, options: optionsOfEntry(entry, { ...given, secrets, pinned }), lock, secrets };
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
-    return { name, where, options: error, lock, secrets };
+    return { name, file, where, options: error, lock, secrets };
   }
 }
 

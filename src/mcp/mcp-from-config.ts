@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import {
   flagRule,
   listRule,
@@ -7,6 +8,7 @@ import {
   reading,
   recordRule,
   ruleOf,
+  shellWord,
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
@@ -136,12 +138,13 @@ interface OpenedServer {
   readonly error?: Error;
 }
 
-async function openedServer({ name, where, options, secrets }: ConfiguredServer): Promise<OpenedServer> {
+async function openedServer(configured: ConfiguredServer): Promise<OpenedServer> {
+  const { name, where, options, secrets } = configured;
   if (options instanceof InvalidInputError) return { name, error: options };
   try {
     return { name, server: await mcp(options) };
   } catch (error) {
-    if (error instanceof McpAuthorizationError) return { name, error: loginErrorOf(name, where) };
+    if (error instanceof McpAuthorizationError) return { name, error: loginErrorOf(configured) };
     const words = redactorOf([...secrets])(wordsOf(error)).replace(/^mcp\([^)]*\)/, where);
     return {
       name,
@@ -151,9 +154,11 @@ async function openedServer({ name, where, options, secrets }: ConfiguredServer)
 }
 
 /** The error for a server to which a person has to log in before its tools can be listed. */
-export function loginErrorOf(server: string, where: string): McpServerError {
+export function loginErrorOf({ name, file, where }: ConfiguredServer): McpServerError {
+  const isUsual = resolve(file) === resolve("mcp.json");
+  const words = [name, ...(isUsual ? [] : ["--config", file])].map(shellWord).join(" ");
   return new McpServerError(
-    `${where} needs a login; run "npx troupe mcp login ${server}", or use mcpLoginsFromConfig() with the same options`,
+    `${where} needs a login; run "npx troupe mcp login ${words}", or use mcpLoginsFromConfig() with the same options`,
   );
 }
 

@@ -149,7 +149,7 @@ async function compared(
     };
     return { report, live: { name: options.name, era, tools } };
   } catch (error) {
-    if (error instanceof McpAuthorizationError) return failed(loginErrorOf(server, where));
+    if (error instanceof McpAuthorizationError) return failed(loginErrorOf(configured));
     const words = secrets.redact(`${where}: ${wordsOf(error)}`);
     return failed(error instanceof InvalidInputError ? new InvalidInputError(words) : new McpServerError(words));
   }

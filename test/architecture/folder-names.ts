@@ -42,6 +42,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "parses JSON that a person typed": ["jsonSchema"],
   "suggests the closest known word": ["nearestName"],
   "names files like the stores, and reports a full disk": ["databasePath", "describeFileError", "isNoSpace"],
+  "quotes words of a command line like the errors of the package": ["shellWord"],
   "uses the system clock for drawing": ["systemClock"],
   "runs the demo: `ask`": ["askTeam", "documentModel"],
   "adds the tools of MCP servers to the agents of a file": ["withAddedTools"],

@@ -50,6 +50,8 @@ export interface GuardedOptions {
   readonly era?: Era;
   /** Scopes that a tool needs besides "desk". */
   readonly scopes?: Readonly<Record<string, string>>;
+  /** Whether the first call of a tool ends all logins before it is answered. Default false. */
+  readonly isLoginEndedByFirstCall?: boolean;
   /** Whether each refresh ends the token that was used. Default true. */
   readonly rotates?: boolean;
 }
@@ -58,7 +60,7 @@ const metadataPath = "/.well-known/oauth-protected-resource/mcp";
 
 /** A desk behind an authorization server of its own, which rotates refresh tokens and supports PKCE, registration and `iss`. */
 export async function openGuarded(options: GuardedOptions = {}): Promise<GuardedDesk> {
-  const { era = "modern", scopes = {}, rotates = true } = options;
+  const { era = "modern", scopes = {}, rotates = true, isLoginEndedByFirstCall = false } = options;
   const folder = mkdtempSync(join(tmpdir(), "troupe-oauth-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const witness = join(folder, "effects");
@@ -72,6 +74,7 @@ export async function openGuarded(options: GuardedOptions = {}): Promise<Guarded
   const overrides = new Map<string, Handler>();
   const users: string[] = [];
   let refreshes = 0;
+  let endsLogins = isLoginEndedByFirstCall;
   let issuer = "";
   let origin = "";
   const secret = (kind: string): string => {
@@ -91,6 +94,11 @@ export async function openGuarded(options: GuardedOptions = {}): Promise<Guarded
       scope: grant.scope,
       ...(hasRefresh ? { refresh_token: next } : {}),
     });
+  };
+
+  const revoke = (): void => {
+    access.clear();
+    refresh.clear();
   };
 
   const token = async (request: Request): Promise<Response> => {
@@ -171,15 +179,19 @@ export async function openGuarded(options: GuardedOptions = {}): Promise<Guarded
     if (pathname === metadataPath) {
       return Response.json({ resource: `${origin}/mcp`, authorization_servers: [issuer], scopes_supported: ["desk"] });
     }
+    const body = request.method === "POST" ? await request.clone().text() : "";
+    const { method, params } = JSON.parse(body || "{}") as { method?: string; params?: { name: string } };
+    const tool = method === "tools/call" ? params?.name : undefined;
+    if (tool !== undefined && endsLogins) {
+      endsLogins = false;
+      revoke();
+    }
     const [, sent = ""] = /^Bearer (.+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
     const grant = access.get(sent);
     const challenge = `Bearer resource_metadata="${origin}${metadataPath}"`;
     if (grant === undefined) {
       return new Response("who is it?", { status: 401, headers: { "www-authenticate": `${challenge}, scope="desk"` } });
     }
-    const body = request.method === "POST" ? await request.clone().text() : "";
-    const { method, params } = JSON.parse(body || "{}") as { method?: string; params?: { name: string } };
-    const tool = method === "tools/call" ? params?.name : undefined;
     const needed = tool === undefined ? undefined : scopes[tool];
     if (needed !== undefined && !grant.scope.split(" ").includes(needed)) {
       const words = `${challenge}, error="insufficient_scope", scope="${needed}"`;
@@ -213,10 +225,7 @@ export async function openGuarded(options: GuardedOptions = {}): Promise<Guarded
     token,
     forgetClients: () => clients.clear(),
     expire: () => access.clear(),
-    revoke: () => {
-      access.clear();
-      refresh.clear();
-    },
+    revoke,
     override: (path, handler) => void overrides.set(path, handler),
   };
 }

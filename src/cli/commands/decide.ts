@@ -10,7 +10,7 @@ import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
 import { resultOf } from "../inline/reply.ts";
 import { loadAgentFile } from "../job/agent-file.ts";
 import { type Owner, ownerOf, findAgent } from "../job/find-agent.ts";
-import { findRequest } from "../job/find-request.ts";
+import { findRequest, verdictFor } from "../job/find-request.ts";
 import { type AgentsOption, jobToResume } from "../job/go-on.ts";
 import { fileJobOf, type Job, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
@@ -57,7 +57,7 @@ async function decideIn(
   const say = options.json === true || options.quiet === true ? context.note : context.out;
   const { requestId: text } = wish;
   const request = await findRequest(stores, text, wish.verdict);
-  const verdict = verdictFor(request, wish);
+  const verdict = verdictFor(request, wish.verdict);
   const { requestId, rootAgentId } = request;
   const decide: Decide = { verdict, by: options.by ?? userName(), ...detailsOf(wish, request) };
   // The store's error contains the earlier decision.
@@ -81,11 +81,6 @@ async function decideIn(
   say(restText(owner, root, resume));
   if (owner === undefined) store.remarks.forEach(say);
   return exitCodes.success;
-}
-
-/** `approve` of a request such as a login at a page means that the person has done what it asks for. */
-function verdictFor({ kind, isAsked }: AgentRequest, { verdict }: Wish): Wish["verdict"] {
-  return verdict === "approved" && kind === "auth" && isAsked === true ? "provided" : verdict;
 }
 
 function detailsOf({ reason, arguments: edited, answer }: Wish, request: AgentRequest): Partial<Decide> {

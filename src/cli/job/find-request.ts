@@ -15,6 +15,11 @@ import type { PlacedRequest } from "../view/request-lines.ts";
 /** Maximum number of ids in an error about an ambiguous id. */
 const namedAtMost = 5;
 
+/** `approve` of a request such as a login at a page means that the person has done what it asks for. */
+export function verdictFor<V extends RequestVerdict>({ kind, isAsked }: AgentRequest, verdict: V): V | "provided" {
+  return verdict === "approved" && kind === "auth" && isAsked === true ? "provided" : verdict;
+}
+
 /**
  * Finds a request by its id or a prefix of it; without a text, the only open one that accepts the verdict. Open
  * requests have precedence over decided ones. Throws `NotFoundError` if no request or several match.
@@ -25,7 +30,9 @@ export async function findRequest(
   verdict: RequestVerdict,
 ): Promise<AgentRequest> {
   if (text === undefined) {
-    const fitting = await some(stores, { status: "open" }, ({ kind }) => verdictsOf[kind].includes(verdict));
+    const isFitting = (request: AgentRequest): boolean =>
+      verdictsOf[request.kind].includes(verdictFor(request, verdict));
+    const fitting = await some(stores, { status: "open" }, isFitting);
     return theOnly(fitting, `no open request of this store can be ${verdict}; \`requests\` lists the open requests`);
   }
   const none = `there is no request "${text}" in this store; \`requests\` lists the open requests`;

@@ -1,9 +1,9 @@
 // `troupe mcp login | logout`.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mcpFromConfig, mcpLoginsFromConfig, memoryMcpTokens } from "troupe/mcp";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
 import { type GuardedDesk, openGuarded } from "../../mcp/oauth-server.ts";
 import { freePort } from "../../support/redis-server.ts";
@@ -21,6 +21,7 @@ async function openScene(desk: Pick<GuardedDesk, "url">, oauth: object = {}) {
   const tokens = join(folder, "tokens");
   const environment = { TROUPE_MCP_TOKENS: tokens };
   return {
+    folder,
     tokens,
     config,
     redirectUrl,
@@ -42,7 +43,9 @@ test("a login in the browser lasts until the logout; all commands use it", async
   const scene = await openScene(desk);
   const before = await scene.run("list");
   expect(before.code).toBe(1);
-  expect(before.notes.join()).toMatch(/mcpServers\.desk needs a login; run "npx troupe mcp login desk"/);
+  expect(before.notes.join()).toContain(
+    `mcpServers.desk needs a login; run "npx troupe mcp login desk --config ${scene.config}"`,
+  );
   const login = scene.start();
   const page = await login.firstLine;
   const guess = await fetch(`${scene.redirectUrl}?code=x&state=guessed`);
@@ -65,6 +68,59 @@ test("a login in the browser lasts until the logout; all commands use it", async
   }
   expect((await scene.run("logout", "desk")).code).toBe(0);
   expect((await scene.run("list")).code).toBe(1);
+});
+
+test.each([
+  ["403, for more scopes", { scopes: { echo: "more" } }, { approvedEarly: 4, isNamed: false }],
+  ["401, after the login has ended", { isLoginEndedByFirstCall: true }, { approvedEarly: 1, isNamed: true }],
+])("a call that gets %s waits for a login, and approve continues the call", async (_answer, options, expected) => {
+  const desk = await openGuarded(options);
+  const scene = await openScene(desk);
+  const first = scene.start();
+  await fetch(await desk.logIn(await first.firstLine, "ann"));
+  expect((await first.ended).code).toBe(0);
+  const file = join(scene.folder, "agent.mjs");
+  writeFileSync(
+    file,
+    `import { defineAgent, offlineModel } from "troupe";
+    const generate = async ({ messages }) => {
+      const last = messages.at(-1);
+      const toolCalls = last.role === "user" ? [{ id: "a", name: "desk__echo", arguments: '{"text":"hi"}' }] : [];
+      const content = last.role === "user" ? "" : last.content;
+      return { content, toolCalls, usage: { inputTokens: 1, outputTokens: 1 }, finishReason: "stop", model: "x" };
+    };
+    export const agent = defineAgent({ name: "clerk", model: { ...offlineModel(), generate } });`,
+  );
+  const store = ["--store", join(scene.folder, "jobs.db")];
+  const run = async (...words: readonly string[]) =>
+    await troupe([...words, ...store], { TROUPE_MCP_TOKENS: scene.tokens });
+  expect((await run("run", file, "go", "--mcp", scene.config, "--quiet")).code).toBe(4);
+  expect((await run("approve", "--quiet")).code).toBe(expected.approvedEarly);
+  const second = scene.start();
+  const page = await second.firstLine;
+  const { out } = await run("requests", "--json");
+  const { requestId, arguments: shown } = JSON.parse(out.join("")) as { requestId: string; arguments: { url: string } };
+  expect(shown.url).toBe(page);
+  await fetch(await desk.logIn(page, "ann"));
+  expect((await second.ended).code).toBe(0);
+  const named = expected.isNamed ? [requestId] : [];
+  expect(await run("approve", ...named, "--quiet")).toMatchObject({ code: 0, out: ["echo: hi"] });
+  expect(desk.users()).toEqual(["ann"]);
+});
+
+test("the command in the error names the file if it is not mcp.json of the working directory", async () => {
+  const { config, folder, tokens } = await openScene(await openGuarded());
+  const hintFor = async (file: string): Promise<string | undefined> => {
+    const { notes } = await troupe(["mcp", "list", "--config", file], { TROUPE_MCP_TOKENS: tokens });
+    return /run "([^"]+)"/.exec(notes.join("\n"))?.[1];
+  };
+  const other = join(folder, "our servers.json");
+  cpSync(config, other);
+  expect(await hintFor(other)).toBe(`npx troupe mcp login desk --config '${other}'`);
+  const usual = vi.spyOn(process, "cwd").mockReturnValue(folder);
+  onTestFinished(() => usual.mockRestore());
+  expect(await hintFor("mcp.json")).toBe("npx troupe mcp login desk");
+  expect(await hintFor(config)).toBe("npx troupe mcp login desk");
 });
 
 test("a login that the person refuses, and one that does not come in time", async () => {
