@@ -1,4 +1,4 @@
-import { type AgentDefinition, collectDefinitions, definitionRule } from "../agents/index.ts";
+import { type AgentDefinition, definitionRule } from "../agents/index.ts";
 import {
   anyRule,
   clockRule,
@@ -13,12 +13,11 @@ import {
 } from "../base/index.ts";
 import { budgetRule } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { calledModels, callsServer } from "../model/index.ts";
 import { run, type RunOptions, type TurnResult, type TurnSpending, TurnWaitingError } from "../runtime/index.ts";
 import { type Content, DEFAULT_TENANT, type Json, type StopReason, type StoredError, textOf } from "../state/index.ts";
 import { memoryStores, type StoredTree, type Stores } from "../stores/index.ts";
 import { noteCase } from "./case-log.ts";
-import { isCi } from "./recorded-model.ts";
+import { assertMayCall } from "./live-models.ts";
 import { recordingOf } from "./recording.ts";
 
 /** Options of `runCase()`. */
@@ -123,7 +122,7 @@ export async function runNoted<Output>(
   kind: "case" | "judge",
   { definition, input, options }: Noted<Output>,
 ): Promise<CaseResult<Output>> {
-  assertMayCall([definition, ...(options.agents ?? [])]);
+  assertMayCall("runCase()", [definition, ...(options.agents ?? [])]);
   const agentId = options.agentId ?? createId(kind);
   const stores = memoryStores();
   try {
@@ -175,18 +174,6 @@ async function resultOf<Output>(
     throw new InvalidInputError(
       `runCase(): the turn waits for a decision: ${asked || "it is paused"}; give decide: (request) => ({ … })`,
       { cause: error },
-    );
-  }
-}
-
-function assertMayCall(definitions: readonly AgentDefinition[]): void {
-  if (!isCi() || process.env[evalVariables.live] === "1") return;
-  for (const { name, model } of collectDefinitions(definitions).values()) {
-    const live = calledModels(model).find(callsServer);
-    if (!live) continue;
-    throw new InvalidInputError(
-      `runCase(): the agent "${name}" would call the model "${live.name}", and no model is called while the environment variable CI is set; ` +
-        "use recordedModel() or scriptedModel(), or run `troupe eval --live`",
     );
   }
 }

@@ -28,6 +28,7 @@ import {
 } from "../runtime/index.ts";
 import { type AgentRequest, type Json } from "../state/index.ts";
 import type { StoredTree } from "../stores/index.ts";
+import { assertMayCall } from "./live-models.ts";
 
 /** Options of `simulateUser()`. */
 export interface SimulateUserOptions {
@@ -129,9 +130,9 @@ const DEFAULT_MAX_TURNS = 10;
 /**
  * Plays a person who talks with an agent until the goal is reached, the person gives up, or `maxTurns` messages are sent. The person is an agent
  * with a runtime and a budget of its own; both runs are in memory, journalled, and part of the result. Tools are those of the definition:
- * `withTools()` replaces them.
+ * `withTools()` replaces them. While the environment variable `CI` is set, models that call a server are refused, as by `runCase()`.
  *
- * Rejects with `InvalidInputError` for invalid options. A turn of either side that fails or is stopped ends the conversation, which is a result.
+ * Rejects with `InvalidInputError` for invalid options, and a model that must not be called. A turn of either side that fails or is stopped ends the conversation, which is a result.
  */
 export async function simulateUser(
   definition: AgentDefinition,
@@ -140,10 +141,13 @@ export async function simulateUser(
   reading("simulateUser(): its definition", () => definitionRule(definition, "simulateUser(): its definition"));
   const options = optionsOf<SimulateUserOptions>(given, "simulateUser()", simulateOptions);
   const { clock, prices, agents = [], budget, agentBudget } = options;
+  const person = personOf(options);
+  // One by one, because an agent may have the person's name.
+  for (const side of [[definition, ...agents], [person]]) assertMayCall("simulateUser()", side);
   const settings = { clock, prices, showCosts: true, recovers: "own" } as const;
   const tested = await createRuntime({ ...settings, agents: [definition, ...agents] });
   try {
-    const user = await createRuntime({ ...settings, agents: [personOf(options)] });
+    const user = await createRuntime({ ...settings, agents: [person] });
     try {
       return await new SimulatedUser({
         agent: await startedSide(tested, definition.name, agentBudget),

@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
-import { askUser, defineAgent, defineTool, type LanguageModel, textOf } from "../../src/index.ts";
+import { askUser, defineAgent, defineTool, type LanguageModel, openaiModel, textOf } from "../../src/index.ts";
 import {
   createFakeClock,
   scriptedModel,
@@ -159,6 +159,32 @@ describe("simulateUser", () => {
       signal: AbortSignal.abort(),
     });
     expect(aborted).toMatchObject({ reached: false, ended: "user_stopped", turns: 0 });
+  });
+
+  it("calls no server while CI is set, unless that is allowed", async () => {
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const server = openaiModel("gpt-5-mini", { apiKey: "none", baseURL: "http://127.0.0.1:9/v1" });
+    const live = defineAgent({ name: "live", model: server });
+    const model = scriptedModel(done(false, "Bye."));
+    vi.stubEnv("CI", "true");
+    await expect(simulateUser(live, { persona, goal, model })).rejects.toThrow(
+      /^simulateUser\(\): the agent "live" would call the model "gpt-5-mini"/,
+    );
+    const tested = desk(scriptedModel("No."));
+    await expect(simulateUser(tested, { persona, goal, model, agents: [live] })).rejects.toThrow(/"live" would call/);
+    await expect(simulateUser(tested, { persona, goal, model: server })).rejects.toThrow(
+      /the agent "simulated-user" would call the model "gpt-5-mini"/,
+    );
+    vi.stubEnv("TROUPE_EVAL_LIVE", "1");
+    expect(await simulateUser(live, { persona, goal, model })).toMatchObject({ ended: "done" });
+  });
+
+  it("takes an agent with the name of the person", async () => {
+    vi.stubEnv("CI", "true");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const agent = defineAgent({ name: "simulated-user", model: scriptedModel("No.") });
+    const model = scriptedModel(done(false, "Bye."));
+    expect(await simulateUser(agent, { persona, goal, model })).toMatchObject({ ended: "done" });
   });
 
   it("runs at the date of a given clock", async () => {
