@@ -4,11 +4,12 @@ import { createRedactor, describeFileError, evalVariables } from "../../base/ind
 import { InvalidInputError } from "../../errors/index.ts";
 import { databasePath } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
-import { compareReports, type EvalReport, isGoodEnough, readReport, reportJson } from "../eval/eval-report.ts";
+import { compareReports, isGoodEnough, readReport, reportJson } from "../eval/eval-report.ts";
 import { reportLines } from "../eval/eval-lines.ts";
 import { junitXml, reportHtml } from "../eval/report-files.ts";
 import { evalFiles, runEvals } from "../eval/run-evals.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
+import { timingOf } from "../job/interrupts.ts";
 import { columnsOf } from "../view/table.ts";
 
 export interface EvalCommandOptions {
@@ -27,7 +28,7 @@ export interface EvalCommandOptions {
   readonly config?: string | undefined;
 }
 
-/** Exit code 0: enough runs passed; 1: not so, or a file failed outside of its cases; 2: nothing could be run. */
+/** Exit code 0: enough runs passed; 1: not so, or a file failed outside of its cases; 2: nothing could be run; 130: a signal ended it early. */
 export async function evalCommand(
   context: CliContext,
   words: readonly string[],
@@ -45,7 +46,7 @@ export async function evalCommand(
     return path === undefined ? [] : [{ kind, path: madeFolderOf(resolve(directory, path)) }];
   });
   if (kept !== undefined) madeFolderOf(kept);
-  const report = await runEvals({
+  const { report, isInterrupted } = await runEvals({
     files,
     directory,
     repeat,
@@ -58,6 +59,7 @@ export async function evalCommand(
     },
     redactor: createRedactor({ environment }),
     note,
+    timing: timingOf(context),
   });
   if (report.cases.length === 0 && report.errors.length === 0) {
     throw new InvalidInputError(
@@ -75,17 +77,14 @@ export async function evalCommand(
   }
   reportLines(report, comparison, columnsOf(context)).forEach(out);
   if (keep !== undefined) out(`Show the runs: ${commandLine(invocation, "inspect", ["--store", keep])}`);
-  return exitOf(report);
+  if (isInterrupted) return exitCodes.interrupted;
+  return isGoodEnough(report) ? exitCodes.success : exitCodes.failure;
 }
 
 function existingFile(path: string, directory: string): string {
   const file = resolve(directory, path);
   if (existsSync(file)) return file;
   throw new InvalidInputError(`there is no file ${path}; give a configuration of vitest`);
-}
-
-function exitOf(report: EvalReport): ExitCode {
-  return isGoodEnough(report) ? exitCodes.success : exitCodes.failure;
 }
 
 /** Creates the folder of a file, and returns the file's path. */
