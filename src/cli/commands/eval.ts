@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { createRedactor, describeFileError, evalVariables } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
@@ -67,16 +67,17 @@ export async function evalCommand(
     );
   }
   const comparison = before && compareReports(before, report);
-  for (const { kind, path } of outputs) {
-    const texts = {
-      json: () => reportJson(report),
-      junit: () => junitXml(report),
-      html: () => reportHtml(report, comparison),
-    };
-    write(path, texts[kind]());
-  }
+  // First the terminal: the runs are paid, and a file may fail.
   reportLines(report, comparison, columnsOf(context)).forEach(out);
+  const texts = {
+    json: () => reportJson(report),
+    junit: () => junitXml(report),
+    html: () => reportHtml(report, comparison),
+  };
+  const faults = outputs.flatMap(({ kind, path }) => writeFault(path, texts[kind]()) ?? []);
   if (keep !== undefined) out(`Show the runs: ${commandLine(invocation, "inspect", ["--store", keep])}`);
+  const [fault] = faults;
+  if (fault) throw fault;
   if (isInterrupted) return exitCodes.interrupted;
   return isGoodEnough(report) ? exitCodes.success : exitCodes.failure;
 }
@@ -87,20 +88,25 @@ function existingFile(path: string, directory: string): string {
   throw new InvalidInputError(`there is no file ${path}; give a configuration of vitest`);
 }
 
-/** Creates the folder of a file, and returns the file's path. */
+/** Creates the folder of a file, and returns the file's path. Throws `InvalidInputError`, also if the path is a folder. */
 function madeFolderOf(path: string): string {
+  let isFolder: boolean;
   try {
     mkdirSync(dirname(path), { recursive: true });
+    isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
   } catch (cause) {
     throw new InvalidInputError(describeFileError(dirname(path), cause), { cause });
   }
+  if (isFolder) throw new InvalidInputError(`${path} is a folder; give the path of a file`);
   return path;
 }
 
-function write(path: string, text: string): void {
+/** Writes a report; returns the error if that fails, so that the other reports are written. */
+function writeFault(path: string, text: string): InvalidInputError | undefined {
   try {
     writeFileSync(path, text);
+    return undefined;
   } catch (cause) {
-    throw new InvalidInputError(describeFileError(path, cause), { cause });
+    return new InvalidInputError(describeFileError(path, cause), { cause });
   }
 }

@@ -1,5 +1,5 @@
 // `troupe eval` as users start it: in a process of its own, with vitest below it.
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { watch } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -136,6 +136,19 @@ describe("eval", () => {
     expect(readFileSync(junit, "utf8")).toContain('<error message="interrupted by SIGINT');
   });
 
+  test("a report that cannot be written leaves the terminal's and the others", async () => {
+    const folder = folderForTest();
+    const broken = join(folder, "now.json");
+    // Only the write itself finds that the target has no folder.
+    symlinkSync(join(folder, "none", "now.json"), broken);
+    const page = join(folder, "page.html");
+    const { code, stdout, stderr } = await evaluate([`${cases}/long.eval.ts`, "--json", broken, "--html", page]);
+    expect(code).toBe(2);
+    expect(stdout).toContain("3 cases, 3 runs: 100 %");
+    expect(stderr).toContain(broken);
+    expect(readFileSync(page, "utf8")).toContain("3 cases");
+  });
+
   test("the example runs", async () => {
     const { code, stdout, stderr } = await evaluate(["examples/evals", "--repeat", "2"]);
     expect(code, stderr).toBe(0);
@@ -159,6 +172,8 @@ describe("eval: wrong values", () => {
     [[deskFile, "--junit", " "], "It must not be empty."],
     [[deskFile, "--html", "package.json/page.html"], "package.json"],
     [[deskFile, "--keep", "package.json/kept.db"], "package.json"],
+    [[deskFile, "--json", "src"], "src is a folder; give the path of a file"],
+    [[deskFile, "--keep", "src"], "src is a folder; give the path of a file"],
     [[deskFile, "--config", ""], "It must not be empty."],
     [[deskFile, "--config", "nowhere.config.ts"], "nowhere.config.ts"],
     [[deskFile, "--live", "--store", "a.db"], "unknown option '--store'"],
