@@ -131,7 +131,7 @@ export async function runNoted<Output>(
     const durationMs = performance.now() - started;
     const tree = await stores.exportTree(DEFAULT_TENANT, agentId);
     if (!tree) throw new InvalidInputError(`runCase(): the run "${agentId}" was not stored`);
-    await keep(tree);
+    await keepRun(tree);
     const { status, text, output, stopReason, steps, spent } = result;
     const { tree: whole } = spent;
     const tokens = whole.inputTokens + whole.outputTokens;
@@ -178,7 +178,8 @@ async function resultOf<Output>(
   }
 }
 
-async function keep(tree: StoredTree): Promise<void> {
+/** Stores a run where `troupe eval --keep` asks for it. */
+export async function keepRun(tree: StoredTree): Promise<void> {
   const path = process.env[evalVariables.store];
   if (path === undefined || path === "") return;
   const { sqliteStores } = await import("../stores/sqlite.ts");
@@ -191,7 +192,7 @@ async function keep(tree: StoredTree): Promise<void> {
 }
 
 /** In the order of the answers that made them. */
-function toolCallsOf(tree: StoredTree): CaseToolCall[] {
+export function toolCallsOf(tree: StoredTree): CaseToolCall[] {
   return recordingOf(tree).agents.flatMap((agent) => {
     const calls = agent.messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
     return calls.map(({ callId, name, arguments: written }) => {

@@ -1,6 +1,11 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { askUser, defineAgent, defineTool, type LanguageModel, openaiModel, textOf } from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { type CaseFigures, withCaseLog } from "../../src/testing/case-log.ts";
 import {
   createFakeClock,
   scriptedModel,
@@ -177,6 +182,39 @@ describe("simulateUser", () => {
     );
     vi.stubEnv("TROUPE_EVAL_LIVE", "1");
     expect(await simulateUser(live, { persona, goal, model })).toMatchObject({ ended: "done" });
+  });
+
+  it("notes both sides for the test, and keeps them in the store that troupe eval names", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "troupe-kept-"));
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      rmSync(folder, { recursive: true, force: true });
+    });
+    const file = join(folder, "kept.db");
+    vi.stubEnv("TROUPE_EVAL_STORE", file);
+    const usage = { inputTokens: 100, outputTokens: 10 };
+    const figures: CaseFigures[] = [];
+    await withCaseLog(
+      async () => {
+        await simulateUser(desk(scriptedModel({ text: "No.", usage })), {
+          persona,
+          goal,
+          model: scriptedModel([
+            { text: say("Refund!"), usage },
+            { text: done(false, "It refuses."), usage },
+          ]),
+        });
+      },
+      (log) => figures.push(...log),
+    );
+    expect(figures).toMatchObject([
+      { kind: "case", agentName: "desk", stopReason: "completed", steps: 1, toolCalls: 0, tokens: 110 },
+      { kind: "user", agentName: "simulated-user", stopReason: "completed", steps: 2, tokens: 220 },
+    ]);
+    const stores = sqliteStores(file);
+    onTestFinished(() => stores.close());
+    const kept = await stores.listAgents({ tenant: "default", rootsOnly: true });
+    expect(kept.map(({ agentId }) => agentId).toSorted()).toEqual(figures.map(({ agentId }) => agentId).toSorted());
   });
 
   it("takes an agent with the name of the person", async () => {
