@@ -17,6 +17,7 @@ test("runs at the signal", async ({ signal }) => {
   signal.addEventListener("abort", () => cancelled.resolve());
   writeFileSync(join(folder, "running"), "");
   await cancelled.promise;
+  expect(signal.aborted).toBe(true);
 });
 
 test("comes after the signal", async () => {
