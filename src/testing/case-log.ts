@@ -1,5 +1,5 @@
 /**
- * What `runCase()` and judges used, by test. `troupe/testing/matchers` runs each test in a storage of its own, so that tests that run at the
+ * What `runCase()`, judges and `simulateUser()` used, by test. `troupe/testing/matchers` runs each test in a storage of its own, so that tests that run at the
  * same time do not mix; a run outside of a test is not noted.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -7,13 +7,13 @@ import type { StopReason } from "../state/index.ts";
 
 /** The figures of one run, which a test reports in `task.meta.troupe`. */
 export interface CaseFigures {
-  /** `case`: a run that is tested. `judge`: a run that judges one. */
-  readonly kind: "case" | "judge";
+  /** `case`: a run that is tested. `judge`: a run that judges one. `user`: a person whom `simulateUser()` plays. */
+  readonly kind: "case" | "judge" | "user";
   /** Id of its root agent, also in the store of `troupe eval --keep`. */
   readonly agentId: string;
   /** The definition of its root agent. */
   readonly agentName: string;
-  /** Why its turn ended. */
+  /** Why its turn ended; the last one of a conversation. */
   readonly stopReason: StopReason;
   /** Steps of its root agent. */
   readonly steps: number;
@@ -23,7 +23,7 @@ export interface CaseFigures {
   readonly tokens: number;
   /** Dollars of the whole tree; `null` if a price is unknown. */
   readonly cost: number | null;
-  /** Milliseconds until the end of its turn. */
+  /** Milliseconds until the end of its turn; the sum of the turns of a conversation. */
   readonly durationMs: number;
 }
 

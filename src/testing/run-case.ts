@@ -1,4 +1,4 @@
-import { type AgentDefinition, collectDefinitions, definitionRule } from "../agents/index.ts";
+import { type AgentDefinition, definitionRule } from "../agents/index.ts";
 import {
   anyRule,
   clockRule,
@@ -13,12 +13,11 @@ import {
 } from "../base/index.ts";
 import { budgetRule } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { calledModels, callsServer } from "../model/index.ts";
 import { run, type RunOptions, type TurnResult, type TurnSpending, TurnWaitingError } from "../runtime/index.ts";
 import { type Content, DEFAULT_TENANT, type Json, type StopReason, type StoredError, textOf } from "../state/index.ts";
 import { memoryStores, type StoredTree, type Stores } from "../stores/index.ts";
 import { noteCase } from "./case-log.ts";
-import { isCi } from "./recorded-model.ts";
+import { assertMayCall } from "./live-models.ts";
 import { recordingOf } from "./recording.ts";
 
 /** Options of `runCase()`. */
@@ -123,7 +122,7 @@ export async function runNoted<Output>(
   kind: "case" | "judge",
   { definition, input, options }: Noted<Output>,
 ): Promise<CaseResult<Output>> {
-  assertMayCall([definition, ...(options.agents ?? [])]);
+  assertMayCall("runCase()", [definition, ...(options.agents ?? [])]);
   const agentId = options.agentId ?? createId(kind);
   const stores = memoryStores();
   try {
@@ -132,7 +131,7 @@ export async function runNoted<Output>(
     const durationMs = performance.now() - started;
     const tree = await stores.exportTree(DEFAULT_TENANT, agentId);
     if (!tree) throw new InvalidInputError(`runCase(): the run "${agentId}" was not stored`);
-    await keep(tree);
+    await keepRun(tree);
     const { status, text, output, stopReason, steps, spent } = result;
     const { tree: whole } = spent;
     const tokens = whole.inputTokens + whole.outputTokens;
@@ -179,19 +178,8 @@ async function resultOf<Output>(
   }
 }
 
-function assertMayCall(definitions: readonly AgentDefinition[]): void {
-  if (!isCi() || process.env[evalVariables.live] === "1") return;
-  for (const { name, model } of collectDefinitions(definitions).values()) {
-    const live = calledModels(model).find(callsServer);
-    if (!live) continue;
-    throw new InvalidInputError(
-      `runCase(): the agent "${name}" would call the model "${live.name}", and no model is called while the environment variable CI is set; ` +
-        "use recordedModel() or scriptedModel(), or run `troupe eval --live`",
-    );
-  }
-}
-
-async function keep(tree: StoredTree): Promise<void> {
+/** Stores a run where `troupe eval --keep` asks for it. */
+export async function keepRun(tree: StoredTree): Promise<void> {
   const path = process.env[evalVariables.store];
   if (path === undefined || path === "") return;
   const { sqliteStores } = await import("../stores/sqlite.ts");
@@ -204,7 +192,7 @@ async function keep(tree: StoredTree): Promise<void> {
 }
 
 /** In the order of the answers that made them. */
-function toolCallsOf(tree: StoredTree): CaseToolCall[] {
+export function toolCallsOf(tree: StoredTree): CaseToolCall[] {
   return recordingOf(tree).agents.flatMap((agent) => {
     const calls = agent.messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
     return calls.map(({ callId, name, arguments: written }) => {

@@ -28,6 +28,9 @@ import {
 } from "../runtime/index.ts";
 import { type AgentRequest, type Json } from "../state/index.ts";
 import type { StoredTree } from "../stores/index.ts";
+import { type CaseFigures, noteCase } from "./case-log.ts";
+import { assertMayCall } from "./live-models.ts";
+import { keepRun, toolCallsOf } from "./run-case.ts";
 
 /** Options of `simulateUser()`. */
 export interface SimulateUserOptions {
@@ -129,9 +132,9 @@ const DEFAULT_MAX_TURNS = 10;
 /**
  * Plays a person who talks with an agent until the goal is reached, the person gives up, or `maxTurns` messages are sent. The person is an agent
  * with a runtime and a budget of its own; both runs are in memory, journalled, and part of the result. Tools are those of the definition:
- * `withTools()` replaces them.
+ * `withTools()` replaces them. While the environment variable `CI` is set, models that call a server are refused, as by `runCase()`.
  *
- * Rejects with `InvalidInputError` for invalid options. A turn of either side that fails or is stopped ends the conversation, which is a result.
+ * Rejects with `InvalidInputError` for invalid options, and a model that must not be called. A turn of either side that fails or is stopped ends the conversation, which is a result.
  */
 export async function simulateUser(
   definition: AgentDefinition,
@@ -140,14 +143,18 @@ export async function simulateUser(
   reading("simulateUser(): its definition", () => definitionRule(definition, "simulateUser(): its definition"));
   const options = optionsOf<SimulateUserOptions>(given, "simulateUser()", simulateOptions);
   const { clock, prices, agents = [], budget, agentBudget } = options;
+  const person = personOf(options);
+  // One by one, because an agent may have the person's name.
+  for (const side of [[definition, ...agents], [person]]) assertMayCall("simulateUser()", side);
   const settings = { clock, prices, showCosts: true, recovers: "own" } as const;
   const tested = await createRuntime({ ...settings, agents: [definition, ...agents] });
   try {
-    const user = await createRuntime({ ...settings, agents: [personOf(options)] });
+    const user = await createRuntime({ ...settings, agents: [person] });
     try {
       return await new SimulatedUser({
         agent: await startedSide(tested, definition.name, agentBudget),
         user: await startedSide(user, PERSON, budget),
+        name: definition.name,
         options,
       }).run();
     } finally {
@@ -187,14 +194,42 @@ class Side {
   readonly runtime: Runtime;
   readonly agent: Agent;
   spent: Spending = nothingSpent;
+  #steps = 0;
+  #durationMs = 0;
+  #last: TurnResult | undefined;
 
   constructor(runtime: Runtime, agent: Agent) {
     this.runtime = runtime;
     this.agent = agent;
   }
 
-  async tree(): Promise<StoredTree | null> {
-    return (await this.runtime.stores.exportTree(this.runtime.tenant, this.agent.agentId)) ?? null;
+  /** Counts a turn that has ended. `startedAt`: of `performance.now()`. */
+  add(result: TurnResult, startedAt: number): void {
+    this.spent = sum(this.spent, result.spent.tree);
+    this.#steps += result.steps;
+    this.#durationMs += performance.now() - startedAt;
+    this.#last = result;
+  }
+
+  /** The run of this side, which is noted for its test and kept for `troupe eval --keep`. */
+  async end(kind: CaseFigures["kind"], agentName: string): Promise<StoredTree | null> {
+    const { agentId } = this.agent;
+    const tree = await this.runtime.stores.exportTree(this.runtime.tenant, agentId);
+    if (!tree || !this.#last) return tree ?? null;
+    await keepRun(tree);
+    const { inputTokens, outputTokens, cost } = this.spent;
+    noteCase({
+      kind,
+      agentId,
+      agentName,
+      stopReason: this.#last.stopReason,
+      steps: this.#steps,
+      toolCalls: toolCallsOf(tree).length,
+      tokens: inputTokens + outputTokens,
+      cost,
+      durationMs: this.#durationMs,
+    });
+    return tree;
   }
 }
 
@@ -207,6 +242,8 @@ async function startedSide(runtime: Runtime, name: string, budget: Budget | unde
 interface Conversation {
   readonly agent: Side;
   readonly user: Side;
+  /** Of the agent's definition. */
+  readonly name: string;
   readonly options: SimulateUserOptions;
 }
 
@@ -216,11 +253,13 @@ type Ending = Pick<SimulatedConversation, "reached" | "reason" | "ended">;
 class SimulatedUser {
   readonly #agent: Side;
   readonly #user: Side;
+  readonly #name: string;
   readonly #options: SimulateUserOptions;
   readonly #transcript: TranscriptEntry[] = [];
   #turns = 0;
 
-  constructor({ agent, user, options }: Conversation) {
+  constructor({ agent, user, name, options }: Conversation) {
+    this.#name = name;
     this.#agent = agent;
     this.#user = user;
     this.#options = options;
@@ -228,7 +267,8 @@ class SimulatedUser {
 
   async run(): Promise<SimulatedConversation> {
     const ending = await this.#converse();
-    const [agent, user] = await Promise.all([this.#agent.tree(), this.#user.tree()]);
+    const agent = await this.#agent.end("case", this.#name);
+    const user = await this.#user.end("user", PERSON);
     return {
       transcript: this.#transcript,
       ...ending,
@@ -259,8 +299,9 @@ class SimulatedUser {
 
   /** The person's reply to a text. */
   async #ask(heard: string): Promise<Reply | Ending> {
+    const startedAt = performance.now();
     const result = await this.#user.agent.executeTurn(heard, { signal: this.#options.signal }).result;
-    this.#user.spent = sum(this.#user.spent, result.spent.tree);
+    this.#user.add(result, startedAt);
     if (result.status !== "completed") return stopped("user_stopped", result);
     return replySchema.parse(result.output);
   }
@@ -269,11 +310,12 @@ class SimulatedUser {
   async #answerTo(message: string): Promise<string | Ending> {
     // An empty message of the person is a mistake of the model that plays it; the agent gets a text anyway.
     const input = message.trim() === "" ? "…" : message;
+    const startedAt = performance.now();
     const turn = this.#agent.agent.executeTurn(input, { signal: this.#options.signal });
     const ending = await this.#decideAll(turn);
     if (ending) await turn.abort("the simulated user has stopped");
     const result = await turn.result;
-    this.#agent.spent = sum(this.#agent.spent, result.spent.tree);
+    this.#agent.add(result, startedAt);
     if (ending) return ending;
     return result.status === "completed" ? result.text : stopped("agent_stopped", result);
   }

@@ -1,6 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
-import { askUser, defineAgent, defineTool, type LanguageModel, textOf } from "../../src/index.ts";
+import { askUser, defineAgent, defineTool, type LanguageModel, openaiModel, textOf } from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { type CaseFigures, withCaseLog } from "../../src/testing/case-log.ts";
 import {
   createFakeClock,
   scriptedModel,
@@ -159,6 +164,65 @@ describe("simulateUser", () => {
       signal: AbortSignal.abort(),
     });
     expect(aborted).toMatchObject({ reached: false, ended: "user_stopped", turns: 0 });
+  });
+
+  it("calls no server while CI is set, unless that is allowed", async () => {
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const server = openaiModel("gpt-5-mini", { apiKey: "none", baseURL: "http://127.0.0.1:9/v1" });
+    const live = defineAgent({ name: "live", model: server });
+    const model = scriptedModel(done(false, "Bye."));
+    vi.stubEnv("CI", "true");
+    await expect(simulateUser(live, { persona, goal, model })).rejects.toThrow(
+      /^simulateUser\(\): the agent "live" would call the model "gpt-5-mini"/,
+    );
+    const tested = desk(scriptedModel("No."));
+    await expect(simulateUser(tested, { persona, goal, model, agents: [live] })).rejects.toThrow(/"live" would call/);
+    await expect(simulateUser(tested, { persona, goal, model: server })).rejects.toThrow(
+      /the agent "simulated-user" would call the model "gpt-5-mini"/,
+    );
+    vi.stubEnv("TROUPE_EVAL_LIVE", "1");
+    expect(await simulateUser(live, { persona, goal, model })).toMatchObject({ ended: "done" });
+  });
+
+  it("notes both sides for the test, and keeps them in the store that troupe eval names", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "troupe-kept-"));
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      rmSync(folder, { recursive: true, force: true });
+    });
+    const file = join(folder, "kept.db");
+    vi.stubEnv("TROUPE_EVAL_STORE", file);
+    const usage = { inputTokens: 100, outputTokens: 10 };
+    const figures: CaseFigures[] = [];
+    await withCaseLog(
+      async () => {
+        await simulateUser(desk(scriptedModel({ text: "No.", usage })), {
+          persona,
+          goal,
+          model: scriptedModel([
+            { text: say("Refund!"), usage },
+            { text: done(false, "It refuses."), usage },
+          ]),
+        });
+      },
+      (log) => figures.push(...log),
+    );
+    expect(figures).toMatchObject([
+      { kind: "case", agentName: "desk", stopReason: "completed", steps: 1, toolCalls: 0, tokens: 110 },
+      { kind: "user", agentName: "simulated-user", stopReason: "completed", steps: 2, tokens: 220 },
+    ]);
+    const stores = sqliteStores(file);
+    onTestFinished(() => stores.close());
+    const kept = await stores.listAgents({ tenant: "default", rootsOnly: true });
+    expect(kept.map(({ agentId }) => agentId).toSorted()).toEqual(figures.map(({ agentId }) => agentId).toSorted());
+  });
+
+  it("takes an agent with the name of the person", async () => {
+    vi.stubEnv("CI", "true");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const agent = defineAgent({ name: "simulated-user", model: scriptedModel("No.") });
+    const model = scriptedModel(done(false, "Bye."));
+    expect(await simulateUser(agent, { persona, goal, model })).toMatchObject({ ended: "done" });
   });
 
   it("runs at the date of a given clock", async () => {

@@ -1,14 +1,15 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { createRedactor, describeFileError, evalVariables } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { databasePath } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
-import { compareReports, type EvalReport, isGoodEnough, readReport, reportJson } from "../eval/eval-report.ts";
+import { compareReports, isGoodEnough, readReport, reportJson } from "../eval/eval-report.ts";
 import { reportLines } from "../eval/eval-lines.ts";
 import { junitXml, reportHtml } from "../eval/report-files.ts";
 import { evalFiles, runEvals } from "../eval/run-evals.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
+import { timingOf } from "../job/interrupts.ts";
 import { columnsOf } from "../view/table.ts";
 
 export interface EvalCommandOptions {
@@ -27,7 +28,7 @@ export interface EvalCommandOptions {
   readonly config?: string | undefined;
 }
 
-/** Exit code 0: enough runs passed; 1: not so, or a file failed outside of its cases; 2: nothing could be run. */
+/** Exit code 0: enough runs passed; 1: not so, or a file failed outside of its cases; 2: nothing could be run; 130: a signal ended it early. */
 export async function evalCommand(
   context: CliContext,
   words: readonly string[],
@@ -45,7 +46,7 @@ export async function evalCommand(
     return path === undefined ? [] : [{ kind, path: madeFolderOf(resolve(directory, path)) }];
   });
   if (kept !== undefined) madeFolderOf(kept);
-  const report = await runEvals({
+  const { report, isInterrupted } = await runEvals({
     files,
     directory,
     repeat,
@@ -58,6 +59,7 @@ export async function evalCommand(
     },
     redactor: createRedactor({ environment }),
     note,
+    timing: timingOf(context),
   });
   if (report.cases.length === 0 && report.errors.length === 0) {
     throw new InvalidInputError(
@@ -65,17 +67,19 @@ export async function evalCommand(
     );
   }
   const comparison = before && compareReports(before, report);
-  for (const { kind, path } of outputs) {
-    const texts = {
-      json: () => reportJson(report),
-      junit: () => junitXml(report),
-      html: () => reportHtml(report, comparison),
-    };
-    write(path, texts[kind]());
-  }
+  // First the terminal: the runs are paid, and a file may fail.
   reportLines(report, comparison, columnsOf(context)).forEach(out);
+  const texts = {
+    json: () => reportJson(report),
+    junit: () => junitXml(report),
+    html: () => reportHtml(report, comparison),
+  };
+  const faults = outputs.flatMap(({ kind, path }) => writeFault(path, texts[kind]()) ?? []);
   if (keep !== undefined) out(`Show the runs: ${commandLine(invocation, "inspect", ["--store", keep])}`);
-  return exitOf(report);
+  const [fault] = faults;
+  if (fault) throw fault;
+  if (isInterrupted) return exitCodes.interrupted;
+  return isGoodEnough(report) ? exitCodes.success : exitCodes.failure;
 }
 
 function existingFile(path: string, directory: string): string {
@@ -84,24 +88,25 @@ function existingFile(path: string, directory: string): string {
   throw new InvalidInputError(`there is no file ${path}; give a configuration of vitest`);
 }
 
-function exitOf(report: EvalReport): ExitCode {
-  return isGoodEnough(report) ? exitCodes.success : exitCodes.failure;
-}
-
-/** Creates the folder of a file, and returns the file's path. */
+/** Creates the folder of a file, and returns the file's path. Throws `InvalidInputError`, also if the path is a folder. */
 function madeFolderOf(path: string): string {
+  let isFolder: boolean;
   try {
     mkdirSync(dirname(path), { recursive: true });
+    isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
   } catch (cause) {
     throw new InvalidInputError(describeFileError(dirname(path), cause), { cause });
   }
+  if (isFolder) throw new InvalidInputError(`${path} is a folder; give the path of a file`);
   return path;
 }
 
-function write(path: string, text: string): void {
+/** Writes a report; returns the error if that fails, so that the other reports are written. */
+function writeFault(path: string, text: string): InvalidInputError | undefined {
   try {
     writeFileSync(path, text);
+    return undefined;
   } catch (cause) {
-    throw new InvalidInputError(describeFileError(path, cause), { cause });
+    return new InvalidInputError(describeFileError(path, cause), { cause });
   }
 }

@@ -17,15 +17,15 @@ const attemptSchema = z.object({
   failure: z.string().nullable(),
   /** Of the test, in milliseconds. */
   durationMs: amountSchema,
-  /** Dollars of all its runs and judges; `null` if a price is unknown. */
+  /** Dollars of all its runs, judges and simulated users; `null` if a price is unknown. */
   cost: amountSchema.nullable(),
-  /** Tokens of all its runs and judges, input and output together. */
+  /** Tokens of all its runs, judges and simulated users, input and output together. */
   tokens: countSchema,
-  /** Steps and tool calls of its runs, without judges. */
+  /** Steps and tool calls of its runs, without judges and simulated users. */
   steps: countSchema,
   toolCalls: countSchema,
   /** The root agents, by which runs are found in the store of `--keep`. */
-  agents: z.array(z.object({ kind: z.enum(["case", "judge"]), agentId: z.string(), agentName: z.string() })),
+  agents: z.array(z.object({ kind: z.enum(["case", "judge", "user"]), agentId: z.string(), agentName: z.string() })),
 });
 
 const caseSchema = z.object({

@@ -5,7 +5,8 @@ import { stripVTControlCharacters } from "node:util";
 import type { TestCase, TestModule } from "vitest/node";
 import type { Redactor } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { EvalAttempt, EvalReport } from "./eval-report.ts";
+import { type SignalTiming, watchLeaving } from "../job/interrupts.ts";
+import { type EvalAttempt, type EvalReport, REPORT_FORMAT } from "./eval-report.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 
@@ -45,6 +46,13 @@ export interface EvalRun {
   readonly environment: Readonly<Record<string, string>>;
   readonly redactor: Redactor;
   readonly note: (line: string) => void;
+  readonly timing: SignalTiming;
+}
+
+/** The report, and whether a signal ended the run before its end. */
+export interface EvalOutcome {
+  readonly report: EvalReport;
+  readonly isInterrupted: boolean;
 }
 
 type CaseFigures = NonNullable<ReturnType<TestCase["meta"]>["troupe"]>[number];
@@ -52,28 +60,58 @@ type CaseFigures = NonNullable<ReturnType<TestCase["meta"]>["troupe"]>[number];
 /** Longer tests need their own timeout: models are slow. */
 const TEST_TIMEOUT_MS = 300_000;
 
-/** Runs the files with vitest, `repeat` times. Throws `InvalidInputError` if vitest is not installed. */
-export async function runEvals(options: EvalRun): Promise<EvalReport> {
-  const { repeat, minPass, files, note } = options;
+/**
+ * Runs the files with vitest, `repeat` times. After a signal to end, no further case starts, and the report has the cases that have ended; a second
+ * signal ends the process. Throws `InvalidInputError` if vitest is not installed.
+ */
+export async function runEvals(options: EvalRun): Promise<EvalOutcome> {
+  const { repeat, minPass, files, note, timing } = options;
   const { createVitest } = await loadVitest();
   const collected = new Collected(options);
   // Vitest sets the exit code of its process when a test fails, and here the pass rate decides.
   const { exitCode } = process;
+  const others = signalListeners();
   const vitest = await createVitest(testOptions(options), viteOptions());
+  // Vitest ends the process at the first signal, before the report is written.
+  for (const { signal, listener } of signalListeners()) {
+    if (!others.some((one) => one.listener === listener)) process.off(signal, listener);
+  }
+  let interrupted: NodeJS.Signals | undefined;
+  const stopWatching = watchLeaving(
+    process,
+    {
+      leave(signal) {
+        interrupted = signal;
+        note(`${signal}: the cases that run are finished, and the report is written. A second signal ends at once.`);
+        // If the run rejects, `runTestSpecifications()` rejects too.
+        vitest.cancelCurrentRun("keyboard-input").catch(() => {});
+      },
+      leaveAtOnce: (exitCode) => process.exit(exitCode),
+    },
+    timing,
+  );
   try {
     const [project] = vitest.projects;
     if (!project) throw new InvalidInputError("the configuration of vitest has no project");
     const specifications = files.map((file) => project.createSpecification(file));
-    for (let run = 1; run <= repeat; run += 1) {
+    for (let run = 1; run <= repeat && interrupted === undefined; run += 1) {
       if (repeat > 1) note(`run ${run} of ${repeat}`);
       const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications, true);
-      collected.add(run, testModules, unhandledErrors);
+      collected.add(testModules, { run, unhandled: unhandledErrors, interrupted });
     }
   } finally {
+    stopWatching();
     await vitest.close();
     process.exitCode = exitCode;
   }
-  return { format: "troupe.eval/1", createdAt: Date.now(), repeat, minPass, ...collected.built() };
+  const report: EvalReport = { format: REPORT_FORMAT, createdAt: Date.now(), repeat, minPass, ...collected.built() };
+  return { report, isInterrupted: interrupted !== undefined };
+}
+
+function signalListeners() {
+  return (["SIGINT", "SIGTERM"] as const).flatMap((signal) =>
+    process.listeners(signal).map((listener) => ({ signal, listener })),
+  );
 }
 
 async function loadVitest() {
@@ -133,6 +171,15 @@ function ownModule(name: string): string {
   return fileURLToPath(new URL(isSource ? `../../${name}.ts` : `../${name}.js`, import.meta.url));
 }
 
+/** One repetition. */
+interface Repetition {
+  /** Its number, from 1. */
+  readonly run: number;
+  readonly unhandled: readonly unknown[];
+  /** The signal that ended it early. */
+  readonly interrupted: NodeJS.Signals | undefined;
+}
+
 /** What ran, over all repetitions. */
 class Collected {
   readonly #cases = new Map<string, { file: string; name: string; attempts: EvalAttempt[] }>();
@@ -140,13 +187,20 @@ class Collected {
   readonly #errors = new Set<string>();
   readonly #directory: string;
   readonly #redactor: Redactor;
+  readonly #repeat: number;
 
-  constructor({ directory, redactor }: Pick<EvalRun, "directory" | "redactor">) {
+  constructor({ directory, redactor, repeat }: Pick<EvalRun, "directory" | "redactor" | "repeat">) {
     this.#directory = directory;
     this.#redactor = redactor;
+    this.#repeat = repeat;
   }
 
-  add(run: number, modules: readonly TestModule[], unhandled: readonly unknown[]): void {
+  add(modules: readonly TestModule[], { run, unhandled, interrupted }: Repetition): void {
+    // The signal of a terminal also ends the processes of the tests, which leaves errors and tests that have not run.
+    if (interrupted !== undefined) {
+      const where = this.#repeat > 1 ? ` in run ${run} of ${this.#repeat}` : "";
+      this.#errors.add(`interrupted by ${interrupted}${where}; the report has the cases that ended before`);
+    }
     for (const module of modules) {
       const file = relative(this.#directory, module.moduleId).replaceAll(sep, "/");
       const suites = [...module.children.allSuites()];
@@ -158,13 +212,14 @@ class Collected {
         const same = (seen.get(test.fullName) ?? 0) + 1;
         seen.set(test.fullName, same);
         // Tests of one name are different cases.
+        if (interrupted !== undefined && !hasEnded(test)) continue;
         this.#addTest(run, file, {
           test,
           name: this.#redactor.text(same === 1 ? test.fullName : `${test.fullName} #${same}`),
         });
       }
     }
-    for (const error of unhandled) this.#errors.add(this.#words(error));
+    if (interrupted === undefined) for (const error of unhandled) this.#errors.add(this.#words(error));
   }
 
   #addTest(run: number, file: string, { test, name }: { readonly test: TestCase; readonly name: string }): void {
@@ -199,6 +254,11 @@ class Collected {
       errors: [...this.#errors],
     };
   }
+}
+
+function hasEnded(test: TestCase): boolean {
+  const { state } = test.result();
+  return state === "passed" || state === "failed";
 }
 
 function sumOf(runs: readonly CaseFigures[]) {

@@ -1,9 +1,11 @@
 // `troupe eval` as users start it: in a process of its own, with vitest below it.
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { watch } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
+import type { EvalReport } from "../../../src/cli/eval/eval-report.ts";
 import { sqliteStores } from "../../../src/stores/sqlite.ts";
 import { startCli } from "../../e2e/cli-process.ts";
 import { troupe } from "../support/in-process.ts";
@@ -111,6 +113,42 @@ describe("eval", () => {
     );
   });
 
+  test("a signal to end writes the reports with the cases that have ended", async () => {
+    const folder = folderForTest();
+    const [json, junit] = [join(folder, "now.json"), join(folder, "junit.xml")];
+    const watcher = watch(folder);
+    const command = ["eval", `${cases}/long.eval.ts`, "--repeat", "2", "--json", json, "--junit", junit];
+    const process = startCli(repositoryRoot, command, { TROUPE_TEST_FOLDER: folder, TROUPE_TEST_LONG: "1" });
+    for await (const { filename } of watcher) if (filename === "running") break;
+    process.signal("SIGINT");
+    const { code, stdout, stderr } = await process.ended;
+    expect(code, stderr).toBe(130);
+    expect(stderr).toMatch(/^SIGINT: .* A second signal ends at once\.$/m);
+    expect(stdout).toMatch(/ends before the signal +1\/1 /);
+    expect(stdout).toContain("interrupted by SIGINT in run 1 of 2; the report has the cases that ended before");
+    const report = JSON.parse(readFileSync(json, "utf8")) as EvalReport & { summary: { isGoodEnough: boolean } };
+    expect(report.summary.isGoodEnough).toBe(false);
+    expect(report.cases.map(({ name, attempts }) => [name, attempts.length])).toContainEqual([
+      "ends before the signal",
+      1,
+    ]);
+    expect([...report.cases, ...report.skipped].map(({ name }) => name)).not.toContain("comes after the signal");
+    expect(readFileSync(junit, "utf8")).toContain('<error message="interrupted by SIGINT');
+  });
+
+  test("a report that cannot be written leaves the terminal's and the others", async () => {
+    const folder = folderForTest();
+    const broken = join(folder, "now.json");
+    // Only the write itself finds that the target has no folder.
+    symlinkSync(join(folder, "none", "now.json"), broken);
+    const page = join(folder, "page.html");
+    const { code, stdout, stderr } = await evaluate([`${cases}/long.eval.ts`, "--json", broken, "--html", page]);
+    expect(code).toBe(2);
+    expect(stdout).toContain("3 cases, 3 runs: 100 %");
+    expect(stderr).toContain(broken);
+    expect(readFileSync(page, "utf8")).toContain("3 cases");
+  });
+
   test("the example runs", async () => {
     const { code, stdout, stderr } = await evaluate(["examples/evals", "--repeat", "2"]);
     expect(code, stderr).toBe(0);
@@ -134,6 +172,8 @@ describe("eval: wrong values", () => {
     [[deskFile, "--junit", " "], "It must not be empty."],
     [[deskFile, "--html", "package.json/page.html"], "package.json"],
     [[deskFile, "--keep", "package.json/kept.db"], "package.json"],
+    [[deskFile, "--json", "src"], "src is a folder; give the path of a file"],
+    [[deskFile, "--keep", "src"], "src is a folder; give the path of a file"],
     [[deskFile, "--config", ""], "It must not be empty."],
     [[deskFile, "--config", "nowhere.config.ts"], "nowhere.config.ts"],
     [[deskFile, "--live", "--store", "a.db"], "unknown option '--store'"],
