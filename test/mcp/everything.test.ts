@@ -2,7 +2,6 @@ import { gunzipSync } from "node:zlib";
 import { createRuntime, defineAgent, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { requestOf } from "../support/deciding.ts";
 import { toolTextsOf } from "../support/journal-probes.ts";
 import { everythingTransports, openEverything } from "./reference-servers.ts";
 import { callerOf, connected } from "./served-desk.ts";
@@ -74,10 +73,10 @@ describe.each(["stdio", "streamableHttp"] as const)(
       const agent = await runtime.agent("caller");
       await agent.start();
       const turn = agent.executeTurn("go");
-      const { status } = await turn.settled;
-      if (status === "waiting") {
-        const { requestId } = await requestOf(turn);
-        await runtime.decide(requestId, { verdict: "answered", result: { name: "Ann" } });
+      const rest = await turn.settled;
+      if (rest.status === "waiting" && rest.reason === "request") {
+        const [request] = rest.requests;
+        await runtime.decide(request?.requestId ?? "", { verdict: "answered", result: { name: "Ann" } });
       }
       expect((await turn.result).status).toBe("completed");
       const [result] = await toolTextsOf(agent);
