@@ -89,4 +89,4 @@ export async function countsOf(queues: Queues, queue: string, isRight: (count: C
   }
 }
 
-type CountOfQueue = Awaited<ReturnType<Queues["counts"]>>[number];
+export type CountOfQueue = Awaited<ReturnType<Queues["counts"]>>[number];
