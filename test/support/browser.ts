@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, expect, onTestFinished } from "vitest";
+import { afterAll, afterEach, expect } from "vitest";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 import { type BrowserProgram, findBrowser } from "./browser-program.ts";
 
@@ -30,8 +30,8 @@ export interface WatchedPage extends Page {
 
 export interface TestBrowser {
   /**
-   * To be called in a test, which closes the page at its end. Pages share neither cookies nor storage. Pass the test's server to
-   * `onTestFinished` before this call: the server is then closed after the page, which otherwise logs errors.
+   * To be called in a test, which closes the page at its end, before the functions of `onTestFinished`: a server that closes there
+   * has no page left that would log errors. Pages share neither cookies nor storage.
    */
   newPage(options?: PageOptions): Promise<WatchedPage>;
 }
@@ -39,6 +39,15 @@ export interface TestBrowser {
 /** A browser for a test file, to be called at its top level: it starts with the first page and is closed after the last test. */
 export function openBrowser(): TestBrowser {
   let launched: Promise<Browser> | undefined;
+  const pages: WatchedPage[] = [];
+  afterEach(async () => {
+    const closed = pages.splice(0);
+    for (const page of closed) await page.context().close();
+    for (const page of closed) {
+      expect(page.foreignRequests, "requests to other addresses").toEqual([]);
+      expect(page.errors, "errors of the page").toEqual([]);
+    }
+  });
   afterAll(async () => {
     await (await launched)?.close();
   });
@@ -55,11 +64,7 @@ export function openBrowser(): TestBrowser {
         timezoneId: "UTC",
       });
       const page = watched(await context.newPage());
-      onTestFinished(async () => {
-        await context.close();
-        expect(page.foreignRequests, "requests to other addresses").toEqual([]);
-        expect(page.errors, "errors of the page").toEqual([]);
-      });
+      pages.push(page);
       return page;
     },
   };
