@@ -74,6 +74,7 @@ export type {
   StoredAccounts,
   Transition,
   TransitionPage,
+  TurnAnswer,
   TurnBody,
 } from "./feed/wire.ts";
 export type {

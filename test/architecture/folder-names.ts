@@ -31,6 +31,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "forks a run from a file, whose metadata names the agent file": ["readRunFile"],
   "names where a fork left its origin": ["ForkedFrom"],
   "decides a request in the store if no process runs its agent": ["Requests", "verdictsOf"],
+  "gives an input to an agent that another process runs": ["storedSteerOf", "SteerMeaning"],
   "changes a budget in the store if no process runs its agent": [
     "assertBudgetSet",
     "BudgetChange",

@@ -1,3 +1,4 @@
+import { createId } from "../../base/index.ts";
 import { changeBetween } from "../../budget/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
 import type { KnownItems, StoredTree, Stores } from "../../stores/index.ts";
@@ -54,6 +55,14 @@ async function give(memory: Stores, saved: AgentRecord, item: InboxItem): Promis
       const { type } = await memory.openTurn(key, { ...command, key: turnKey }, at);
       // In memory the key belongs to another turn since the last save.
       if (type === "conflict") await memory.openTurn(key, command, at);
+      return;
+    }
+    case "steer": {
+      const { steerId, turnId, input, actorId, limits, clientTools, settings, trace, at, inputKey } = item;
+      const turn = { input, actorId, limits, clientTools, settings, trace } as const;
+      const { type } = await memory.steer(key, { steerId, turnId, turn: { ...turn, key: inputKey } }, at);
+      // In memory the key belongs to another command since the last save.
+      if (type === "conflict") await memory.steer(key, { steerId: createId(), turnId, turn }, at);
       return;
     }
     case "decision": {
