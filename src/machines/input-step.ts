@@ -8,9 +8,11 @@ const closed: ReadonlySet<unknown> = new Set(["stopping", "completing", "finishi
  * allows none. `state`: the value of the turn's machine. `isAsked`: a model call has been asked for and is not granted yet.
  */
 export function stepOfInput(turn: TurnState, state: unknown, isAsked: boolean): number | null {
-  const { execution, limits, isLastCall, openRequest, attempt, step } = turn;
+  const { execution, limits, isLastCall, openRequest, attempt, step, appliedHooks } = turn;
   if (closed.has(state) || isLastCall || execution.continuation.stopSignals.length > 0) return null;
   const next = attempt > 0 ? step : step + 1;
-  const seenAt = openRequest !== null || isAsked ? next + 1 : next;
+  // `beforeLlm` hooks of this step have not seen the input, so it waits for those of the next one.
+  const isLate = appliedHooks.some((key) => key.startsWith("beforeLlm:"));
+  const seenAt = openRequest !== null || isAsked || isLate ? next + 1 : next;
   return limits.maxSteps !== undefined && seenAt > limits.maxSteps ? null : seenAt;
 }

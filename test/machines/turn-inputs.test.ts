@@ -105,6 +105,13 @@ test("the step that sees an input, in each state of the turn", () => {
   expect(stepNow([refused("paused")])).toBe(1);
 });
 
+test("once beforeLlm hooks of a step have run, the next step sees an input", () => {
+  const hooked = turnStarted({ hooks: { ...noHooks, beforeLlm: 1 } });
+  expect(stepNow([hooked])).toBe(1);
+  expect(stepNow([hooked, hookApplied("beforeLlm")])).toBe(2);
+  expect(stepNow([hooked, hookApplied("beforeLlm"), modelRequested(), modelFailed(1)])).toBe(2);
+});
+
 test("no step sees an input of a turn that is ending or may not ask the model again", () => {
   expect(stepNow([modelRequested(), modelResponded()])).toBeNull();
   const hooked = turnStarted({ hooks: { ...noHooks, onComplete: 1 } });

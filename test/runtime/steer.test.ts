@@ -210,16 +210,25 @@ describeRuntimes("steering a turn", (stage) => {
   });
 
   it("another actor's input opens the next turn, because a turn has the credentials of one actor", async () => {
-    const { asked, agent, runtime } = await opened({ answers: ["one", "two", "three"] });
+    const seen: unknown[] = [];
+    const { asked, agent, runtime } = await opened({
+      answers: ["one", "two", "three"],
+      hooks: { afterUserInput: (draft, run) => void seen.push([draft.input, run.actorId, run.auth?.credentials]) },
+    });
     const turn = agent.executeTurn("go", { auth: { actorId: "ann", credentials: "of ann" } });
     await asked[0]?.reached();
     expect(await turn.steer("mine", { auth: { actorId: "ann" } })).toMatchObject({ status: "delivered" });
-    const queued = await turn.steer("theirs", { auth: { actorId: "bob" } });
+    const queued = await turn.steer("theirs", { auth: { actorId: "bob", credentials: "of bob" } });
     expect(queued).toEqual({ status: "queued", turnId: "c#2" });
     for (const gate of asked) gate.open();
     await agent.turn("c#2").result;
     const origins = (await agent.getMessages()).filter(({ role }) => role === "user").map(({ origin }) => origin);
     expect(origins).toEqual(["ann", "ann", "bob"]);
+    expect(seen).toEqual([
+      ["go", "ann", "of ann"],
+      ["mine", "ann", "of ann"],
+      ["theirs", "bob", "of bob"],
+    ]);
     expect(await statuses(runtime)).toHaveLength(2);
   });
 

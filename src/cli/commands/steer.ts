@@ -45,7 +45,8 @@ export async function steerCommand(
     const owner = await ownerOf(stores, key);
     const isWoken = owner === undefined && (await wakeWorkers(place, [agentId]));
     const isTaken = owner?.isAlive === true || isWoken;
-    const found = isTaken ? await settled(stores, key, command.steerId) : await stores.readSteer(key, command.steerId);
+    const steered = options.key ?? command.steerId;
+    const found = isTaken ? await settled(stores, key, steered) : await stores.readSteer(key, steered);
     const opened = "turnId" in outcome ? outcome.turnId : agentId;
     out(answerText(agentId, found, opened));
     if (!isTaken)
@@ -65,7 +66,7 @@ function answerText(agentId: string, found: SteerMeaning | undefined, openedId: 
 async function settled(
   stores: Stores,
   key: Parameters<Stores["readSteer"]>[0],
-  steerId: string,
+  steered: string,
 ): Promise<SteerMeaning | undefined> {
   const late = AbortSignal.timeout(LONGEST_WAIT_MS);
   for (;;) {
@@ -74,7 +75,7 @@ async function settled(
     const onLate = (): void => moved.resolve();
     late.addEventListener("abort", onLate, { once: true });
     try {
-      const found = await stores.readSteer(key, steerId);
+      const found = await stores.readSteer(key, steered);
       if (found?.steer !== "posted" || late.aborted) return found;
       await moved.promise;
     } finally {

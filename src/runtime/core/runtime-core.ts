@@ -290,8 +290,8 @@ export class RuntimeCore implements TurnSource {
   opening: TurnWatch["opening"] = (agentId, open) => this.#turns.opening(agentId, open);
 
   /** Resolves when an accepted input is part of a turn. */
-  async steered(agentId: string, steerId: string): Promise<SteerAnswer> {
-    const answer = this.#steers.answer(agentId, steerId);
+  async steered(agentId: string, keyOrId: string): Promise<SteerAnswer> {
+    const answer = this.#steers.answer(agentId, keyOrId);
     this.waiting.until(answer);
     return await answer;
   }

@@ -23,7 +23,7 @@ export class SteerWatch {
   }
 
   /** Resolves when the input is part of a turn. Rejects with `StoreRolledBackError` if the stores have lost it. */
-  async answer(agentId: string, steerId: string): Promise<SteerAnswer> {
+  async answer(agentId: string, keyOrId: string): Promise<SteerAnswer> {
     const { stores, tenant, closed } = this.#options;
     for (;;) {
       closed.throwIfAborted();
@@ -31,7 +31,7 @@ export class SteerWatch {
       const moved = this.#moved.join(agentId);
       moved.promise.catch(() => undefined);
       try {
-        const found = await stores.readSteer({ tenant, agentId }, steerId);
+        const found = await stores.readSteer({ tenant, agentId }, keyOrId);
         if (!found) throw lostInput(agentId);
         const { steer, turnId, step } = found;
         if (steer === "taken" && step !== null) return { status: "delivered", turnId, step };

@@ -119,7 +119,7 @@ async function accept(
   const asked = { input, actorId, limits, clientTools, ...(settings && { settings }) };
   const turnKey = options.key === undefined ? undefined : turnKeyOf(options.key, asked);
   const known = turnKey && { key: turnKey, onlyKnown: refusal !== undefined };
-  const steerId = options.key ?? `input ${createId()}`;
+  const steerId = newSteerId();
   const outcome = await send(dependencies, {
     ...turn,
     steerId,
@@ -136,11 +136,12 @@ async function accept(
     );
   }
   faultPoint("turn.opened");
-  if (outcome.type === "posted") return await passOn(dependencies, outcome, { steerId, heard });
+  const steered = options.key ?? steerId;
+  if (outcome.type === "posted") return await passOn(dependencies, outcome, { steered, heard });
   const { turnId, type } = outcome;
   const answerOf = async (isKnown: boolean): Promise<Pick<OpenedTurn, "turnId" | "answer">> => {
     if (ifBusy !== "steer") return { turnId };
-    const answer: SteerAnswer = isKnown ? await core.steered(key.agentId, steerId) : { status: "queued", turnId };
+    const answer: SteerAnswer = isKnown ? await core.steered(key.agentId, steered) : { status: "queued", turnId };
     return { turnId: answer.turnId, answer };
   };
   if (type === "given") return { turnId, isReplayed: true };
@@ -202,17 +203,17 @@ function forget(core: RuntimeCore, name: string): void {
 async function passOn(
   { core, local }: OpeningDependencies,
   posted: Extract<SteerOutcome, { type: "posted" }>,
-  { steerId, heard }: { readonly steerId: string; readonly heard: HeardSignal | undefined },
+  { steered, heard }: { readonly steered: string; readonly heard: HeardSignal | undefined },
 ): Promise<OpenedTurn> {
   const { agentId } = local.key;
-  const name = nameOfInput(agentId, steerId);
+  const name = nameOfInput(agentId, posted.item.steerId);
   try {
     const owner = local.live ?? (await local.own());
     // Another process runs it.
     if (!owner) core.contexts.forget(name);
     if (owner) await core.live.drainInbox(owner);
     local.tell(posted.posted, owner, posted.holder);
-    const answer = await core.steered(agentId, steerId);
+    const answer = await core.steered(agentId, steered);
     const { status, turnId } = answer;
     if (status === "queued") {
       core.contexts.move(name, turnId);
@@ -269,9 +270,14 @@ function turnKeyOf(
  */
 export function storedSteerOf(input: string, key: string | undefined): SteerCommand {
   const asked = { input, actorId: null, limits: null, clientTools: undefined };
-  if (key === undefined) return { steerId: `input ${createId()}`, turn: asked };
+  if (key === undefined) return { steerId: newSteerId(), turn: asked };
   keyRule(key, "the key");
-  return { steerId: key, turn: { ...asked, key: turnKeyOf(key, asked) } };
+  return { steerId: newSteerId(), turn: { ...asked, key: turnKeyOf(key, asked) } };
+}
+
+/** Has a space, which no key has. */
+function newSteerId(): string {
+  return `input ${createId()}`;
 }
 
 function otherMeaning(

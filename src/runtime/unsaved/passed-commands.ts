@@ -1,4 +1,3 @@
-import { createId } from "../../base/index.ts";
 import { changeBetween } from "../../budget/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
 import type { KnownItems, StoredTree, Stores } from "../../stores/index.ts";
@@ -62,7 +61,7 @@ async function give(memory: Stores, saved: AgentRecord, item: InboxItem): Promis
       const turn = { input, actorId, limits, clientTools, settings, trace } as const;
       const { type } = await memory.steer(key, { steerId, turnId, turn: { ...turn, key: inputKey } }, at);
       // In memory the key belongs to another command since the last save.
-      if (type === "conflict") await memory.steer(key, { steerId: createId(), turnId, turn }, at);
+      if (type === "conflict") await memory.steer(key, { steerId, turnId, turn }, at);
       return;
     }
     case "decision": {

@@ -45,7 +45,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     createAgent: (identity, account, more) => write(() => createAgent(tables, identity, { account, ...more })),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
     steer: (key, command, now) => write(() => steer(tables, key, command, now)),
-    readSteer: (key, steerId) => read(() => steerOf(tables, key, steerId)),
+    readSteer: (key, keyOrId) => read(() => steerOf(tables, key, keyOrId)),
     lookAtTurn: (key, turnId, after) => read(() => lookAtTurn(tables, key, turnId, after)),
     pause: (key, by, now, { now: isHurried, steady } = {}) =>
       write(() => pause(tables, key, { by, isHurried, steady }, now)),

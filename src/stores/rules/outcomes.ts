@@ -157,7 +157,7 @@ export type OpenTurnOutcome =
   | { readonly type: "refused"; readonly status: Lifecycle }
   | { readonly type: "notFound" };
 
-/** An input for an open turn, under its `steerId`. */
+/** The state of an input for an open turn. */
 export interface SteerMeaning {
   /** `posted`: in the inbox. `taken`: part of the turn. `deferred`: it has opened the turn. */
   readonly steer: "posted" | "taken" | "deferred";

@@ -77,8 +77,8 @@ export interface Stores {
   openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome>;
   /** Posts an input to the open turn. Without one, or for another turn, it opens a turn as `openTurn` with `ifBusy: "queue"` does. */
   steer(key: AgentKey, command: SteerCommand, now: number): Promise<SteerOutcome>;
-  /** The state of an input; `undefined` if the agent has none with that id or key. */
-  readSteer(key: AgentKey, steerId: string): Promise<SteerMeaning | undefined>;
+  /** The state of an input by its key, or by its `steerId` if it has none; `undefined` if the agent has no such input. */
+  readSteer(key: AgentKey, keyOrId: string): Promise<SteerMeaning | undefined>;
   /**
    * Reads whether a turn has ended, and the data of its result; `undefined` if its agent has no record. `after`: the seq of an entry
    * before the turn's entries, if known.
@@ -285,7 +285,7 @@ export interface TurnCommand {
 
 /** An input for the open turn, with the parameters of the turn that it opens if it is not taken in. */
 export interface SteerCommand {
-  /** The key, or another text that no other input of the agent has. */
+  /** Identifies the command: a text that no other command has, and that is no key. */
   readonly steerId: string;
   /** The turn that is to take it in; default: the open one. */
   readonly turnId?: string | undefined;

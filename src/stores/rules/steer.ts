@@ -15,7 +15,7 @@ import { knownInput, openTurn, queueTurn } from "./turns.ts";
 export function steer(tables: Tables, key: AgentKey, command: SteerCommand, now: number): SteerOutcome {
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
-  const { steerId, turnId, turn } = command;
+  const { turnId, turn } = command;
   const known = turn.key && knownInput(tables, record, turn.key);
   if (known) return known;
   const { openTurnId, status } = record;
@@ -24,7 +24,7 @@ export function steer(tables: Tables, key: AgentKey, command: SteerCommand, now:
     return openTurn(tables, key, { ...turn, ifBusy: "queue" }, now);
   }
   const item = itemOf(command, openTurnId, now);
-  tables.putSteer(key, steerId, { steer: "posted", turnId: openTurnId, step: null, hash: turn.key?.hash ?? "" });
+  putSteer(tables, key, item, { steer: "posted", turnId: openTurnId, step: null });
   tables.addToInbox(key, item);
   return { type: "posted", turnId: openTurnId, item, record, posted: [key.agentId] };
 }
@@ -47,9 +47,19 @@ function itemOf({ steerId, turn }: SteerCommand, turnId: string, at: number): St
   };
 }
 
-/** The state of an input; `undefined` if the agent has none with this id. */
-export function steerOf(tables: Pick<Tables, "meaningOf">, key: AgentKey, steerId: string): SteerMeaning | undefined {
-  const meaning = tables.meaningOf(key, steerId);
+/** Stores the state of an input under its key, or under its id if it has none. */
+function putSteer(
+  tables: Tables,
+  key: AgentKey,
+  { steerId, inputKey }: Pick<SteerItem, "steerId" | "inputKey">,
+  state: Omit<SteerMeaning, "hash">,
+): void {
+  tables.putSteer(key, inputKey?.text ?? steerId, { ...state, hash: inputKey?.hash ?? "" });
+}
+
+/** The state of an input; `undefined` if the agent has none with this key or id. */
+export function steerOf(tables: Pick<Tables, "meaningOf">, key: AgentKey, keyOrId: string): SteerMeaning | undefined {
+  const meaning = tables.meaningOf(key, keyOrId);
   if (!meaning || "requestId" in meaning) return undefined;
   // A key may belong to the turn that the input has opened.
   return "steer" in meaning ? meaning : { steer: "deferred", step: null, ...meaning };
@@ -59,8 +69,8 @@ export function steerOf(tables: Pick<Tables, "meaningOf">, key: AgentKey, steerI
 export function noteSteered(tables: Tables, key: AgentKey, entries: readonly Entry[]): void {
   for (const entry of entries) {
     if (entry.type !== "turn.steered") continue;
-    const { steerId, turnId, step, inputKey } = entry;
-    tables.putSteer(key, steerId, { steer: "taken", turnId, step, hash: inputKey?.hash ?? "" });
+    const { turnId, step } = entry;
+    putSteer(tables, key, entry, { steer: "taken", turnId, step });
   }
 }
 
@@ -72,7 +82,7 @@ export function deferSteer(tables: Tables, key: AgentKey, item: SteerItem, now: 
   const isRoot = record.parentAgentId === null;
   const turn = { input, actorId, limits, trace, clientTools, settings, steerId, key: isRoot ? inputKey : undefined };
   const { turnId } = queueTurn(tables, record, turn, now);
-  tables.putSteer(key, steerId, { steer: "deferred", turnId, step: null, hash: inputKey?.hash ?? "" });
+  putSteer(tables, key, item, { steer: "deferred", turnId, step: null });
 }
 
 /** Restores the states of an imported agent's inputs, which its journal and its inbox contain. */
@@ -85,7 +95,6 @@ export function restoreSteers(
   noteSteered(tables, key, entries);
   for (const item of inbox) {
     if (item.kind !== "steer") continue;
-    const { steerId, turnId, inputKey } = item;
-    tables.putSteer(key, steerId, { steer: "posted", turnId, step: null, hash: inputKey?.hash ?? "" });
+    putSteer(tables, key, item, { steer: "posted", turnId: item.turnId, step: null });
   }
 }

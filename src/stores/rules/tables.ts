@@ -131,8 +131,8 @@ export interface Tables {
   moveTurn(key: AgentKey, turnId: string, change: TurnChange): void;
   /** `root`: the agent at the root of the tree, which stores the keys of all its turns and decisions. */
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined;
-  /** Adds or replaces an input for an open turn of the agent, which `meaningOf` then finds under `steerId`. */
-  putSteer(key: AgentKey, steerId: string, meaning: SteerMeaning): void;
+  /** Adds or replaces an input for an open turn of the agent, which `meaningOf` then finds under its key or id. */
+  putSteer(key: AgentKey, keyOrId: string, meaning: SteerMeaning): void;
   /** Stores a definition under its hash, once per tree. */
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void;
   setTimer(timer: Timer): void;
