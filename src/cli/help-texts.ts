@@ -239,6 +239,7 @@ Examples:
   $ npx troupe inspect ask-mibodu --open
   $ npx troupe inspect --redis redis://127.0.0.1:6379 --read-only
   $ npx troupe inspect run.json
+  $ npx troupe inspect --evals now.json --compare before.json --store ./evals.db
 
 Serves a page on this machine only and prints its address, which contains a token: treat it as a password. Other processes
 may run the agents meanwhile. To decide requests with a mayDecide rule, name its file with --agents.

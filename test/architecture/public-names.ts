@@ -60,9 +60,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     AuditAgent AuditDefinition AuditedAccount AuditedApproval AuditedEffect AuditedPrompt AuditFile AuditLink AuditMessage AuditProblem AuditReport
     AuditRequest auditRun AuditRunOptions AuditSource pageOfAudit readAudit Sealed verifyAudit VerifyAuditOptions withoutContent
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
-    DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
+    DecisionBody EvalRun Evals EvalsSource Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
-    InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
+    InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow ReportedRun
     PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunForkPoint RunForks RunHead RunPage RunReplay RunRow RunSummary runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
     StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody

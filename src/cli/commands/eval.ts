@@ -75,7 +75,14 @@ export async function evalCommand(
     html: () => reportHtml(report, comparison),
   };
   const faults = outputs.flatMap(({ kind, path }) => writeFault(path, texts[kind]()) ?? []);
-  if (keep !== undefined) out(`Show the runs: ${commandLine(invocation, "inspect", ["--store", keep])}`);
+  const shown = [
+    ...(options.json === undefined ? [] : ["--evals", options.json]),
+    ...(options.json === undefined || compare === undefined ? [] : ["--compare", compare]),
+    ...(keep === undefined ? [] : ["--store", keep]),
+  ];
+  if (shown.length > 0) {
+    out(`Show the ${keep === undefined ? "report" : "runs"}: ${commandLine(invocation, "inspect", shown)}`);
+  }
   const [fault] = faults;
   if (fault) throw fault;
   if (isInterrupted) return exitCodes.interrupted;
