@@ -1,6 +1,6 @@
 import type { CompileInput } from "../context/index.ts";
 import type { AgentDefinition, OutputSchema, SubagentTool } from "../agents/index.ts";
-import type { Clock, TraceHeaders } from "../base/index.ts";
+import { type Clock, type TraceHeaders, waitingOn } from "../base/index.ts";
 import type { Account } from "../budget/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { LanguageModel, ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
@@ -274,7 +274,7 @@ export async function onLive<T>(owner: Host, act: (host: Host) => Promise<T>): P
   for (;;) {
     const host = await owner.live();
     try {
-      return await act(host);
+      return await waitingOn(host.clock, () => act(host));
     } catch (error) {
       if (!(error instanceof LeaseLostError) || (await owner.live()) === host) throw error;
     }

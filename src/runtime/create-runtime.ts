@@ -26,6 +26,7 @@ import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index
 import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
+import { watchedStores } from "./core/watched-stores.ts";
 import {
   listOptionsOf,
   requestListOptionsOf,
@@ -67,7 +68,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     "createRuntime(): prices",
     () => new PriceBook(options.prices, { searchesAlways: options.showCosts === true }),
   );
-  const durable = options.stores ?? memoryStores();
+  const durable = watchedStores(options.stores ?? memoryStores(), clock);
   const copies = createProjector({ ...options, ...ports }, { stores: durable, tenant, clock, auth: () => core.auth });
   const onSaved = copies && ((rootAgentId: string) => copies.look(rootAgentId));
   const stores = unsavedStores(durable, { clock, leaseMs, onSaved });

@@ -25,7 +25,8 @@ function checkedClock(clock: Clock): Clock {
     elapsed,
     setTimer: (at, callback) => clock.setTimer(at, callback),
     setDelay: (ms, callback) => clock.setDelay(ms, callback),
-    sleep: (ms, signal) => sleepOn(clock, ms, signal),
+    sleep: (ms, signal) => (clock.work ? clock.sleep(ms, signal) : sleepOn(clock, ms, signal)),
+    work: clock.work,
   };
 }
 
