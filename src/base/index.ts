@@ -7,6 +7,7 @@ export * from "./file-errors.ts";
 export * from "./ids.ts";
 export * from "./instrumentation.ts";
 export * from "./option-rules.ts";
+export * from "./optional-package.ts";
 export * from "./options.ts";
 export * from "./plain-values.ts";
 export * from "./redact.ts";
