@@ -1,9 +1,8 @@
 import { setImmediate as loopTurn } from "node:timers/promises";
 import { InvalidInputError } from "../errors/index.ts";
+import { QuietTurns } from "./quiet-turns.ts";
 import type { WorkUnderWay } from "./work-under-way.ts";
 
-/** Turns of the event loop without a change before time passes: commits are sent and answered within fewer. */
-const QUIET_TURNS = 3;
 /** Most steps of time during which only timers of the runtime run. Without an open turn it has one an hour. */
 const MOST_IDLE_STEPS = 10_000;
 
@@ -28,18 +27,16 @@ export async function runUntil<Value>(clock: MovedClock, promise: PromiseLike<Va
     resolve();
   };
   promise.then(end, end);
-  let [seen, quiet, idle, since] = [-1, 0, 0, clock.elapsed()];
+  const turns = new QuietTurns();
+  let [steps, idle, since] = [0, 0, clock.elapsed()];
   while (!isOver) {
     await loopTurn();
     if (isOver) break;
     if (work.isBusy) {
       await Promise.race([work.changed(), over]);
-      quiet = 0;
       continue;
     }
-    quiet = work.changes === seen ? quiet + 1 : 0;
-    seen = work.changes;
-    if (quiet < QUIET_TURNS) continue;
+    if (!turns.turn(work.changes + steps)) continue;
     const next = clock.nextIn();
     if (next === undefined) {
       await Promise.race([work.changed(), over]);
@@ -49,7 +46,7 @@ export async function runUntil<Value>(clock: MovedClock, promise: PromiseLike<Va
     else idle += 1;
     if (idle > MOST_IDLE_STEPS) throw stuckError(clock.elapsed() - since);
     clock.advance(next);
-    quiet = 0;
+    steps += 1;
   }
   return await promise;
 }

@@ -180,27 +180,41 @@ describe("real work", () => {
 
   test("of a model, a hook and decide() holds the time too", async () => {
     const url = await slowServer(50);
-    const reads = async (): Promise<void> => void (await (await fetch(url)).text());
+    const reads = async (count = 0): Promise<number> => {
+      await (await fetch(url)).text();
+      return count;
+    };
+    const model = scriptedModel(async ({ messages }) => {
+      await reads();
+      const isAsked = messages.some(({ role }) => role === "tool");
+      return isAsked ? "Done." : { toolCalls: [{ name: "ask_user", arguments: { question: "Which?" } }] };
+    });
+    const counted = {
+      ...model,
+      provider: "openai",
+      name: "gpt-5-mini",
+      countPromptTokens: async () => await reads(10),
+    };
+    const warnings: string[] = [];
     const { result } = await ran(
       () =>
         defineAgent({
           name: "desk",
           tools: [askUser()],
-          hooks: { beforeLlm: reads },
-          model: scriptedModel(async ({ messages }) => {
-            await reads();
-            const isAsked = messages.some(({ role }) => role === "tool");
-            return isAsked ? "Done." : { toolCalls: [{ name: "ask_user", arguments: { question: "Which?" } }] };
-          }),
+          hooks: { beforeLlm: async () => void (await reads()) },
+          model: counted,
         }),
       {
+        // The prompt is counted, and the price is looked up in a list that is loaded.
+        budget: { maxTokens: 100_000, maxCost: 1 },
+        onEvent: (event) => (event.type === "warning" ? warnings.push(event.code) : undefined),
         async decide() {
           await reads();
           return { verdict: "answered", result: "The first." };
         },
       },
     );
-    expect([result.text, result.durationMs]).toEqual(["Done.", 0]);
+    expect([result.text, result.durationMs, warnings]).toEqual(["Done.", 0, []]);
   });
 });
 

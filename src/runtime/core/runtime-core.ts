@@ -98,7 +98,7 @@ export class RuntimeCore implements TurnSource {
     setMaxListeners(0, this.closed);
     const parentTurnOf = (agentId: string): string | null => this.trees.parentTurnOf(agentId);
     this.contexts = new TurnContexts(parentTurnOf);
-    this.auth = new TurnAuth({ resolve: options.resolveAuth, parentTurnOf, contexts: this.contexts });
+    this.auth = new TurnAuth({ resolve: options.resolveAuth, parentTurnOf, contexts: this.contexts, clock });
     this.requests = new Requests({
       stores,
       tenant,
