@@ -2,6 +2,7 @@ export * from "./async-context.ts";
 export * from "./backoff.ts";
 export * from "./clock.ts";
 export * from "./describe-value.ts";
+export * from "./eval-spending.ts";
 export * from "./eval-variables.ts";
 export * from "./file-errors.ts";
 export * from "./ids.ts";

@@ -363,8 +363,8 @@ Examples:
 
 A case is a test of vitest that calls runCase(); the matchers for its result are there without an import. A case that fails in some
 runs is flaky. Models that call a server do not run while the environment variable CI is set: record them, or give --live.
-Ctrl-C ends it after the cases that run, and writes the report of the cases that have ended.
-Exit code 0: enough runs passed; 1: fewer than --min-pass, or an error outside of the cases; 2: nothing could be run; 130: interrupted.
+Ctrl-C and --max-cost end it after the cases that run, and it writes the report of the cases that have ended.
+Exit code 0: enough runs passed; 1: fewer than --min-pass, an error outside of the cases, or --max-cost was reached before the end; 2: nothing could be run; 130: interrupted.
 `;
 
 export const estimate = `

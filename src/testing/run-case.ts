@@ -17,7 +17,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import { run, type RunOptions, type TurnResult, type TurnSpending, TurnWaitingError } from "../runtime/index.ts";
 import { type Content, DEFAULT_TENANT, type Json, type StopReason, type StoredError, textOf } from "../state/index.ts";
 import { memoryStores, type StoredTree, type Stores } from "../stores/index.ts";
-import { noteCase } from "./case-log.ts";
+import { assertMayStart, noteCase } from "./case-log.ts";
 import { assertMayCall } from "./live-models.ts";
 import { recordingOf } from "./recording.ts";
 import { seededRandom } from "./simulation/seeded-random.ts";
@@ -124,6 +124,7 @@ export async function runNoted<Output>(
   kind: "case" | "judge",
   { definition, input, options }: Noted<Output>,
 ): Promise<CaseResult<Output>> {
+  assertMayStart();
   assertMayCall("runCase()", [definition, ...(options.agents ?? [])]);
   const agentId = options.agentId ?? createId(kind);
   const stores = memoryStores();

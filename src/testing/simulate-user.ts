@@ -29,7 +29,7 @@ import {
 } from "../runtime/index.ts";
 import { type AgentRequest, type Json } from "../state/index.ts";
 import type { StoredTree } from "../stores/index.ts";
-import { type CaseFigures, noteCase } from "./case-log.ts";
+import { assertMayStart, type CaseFigures, noteCase } from "./case-log.ts";
 import { assertMayCall } from "./live-models.ts";
 import { keepRun, repeatable, stopwatch, toolCallsOf } from "./run-case.ts";
 
@@ -145,6 +145,7 @@ export async function simulateUser(
   const options = optionsOf<SimulateUserOptions>(given, "simulateUser()", simulateOptions);
   const { clock, prices, agents = [], budget, agentBudget } = options;
   const person = personOf(options);
+  assertMayStart();
   // One by one, because an agent may have the person's name.
   for (const side of [[definition, ...agents], [person]]) assertMayCall("simulateUser()", side);
   const settings = { clock, ...repeatable(clock), prices, showCosts: true, recovers: "own" } as const;

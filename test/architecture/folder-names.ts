@@ -27,7 +27,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "spendingByAgent",
     "usedAt",
   ],
-  "directs runCase() in the processes of evals": ["evalVariables"],
+  "directs runCase() in the processes of evals": ["EVAL_NOT_RUN", "evalVariables", "readEvalSpending"],
   "forks a run from a file, whose metadata names the agent file": ["readRunFile"],
   "names where a fork left its origin": ["ForkedFrom"],
   "decides a request in the store if no process runs its agent": ["Requests", "verdictsOf"],
