@@ -29,6 +29,8 @@ export interface ListedAgent extends AgentStatus {
   readonly task: string;
   /** Where it left its origin, if it is a fork. */
   readonly forkedFrom?: ForkedFrom;
+  /** Its tools do not run: stubs give their results. */
+  readonly isStubbed?: true;
   /** For `--after`: the next page starts after this row. */
   readonly cursor: string;
 }
@@ -86,6 +88,7 @@ async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedA
     lastActivity,
     task: taskOf(metadata),
     ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
+    ...(record.stubs ? { isStubbed: true as const } : {}),
     cursor: formatAgentCursor(record),
   };
 }
@@ -114,7 +117,7 @@ export function listLines(listed: readonly ListedAgent[], width: number): string
     String(agent.turns),
     String(agent.subagents),
     formatTime(agent.lastActivity),
-    agent.forkedFrom ? `fork of ${forkText(agent.forkedFrom)}` : agent.task,
+    `${agent.isStubbed ? "stubbed; " : ""}${agent.forkedFrom ? `fork of ${forkText(agent.forkedFrom)}` : agent.task}`,
   ]);
   const unfinished = listed.filter(
     (agent) => agent.isUnfinished && agent.pid === null && agent.openRequests === 0,
