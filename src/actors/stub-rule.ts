@@ -108,6 +108,8 @@ function differences(expected: Json, given: Json | undefined, { path, isEqual }:
       differences(one, Object.hasOwn(given, name) ? given[name] : undefined, { path: `${path}.${name}`, isEqual }),
     );
     const further = isEqual ? Object.keys(given).filter((name) => !Object.hasOwn(expected, name)) : [];
+    if (further.length > SHOWN_DIFFERENCES)
+      return [...known, `${path} has ${further.length} fields that are not expected`];
     return [...known, ...further.map((name) => `${path}.${name} is not expected`)];
   }
   if (given === undefined) return [`${path} is missing, expected ${shortJson(expected)}`];

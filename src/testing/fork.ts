@@ -230,8 +230,8 @@ export async function fork(tree: RecordingSource, given: ForkOptions): Promise<F
 }
 
 /** A fork of a stubbed session has its stubs, which give the results of all tools. */
-function assertNotStubbed({ stubs }: AgentRecord, { simulate, allow = [] }: ForkOptions): void {
-  if (!stubs || (simulate === undefined && allow.length === 0)) return;
+function assertNotStubbed({ stubs }: AgentRecord, { simulate = {}, allow = [] }: ForkOptions): void {
+  if (!stubs || Object.keys(simulate).length + allow.length === 0) return;
   throw new InvalidInputError(
     "fork(): the run is of a session with stubs, which the fork keeps: they give the results of its tools; leave out simulate and allow",
   );
