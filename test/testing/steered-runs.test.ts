@@ -34,7 +34,9 @@ function worker(check = (input: string) => `checked: ${input}`): AgentDefinition
     ],
     model: scriptedModel(({ messages }) => {
       const told = messages.filter(({ role, content }) => role === "user" && textOf(content) !== "");
-      return messages.at(-1)?.content === "checked: go" ? calling("work") : `heard: ${textOf(told.at(-1)?.content ?? "")}`;
+      return messages.at(-1)?.content === "checked: go"
+        ? calling("work")
+        : `heard: ${textOf(told.at(-1)?.content ?? "")}`;
     }),
     hooks: { afterUserInput: (draft) => draft.add({ role: "system", content: check(draft.input) }) },
   });
