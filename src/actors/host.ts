@@ -173,6 +173,8 @@ export interface Host {
   /** Entries not yet delivered to the machines, in order. */
   undelivered(): readonly Entry[];
   turn(turnId: string): TurnState | undefined;
+  /** How many calls each stub has answered, by its index, as delivered to the machines. */
+  readonly stubUses: Readonly<Record<string, number>>;
   call(turnId: string, callId: string): CallState | undefined;
   memory(turnId: string): TurnMemory;
   /** The span of the call or its turn, if this process created one; otherwise the span in which the turn was requested. */

@@ -218,6 +218,7 @@ Environment:
   TROUPE_ENTRA_AUDIENCE   with --auth entra: the application that tokens are issued for; several separated by commas
   TROUPE_ENTRA_SCOPE      with --auth entra: a scope or role that tokens must have (default: any)
   TROUPE_WEBHOOK_KEY      the key that encrypts receivers' credentials: 32 bytes in base64 (default: no webhooks)
+  TROUPE_STUBS_SECRET     the secret of tests that create agents with stubs (default: stubs are refused)
 `;
 
 export const mcpServe = `

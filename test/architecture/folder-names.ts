@@ -30,6 +30,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "directs runCase() in the processes of evals": ["EVAL_NOT_RUN", "evalVariables", "readEvalSpending"],
   "forks a run from a file, whose metadata names the agent file": ["readRunFile"],
   "names where a fork left its origin": ["ForkedFrom"],
+  "shows how the stubs of a session were used": ["stubReportOf"],
   "decides a request in the store if no process runs its agent": ["Requests", "verdictsOf"],
   "changes a budget in the store if no process runs its agent": [
     "assertBudgetSet",
@@ -59,11 +60,13 @@ export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
     "jsonSchema",
     "limitNameSchema",
     "modelUseSchema",
+    "newSessionStubsSchema",
+    "sessionStubSchema",
   ],
   "checks and names the files of messages": ["checkedFilePart", "dataOf", "fileMark", "FilePart", "withoutContents"],
   "returns values and filters of a runtime": ["TreeSnapshot", "TurnFilter"],
   "converts the stored events of a turn as its stream does": ["eventsOfRow"],
-  "checks options of a program as the runtime does": ["budgetRule"],
+  "checks options of a program as the runtime does": ["assertSameStubs", "budgetRule"],
   "parses stored ids and cursors": ["agentOfTurn", "numberOfTurn", "parseCursor", "turnIdOf"],
   "sends the events in the journal of a tree to webhooks": ["JournalRow", "TreeWebhooks", "watchTreeOf"],
 };

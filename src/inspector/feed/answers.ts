@@ -197,6 +197,8 @@ export const runRowSchema = z.object({
   sessionId: z.string().nullable(),
   /** Absent unless the run is a fork. `isStored`: whether its origin is still stored. */
   origin: forkOriginSchema.extend({ isStored: z.boolean() }).optional(),
+  /** The tools of its agents do not run: stubs give their results. */
+  isStubbed: z.literal(true).optional(),
 });
 export type RunRow = DeepReadonly<z.infer<typeof runRowSchema>>;
 export const runPageSchema = z.object({ items: z.array(runRowSchema), next: z.string().nullable() });

@@ -169,7 +169,7 @@ describe("eval", () => {
   test("the example runs", async () => {
     const { code, stdout, stderr } = await evaluate(["examples/evals", "--repeat", "2"]);
     expect(code, stderr).toBe(0);
-    expect(stdout).toContain("5 cases, 10 runs: 100 %");
+    expect(stdout).toContain("6 cases, 12 runs: 100 %");
   });
 });
 
