@@ -41,6 +41,7 @@ export { Conversation } from "./agent/live-view.ts";
 export { EffectNotes } from "./agent/intents.ts";
 export { MachineFold } from "./agent/rebuild.ts";
 export { Requests, type RequestsOptions } from "./core/requests.ts";
+export { storedSteerOf } from "./handles/open-turn.ts";
 export type {
   Decide,
   DecisionAttempt,
@@ -79,6 +80,8 @@ export type {
   EventObserver,
   LimitStop,
   Turn,
+  SteerAnswer,
+  SteerOptions,
   TurnOptions,
   TurnRest,
   DeepPartial,
