@@ -41,6 +41,7 @@ export function sidebar(): SidebarItem[] {
       "fork",
       "replay",
       "audit",
+      "deletion",
       "evals",
       "loop",
       "react",

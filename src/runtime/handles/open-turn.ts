@@ -29,6 +29,7 @@ import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../api/turn-options.ts";
 import type { TurnOptions } from "../api/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
+import { absentError } from "./read-agent.ts";
 import type { ProcessIdentity, TurnCommand, TurnKey } from "../../stores/index.ts";
 
 /** A request for a turn. */
@@ -107,7 +108,7 @@ async function accept(
   const known = turnKey && { key: turnKey, onlyKnown: refusal !== undefined };
   const command = { ...asked, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
   const outcome = await core.stores.openTurn(key, command, core.clock.now());
-  if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  if (outcome.type === "notFound") throw await absentError(core.stores, key);
   if (outcome.type === "refused") throw refusal ?? notStarted(dependencies);
   if (outcome.type === "conflict") throw otherMeaning(key.agentId, options.key, outcome);
   if (outcome.type === "busy") {

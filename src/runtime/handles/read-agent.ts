@@ -14,13 +14,14 @@ import {
   type Message,
   openCallsOf,
   promptOf,
+  rootOf,
   type TraceEntry,
   traceEntriesOf,
   type TurnState,
   textOf,
   turnOf,
 } from "../../state/index.ts";
-import type { Stores } from "../../stores/index.ts";
+import { deletedError, type Stores } from "../../stores/index.ts";
 import type { GetMessagesOptions } from "../api/agent-types.ts";
 
 /** The committed entries of one turn in order, by default of the newest turn. */
@@ -40,6 +41,12 @@ export async function readTrace(stores: Stores, key: AgentKey, turnId?: string):
   return traceEntriesOf(entries, prompt, (id) => messages.get(id));
 }
 
+/** The error for an agent that is not stored: `AgentDeletedError` if its tree was deleted, otherwise `NotFoundError`. */
+export async function absentError(stores: Stores, { tenant, agentId }: AgentKey): Promise<Error> {
+  const deletion = await stores.deletion(tenant, rootOf(agentId));
+  return deletion ? deletedError(agentId, deletion) : new NotFoundError(`there is no agent "${agentId}"`);
+}
+
 /** The committed state of the agent as one value. */
 export async function readAgentState(
   stores: Stores,
@@ -49,7 +56,7 @@ export async function readAgentState(
   const entries = await readEntries(stores, key);
   const messages = await stores.messages(key);
   const record = await stores.readAgent(key);
-  if (!record) throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  if (!record) throw await absentError(stores, key);
   const turn = turnOf(entries);
   const settings = definition ? settingsOf(definition, entries) : undefined;
   const waits = turn !== undefined && isResting(turn, linesIn(turn, entries, definition));

@@ -3,6 +3,7 @@ import type {
   AgentRecord,
   AgentRequest,
   Artifact,
+  Deletion,
   InboxItem,
   JournalRow,
   Message,
@@ -89,6 +90,8 @@ export interface TenantRows {
   readonly projections: Map<string, Map<string, number>>;
   /** By root agent. */
   readonly webhooks: Map<string, TreeWebhooks>;
+  /** By the hash of the root agent's id. */
+  readonly deletions: Map<string, Deletion>;
 }
 
 export interface MemoryRows {
@@ -108,6 +111,7 @@ export function emptyTenant(): TenantRows {
     treesOfAccounts: new Map(),
     projections: new Map(),
     webhooks: new Map(),
+    deletions: new Map(),
   };
 }
 

@@ -51,6 +51,8 @@ export interface IndexKeys {
 }
 
 const GROUPS_KEPT = 10_000;
+/** Begins the tag of a tenant's deletions. Tags of trees have a slash. */
+const deletionsPrefix = "deletions-";
 
 /** All keys of one tree are in one slot of a cluster, because only they share the hash tag in braces. */
 export interface TreeKeys {
@@ -128,6 +130,11 @@ export class RedisKeys {
   /** The registered processes, stored like a tree. */
   processes(): TreeKeys {
     return this.#group("processes");
+  }
+
+  /** The deletions of a tenant, stored like a tree. */
+  deletions(tenant: string): TreeKeys {
+    return this.#group(`${deletionsPrefix}${encodeURIComponent(wellFormed(tenant, "tenant"))}`);
   }
 
   /**
@@ -224,6 +231,7 @@ export const fields = {
   account: (accountId: string): string => `account:${wellFormed(accountId, "account id")}`,
   request: (agentId: string, requestId: string): string => `request:${requestMember({ agentId, requestId })}`,
   meaning: (agentId: string, text: string): string => `key:${pairOf(agentId, text)}`,
+  deletion: (idHash: string): string => `deletion:${wellFormed(idHash, "hash")}`,
   process: (processId: string): string => `process:${wellFormed(processId, "process id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `children:${wellFormed(agentId, "agent id")}`,
@@ -238,6 +246,11 @@ export const fields = {
   posts: "posts",
   holder: (processId: string): string => `holder:${wellFormed(processId, "process id")}`,
 } as const;
+
+/** Whether the rows with this tag can be read in works on other trees. */
+export function isShared(tag: string): boolean {
+  return tag === "processes" || tag.startsWith(deletionsPrefix);
+}
 
 export function isHead(field: string): boolean {
   return field.startsWith(headPrefix);

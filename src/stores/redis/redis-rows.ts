@@ -7,6 +7,8 @@ import {
   type AgentRequest,
   agentRequestSchema,
   artifactSchema,
+  type Deletion,
+  deletionSchema,
   type InboxItem,
   inboxItemSchema,
   JOURNAL_VERSION,
@@ -159,6 +161,11 @@ export const rowKinds = {
     field: fields.process(processId),
     what: `process ${processId}`,
     parse: (text, where) => processIn(text, where, processId),
+  }),
+  deletion: (idHash: string): RowKind<Deletion> => ({
+    field: fields.deletion(idHash),
+    what: `the deletion ${idHash}`,
+    parse: (text, where) => parsed(deletionSchema, text, where),
   }),
   timersFrom: {
     field: fields.timersFrom,

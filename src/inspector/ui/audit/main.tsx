@@ -3,7 +3,8 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { type AuditReport, checkAudit, entryOf } from "../../run-model/audit-check.ts";
-import type { AuditFile, AuditLink } from "../../run-model/audit-file.ts";
+import type { AuditLink } from "../../../base/index.ts";
+import type { AuditFile } from "../../run-model/audit-file.ts";
 import "./audit.css";
 
 /** One implementation for all browsers: `crypto.subtle` is missing in pages that are not secure contexts. */
