@@ -4,10 +4,19 @@ import {
   AlreadyOwnedError,
   InvalidInputError,
   LeaseLostError,
+  AgentDeletedError,
   NotFoundError,
   RequestConflictError,
 } from "../../errors/index.ts";
-import type { Agent, AgentStartOptions, Decide, Runtime, TreeSnapshot, Turn } from "../../runtime/index.ts";
+import type {
+  Agent,
+  AgentStartOptions,
+  Decide,
+  DeletionReport,
+  Runtime,
+  TreeSnapshot,
+  Turn,
+} from "../../runtime/index.ts";
 import {
   agentOfTurn,
   type AgentRecord,
@@ -124,6 +133,12 @@ export class Caller {
     const agent = await this.#own(agentId, "agent");
     if (agent.rootAgentId !== agentId) throw this.#stranger("agent", false);
     return agent;
+  }
+
+  /** Deletes a root agent of this caller. Rejects with `NotFoundError`, and with `AgentBusyError` while a turn is open. */
+  async deleteAgent(agentId: string, options: { readonly abort: boolean }): Promise<DeletionReport> {
+    await this.root(agentId);
+    return await this.runtime.delete(agentId, { ...options, by: "owner" });
   }
 
   /** A started turn, open or ended. Rejects with `NotFoundError`. */
@@ -331,7 +346,9 @@ export class Caller {
     try {
       return await found;
     } catch (error) {
-      throw error instanceof NotFoundError ? this.#stranger(kind, false) : error;
+      // A deleted agent has no owner any more, so that its existence must not be revealed.
+      const isAbsent = error instanceof NotFoundError || error instanceof AgentDeletedError;
+      throw isAbsent ? this.#stranger(kind, false) : error;
     }
   }
 
