@@ -18,6 +18,7 @@ export type {
   TurnSettings,
   ClientTool,
   DefinitionInfo,
+  DeletedAgent,
   ListOptions,
   ListPage,
   NewAgent,

@@ -175,7 +175,11 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     },
     recover: async () => {
       core.assertOpen();
-      await finishDeletions(deletions);
+      for (const { agentId, error } of await finishDeletions(deletions)) {
+        process.emitWarning(
+          `the deletion of ${agentId} could not be finished and will be tried again: ${String(error)}`,
+        );
+      }
       return await recover(core, copies);
     },
     health: async (how) => await healthOf(core, healthOptionsOf(how)),

@@ -43,8 +43,8 @@ export const deletionSchema = z.object({
     .object({
       rootAgentId: textSchema,
       agentIds: z.array(textSchema),
-      /** Copies in stores of the user's own stay. */
-      keepsCopies: z.literal(true).optional(),
+      /** The process that began it also deletes copies in stores of the user's own, so that only a process with these stores finishes it. */
+      hasCopies: z.literal(true).optional(),
     })
     .optional(),
 });

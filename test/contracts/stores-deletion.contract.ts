@@ -28,14 +28,8 @@ export function deletionOf(agentId: string = ROOT, tenant: string = TENANT, dele
 /** Trees that are deleted with everything that belongs to them. */
 export function deletionContract(subject: () => Stores): void {
   const all = Number.MAX_SAFE_INTEGER;
-  const webhooksOfTree = (revision: string) => ({
-    tenant: TENANT,
-    rootAgentId: ROOT,
-    revision,
-    dueAt: NOW,
-    claim: null,
-    webhooks: [],
-  });
+  const times = async (more: { since?: number; limit?: number }): Promise<number[]> =>
+    (await subject().deletions({ tenant: TENANT, ...more })).map(({ deletedAt }) => deletedAt);
   const deleted = async (conditions?: DeleteConditions) => await subject().deleteTree(deletionOf(), conditions);
 
   test("a deleted tree is in no list and no read, and another tree stays as it was", async () => {
@@ -73,7 +67,7 @@ export function deletionContract(subject: () => Stores): void {
     expect(outcome?.type).toBe("stale");
     expect(await subject().release(agentKey(), root.epoch)).toBe(false);
     expect(await subject().moveProjection(TENANT, "search", ROOT, 3)).toBe(false);
-    expect(await subject().putWebhooks(webhooksOfTree("r1"), null)).toBe(false);
+    expect(await subject().putWebhooks(webhooks, null)).toBe(false);
     expect(await subject().openTurn(agentKey(), turn, NOW)).toEqual({ type: "notFound" });
     expect(await subject().abort(agentKey(), { ...abort, turnId: null }, NOW)).toEqual({ type: "notFound" });
     await subject().wantLease(agentKey(), NOW);
@@ -118,8 +112,6 @@ export function deletionContract(subject: () => Stores): void {
       await openAgent(subject(), { agentId });
       await subject().deleteTree(deletionOf(agentId, TENANT, NOW + 10 - index));
     }
-    const times = async (more: { since?: number; limit?: number }): Promise<number[]> =>
-      (await subject().deletions({ tenant: TENANT, ...more })).map(({ deletedAt }) => deletedAt);
     expect(await times({})).toEqual([NOW + 8, NOW + 9, NOW + 10]);
     expect(await times({ since: NOW + 9 })).toEqual([NOW + 9, NOW + 10]);
     expect(await times({ limit: 1 })).toEqual([NOW + 8]);
@@ -165,5 +157,6 @@ export function deletionContract(subject: () => Stores): void {
   });
 }
 
+const webhooks = { tenant: TENANT, rootAgentId: ROOT, revision: "r1", dueAt: NOW, claim: null, webhooks: [] };
 const turn = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
 const abort = { by: "ann", reason: "over", stopReason: "user_requested" } as const;

@@ -40,7 +40,7 @@ test.each(rows(steps, ["tree.deleted"]))(
 
 test("an agent that another process runs is aborted there and deleted; its process ends", async () => {
   const job = startCli(folder.path, ask, { TROUPE_OFFLINE_SPEED: "2" });
-  const line = await job.line((text) => text.includes('"type":"text.delta"'));
+  const line = await job.line((text) => text.includes('"type":"step.started"'));
   const rootAgentId = eventOf(line)?.rootAgentId ?? "";
   const refused = await runCli(folder.path, ["delete", rootAgentId, "--yes"]);
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("agent_busy") as string });

@@ -9,7 +9,7 @@ import {
   InvalidInputError,
   subagent,
 } from "../../src/index.ts";
-import { scriptedModel } from "../../src/testing/index.ts";
+import { fork, scriptedModel } from "../../src/testing/index.ts";
 import { OwnMessages } from "../support/own-stores.ts";
 import { describeRuntimes, type Stage, type StagedProcess } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
@@ -40,6 +40,8 @@ describeRuntimes("a deletion whose process dies", (stage) => {
   it.each(steps)("after %s it is finished by repeating it, and nothing is half there in between", async (step) => {
     const messages = new OwnMessages();
     const first = await played(stage(), messages);
+    const { rows: before } = (await stage().look().exportTree("default", id)) ?? { rows: [] };
+    expect(before.length).toBeGreaterThan(3);
     const die = (): never => {
       first.kill();
       throw new Error("killed");
@@ -48,9 +50,10 @@ describeRuntimes("a deletion whose process dies", (stage) => {
     await expect(first.runtime.delete(id)).rejects.toThrow("killed");
 
     const second = await stage().open({ agents: [clerk()], projections: { messages } });
-    const stored = await second.stores.exportTree("default", id);
-    if (stored) expect(stored.rows.length).toBeGreaterThan(3);
-    else await expect(second.find(id)).rejects.toThrow(AgentDeletedError);
+    const { rows } = (await second.stores.exportTree("default", id)) ?? { rows: before };
+    expect(rows).toEqual(before);
+    const found = await second.find(id).catch((error: unknown) => error);
+    expect(found instanceof AgentDeletedError).toBe(step !== "deletion.begun");
     const report = await second.deleteOwner(`ann ${canary}`);
     expect(report.failed).toEqual([]);
     await second.delete(id);
@@ -91,10 +94,10 @@ describeRuntimes("a deletion while another process owns the agent", (stage) => {
     gate.open(`late ${canary}`);
     const { trees } = await other.delete(id, { abort: true, timeoutMs: 0 });
     expect(trees).toMatchObject([{ agentId: id, wasDeleted: false }]);
-    const ended = expect(turn.result).rejects.toThrow(AgentDeletedError);
+    const ended = turn.result.catch((error: unknown) => error);
     staged.thaw();
     stage().expireLeases();
-    await ended;
+    expect(await ended).toBeInstanceOf(AgentDeletedError);
     await expect(owner.agent("desk", { agentId: id })).rejects.toThrow(AgentDeletedError);
     await expect(agent.executeTurn("more").result).rejects.toThrow(AgentDeletedError);
     expect(await other.list()).toEqual([]);
@@ -156,6 +159,37 @@ describeRuntimes("what can be deleted", (stage) => {
     expect(await stage().present()).not.toContain(canary);
   });
 
+  it("forks are named, also those of forks, and deleted on request", async () => {
+    const desk = defineAgent({ name: "desk", model: scriptedModel(() => `done ${canary}`) });
+    const runtime = await stage().open({ agents: [desk] });
+    const agent = await runtime.agent("desk", { agentId: "origin" });
+    await agent.start();
+    await agent.executeTurn(canary).result;
+    const forks: string[] = [];
+    for (const from of ["origin", "fork"]) {
+      const agentId = from === "origin" ? "origin" : (forks[0] ?? "");
+      const made = await fork({ stores: runtime.stores, agentId }, { at: { turn: 1 }, runtime, input: "go on" });
+      await made.turn.result;
+      forks.push(made.agent.agentId);
+    }
+    const [first = "", second = ""] = forks;
+    const reported = await runtime.delete("origin");
+    expect(reported.forks.toSorted()).toEqual(forks.toSorted());
+    const { trees, forks: left } = await runtime.delete(first, { forks: true });
+    expect(trees.map(({ agentId }) => agentId)).toEqual([first, second]);
+    expect(left).toEqual([]);
+    expect(await stage().present()).not.toContain(canary);
+  });
+
+  it("two deletions at once leave one line", async () => {
+    const { runtime } = await played(stage());
+    const other = await stage().open({ agents: [clerk()] });
+    await Promise.all([runtime.delete(id), other.delete(id), runtime.deleteOwner(`ann ${canary}`)]);
+    expect(await other.stores.deletions({ tenant: "default" })).toMatchObject([{ counts: { agents: 2, turns: 1 } }]);
+    expect(await other.stores.deletions({ tenant: "default", isPending: true })).toEqual([]);
+    expect(await stage().present()).not.toContain(canary);
+  });
+
   it("stores of the user's own are asked to delete, and the report names those that cannot", async () => {
     const deleted: string[] = [];
     const messages = Object.assign(new OwnMessages(), {
@@ -185,9 +219,7 @@ it.each([
   const runtime = await createRuntime({ agents: [clerk()] });
   await runtime.agent("clerk", { agentId: "kept", ownerId: "ann" });
   await expect(runtime.delete("kept", wrong as never)).rejects.toThrow(named);
-  if (named !== "forks" && named !== "delete()") {
-    await expect(runtime.deleteOwner("ann", wrong as never)).rejects.toThrow(named);
-  }
+  await expect(runtime.deleteOwner("ann", wrong as never)).rejects.toThrow(InvalidInputError);
   for (const id of [7, null]) {
     await expect(runtime.delete(id as never)).rejects.toThrow(InvalidInputError);
     await expect(runtime.deleteOwner(id as never)).rejects.toThrow(InvalidInputError);

@@ -38,6 +38,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "every byte of a deleted tree",
   "a deletion whose process dies",
   "a deletion while another process owns the agent",
+  "what can be deleted",
   "decisions",
   "pausing an idle agent",
   "waits for others' reservations",

@@ -89,7 +89,8 @@ export async function deleteTree(
   for (let attempt = 1; ; attempt += 1) {
     const tree = await stores.exportTree(tenant, rootAgentId);
     if (!tree) return await deleteTree(dependencies, rootAgentId, how);
-    const deletion = await deletionOf(tree, dependencies.clock.now(), how);
+    const hasCopies = dependencies.copies !== undefined && how.keepCopies !== true;
+    const deletion = await deletionOf(tree, dependencies.clock.now(), { ...how, hasCopies });
     const outcome = await stores.deleteTree(deletion, {
       isAtRest: how.abort !== true,
       ...(attempt < ATTEMPTS ? { entries: deletion.counts.entries } : {}),
@@ -104,12 +105,19 @@ export async function deleteTree(
   }
 }
 
+/** A tree that could not be deleted. */
+export interface FailedDeletion {
+  readonly agentId: string;
+  readonly error: unknown;
+}
+
 /**
  * Finishes the deletions that were begun and not finished, for instance because their process was killed. One of a tree that is busy is
- * left; one of a tree that the retention chose is chosen again by the retention.
+ * left; one of a tree that the retention chose is chosen again by the retention. Returns those that failed.
  */
-export async function finishDeletions(dependencies: DeletionDependencies): Promise<void> {
+export async function finishDeletions(dependencies: DeletionDependencies): Promise<readonly FailedDeletion[]> {
   const { stores, tenant } = dependencies;
+  const failed: FailedDeletion[] = [];
   const pending = await stores.deletions({ tenant, isPending: true, limit: PENDING_AT_ONCE });
   for (const deletion of pending) {
     if (!isPending(deletion)) continue;
@@ -119,9 +127,10 @@ export async function finishDeletions(dependencies: DeletionDependencies): Promi
       if (isStored && deletion.reason === "retention") await stores.finishDeletion(deletion);
       else await deleteTree(dependencies, rootAgentId, { by: deletion.by, reason: deletion.reason });
     } catch (error) {
-      if (!(error instanceof AgentBusyError)) throw error;
+      if (!(error instanceof AgentBusyError)) failed.push({ agentId: rootAgentId, error });
     }
   }
+  return failed;
 }
 
 interface Finishing {
@@ -135,19 +144,23 @@ interface Finishing {
 }
 
 async function finish(
-  { stores, queues, copies, forget }: DeletionDependencies,
+  dependencies: DeletionDependencies,
   { rootAgentId, how, deletion, tree, isRepeated }: Finishing,
 ): Promise<DeletedTree> {
+  const { stores, queues, copies } = dependencies;
   const agentIds = deletion.pending?.agentIds ?? [rootAgentId];
-  forget(rootAgentId, deletion.deletedAt);
+  dependencies.forget(rootAgentId, deletion.deletedAt);
   if (queues && tree) await cancelJobs(queues, tree);
-  const keepsCopies = deletion.pending ? deletion.pending.keepsCopies === true : how.keepCopies === true;
-  if (copies && !keepsCopies) await copies.deleteTree(rootAgentId, agentIds);
+  const { deletedAt, head, counts } = deletion;
+  const deleted: DeletedTree = { agentId: rootAgentId, deletedAt, head, counts, wasDeleted: isRepeated };
+  const hasCopies = deletion.pending ? deletion.pending.hasCopies === true : how.keepCopies !== true;
+  if (copies && hasCopies) await copies.deleteTree(rootAgentId, agentIds);
+  // It stays pending for a process with the user's own stores.
+  else if (deletion.pending?.hasCopies === true) return deleted;
   faultPoint("copies.deleted");
   // Repeated even for a finished one: its process may have been killed before the last bytes were overwritten.
   await stores.finishDeletion({ ...deletion, pending: { rootAgentId, agentIds } });
-  const { deletedAt, head, counts } = deletion;
-  return { agentId: rootAgentId, deletedAt, head, counts, wasDeleted: isRepeated };
+  return deleted;
 }
 
 function isPending(deletion: Deletion): deletion is PendingDeletion {
@@ -166,7 +179,7 @@ function busy(rootAgentId: string, { agentId, openTurnId }: Extract<DeleteOutcom
 async function deletionOf(
   tree: StoredTree,
   now: number,
-  { by, reason, keepCopies }: HowToDelete,
+  { by, reason, hasCopies }: HowToDelete & { readonly hasCopies: boolean },
 ): Promise<PendingDeletion> {
   const { tenant, rootAgentId, agents, rows, accounts } = tree;
   const chain = new TreeChain(tree);
@@ -198,7 +211,7 @@ async function deletionOf(
     pending: {
       rootAgentId,
       agentIds: agents.map(({ record }) => record.agentId),
-      ...(keepCopies === true ? { keepsCopies: true } : {}),
+      ...(hasCopies ? { hasCopies } : {}),
     },
   };
 }

@@ -8,7 +8,14 @@ import type {
   DeletionReport,
   OwnerDeletionReport,
 } from "../api/deletion-types.ts";
-import { assertRoot, deleteTree, type DeletionDependencies, finishDeletions, type HowToDelete } from "./delete-tree.ts";
+import {
+  assertRoot,
+  deleteTree,
+  type DeletionDependencies,
+  type FailedDeletion,
+  finishDeletions,
+  type HowToDelete,
+} from "./delete-tree.ts";
 
 const PAGE = 200;
 
@@ -42,9 +49,8 @@ export async function deleteOwner(
   { by = "user", abort, timeoutMs }: DeleteOwnerOptions,
   onDeleted?: (tree: DeletedTree) => void,
 ): Promise<OwnerDeletionReport> {
-  await finishDeletions(dependencies);
   const trees: DeletedTree[] = [];
-  const failed: { agentId: string; error: unknown }[] = [];
+  const failed: FailedDeletion[] = [];
   const origins = new Set<string>();
   for await (const { agentId } of rootsOf(dependencies, { ownerId })) {
     origins.add(agentId);
@@ -58,6 +64,8 @@ export async function deleteOwner(
       if (!(error instanceof NotFoundError)) failed.push({ agentId, error });
     }
   }
+  const others = await finishDeletions(dependencies);
+  for (const one of others) if (!failed.some(({ agentId }) => agentId === one.agentId)) failed.push(one);
   const forks = origins.size === 0 ? [] : await forksOf(dependencies, origins);
   return { trees, forks, failed, copiesLeft: dependencies.copies?.undeletable ?? [] };
 }

@@ -23,7 +23,7 @@ export class DeletionWatch {
   readonly #options: DeletionWatchOptions;
   /** Hashes of deletions that it has handled, with their times. */
   readonly #seen = new Map<string, number>();
-  #looking: Promise<void> | undefined;
+  #isLooking = false;
 
   constructor(options: DeletionWatchOptions) {
     this.#options = options;
@@ -31,10 +31,12 @@ export class DeletionWatch {
 
   /** Called with every heartbeat; a failed read is repeated with the next one. */
   look(): void {
-    this.#looking ??= this.#look()
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    this.#look()
       .catch(() => undefined)
       .finally(() => {
-        this.#looking = undefined;
+        this.#isLooking = false;
       });
   }
 

@@ -50,7 +50,7 @@ export class Retention {
   async #run(): Promise<void> {
     const { endedAfterMs, keepCopies } = this.#options;
     try {
-      await finishDeletions(this.#dependencies);
+      const [failed] = await finishDeletions(this.#dependencies);
       this.#after = await pruneTrees(this.#dependencies, {
         unusedSince: this.#dependencies.clock.now() - endedAfterMs,
         by: "retention",
@@ -59,6 +59,7 @@ export class Retention {
         limit: ROOTS_AT_ONCE,
         isOver: () => this.#isClosed,
       });
+      if (failed) throw failed.error;
       this.#isFailing = false;
     } catch (error) {
       if (!this.#isFailing && !this.#isClosed) {

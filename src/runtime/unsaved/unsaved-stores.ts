@@ -62,7 +62,7 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
       const key = { tenant: deleted.tenant, agentId: deleted.rootAgentId };
       trees.drop(key);
       durable.dropTree?.(key);
-      for (const listener of [...losing]) listener(deleted);
+      for (const listener of losing) listener(deleted);
     },
     get unsavedRoots() {
       return trees.inMemory.map(({ root }) => root.agentId);

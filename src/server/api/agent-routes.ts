@@ -54,8 +54,8 @@ export const newAgentSchema = z
   })
   .meta({ id: "NewAgent", description: "An agent to create." });
 
-const deletedSchema = z
-  .object({ agentId: z.string(), deletedAt: z.iso.datetime(), counts: deletedCountsSchema })
+export const deletedSchema = z
+  .object({ agentId: z.string(), deletedAt: z.number(), counts: deletedCountsSchema })
   .meta({ id: "DeletedAgent", description: "A deleted agent, and how much was deleted." });
 
 const agentsQuery = z.object({ session: z.string().optional(), ...pageQuery });
@@ -133,9 +133,8 @@ export const agentRoutes: readonly Route[] = [
     }),
     responses: { 200: { description: "It was deleted.", schema: deletedSchema }, ...errors(404, 409) },
     handle: async ({ caller, params: { agentId }, query: { abort } }) => {
-      const { trees } = await caller.deleteAgent(agentId, { abort: abort === "true" });
-      const [tree] = trees;
-      return json({ agentId, deletedAt: new Date(tree?.deletedAt ?? 0).toISOString(), counts: tree?.counts });
+      const { deletedAt, counts } = await caller.deleteAgent(agentId, { abort: abort === "true" });
+      return json({ agentId, deletedAt, counts });
     },
   }),
   route({

@@ -12,7 +12,7 @@ import type {
   Agent,
   AgentStartOptions,
   Decide,
-  DeletionReport,
+  DeletedTree,
   Runtime,
   TreeSnapshot,
   Turn,
@@ -136,9 +136,13 @@ export class Caller {
   }
 
   /** Deletes a root agent of this caller. Rejects with `NotFoundError`, and with `AgentBusyError` while a turn is open. */
-  async deleteAgent(agentId: string, options: { readonly abort: boolean }): Promise<DeletionReport> {
+  async deleteAgent(agentId: string, options: { readonly abort: boolean }): Promise<DeletedTree> {
     await this.root(agentId);
-    return await this.runtime.delete(agentId, { ...options, by: "owner" });
+    const { trees } = await this.runtime.delete(agentId, { ...options, by: "owner" });
+    const [deleted] = trees;
+    // `delete()` reports the named tree first.
+    if (!deleted) throw this.#stranger("agent", false);
+    return deleted;
   }
 
   /** A started turn, open or ended. Rejects with `NotFoundError`. */

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { ada, askOf, bob, served } from "./served.ts";
+import { createClient } from "../../../src/client/index.ts";
+import { ada, bob, served } from "./served.ts";
 
 it("the owner deletes an agent: it is gone for its readers, and its key cannot be used again", async () => {
   const { ask, runtime } = await served();
@@ -25,5 +26,17 @@ it("the owner deletes an agent: it is gone for its readers, and its key cannot b
   const again = await ask("POST /api/agents", { body });
   expect(again.status).toBe(410);
   expect(await again.json()).toMatchObject({ error: { code: "agent_deleted", retryable: false } });
+  expect(await runtime.list()).toEqual([]);
+});
+
+it("the client deletes an agent", async () => {
+  const { server, runtime } = await served();
+  const send = (async (input: Request | URL | string, init?: RequestInit) =>
+    await server.fetch(new Request(input, init))) as typeof fetch;
+  const client = createClient({ url: "http://127.0.0.1/", headers: { authorization: `Bearer ${ada}` }, fetch: send });
+  const agent = await client.createAgent({ definition: "clerk" });
+  await agent.executeTurn("chat").then((turn) => turn.settled());
+  expect(await agent.delete()).toMatchObject({ agentId: agent.agentId, counts: { agents: 1, turns: 1 } });
+  await expect(agent.info()).rejects.toMatchObject({ code: "not_found" });
   expect(await runtime.list()).toEqual([]);
 });

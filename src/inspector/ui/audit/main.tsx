@@ -3,7 +3,6 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { type AuditReport, checkAudit, entryOf } from "../../run-model/audit-check.ts";
-import type { AuditLink } from "../../../base/index.ts";
 import type { AuditFile } from "../../run-model/audit-file.ts";
 import "./audit.css";
 
@@ -175,7 +174,7 @@ function Table({ title, columns, rows }: TableProps) {
   );
 }
 
-function Entries({ links, report }: { readonly links: readonly AuditLink[]; readonly report: AuditReport }) {
+function Entries({ links, report }: { readonly links: AuditFile["links"]; readonly report: AuditReport }) {
   const [shown, setShown] = useState(ENTRIES_SHOWN);
   const broken = new Set(report.problems.map(({ agentId, seq }) => `${agentId} ${seq}`));
   return (
