@@ -1,7 +1,9 @@
 import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
+import { deepFreeze } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import {
   type AgentKey,
+  type AgentRecord,
   type AgentSettings,
   type AgentState,
   agentStateOf,
@@ -15,6 +17,8 @@ import {
   openCallsOf,
   promptOf,
   rootOf,
+  type StubReport,
+  stubReportOf,
   type TraceEntry,
   traceEntriesOf,
   type TurnState,
@@ -45,6 +49,15 @@ export async function readTrace(stores: Stores, key: AgentKey, turnId?: string):
 export async function absentError(stores: Stores, { tenant, agentId }: AgentKey): Promise<Error> {
   const deletion = await stores.deletion(tenant, rootOf(agentId));
   return deletion ? deletedError(agentId, deletion) : new NotFoundError(`there is no agent "${agentId}"`);
+}
+
+/** How the stubs of a session were used, by all agents of its tree. */
+export async function readStubReport(
+  stores: Stores,
+  { tenant, rootAgentId, stubs = [] }: Pick<AgentRecord, "tenant" | "rootAgentId" | "stubs">,
+): Promise<StubReport> {
+  const rows = stubs.length === 0 ? [] : await stores.readTree(tenant, rootAgentId, 0, Number.MAX_SAFE_INTEGER);
+  return deepFreeze(stubReportOf(stubs, rows));
 }
 
 /** The committed state of the agent as one value. */
