@@ -42,6 +42,7 @@ export function sidebar(): SidebarItem[] {
       "fork",
       "replay",
       "audit",
+      "deletion",
       "evals",
       "loop",
       "react",

@@ -131,6 +131,10 @@ export type { PriceTable } from "./model/index.ts";
 export type { LimitStop, Spending, TurnSpending } from "./runtime/index.ts";
 export type { StopReason, StopSignal, Usage } from "./state/index.ts";
 
+// Delete
+export type { DeletedTree, DeletionReport, OwnerDeletionReport, RetentionOptions } from "./runtime/index.ts";
+export type { Deletion } from "./state/index.ts";
+
 // Watch
 export type { AgentOverview } from "./state/index.ts";
 export type {
@@ -161,6 +165,7 @@ export { memoryStores, type Stores } from "./stores/index.ts";
 // Errors
 export {
   AgentBusyError,
+  AgentDeletedError,
   AgentNotStartedError,
   AgentStopError,
   AlreadyOwnedError,

@@ -177,6 +177,27 @@ For agents that ask, run or chat started no file is needed; for others name the 
 ${exitCodes}
 `;
 
+export const deletion = `
+Examples:
+  $ npx troupe delete ask-mibodu
+  $ npx troupe delete ask-mibodu run-kavuna --yes
+  $ npx troupe delete --owner ann --dry-run
+  $ npx troupe delete --owner ann --abort --forks --yes
+
+Journal, messages, artifacts, accounts, requests, timers, webhooks and queued jobs of the whole tree are deleted. A line
+without content stays, which \`audit\` shows; the id cannot be used again. A command that was killed is finished by the
+same command. Files that were exported, and backups of the store, are yours to delete.
+`;
+
+export const prune = `
+Examples:
+  $ npx troupe prune --older-than 30d --dry-run
+  $ npx troupe prune --older-than 30d --yes
+  $ npx troupe prune --older-than 12h --redis redis://127.0.0.1:6379 --yes --json
+
+The age counts from the last activity in the whole tree. Agents with an open turn or an open request stay.
+`;
+
 export const fork = `
 Examples:
   $ npx troupe fork run-mibodu --at 2:3 --model gpt-5-mini

@@ -26,6 +26,7 @@ import {
   quietOption,
   statelyOption,
 } from "./options.ts";
+import { addDeletionCommands } from "./deletion-commands.ts";
 import { addEvalCommand } from "./eval-command.ts";
 import { addForkCommand } from "./fork-command.ts";
 import { addInspectCommands } from "./inspect-commands.ts";
@@ -135,6 +136,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addServeCommand(program, context, done);
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
+  addDeletionCommands(program, context, done);
   addInspectCommands(program, context, done);
   addEvalCommand(program, context, done);
   addForkCommand(program, context, done);

@@ -49,6 +49,23 @@ export interface DefinitionInfo {
   readonly tools: readonly { readonly name: string; readonly description: string }[];
 }
 
+/** A deleted agent, and how much was deleted with it. */
+export interface DeletedAgent {
+  /** Its id. */
+  readonly agentId: string;
+  /** Milliseconds since the epoch. */
+  readonly deletedAt: number;
+  /** The numbers of deleted agents, turns, entries, messages, artifacts and requests. */
+  readonly counts: {
+    readonly agents: number;
+    readonly turns: number;
+    readonly entries: number;
+    readonly messages: number;
+    readonly artifacts: number;
+    readonly requests: number;
+  };
+}
+
 /** The current state of an agent. Times are milliseconds since the epoch. */
 export interface AgentInfo {
   /** Its id. */

@@ -41,9 +41,13 @@ import { assertSameStubs, assertStubbable } from "./api/stub-options.ts";
 import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./api/runtime-options.ts";
 import { healthOf, metricsOf } from "./api/runtime-health.ts";
 import type { Runtime, RuntimeOptions } from "./api/runtime-types.ts";
+import { deleteOptionsOf, deleteOwnerOptionsOf } from "./api/deletion-types.ts";
 import { assertObserver } from "./api/turn-options.ts";
+import { deleteAgent, deleteOwner, type DeletionDependencies, finishDeletions } from "./deletion/index.ts";
+import { Retention } from "./deletion/retention.ts";
 import { followTree, headOf } from "./follow/follow.ts";
 import { type TreeWatcher, type TreeWatching, watchTree } from "./follow/watch-tree.ts";
+import { absentError } from "./handles/read-agent.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { OverviewStore } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
@@ -81,12 +85,19 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     fireDue: (report) => due.fireDue(report),
     nextAt: () => due.nextAt(),
   };
+  let overview: OverviewStore | undefined;
+  let retention: Retention | undefined;
   const core: RuntimeCore = new RuntimeCore({
     ...options,
     ...ports,
     onCommitted: onSaved,
     onTurnEnded: copies && ((turnId) => copies.turnEnded(turnId)),
-    onClosing: copies && (() => copies.close()),
+    onTreeForgotten: (rootAgentId) => overview?.forget(rootAgentId),
+    shownRoots: () => overview?.roots ?? [],
+    onClosing: async () => {
+      await retention?.close();
+      await copies?.close();
+    },
     schedules: part.role === "client" ? undefined : dueNow,
     schedulesOf: (caller) => ofRuns.ofCall(caller),
     stores,
@@ -109,7 +120,25 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
   watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.passivation.keys().filter((key) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(rootOfAgent)));
-  let overview: OverviewStore | undefined;
+  const deletions: DeletionDependencies = {
+    stores,
+    tenant,
+    clock,
+    queues: part.queues,
+    copies,
+    notify: (agentIds) => core.notify(agentIds),
+    forget: (rootAgentId, deletedAt) => core.forgetTree(rootAgentId, deletedAt),
+    onChange: (rootAgentId, listener) => {
+      const ends = [core.onForeignWrite(listener), core.bus.listenToRows(listener, rootAgentId)];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+  };
+  if (options.retention && part.role !== "client") {
+    retention = new Retention(deletions, options.retention);
+    retention.start();
+  }
 
   const runtime: Runtime = {
     get isOpen() {
@@ -162,7 +191,27 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
       core.assertOpen();
       await copies?.projected(rootAgentId);
     },
-    recover: () => recover(core, copies),
+    delete: async (agentId, how) => {
+      const id = textOfCaller(agentId, "runtime.delete(): the agent's id");
+      const asked = deleteOptionsOf(how);
+      core.assertOpen();
+      return await deleteAgent(deletions, id, asked);
+    },
+    deleteOwner: async (ownerId, how) => {
+      const id = textOfCaller(ownerId, "runtime.deleteOwner(): the owner's id");
+      const asked = deleteOwnerOptionsOf(how);
+      core.assertOpen();
+      return await deleteOwner(deletions, id, asked);
+    },
+    recover: async () => {
+      core.assertOpen();
+      for (const { agentId, error } of await finishDeletions(deletions)) {
+        process.emitWarning(
+          `the deletion of ${agentId} could not be finished and will be tried again: ${String(error)}`,
+        );
+      }
+      return await recover(core, copies);
+    },
     health: async (how) => await healthOf(core, due.overdue, healthOptionsOf(how)),
     metrics: () => metricsOf(core),
     drain: async (how) => await core.drain(drainMsOf(how)),
@@ -270,7 +319,7 @@ function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: n
 async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {
   textOfCaller(agentId, "runtime.find(): the agent's id");
   const record = await core.stores.readAgent(core.keyOf(agentId));
-  if (!record) throw new NotFoundError(`there is no agent "${agentId}"`);
+  if (!record) throw await absentError(core.stores, core.keyOf(agentId));
   return new AgentHandle(core, record);
 }
 

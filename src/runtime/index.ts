@@ -36,6 +36,23 @@ export {
   forkPoints,
   pointsText,
 } from "./forks/index.ts";
+export {
+  deleteAgent,
+  deleteOwner,
+  type DeletionDependencies,
+  finishDeletions,
+  pruneTrees,
+  rootsOf,
+  storedDeletions,
+} from "./deletion/index.ts";
+export type {
+  DeletedTree,
+  DeleteOptions,
+  DeleteOwnerOptions,
+  DeletionReport,
+  OwnerDeletionReport,
+  RetentionOptions,
+} from "./api/deletion-types.ts";
 export { storesRule } from "./api/runtime-options.ts";
 export { Conversation } from "./agent/live-view.ts";
 export { EffectNotes } from "./agent/intents.ts";

@@ -19,5 +19,7 @@ export {
 } from "./rules/run-file.ts";
 export { requestTimerId } from "./rules/requests.ts";
 export { limitTimerId } from "./rules/ledger.ts";
+export { deletedError, deletedIdHash } from "./rules/deletions.ts";
+export { nodeSha256, TreeChain } from "./rules/tree-chain.ts";
 export { assertBudgetSet } from "./rules/set-budget.ts";
 export { databasePath } from "./sqlite/sqlite-path.ts";

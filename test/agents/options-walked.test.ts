@@ -193,7 +193,7 @@ const running: readonly Walked[] = [
     of: "createRuntime",
     good: { agents: [child] },
     names:
-      "agents stores projections prices showCosts tenant clock random leaseMs resolveAuth mayDecide onInspect restoreAfterCommit queues role work",
+      "agents stores projections prices showCosts tenant clock random leaseMs resolveAuth mayDecide onInspect restoreAfterCommit queues role work retention",
     call: async (options) => (await createRuntime(options)).shutdown(),
   },
   {

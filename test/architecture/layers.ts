@@ -32,6 +32,7 @@ const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["
 const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
     ["api"],
+    ["deletion"],
     ["agent", "unsaved", "projections"],
     ["follow"],
     ["placement"],

@@ -9,6 +9,7 @@ import { commandsContract } from "./stores-commands.contract.ts";
 import { commitContract } from "./stores-commit.contract.ts";
 import { decideContract, decisionKeysContract } from "./stores-decide.contract.ts";
 import { definitionsContract } from "./stores-definitions.contract.ts";
+import { deletionContract } from "./stores-deletion.contract.ts";
 import { intentsContract } from "./stores-intents.contract.ts";
 import { keysContract } from "./stores-keys.contract.ts";
 import { leasesContract } from "./stores-leases.contract.ts";
@@ -46,6 +47,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     const subject = (): Stores => stores;
     describe("commit", () => {
       commitContract(subject);
+    });
+    describe("deletion", () => {
+      deletionContract(subject);
     });
     describe("intents", () => {
       intentsContract(subject);

@@ -8,6 +8,13 @@ import type { Json, AgentRecord, AgentRequest, Schedule, TroupeEvent, TurnRecord
 import type { AgentFilter, Stores, TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Overview } from "../projections/overview.ts";
+import type {
+  DeleteOptions,
+  DeleteOwnerOptions,
+  DeletionReport,
+  OwnerDeletionReport,
+  RetentionOptions,
+} from "./deletion-types.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { Agent, AgentStartOptions, Decide, DecisionAttempt, RequestListOptions } from "./agent-types.ts";
 import type { IdleOptions, Recovers, Role, WorkOf } from "./roles.ts";
@@ -99,6 +106,11 @@ export interface RuntimeOptions<Chosen extends Role = Role> extends RuntimeSetti
    * a time.
    */
   readonly work?: WorkOf<Chosen> | undefined;
+  /**
+   * Deletes trees in the background in which nothing has happened for a time, also those of other processes; never one with an open turn
+   * or an open request. A `client` deletes none. Default: nothing is deleted.
+   */
+  readonly retention?: RetentionOptions | undefined;
 }
 
 /** Filter, order and limit for a list of the tenant's agents. */
@@ -235,6 +247,18 @@ export interface Runtime {
    * first.
    */
   projected(rootAgentId: string): Promise<void>;
+  /**
+   * Deletes an agent with all its subagents: journal, messages, artifacts, accounts, requests, timers, webhooks, keys, queued jobs, and
+   * copies in stores of your own. A line without content stays, and the id cannot be used again. Owners in other processes can no longer
+   * commit. May be repeated: it then finishes a deletion that was begun. Rejects with `InvalidInputError` for a subagent, `NotFoundError`
+   * for an unknown agent, and `AgentBusyError` while a turn of the tree is open, unless `abort` is set.
+   */
+  delete(agentId: string, options?: DeleteOptions): Promise<DeletionReport>;
+  /**
+   * Deletes all agents of an owner, one after the other, like `delete()`. After a kill, the next call goes on. Resolves even if some cannot
+   * be deleted; `failed` lists them with their errors.
+   */
+  deleteOwner(ownerId: string, options?: DeleteOwnerOptions): Promise<OwnerDeletionReport>;
   /**
    * Activates every unfinished agent of the stores that no process owns, and returns their ids. Also updates the projections of
    * all trees in the background.

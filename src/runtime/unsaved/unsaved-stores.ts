@@ -16,6 +16,7 @@ import {
   formatAgentCursor,
   formatTurnCursor,
   type RequestFilter,
+  type RolledBackTree,
   type Stores,
 } from "../../stores/index.ts";
 import { type UnsavedOptions, UnsavedTrees } from "./unsaved-trees.ts";
@@ -36,6 +37,10 @@ export interface RuntimeStores extends Stores {
   letGo(key: AgentKey): Promise<void>;
   /** Whether the agent's tree exists only in the memory of this process. */
   isUnsaved(key: AgentKey): boolean;
+  /** Drops a tree that was deleted, whether it is in memory or cached, and calls the listeners of `onRolledBack`. */
+  forgetTree(deleted: RolledBackTree): void;
+  /** The roots of the trees that are in memory. */
+  readonly unsavedRoots: readonly string[];
   /** An agent in its last saved state, with later commands of other processes. */
   readSaved(key: AgentKey): Promise<AgentRecord | undefined>;
 }
@@ -43,6 +48,7 @@ export interface RuntimeStores extends Stores {
 /** Routes each call to the stores that contain the tree, and merges trees in memory into lists of saved ones. */
 export function unsavedStores(durable: Stores, options: UnsavedOptions): RuntimeStores {
   const trees = new UnsavedTrees(durable, options);
+  const losing = new Set<(found: RolledBackTree) => void>();
   return {
     ...routed(trees, ofAgent, (key: AgentKey) => key),
     ...routed(trees, ofTree, (tenant: string, agentId: string) => ({ tenant, agentId })),
@@ -52,6 +58,15 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
     letGo: (key) => trees.letGo(key),
     isUnsaved: (key) => trees.has(key),
     readSaved: (key) => durable.readAgent(key),
+    forgetTree: (deleted) => {
+      const key = { tenant: deleted.tenant, agentId: deleted.rootAgentId };
+      trees.drop(key);
+      durable.dropTree?.(key);
+      for (const listener of losing) listener(deleted);
+    },
+    get unsavedRoots() {
+      return trees.inMemory.map(({ root }) => root.agentId);
+    },
 
     commit: (batches, now, steady = now) =>
       trees.isEmpty ? durable.commit(batches, now, steady) : commit(trees, batches, now, steady),
@@ -115,7 +130,24 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
     removeSchedules: (filter) => durable.removeSchedules(filter),
     dueSchedules: (tenant, now, limit, after) => durable.dueSchedules(tenant, now, limit, after),
     nextScheduleAt: (tenant, after) => durable.nextScheduleAt(tenant, after),
-    onRolledBack: (listener) => durable.onRolledBack(listener),
+    onRolledBack: (listener) => {
+      const entry = (found: RolledBackTree): void => listener(found);
+      losing.add(entry);
+      const stop = durable.onRolledBack(listener);
+      return () => {
+        losing.delete(entry);
+        stop();
+      };
+    },
+    // The saved copy of a tree in memory has other entries than the tree.
+    deleteTree: (deletion, conditions) =>
+      durable.deleteTree(
+        deletion,
+        trees.has({ tenant: deletion.tenant, agentId: deletion.pending.rootAgentId }) ? {} : conditions,
+      ),
+    finishDeletion: (deletion) => durable.finishDeletion(deletion),
+    deletion: (tenant, root) => durable.deletion(tenant, root),
+    deletions: (query) => durable.deletions(query),
     rest: (keys) => durable.rest?.(keys),
   };
 }

@@ -4,6 +4,7 @@ import {
   AlreadyOwnedError,
   InvalidInputError,
   LeaseLostError,
+  AgentDeletedError,
   NotFoundError,
   RequestConflictError,
 } from "../../errors/index.ts";
@@ -12,6 +13,7 @@ import {
   type AgentStartOptions,
   assertSameStubs,
   type Decide,
+  type DeletedTree,
   type Runtime,
   type SteerAnswer,
   type TreeSnapshot,
@@ -135,6 +137,16 @@ export class Caller {
     const agent = await this.#own(agentId, "agent");
     if (agent.rootAgentId !== agentId) throw this.#stranger("agent", false);
     return agent;
+  }
+
+  /** Deletes a root agent of this caller. Rejects with `NotFoundError`, and with `AgentBusyError` while a turn is open. */
+  async deleteAgent(agentId: string, options: { readonly abort: boolean }): Promise<DeletedTree> {
+    await this.root(agentId);
+    const { trees } = await this.runtime.delete(agentId, { ...options, by: "owner" });
+    const [deleted] = trees;
+    // `delete()` reports the named tree first.
+    if (!deleted) throw this.#stranger("agent", false);
+    return deleted;
   }
 
   /** A started turn, open or ended. Rejects with `NotFoundError`. */
@@ -366,7 +378,9 @@ export class Caller {
     try {
       return await found;
     } catch (error) {
-      throw error instanceof NotFoundError ? this.#stranger(kind, false) : error;
+      // A deleted agent has no owner any more, so that its existence must not be revealed.
+      const isAbsent = error instanceof NotFoundError || error instanceof AgentDeletedError;
+      throw isAbsent ? this.#stranger(kind, false) : error;
     }
   }
 

@@ -3,6 +3,7 @@ import type {
   AgentRecord,
   AgentRequest,
   Artifact,
+  Deletion,
   InboxItem,
   JournalRow,
   Message,
@@ -92,6 +93,8 @@ export interface TenantRows {
   readonly webhooks: Map<string, TreeWebhooks>;
   /** By key. */
   readonly schedules: Map<string, Schedule>;
+  /** By the hash of the root agent's id. */
+  readonly deletions: Map<string, Deletion>;
 }
 
 export interface MemoryRows {
@@ -112,6 +115,7 @@ export function emptyTenant(): TenantRows {
     projections: new Map(),
     webhooks: new Map(),
     schedules: new Map(),
+    deletions: new Map(),
   };
 }
 

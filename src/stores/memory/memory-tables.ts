@@ -5,6 +5,7 @@ import {
   type AgentRecord,
   type AgentRequest,
   type Artifact,
+  type Deletion,
   type Entry,
   type InboxItem,
   JOURNAL_VERSION,
@@ -269,6 +270,10 @@ export class MemoryTables implements Tables {
 
   removeProcess(processId: string): void {
     this.undo.removeAll(this.rows.processes, [processId]);
+  }
+
+  deletion(tenant: string, idHash: string): Deletion | undefined {
+    return this.rows.tenants.get(tenant)?.deletions.get(idHash);
   }
 
   #noteCandidate(rows: AgentRows): void {

@@ -1,10 +1,10 @@
 import type { Account, Waiter } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
-import { type AgentKey, agentOfAccount, type AgentRecord, type JournalRow } from "../../state/index.ts";
+import { type AgentKey, agentOfAccount, type AgentRecord, type Deletion, type JournalRow } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import { plainOutcome, storedOutcome } from "../rules/stored-values.ts";
 import type { Head, ProcessRow, WaiterChanges } from "../rules/tables.ts";
-import { fields, type IndexName, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { fields, type IndexName, isShared, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { freshHeadRow, type HeadRow, headText, type RowKind, rowKinds, valueOf, waitersIn } from "./redis-rows.ts";
 import { Answers, type Collection, TreeSession } from "./redis-session.ts";
@@ -159,6 +159,10 @@ export class RedisAgents {
     session.change(this.#processIds(session.tree), (ids) => [...ids, row.processId]);
   }
 
+  deletion(tenant: string, idHash: string): Deletion | undefined {
+    return this.at(this.keys.deletions(tenant)).get(rowKinds.deletion(idHash));
+  }
+
   removeProcess(processId: string): void {
     const session = this.writing(this.keys.processes());
     session.remove(rowKinds.process(processId));
@@ -178,12 +182,12 @@ export class RedisAgents {
     return session instanceof ReadSession ? session : undefined;
   }
 
-  /** The session from which rows of a tree are read; rows of processes can be read in every session. */
+  /** The session from which rows of a tree are read; rows of processes and deletions can be read in every session. */
   protected at(tree: TreeKeys): RowsOfTree {
     const session = this.#sessionOf(tree);
     if (session instanceof ReadSession) return session.of(tree, this.reader);
     if (session.tree.tag === tree.tag) return session;
-    if (tree.tag !== this.keys.processes().tag) {
+    if (!isShared(tree.tag)) {
       throw new InvariantError(`tree ${tree.tag} was read in a transaction of tree ${session.tree.tag}`);
     }
     return new ReadSession(session.answers).of(tree, this.reader);

@@ -222,6 +222,14 @@ export class RedisDatabase implements Database {
     return this.#noted(() => postedTo(this.#connection, this.#keys, keys));
   }
 
+  dropTree({ tenant, agentId }: AgentKey): void {
+    this.#queues.drop(this.#keys.treeOf(tenant, agentId));
+  }
+
+  async scrub({ tenant, agentId }: AgentKey): Promise<void> {
+    await this.#noted(() => this.#expired.drop(this.#keys.treeOf(tenant, agentId)));
+  }
+
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
     return this.#foreignWrites.listen(listener);
   }

@@ -4,6 +4,7 @@ import { CorruptRecordError } from "../../errors/index.ts";
 import {
   type AgentKey,
   type Artifact,
+  type Deletion,
   type Entry,
   type InboxItem,
   type JournalRow,
@@ -12,6 +13,7 @@ import {
   type TurnRecord,
 } from "../../state/index.ts";
 import type { StoredLook } from "../rules/outcomes.ts";
+import type { DeletionQuery } from "../rules/queries.ts";
 import { answerIdOf, isPast } from "../rules/turns.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
@@ -58,6 +60,20 @@ export class RedisReader {
   constructor(connection: RedisConnection, known: KnownTrees) {
     this.#connection = connection;
     this.#known = known;
+  }
+
+  async deletions(
+    tree: TreeKeys,
+    { since, isPending, limit }: Omit<DeletionQuery, "tenant"> & { readonly limit: number },
+  ): Promise<Deletion[]> {
+    const key = isPending === true ? tree.open : tree.due;
+    const hashes = await this.#connection.run((client) =>
+      client.zrangebyscore(key, since ?? "-inf", "+inf", "LIMIT", 0, limit),
+    );
+    return await this.rows(
+      tree,
+      hashes.map((idHash) => rowKinds.deletion(idHash)),
+    );
   }
 
   async row<T>(tree: TreeKeys, kind: RowKind<T>): Promise<T | undefined> {

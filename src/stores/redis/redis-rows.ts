@@ -7,6 +7,8 @@ import {
   type AgentRequest,
   agentRequestSchema,
   artifactSchema,
+  type Deletion,
+  deletionSchema,
   type InboxItem,
   inboxItemSchema,
   JOURNAL_VERSION,
@@ -176,6 +178,11 @@ export const rowKinds = {
       if (schedule.key === key) return schedule;
       throw new CorruptRecordError(`${where} is schedule ${schedule.key}; it is not changed`);
     },
+  }),
+  deletion: (idHash: string): RowKind<Deletion> => ({
+    field: fields.deletion(idHash),
+    what: `the deletion ${idHash}`,
+    parse: (text, where) => parsed(deletionSchema, text, where),
   }),
   timersFrom: {
     field: fields.timersFrom,

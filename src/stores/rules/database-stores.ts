@@ -24,6 +24,7 @@ import { parseAgentCursor, type AgentFilter, type RequestFilter, parseTurnCursor
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
 import { putSchedule, removeSchedule, removeSchedules } from "./schedules.ts";
+import { assertMayCreate, deletedIdHash, deleteTree, finishDeletion } from "./deletions.ts";
 import { setBudget } from "./set-budget.ts";
 import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
@@ -107,7 +108,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     importTree: (tree, processId, how) => write(() => importTree(tables, tree, processId, how)),
     projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
     moveProjection: (tenant, name, root, cursor) =>
-      write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
+      write(() => moveProjection(tables, { tenant, name, root }, countOf("cursor", cursor))),
     webhooks: (tenant, root) => read(() => tables.webhooks(tenant, root)),
     putWebhooks: (webhooks, before) => write(() => putWebhooks(tables, webhooks, before)),
     dueWebhooks: (tenant, now, limit) => read(() => tables.dueWebhooks(tenant, now, countOf("limit", limit))),
@@ -120,6 +121,12 @@ export function databaseStores(kind: string, database: Database): Stores {
     dueSchedules: (tenant, now, limit, after) =>
       read(() => tables.dueSchedules(tenant, now, countOf("limit", limit), after)),
     nextScheduleAt: (tenant, after) => read(() => tables.nextScheduleAt(tenant, after)),
+    deleteTree: async (deletion, conditions = {}) => await deleteTree(database, deletion, conditions),
+    finishDeletion: async (deletion) => await finishDeletion(database, deletion),
+    dropTree: (key) => database.dropTree?.(key),
+    deletion: (tenant, root) => read(() => tables.deletion(tenant, deletedIdHash(tenant, root))),
+    deletions: (query) =>
+      read(() => tables.deletions({ ...query, limit: countOf("limit", query.limit ?? DEFAULT_LIST_LIMIT) })),
     live: database.live ?? new InProcessLiveChannel(),
     onForeignWrite: (listener) => database.onForeignWrite(listener),
     onRolledBack: (listener) => database.onRolledBack?.(listener) ?? (() => undefined),
@@ -205,6 +212,17 @@ function countOf(name: string, value: number): number {
   throw new InvalidInputError(`${name} is ${value}; expected a whole number of at least 0`);
 }
 
+/** The tree may have been deleted while its rows were copied. */
+function moveProjection(
+  tables: StoreTables,
+  { tenant, name, root }: { readonly tenant: string; readonly name: string; readonly root: string },
+  cursor: number,
+): boolean {
+  const isStored = tables.agent({ tenant, agentId: root }) !== undefined;
+  if (isStored) tables.moveProjection(tenant, name, root, cursor);
+  return isStored;
+}
+
 function createAgent(
   tables: Tables,
   identity: AgentIdentity,
@@ -213,6 +231,7 @@ function createAgent(
   const key = { tenant: identity.tenant, agentId: identity.agentId };
   const known = tables.agent(key);
   if (known) return { created: false, record: known };
+  assertMayCreate(tables, identity);
   const record = newRecord(identity);
   tables.putAgent(record);
   if (definition) tables.keepDefinition(identity.tenant, identity.rootAgentId, definition);

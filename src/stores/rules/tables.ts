@@ -4,6 +4,7 @@ import type {
   AgentRecord,
   AgentRequest,
   Artifact,
+  Deletion,
   Entry,
   InboxItem,
   JournalRow,
@@ -21,6 +22,7 @@ import type { RolledBackTree, StoredRow, StoredTree, StoredTurn } from "./ports.
 import type {
   AgentFilter,
   AgentListCursor,
+  DeletionQuery,
   RequestFilter,
   ScheduleCursor,
   ScheduleFilter,
@@ -144,6 +146,8 @@ export interface Tables {
   processes(): ProcessRow[];
   putProcess(row: ProcessRow): void;
   removeProcess(processId: string): void;
+  /** Read and written by works of their own; in a work on a tree, read without validation. */
+  deletion(tenant: string, idHash: string): Deletion | undefined;
 }
 
 /** All tables of a store, including the reads outside of commits; all results are immutable. */
@@ -202,6 +206,16 @@ export interface StoreTables extends Tables {
   definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[];
   /** Deletes all data of a tree except its projections; webhooks may be deleted too. Its cursors are never assigned again. */
   removeTree(tenant: string, rootAgentId: string): void;
+  /**
+   * Deletes everything of a tree: also its projections, its webhooks, its cursors, and definitions that no other tree of the tenant uses.
+   * Does nothing if the tree is not stored.
+   */
+  purgeTree(tenant: string, rootAgentId: string): void;
+  /** Adds a deletion, or replaces the one of the same tree. */
+  putDeletion(deletion: Deletion): void;
+  removeDeletion(tenant: string, idHash: string): void;
+  /** Oldest first, then by hash. */
+  deletions(query: DeletionQuery & { readonly limit: number }): Deletion[];
   /** Adds rows of a tree that was just removed, each under its own or a new cursor; returns the cursors. */
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[];
 }
@@ -241,10 +255,17 @@ export interface Database {
   read<T>(work: () => T): Promise<T>;
   /** Implements `Stores.rest`; `undefined` if the database has nothing to free. */
   rest?(keys: readonly AgentKey[]): void;
+  /** Implements `Stores.dropTree`; `undefined` if the database caches nothing. */
+  dropTree?(key: AgentKey): void;
   /** At most `limit`. */
   unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
   /** Those of the given agents (at least one) whose inbox is not empty. */
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]>;
+  /**
+   * Removes what is left of deleted trees outside of the tables: old pages of a file, entries of indexes. May be repeated. `undefined` if
+   * nothing is left.
+   */
+  scrub?(deleted: AgentKey): Promise<void>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   /** `undefined` if an acknowledged write cannot be lost while a process that knows of it lives. */
   onRolledBack?(listener: (found: RolledBackTree) => void): () => void;

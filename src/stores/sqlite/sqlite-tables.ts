@@ -4,6 +4,7 @@ import type {
   AgentRecord,
   AgentRequest,
   Artifact,
+  Deletion,
   Entry,
   InboxItem,
   JournalRow,
@@ -19,6 +20,7 @@ import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import type {
   AgentFilter,
   AgentListCursor,
+  DeletionQuery,
   RequestFilter,
   ScheduleCursor,
   ScheduleFilter,
@@ -40,6 +42,7 @@ import {
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import { SqliteDeletions } from "./sqlite-deletions.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteMessages } from "./sqlite-messages.ts";
@@ -72,6 +75,7 @@ export class SqliteTables implements CandidateTables {
   readonly #webhooks: SqliteWebhooks;
   readonly #schedules: SqliteSchedules;
   readonly #definitions: SqliteDefinitions;
+  readonly #deletions: SqliteDeletions;
   readonly #candidates: SqliteCandidates;
 
   constructor(connection: SqliteConnection) {
@@ -90,6 +94,7 @@ export class SqliteTables implements CandidateTables {
     this.#webhooks = new SqliteWebhooks(connection);
     this.#schedules = new SqliteSchedules(connection);
     this.#definitions = new SqliteDefinitions(connection);
+    this.#deletions = new SqliteDeletions(connection);
     this.#candidates = new SqliteCandidates(connection);
   }
 
@@ -358,6 +363,32 @@ export class SqliteTables implements CandidateTables {
     this.#journal.removeTree(root);
     this.#agents.removeTree(root);
     this.#connection.invalidate();
+  }
+
+  purgeTree(tenant: string, rootAgentId: string): void {
+    const keys = this.agentsOfTree(tenant, rootAgentId);
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    if (root !== undefined) this.#definitions.forgetTree(tenant, root);
+    this.removeTree(tenant, rootAgentId);
+    this.#projections.removeTree(tenant, rootAgentId);
+    this.removeWebhooks(tenant, rootAgentId);
+    this.rest(keys);
+  }
+
+  deletion(tenant: string, idHash: string): Deletion | undefined {
+    return this.#deletions.find(tenant, idHash);
+  }
+
+  putDeletion(deletion: Deletion): void {
+    this.#deletions.put(deletion);
+  }
+
+  removeDeletion(tenant: string, idHash: string): void {
+    this.#deletions.remove(tenant, idHash);
+  }
+
+  deletions(query: DeletionQuery & { readonly limit: number }): Deletion[] {
+    return this.#deletions.list(query);
   }
 
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {

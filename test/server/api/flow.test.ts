@@ -171,6 +171,7 @@ test("the main flow: an agent, turns, a stream, a decision, and all reads; every
   expect((await ask("GET /api/docs", { token: null })).headers.get("content-type")).toMatch("text/html");
   const events = await ask(`GET /api/trees/${agentId}/events`);
   await events.response.body?.cancel();
+  expect((await ask(`DELETE /api/agents/${agentId}`)).body).toMatchObject({ agentId, counts: { agents: 2 } });
 
   expect(asked.notAsked()).toEqual([]);
 });
