@@ -190,6 +190,10 @@ export interface Host {
   hasExcerpts(): boolean;
   /** One of the agent's own artifacts. */
   artifact(artifactId: string): Promise<Artifact | undefined>;
+  /** The newest version of a name. */
+  artifactByName(name: string): Promise<Artifact | undefined>;
+  /** All of them without their content, oldest first. */
+  artifacts(): Promise<readonly Omit<Artifact, "content">[]>;
   readonly viewers: Viewers;
   /** Runs the work in the async context of the code that requested the turn, or in that of no caller. */
   inContextOf<T>(turnId: string, work: () => T): T;

@@ -21,7 +21,7 @@ import type {
   AutoCompactOptions,
   OutputOf,
 } from "./definition.ts";
-import { instructionsOf } from "./instructions.ts";
+import { instructionsOf, withPlugins } from "./instructions.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
@@ -69,7 +69,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   const toolNames = tools.tools.map((tool) => tool.name);
   assertToolOf(options, toolNames, `${of}: toolChoice`);
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
-  const instructions = instructionsOf(name, options.instructions);
+  const instructions = withPlugins(instructionsOf(name, options.instructions), plugins);
   const output = options.output ? outputSchemaOf(name, options.output) : null;
   const answers = output ? ({ type: "json_schema", name: "output", schema: output.sentSchema } as const) : undefined;
   const responseFormat = answers ?? structuredClone(options.responseFormat);

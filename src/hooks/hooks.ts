@@ -33,12 +33,14 @@ export interface Hooks {
   readonly onComplete?: OneOrMore<"onComplete"> | undefined;
 }
 
-/** A named bundle of hooks and tools. */
+/** A named bundle of hooks, tools and instructions. */
 export interface Plugin {
   /** 1 to 64 letters, digits, `_`, `-` and `.`; not `agent`. It is the origin of messages that its hooks add. */
   readonly name: string;
   /** User code that runs at fixed points of a turn, after the agent's own hooks. Default: none. */
   readonly hooks?: Hooks | undefined;
+  /** Text that follows the agent's own instructions in the system prompt. It is part of the definition's hash. Default: none. */
+  readonly instructions?: string | undefined;
   /** Tools that the plugin adds to the agent, of any kind that the agent's own `tools` may contain. */
   readonly tools?: readonly RegisteredTool[] | undefined;
 }

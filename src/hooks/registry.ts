@@ -4,6 +4,7 @@ import {
   describeValue,
   type OptionsSchema,
   listRule,
+  nameRule,
   nearestName,
   optionsOf,
 } from "../base/index.ts";
@@ -70,7 +71,7 @@ export function pluginsOf(plugins: readonly unknown[]): readonly Plugin[] {
 }
 
 const pluginOptionsSchema: OptionsSchema<Plugin> = {
-  rules: { name: pluginName, hooks: anyRule, tools: listRule("a list of tools", anyRule) },
+  rules: { name: pluginName, hooks: anyRule, instructions: nameRule, tools: listRule("a list of tools", anyRule) },
   needed: ["name"],
   instead: Object.fromEntries(hookNames.map((name) => [name, `hooks: { ${name} }`])),
   takesOwnFields: true,

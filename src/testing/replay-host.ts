@@ -214,6 +214,14 @@ export class ReplayHost implements Host {
     return Promise.resolve(this.#artifacts.get(artifactId));
   }
 
+  artifactByName(): Promise<undefined> {
+    return Promise.reject(new UnsupportedError("a replay runs no tool"));
+  }
+
+  artifacts(): Promise<readonly []> {
+    return Promise.reject(new UnsupportedError("a replay runs no tool"));
+  }
+
   inContextOf<T>(_turnId: string, work: () => T): T {
     return work();
   }

@@ -176,6 +176,16 @@ export abstract class LiveView {
     return this.#lent.stores.artifact({ tenant, agentId }, artifactId);
   }
 
+  artifactByName(name: string): Promise<Artifact | undefined> {
+    const { tenant, agentId } = this.identity;
+    return this.#lent.stores.artifactByName({ tenant, agentId }, name);
+  }
+
+  artifacts(): Promise<readonly Omit<Artifact, "content">[]> {
+    const { tenant, agentId } = this.identity;
+    return this.#lent.stores.artifacts({ tenant, agentId });
+  }
+
   message(messageId: string): Message | undefined {
     return this.conversation.message(messageId);
   }
