@@ -34,6 +34,7 @@ export function sidebar(): SidebarItem[] {
       "remote-agents",
       "mcp",
       "hooks",
+      "kit",
       "stores",
       "inspector",
       "testing",

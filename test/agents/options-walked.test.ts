@@ -26,6 +26,7 @@ import {
   elideResults,
   windowHistory,
 } from "../../src/index.ts";
+import { memory, memoryNotes, notes, shell, todos, workspace } from "../../src/kit/index.ts";
 import { startInspector } from "../../src/inspector/index.ts";
 import { bullmqQueues } from "../../src/queues/bullmq.ts";
 import { redisStores } from "../../src/stores/redis.ts";
@@ -152,6 +153,20 @@ const walked: readonly Walked[] = [
   { of: "reflection", good: {}, names: "prompt every", call: reflection },
   { of: "toolLogging", good: { write: () => undefined }, names: "write", call: toolLogging },
   { of: "trust", good: { allow: [] }, names: "allow", call: trust },
+  {
+    of: "workspace",
+    good: {},
+    names: "write needsApproval shell maxFileBytes prefix",
+    call: (options) => workspace(memory(), options),
+  },
+  {
+    of: "shell",
+    good: {},
+    names: "wrap needsApproval timeoutMs maxOutputCharacters passEnvironment environment name folder",
+    call: shell,
+  },
+  { of: "todos", good: {}, names: "prefix", call: todos },
+  { of: "notes", good: { scope: "owner", store: memoryNotes() }, names: "scope store prefix", call: notes },
   { of: "createRedactor", good: {}, names: "secrets patterns environment shapes", call: createRedactor },
   { of: "renderTrace", good: {}, names: "content redactor", call: (options) => renderTrace([], options) },
   {

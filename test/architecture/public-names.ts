@@ -85,6 +85,10 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/a2a": words(`
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
+  "troupe/kit": words(`
+    CommandEnd fileNotes folder FolderEntry memory memoryNotes Note notes NotesKey NotesOptions NotesStore shell ShellCommand ShellOptions
+    ShellToolOptions skills todos TodosOptions workspace WorkspaceFiles WorkspaceOptions
+  `),
   "troupe/mcp": words(`
     checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
     McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins mcpLoginsFromConfig McpOAuthClient
