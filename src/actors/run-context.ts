@@ -24,7 +24,7 @@ import {
 } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
 import { assertOpenTurn, type Host, onLive } from "./host.ts";
-import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
+import { awaitedChildOf, policyRefusal } from "./child-rules.ts";
 import { artifactOf } from "./tool-calls.ts";
 
 /** The run context passed to a tool. */

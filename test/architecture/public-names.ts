@@ -86,8 +86,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/kit": words(`
-    CommandEnd fileNotes folder FolderEntry memory memoryNotes Note notes NotesKey NotesOptions NotesStore shell ShellCommand ShellOptions
-    ShellToolOptions skills todos TodosOptions workspace WorkspaceFiles WorkspaceOptions
+    CheckedCall CommandEnd fileNotes folder FolderEntry guard GuardContext GuardedPlace GuardedResult GuardOptions GuardVerdict memory memoryNotes moderation
+    ModerationOptions Note notes NotesKey NotesOptions NotesStore PersonalData piiGuard PiiGuardOptions PluginGuards shell ShellCommand ShellOptions
+    ShellToolOptions skills todos TodosOptions tripwire TripwireOptions workspace WorkspaceFiles WorkspaceOptions
   `),
   "troupe/mcp": words(`
     checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
