@@ -41,11 +41,6 @@ export function guardsCalls({ definition }: Pick<Host, "definition">): boolean {
   return definition.guards.some(({ guards }) => guards.toolCall !== undefined);
 }
 
-/** Whether messages that arrive are guarded. */
-export function guardsInputs({ definition }: Pick<Host, "definition">): boolean {
-  return definition.guards.some(({ guards }) => guards.input !== undefined || guards.toolResult !== undefined);
-}
-
 /** Whether results are guarded. */
 export function guardsResults({ definition }: { readonly definition: Pick<Host["definition"], "guards"> }): boolean {
   return definition.guards.some(({ guards }) => guards.toolResult !== undefined);

@@ -1,4 +1,4 @@
-import { describeValue } from "../base/index.ts";
+import { describeValue, workingOn } from "../base/index.ts";
 import {
   type Binding,
   bindingOf,
@@ -105,7 +105,7 @@ async function priceOfModel(
 ): Promise<Price | null> {
   // The definition's price is that of its own model, not of another one that a guard calls.
   const own = model === definition.model ? definition.price : null;
-  const price = own ?? (await prices.priceOf(model, binds, clock.now()));
+  const price = own ?? (await workingOn(clock, () => prices.priceOf(model, binds, clock.now())));
   if (!price) {
     if (binds) throw unpriced(definition, model);
     return null;
@@ -174,7 +174,7 @@ export async function billingOfAnswer(
   const answered = [{ name: model, provider: adapter?.provider ?? provider }];
   if (!isOwn) answered.push({ name: adapter.model, provider: adapter.provider });
   for (const one of answered) {
-    const price = await prices.priceOf(one, binds, clock.now());
+    const price = await workingOn(clock, () => prices.priceOf(one, binds, clock.now()));
     if (price) return one.name === name ? { price } : { price, model: one.name };
   }
   return { price: asked };
@@ -330,7 +330,7 @@ async function countOf(
   host: Host,
   { model, request, signal }: Pick<Measuring, "model" | "signal"> & { readonly request: ModelRequest },
 ): Promise<number> {
-  const counting = model.countPromptTokens(lent(request));
+  const counting = workingOn(host.clock, () => model.countPromptTokens(lent(request)));
   const late = (): never => {
     throw failure(`it took more than ${COUNT_TIMEOUT_MS} ms`);
   };

@@ -39,12 +39,11 @@ export function inputHooks(plugin: string, { input, toolResult }: PluginGuards):
   return {
     ...(input
       ? {
+          // For an input that steers the turn, `beforeLlm` is where it is checked.
           afterUserInput: async (draft, run) => {
-            await check(
-              draft,
-              draft.messages.filter(({ id }) => id === `${run.turnId}:in`),
-              run,
-            );
+            const isSteered = draft.messages.some(({ id }) => id.startsWith(`${run.turnId}:in:`));
+            const own = draft.messages.filter(({ id }) => id === `${run.turnId}:in`);
+            if (!isSteered) await check(draft, own, run);
           },
         }
       : {}),

@@ -403,6 +403,44 @@ describeRuntimes("guards after a restart", (stage) => {
   });
 });
 
+test("an input that steers the turn is checked once, before a model sees it", async () => {
+  const gate = createGate<string>();
+  const asked: string[] = [];
+  const own = guard({
+    input: (text) => {
+      asked.push(text);
+      return text.includes("canary") ? { rewrite: "bird" } : undefined;
+    },
+  });
+  const wait = defineTool({
+    ...mailDefinition,
+    name: "wait",
+    parameters: z.object({}),
+    execute: async () => await gate.pass(),
+  });
+  const prompts: string[] = [];
+  const model = scriptedModel(({ messages }, { index }) => {
+    prompts.push(JSON.stringify(messages));
+    return index < 2
+      ? { toolCalls: [{ name: index === 0 ? "wait" : "mail", arguments: index === 0 ? {} : { to: "ada" } }] }
+      : "Done.";
+  });
+  const runtime = await createRuntime({
+    agents: [defineAgent({ name: "clerk", model, tools: [wait, mail], plugins: [own] })],
+  });
+  const agent = await runtime.agent("clerk");
+  await agent.start();
+  const turn = agent.executeTurn("Go.");
+  await gate.reached();
+  await turn.steer("a canary");
+  gate.open("over");
+  await turn.result;
+  expect(asked).toEqual(["Go.", "a canary"]);
+  expect(prompts.join("\n")).not.toContain("canary");
+  expect(prompts[1]).toContain("bird");
+  await runtime.shutdown();
+});
+
 test("options that check nothing, or are no functions, are refused", () => {
   expect(() => guard({})).toThrow("guard() checks nothing");
   const model = scriptedModel("Hello.");
