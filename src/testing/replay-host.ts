@@ -226,6 +226,10 @@ export class ReplayHost implements Host {
     return Promise.reject(new UnsupportedError("a replay runs no tool"));
   }
 
+  schedulesOf(): never {
+    throw new UnsupportedError("a replay runs no tool");
+  }
+
   inContextOf<T>(_turnId: string, work: () => T): T {
     return work();
   }

@@ -51,6 +51,7 @@ function context(progress: RunContext["progress"] = () => undefined): RunContext
     note: async () => undefined,
     ask: (question) => new AskedRequest(question),
     bill: async () => undefined,
+    schedules: { add: () => Promise.reject(new Error("no schedules")), list: async () => [], cancel: async () => true },
   };
 }
 
@@ -74,7 +75,7 @@ describe("a revocable run context (H6)", () => {
     lent.revoke();
     lent.revoke();
     const fields = Object.keys(original) as (keyof RunContext)[];
-    expect(fields).toHaveLength(25);
+    expect(fields).toHaveLength(26);
     for (const field of fields) {
       expect(() => run[field], field).toThrow(InvalidInputError);
       expect(() => run[field], field).toThrow(/t-1:1:0 was used after the call had ended/);
