@@ -35,6 +35,7 @@ export function sidebar(): SidebarItem[] {
       "remote-agents",
       "mcp",
       "hooks",
+      "kit",
       "stores",
       "inspector",
       "testing",

@@ -192,6 +192,10 @@ export interface Host {
   hasExcerpts(): boolean;
   /** One of the agent's own artifacts. */
   artifact(artifactId: string): Promise<Artifact | undefined>;
+  /** The newest version of a name. */
+  artifactByName(name: string): Promise<Artifact | undefined>;
+  /** All of them without their content, oldest first. */
+  artifacts(): Promise<readonly Omit<Artifact, "content">[]>;
   /** Later turns of the agent, as the call's code sees them. */
   schedulesOf(call: Pick<CallState, "turnId" | "callId">): TurnSchedules;
   readonly viewers: Viewers;

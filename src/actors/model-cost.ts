@@ -103,7 +103,9 @@ async function priceOfModel(
   model: LanguageModel,
   { request, binds }: PricedCall,
 ): Promise<Price | null> {
-  const price = definition.price ?? (await workingOn(clock, () => prices.priceOf(model, binds, clock.now())));
+  // The definition's price is that of its own model, not of another one that a guard calls.
+  const own = model === definition.model ? definition.price : null;
+  const price = own ?? (await workingOn(clock, () => prices.priceOf(model, binds, clock.now())));
   if (!price) {
     if (binds) throw unpriced(definition, model);
     return null;

@@ -218,6 +218,14 @@ export class ReplayHost implements Host {
     return Promise.resolve(this.#artifacts.get(artifactId));
   }
 
+  artifactByName(): Promise<undefined> {
+    return Promise.reject(new UnsupportedError("a replay runs no tool"));
+  }
+
+  artifacts(): Promise<readonly []> {
+    return Promise.reject(new UnsupportedError("a replay runs no tool"));
+  }
+
   schedulesOf(): never {
     throw new UnsupportedError("a replay runs no tool");
   }

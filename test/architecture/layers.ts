@@ -5,7 +5,7 @@ export const layers: readonly (readonly string[])[] = [
   ["budget", "redis", "net"],
   ["state"],
   ["model", "tools", "hooks", "context", "stores", "queues"],
-  ["agents", "remote", "mcp"],
+  ["agents", "remote", "mcp", "kit"],
   ["machines"],
   ["actors"],
   ["runtime"],

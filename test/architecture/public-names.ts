@@ -88,6 +88,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/a2a": words(`
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
+  "troupe/kit": words(`
+    CheckedCall CommandEnd fileNotes folder FolderEntry guard GuardContext GuardedPlace GuardedResult GuardOptions GuardVerdict memory memoryNotes moderation
+    ModerationOptions Note notes NotesKey NotesOptions NotesStore PersonalData piiGuard PiiGuardOptions PluginGuards shell ShellCommand ShellOptions
+    ShellToolOptions skills todos TodosOptions tripwire TripwireOptions workspace WorkspaceFiles WorkspaceOptions
+  `),
   "troupe/mcp": words(`
     checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
     McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins mcpLoginsFromConfig McpOAuthClient

@@ -187,6 +187,16 @@ export abstract class LiveView {
     return this.#lent.stores.artifact({ tenant, agentId }, artifactId);
   }
 
+  artifactByName(name: string): Promise<Artifact | undefined> {
+    const { tenant, agentId } = this.identity;
+    return this.#lent.stores.artifactByName({ tenant, agentId }, name);
+  }
+
+  artifacts(): Promise<readonly Omit<Artifact, "content">[]> {
+    const { tenant, agentId } = this.identity;
+    return this.#lent.stores.artifacts({ tenant, agentId });
+  }
+
   schedulesOf({ turnId, callId }: Pick<CallState, "turnId" | "callId">): TurnSchedules {
     const { agentId, parentAgentId, definition, ownerId, sessionId, forkedFrom } = this.identity;
     const actorId = this.turn(turnId)?.actorId ?? null;
@@ -259,9 +269,9 @@ export class Conversation {
   #hasExcerpts: boolean;
 
   constructor(history: readonly Message[], turnEntries: readonly Entry[]) {
-    this.#history = [...history];
-    for (const message of history) this.#byId.set(message.id, deepFreeze(message));
-    this.#hasExcerpts = history.some(isExcerpt);
+    this.#history = [];
+    this.#hasExcerpts = false;
+    for (const message of history) this.#add(message);
     this.#turnEntries = [...turnEntries];
     turnEntries.forEach(deepFreeze);
     const turnId = turnEntries[0] && addressOf(turnEntries[0]).turnId;
@@ -269,12 +279,21 @@ export class Conversation {
   }
 
   addMessages(messages: readonly Message[]): void {
-    for (const message of messages) {
-      this.#byId.set(message.id, deepFreeze(message));
-      this.#history.push(message);
-      if (isExcerpt(message)) this.#hasExcerpts = true;
-    }
+    for (const message of messages) this.#add(message);
     if (messages.length > 0) this.#forgetLists();
+  }
+
+  #add(message: Message): void {
+    this.#byId.set(message.id, deepFreeze(message));
+    if (isExcerpt(message)) this.#hasExcerpts = true;
+    if (message.role !== "user" || message.replaces === undefined) return void this.#history.push(message);
+    // Prompts, hooks and compactions see only the new content, under the id of the original.
+    const index = this.#history.findLastIndex(({ id }) => id === message.replaces);
+    const original = this.#history[index];
+    if (original === undefined) return;
+    const replaced = deepFreeze({ ...original, content: message.content } as Message);
+    this.#history[index] = replaced;
+    this.#byId.set(original.id, replaced);
   }
 
   note(entry: Entry): void {
