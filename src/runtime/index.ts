@@ -9,6 +9,7 @@ export {
   type TurnContext,
 } from "./create-agent-loop.ts";
 export { createRuntime, watchTreeOf } from "./create-runtime.ts";
+export type { AccountLimits, AccountsOptions, AccountWindows } from "./api/accounts-options.ts";
 export { getRuntime, type GetRuntimeOptions } from "./get-runtime.ts";
 export type {
   BudgetOverview,

@@ -100,6 +100,7 @@ export class Activation extends LiveView implements Host {
     const { processId } = ports;
     this.writer = new JournalWriter({ ...start, processId }, ports.committer, {
       now: () => ports.clock.now(),
+      above: () => ports.outer.limitsOf(this.#identity.ownerId),
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
       onStale: (error) => this.discard(error),

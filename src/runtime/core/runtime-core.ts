@@ -35,6 +35,7 @@ import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import { Worker } from "../work/worker.ts";
 import { Alarms, fireTimer } from "./alarms.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import { OuterBudgets } from "./outer-budgets.ts";
 import { Requests } from "./requests.ts";
 import { Shutdown } from "./shutdown.ts";
 import { holdToolConnections } from "./tool-connections.ts";
@@ -57,6 +58,8 @@ export class RuntimeCore implements TurnSource {
   readonly broadcast: LiveBroadcast;
   readonly requests: Requests;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  /** The accounts above the roots. */
+  readonly outer: OuterBudgets;
   readonly part: Part;
   readonly queues: Queues;
   readonly work: Worker;
@@ -78,6 +81,7 @@ export class RuntimeCore implements TurnSource {
   readonly #shutdown: Shutdown;
   readonly #beforeForgetting: CoreOptions["onTurnEnded"];
   #turnsEnded = 0;
+  #isTidying = false;
   #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -88,6 +92,7 @@ export class RuntimeCore implements TurnSource {
     this.tenant = tenant;
     this.clock = clock;
     this.definitions = definitions;
+    this.outer = new OuterBudgets({ tenant, clock, options: options.accounts });
     this.part = options.part;
     this.queues = options.part.queues;
     this.leaseMs = leaseMs;
@@ -140,6 +145,7 @@ export class RuntimeCore implements TurnSource {
       tenant,
       clock,
       prices: options.priceBook,
+      outer: this.outer,
       random: this.random,
       closed: this.closed,
       leaseMs,
@@ -232,6 +238,7 @@ export class RuntimeCore implements TurnSource {
       onBeat: () => {
         this.#onForeignWrite("any");
         this.damage.beat();
+        this.#tidyAccounts();
       },
     });
     this.#heartbeat.start();
@@ -241,6 +248,21 @@ export class RuntimeCore implements TurnSource {
       this.#onForeignWrite(writes);
     });
     await this.work.start();
+  }
+
+  /** Returns what dead processes have reserved above the roots, and wakes calls that wait there. */
+  #tidyAccounts(): void {
+    if (!this.outer.isUsed || this.#isTidying) return;
+    this.#isTidying = true;
+    const { stores, tenant, clock } = this;
+    stores.outer
+      .tidy(tenant, { now: clock.now(), steady: clock.elapsed() })
+      .then((posted) => this.notify(posted))
+      // The next beat tries again.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#isTidying = false;
+      });
   }
 
   lookAtTimers(): void {

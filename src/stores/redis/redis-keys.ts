@@ -130,6 +130,11 @@ export class RedisKeys {
     return this.#group("processes");
   }
 
+  /** The accounts above the roots of a tenant's trees, stored like a tree, and thus in one slot; no tree has a tag without a slash. */
+  above(tenant: string): TreeKeys {
+    return this.#group(`above:${encodeURIComponent(wellFormed(tenant, "tenant"))}`);
+  }
+
   /**
    * An index over trees, ordered by member or by score, with a hash of each member's last write. `of`: the tenant, and the other ids that
    * select the index.
@@ -225,6 +230,8 @@ export const fields = {
   request: (agentId: string, requestId: string): string => `request:${requestMember({ agentId, requestId })}`,
   meaning: (agentId: string, text: string): string => `key:${pairOf(agentId, text)}`,
   process: (processId: string): string => `process:${wellFormed(processId, "process id")}`,
+  /** A row above the roots. */
+  outer: (kind: string, id: string): string => `${kind}:${wellFormed(id, "id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `children:${wellFormed(agentId, "agent id")}`,
   artifacts: (agentId: string): string => `artifacts:${wellFormed(agentId, "agent id")}`,

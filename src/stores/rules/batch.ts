@@ -1,4 +1,4 @@
-import type { NewAccount, Settlement } from "../../budget/index.ts";
+import type { NewAccount, OuterLimits, Settlement } from "../../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
@@ -12,6 +12,7 @@ import type {
   Timer,
   TurnItem,
 } from "../../state/index.ts";
+import type { OuterAnswers } from "./outer-answers.ts";
 
 /** A change of accounts in a batch; changes are applied in order, each to the account and all accounts above it. */
 export type BudgetMove =
@@ -94,6 +95,12 @@ export interface Batch {
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers: readonly string[];
   readonly wake?: WakeOrder | undefined;
+  /** The accounts above the agent's root, from the owner's to the tenant's. Default none. */
+  readonly above?: readonly OuterLimits[] | undefined;
+  /** The answers of those accounts, if they were charged already. Default: the commit charges them. */
+  readonly answers?: OuterAnswers | undefined;
+  /** Whether the tree is only in the memory of its process. Default `false`. */
+  readonly isApart?: boolean | undefined;
   /** Also releases the lease, even if work remains: inbox items wait for the next owner. Default: the owner keeps it. */
   readonly leaves?: boolean | undefined;
 }
