@@ -30,7 +30,7 @@ export {
   toolResult,
   type ToolResultPart,
 } from "./tools/index.ts";
-export type { EffectClass } from "./state/index.ts";
+export type { EffectClass, SessionStub, StubMismatch, StubReport, StubUse } from "./state/index.ts";
 
 // Define: models
 export {
@@ -182,6 +182,7 @@ export {
   RequestConflictError,
   StoreRolledBackError,
   StoreUnavailableError,
+  StubMismatchError,
   ToolNotStartedError,
   TroupeError,
   TurnConflictError,

@@ -1,4 +1,4 @@
-import type { Content, JsonObject, Message, TroupeEvent } from "../state/index.ts";
+import type { Content, JsonObject, Message, StubReport, TroupeEvent } from "../state/index.ts";
 import type {
   AgentInfo,
   BudgetInput,
@@ -20,6 +20,8 @@ import {
   assertObject,
   assertOneOf,
   assertSettings,
+  assertStubs,
+  assertStubsSecret,
   assertText,
   assertWhole,
   invalidInput,
@@ -127,6 +129,8 @@ export interface AgentHandle {
   ): Promise<ListPage<TurnSummary>>;
   /** The conversation, oldest first. `last`: only this many of the newest messages, 1 to 200. */
   messages(options?: ListOptions & { readonly last?: number | undefined }): Promise<ListPage<Message>>;
+  /** How the stubs of the agent's session were used; empty lists for a session without stubs. */
+  stubs(options?: CallOptions): Promise<StubReport>;
   /** Restarts an agent that was shut down, and continues its open turn. */
   start(options?: CallOptions): Promise<AgentInfo>;
   /** Pauses the agent and its subagents at the next safe point. `now`: drops model calls in flight. */
@@ -165,7 +169,8 @@ export interface TurnHandle {
 /** Creates a client; sends nothing. Throws `TroupeClientError` (`invalid_input`) for invalid options. */
 export function createClient(options: ClientOptions): TroupeClient {
   assertObject("the options of createClient()", options);
-  assertKnown("createClient()", options, ["url", "headers", "credentials", "fetch", "retries"]);
+  assertKnown("createClient()", options, ["url", "headers", "credentials", "fetch", "retries", "stubsSecret"]);
+  if (options.stubsSecret !== undefined) assertStubsSecret(options.stubsSecret);
   const transport = new Transport(options);
 
   return {
@@ -173,7 +178,7 @@ export function createClient(options: ClientOptions): TroupeClient {
       (await transport.json<ListPage<DefinitionInfo>>({ path: "/api/definitions", signal })).items,
     createAgent: async (agent, given = {}) => {
       assertNewAgent(agent);
-      const headers = keyHeaders(given);
+      const headers = { ...keyHeaders(given), ...stubsHeaders(agent, options) };
       const request = { method: "POST", path: "/api/agents", headers, body: agent, signal: given.signal } as const;
       return agentHandle(transport, (await transport.json<AgentInfo>(request)).agentId);
     },
@@ -237,6 +242,7 @@ function agentHandle(transport: Transport, agentId: string): AgentHandle {
       await transport.json({ path: `${path}/turns`, query: listQuery(query), signal }),
     messages: async ({ signal, ...query } = {}) =>
       await transport.json({ path: `${path}/messages`, query: listQuery(query), signal }),
+    stubs: async ({ signal } = {}) => await transport.json<StubReport>({ path: `${path}/stubs`, signal }),
     start: async (given = {}) => await command("start", {}, given),
     pause: async ({ now, ...given } = {}) => await command("pause", now === undefined ? {} : { now }, given),
     resume: async (given = {}) => await command("resume", {}, given),
@@ -311,10 +317,17 @@ function newKey(): string {
 
 function assertNewAgent(agent: NewAgent): void {
   assertObject("the agent", agent);
-  assertKnown("createAgent()", agent, ["definition", "key", "sessionId", "metadata", "budget", "messages"]);
+  assertKnown("createAgent()", agent, ["definition", "key", "sessionId", "metadata", "budget", "messages", "stubs"]);
   assertText("definition", agent.definition);
   if (agent.key !== undefined) assertText("key", agent.key, 255);
   if (agent.sessionId !== undefined) assertText("sessionId", agent.sessionId);
+  if (agent.stubs !== undefined) assertStubs(agent.stubs);
+}
+
+function stubsHeaders({ stubs }: NewAgent, { stubsSecret }: ClientOptions): Record<string, string> {
+  if (stubs === undefined) return {};
+  if (stubsSecret !== undefined) return { "troupe-stubs-secret": stubsSecret };
+  throw invalidInput("stubs need the server's secret; pass stubsSecret to createClient()");
 }
 
 const membersOfVerdict: Readonly<Record<RequestDecision["verdict"], readonly string[]>> = {

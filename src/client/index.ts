@@ -27,3 +27,4 @@ export type {
   TurnRequest,
   TurnSummary,
 } from "./api-types.ts";
+export type { SessionStub, StubMismatch, StubReport, StubUse } from "../state/index.ts";

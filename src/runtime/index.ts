@@ -8,6 +8,7 @@ export {
   type LoopTurn,
   type TurnContext,
 } from "./create-agent-loop.ts";
+export { assertSameStubs } from "./api/stub-options.ts";
 export { createRuntime, watchTreeOf } from "./create-runtime.ts";
 export type { AccountLimits, AccountsOptions, AccountWindows } from "./api/accounts-options.ts";
 export { getRuntime, type GetRuntimeOptions } from "./get-runtime.ts";

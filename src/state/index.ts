@@ -12,6 +12,8 @@ export * from "./execution.ts";
 export * from "./execution-fold.ts";
 export * from "./agent-ids.ts";
 export * from "./record.ts";
+export * from "./session-stub.ts";
+export * from "./stub-report.ts";
 export * from "./limit-reached.ts";
 export * from "./stop-signals.ts";
 export * from "./stop.ts";

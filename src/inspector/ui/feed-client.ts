@@ -4,6 +4,8 @@ import type {
   ArtifactView,
   CallDetail,
   DecisionBody,
+  EvalRun,
+  Evals,
   FeedInfo,
   FeedMessage,
   MessagePage,
@@ -87,6 +89,10 @@ export interface FeedClient {
   processes(): Promise<readonly ProcessRow[]>;
   /** `null` if the source has no queues. */
   queues(): Promise<readonly QueueRow[] | null>;
+  /** The report of evals; `null` if the source has none. */
+  evals(): Promise<Evals | null>;
+  /** The runs of a case of the report, those that failed first. */
+  evalRuns(key: string): Promise<readonly EvalRun[]>;
   artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView>;
   /** Actions on agents. Absent if the page is read-only. */
   readonly act?: FeedActs | undefined;

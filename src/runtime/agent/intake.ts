@@ -11,7 +11,9 @@ import {
   isIntent,
   type Message,
   numberOfTurn,
+  STUB_MISMATCH_CODE,
   type StopSignal,
+  type StoredError,
   turnIdOf,
   type TurnItem,
 } from "../../state/index.ts";
@@ -162,6 +164,13 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
     error,
     ...(leavesWork ? { leavesWork } : {}),
   });
+  failByStub(activation, turnId, error);
+}
+
+/** A call of a subagent that no stub answers fails the turns of all agents above it. */
+function failByStub(activation: Activation, turnId: string, error: StoredError | null): void {
+  if (!activation.identity.stubs || error?.code !== STUB_MISMATCH_CODE) return;
+  activation.append({ type: "effect.failed", turnId, effect: "settleChild", error });
 }
 
 /** Records that one of the agent's own limits is near. A warning for an ended turn's account is dropped. */
@@ -334,6 +343,7 @@ function takeReport(activation: Activation, item: ChildReportedItem): void {
   } as const;
   if (openTurnId !== null) {
     activation.append(body);
+    failByStub(activation, openTurnId, error);
     return;
   }
   activation.append(body, {

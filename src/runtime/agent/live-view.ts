@@ -119,6 +119,10 @@ export abstract class LiveView {
     return this.actors.context.waking;
   }
 
+  get stubUses(): Readonly<Record<string, number>> {
+    return this.actors.context.stubUses ?? {};
+  }
+
   get turnEntries(): readonly Entry[] {
     return this.openTurnId === null ? [] : this.conversation.turnEntries;
   }

@@ -10,7 +10,9 @@ import type {
   Lifecycle,
   Message,
   RequestVerdict,
+  SessionStub,
   StoredError,
+  StubReport,
   TraceEntry,
 } from "../../state/index.ts";
 import type { RequestFilter } from "../../stores/index.ts";
@@ -34,6 +36,8 @@ export interface Agent<Output = unknown> {
   readonly sessionId: string | null;
   /** The definition that the agent was created with; `version` is the hash of the fields that affect behaviour. */
   readonly definition: { readonly name: string; readonly version: string };
+  /** Whether the agent was created with stubs: its tools and those of its subagents do not run. */
+  readonly isStubbed: boolean;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   /** The current state: status, number of turns, open turn. A new object after each change. */
@@ -100,6 +104,8 @@ export interface Agent<Output = unknown> {
   getArtifact(idOrName: string, version?: number): Promise<Artifact | undefined>;
   /** Trace of one turn, by default the last one; derived from the journal. */
   getTrace(turnId?: string): Promise<TraceEntry[]>;
+  /** How the stubs of the agent's session were used, by all agents of its tree; empty lists for a session without stubs. */
+  getStubs(): Promise<StubReport>;
   /** The agent's committed state as one immutable value; read it with `viewAgentState`. */
   getState(): Promise<AgentState>;
   /**
@@ -133,6 +139,12 @@ export interface AgentStartOptions {
    * was created with or its current ones; `agent.setBudget()` changes them.
    */
   readonly budget?: Budget | undefined;
+  /**
+   * Results in the place of tools, up to 200 stubs of 200,000 characters in total: for end-to-end tests. No function tool of the agent and
+   * its subagents runs. The first stub that fits a call gives its result; a call that no stub fits fails its turn with the code
+   * `stub_mismatch`. For an existing agent they must equal those that it was created with. Default: none, tools run.
+   */
+  readonly stubs?: readonly SessionStub[] | undefined;
   /**
    * `false` keeps the agent and its subtree in memory until `saveState()`, `pause()` or `shutdown()` of the agent; unsaved
    * changes are lost with the runtime. A stored agent is copied into memory when it is started. Default true.

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type Clock, processContext, Waiters } from "../../base/index.ts";
+import { type Clock, processContext, Waiters, type WorkWatch } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
@@ -103,7 +103,7 @@ export class RuntimeCore implements TurnSource {
     setMaxListeners(0, this.closed);
     const parentTurnOf = (agentId: string): string | null => this.trees.parentTurnOf(agentId);
     this.contexts = new TurnContexts(parentTurnOf);
-    this.auth = new TurnAuth({ resolve: options.resolveAuth, parentTurnOf, contexts: this.contexts });
+    this.auth = new TurnAuth({ resolve: options.resolveAuth, parentTurnOf, contexts: this.contexts, clock });
     this.requests = new Requests({
       stores,
       tenant,
@@ -477,5 +477,9 @@ export class StoreClock implements Clock {
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return this.#clock.sleep(ms, signal);
+  }
+
+  get work(): WorkWatch | undefined {
+    return this.#clock.work;
   }
 }

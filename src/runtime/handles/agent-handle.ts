@@ -44,7 +44,7 @@ import {
   startElsewhere,
 } from "./agent-lifecycle.ts";
 import { assertTurnOf, givenTurn, type OpenedTurn, openTurn, type TurnAsked } from "./open-turn.ts";
-import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
+import { readAgentState, readMessages, readStubReport, readTrace, readTurn } from "./read-agent.ts";
 
 /** A user's handle on one durable agent. Any number of handles may refer to the same agent. */
 export class AgentHandle implements Agent {
@@ -80,6 +80,10 @@ export class AgentHandle implements Agent {
 
   get sessionId(): string | null {
     return this.#record.sessionId;
+  }
+
+  get isStubbed(): boolean {
+    return this.#record.stubs !== undefined;
   }
 
   get createdAt(): number {
@@ -260,6 +264,11 @@ export class AgentHandle implements Agent {
   async getTrace(turnId?: string) {
     if (turnId !== undefined) assertTurnOf(this.agentId, turnId);
     return await readTrace(this.#core.stores, this.#key, turnId);
+  }
+
+  async getStubs() {
+    const { stubs = [], rootAgentId } = this.#record;
+    return await readStubReport(this.#core.stores, { tenant: this.#core.tenant, rootAgentId, stubs });
   }
 
   getState() {
