@@ -127,9 +127,6 @@ export {
 } from "./budget/index.ts";
 export type { PriceTable } from "./model/index.ts";
 export type {
-  AccountLimits,
-  AccountsOptions,
-  AccountWindows,
   LimitStop,
   Spending,
   TurnSpending,

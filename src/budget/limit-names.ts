@@ -13,7 +13,7 @@ export const limitNames = [
 export type LimitName = (typeof limitNames)[number];
 
 /** The fields of `Limits` that are flags, not limits. */
-export const limitFlags = ["strict", "finalAnswer"] as const;
+export const limitFlags = ["strict", "finalAnswer", "askAtLimit"] as const;
 export type LimitFlag = (typeof limitFlags)[number];
 
 /** The windows of accounts above the root of a team, the shortest first; an account of `total` never renews. */

@@ -50,7 +50,7 @@ export function outerAccount(
   const isNewer = revision > before.revision;
   if (startsAt > before.startsAt) {
     const configured = revision < before.revision ? before.configured : limits;
-    const { added: _added, ...rest } = before;
+    const { added: _added, raisedBy: _raisedBy, ...rest } = before;
     const outer = { ...rest, startsAt, endsAt, configured, revision: Math.max(revision, before.revision) };
     const fresh = { used: noAmounts, unconfirmed: nothingReserved, models: {}, warned: [], openedAt: startsAt };
     return { ...stored, ...fresh, parentId, limits: configured, outer };
@@ -65,19 +65,23 @@ export function outerAccount(
   return { ...withLimits(stored, withAdded(configured, before.added)), parentId, outer };
 }
 
-/** The account with amounts added to its limits, until it renews. Limits that it does not have are ignored. */
-export function withMore(account: Account, more: Limits): Account {
+/**
+ * The account with amounts added to its limits, until it renews. Limits that it does not have are ignored. The decision on one request,
+ * `requestId`, adds once.
+ */
+export function withMore(account: Account, more: Limits, requestId?: string): Account {
   const { outer } = account;
-  if (!outer) return account;
+  if (!outer || (requestId !== undefined && outer.raisedBy?.includes(requestId))) return account;
+  const raisedBy = requestId === undefined ? {} : { raisedBy: [...(outer.raisedBy ?? []), requestId] };
   const added = withAdded(outer.added ?? {}, more, limitNames);
-  return { ...withLimits(account, withAdded(outer.configured, added)), outer: { ...outer, added } };
+  return { ...withLimits(account, withAdded(outer.configured, added)), outer: { ...outer, added, ...raisedBy } };
 }
 
 /** The account as people see it at `now`: with nothing used if it has renewed since its last charge. */
 export function shownAccount(account: Account, now: number): Account {
   const { outer } = account;
   if (!outer || outer.endsAt === null || now < outer.endsAt) return account;
-  const { added: _added, ...rest } = outer;
+  const { added: _added, raisedBy: _raisedBy, ...rest } = outer;
   const fresh = { used: noAmounts, unconfirmed: nothingReserved, models: {}, warned: [] };
   return { ...account, ...fresh, limits: outer.configured, outer: rest };
 }

@@ -34,6 +34,8 @@ export const limitsSchema = z.object({
   strict: optionalFlagSchema,
   /** A flag: the last call that surely fits may not call tools, so that it answers. */
   finalAnswer: optionalFlagSchema,
+  /** A flag: where an amount leaves no room for a model call, a request asks a person to continue. */
+  askAtLimit: optionalFlagSchema,
 });
 export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;
 
@@ -131,6 +133,8 @@ const outerPartSchema = z.object({
   revision: countSchema,
   /** Amounts that a person has added to each limit, until the account renews. */
   added: limitsSchema.optional(),
+  /** The requests whose decisions have added to it, so that each adds once. */
+  raisedBy: z.array(textSchema).optional(),
 });
 
 /**

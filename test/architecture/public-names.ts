@@ -1,7 +1,7 @@
 /** The public names of each entry, written out: a name is public if it is in this list, in the entry, and in docs/reference.md. */
 export const publicNames: Readonly<Record<string, readonly string[]>> = {
   troupe: words(`
-    Account AccountLimits AccountsOptions AccountWindows Agent AgentBusyError AgentDefinition AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
+    Account Agent AgentBusyError AgentDefinition AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
     AgentRequest AgentStartOptions AgentStatus AgentStopError AgentTool AlreadyOwnedError approval Artifact
     ArtifactStore askUser Auth AuthRequest bindThinking Budget BudgetOverview CallSettings ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
@@ -134,7 +134,7 @@ export const opaqueTypes: readonly string[] = words(
 export const unnamedTypes: readonly string[] = words(`
   DefinitionRef MessageQuery RunQuery SearchQuery
   BudgetLeft FallbackModelOptions ModelTool RoutedModelOptions
-  AccountListOptions AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
+  AccountLimits AccountListOptions AccountsOptions AccountWindows AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions

@@ -178,7 +178,8 @@ export class JournalWriter implements CommitSource {
     if (this.#closed || this.#underWay || this.#hasLeft || this.#pending.isEmpty) return undefined;
     const batch = this.#pending.toBatch(this.#start, this.#committedSeq);
     const above = this.#events.above();
-    this.#underWay = above.length > 0 ? { ...batch, above } : batch;
+    const asking = this.#events.asking();
+    this.#underWay = above.length > 0 ? { ...batch, asking, above } : { ...batch, asking };
     this.#pending = new PendingBatch();
     return this.#underWay;
   }
@@ -292,6 +293,8 @@ interface WriterEvents {
   now(): number;
   /** The accounts above the agent's root at this moment. */
   above(): readonly OuterLimits[];
+  /** For requests that the commit opens. */
+  asking(): NonNullable<Batch["asking"]>;
   /** Delivers the entry to the machines. */
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;

@@ -19,6 +19,8 @@ export interface AccountLimits {
   readonly maxCost?: number | undefined;
   /** Tool calls of all agents. Default: none. */
   readonly maxToolCalls?: number | undefined;
+  /** At a limit on steps, tokens or cost, asks a person to add to the account, as `askAtLimit` of a budget does. Default false. */
+  readonly askAtLimit?: boolean | undefined;
 }
 
 /** The limits of an owner or a tenant, by window. A window that is left out has no account. */
@@ -54,7 +56,7 @@ export interface AccountsOptions {
 }
 
 const limitsShape = optionsRule<AccountLimits>({
-  rules: { maxSteps: anyRule, maxTokens: anyRule, maxCost: anyRule, maxToolCalls: anyRule },
+  rules: { maxSteps: anyRule, maxTokens: anyRule, maxCost: anyRule, maxToolCalls: anyRule, askAtLimit: anyRule },
   instead: {
     cost: "maxCost",
     costUsd: "maxCost",
@@ -66,9 +68,9 @@ const limitsShape = optionsRule<AccountLimits>({
 
 /** The limits as stored: steps and tool calls of all agents are those of trees. Throws `InvalidInputError`. */
 export function accountLimitsOf(given: unknown, where: string): Limits {
-  const { maxSteps, maxToolCalls, maxTokens, maxCost } = limitsShape(given ?? null, where) as AccountLimits;
+  const { maxSteps, maxToolCalls, maxTokens, maxCost, askAtLimit } = limitsShape(given ?? null, where) as AccountLimits;
   try {
-    return limitsOf({ maxTokens, maxCost, maxTreeSteps: maxSteps, maxTreeToolCalls: maxToolCalls });
+    return limitsOf({ maxTokens, maxCost, maxTreeSteps: maxSteps, maxTreeToolCalls: maxToolCalls, askAtLimit });
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
     const message = error.message.replace(
@@ -104,6 +106,15 @@ export function windowLimitsOf(given: unknown, where: string): WindowLimits {
   );
 }
 
+const tenantRule: OptionRule = (value, where) => {
+  const windows = windowsRule(value, where) as AccountWindows;
+  const asking = outerWindows.find((window) => windows[window]?.askAtLimit === true);
+  if (asking === undefined) return windows;
+  throw new InvalidInputError(
+    `${where}.${asking}.askAtLimit is true; requests are shown to owners, who must not see the tenant's budget: leave it out, and add with runtime.addToAccount()`,
+  );
+};
+
 const ownerRule: OptionRule = (value, where) => (typeof value === "function" ? value : windowsRule(value, where));
 
 const timeZoneRule: OptionRule = (value, where) => {
@@ -119,7 +130,7 @@ const timeZoneRule: OptionRule = (value, where) => {
 
 const accountsOptionsSchema: OptionsSchema<AccountsOptions> = {
   rules: {
-    tenant: windowsRule,
+    tenant: tenantRule,
     owner: ownerRule,
     timeZone: timeZoneRule,
     revision: wholeNumberRule(0, Number.MAX_SAFE_INTEGER),

@@ -97,6 +97,8 @@ export interface Batch {
   readonly wake?: WakeOrder | undefined;
   /** The accounts above the agent's root, from the owner's to the tenant's. Default none. */
   readonly above?: readonly OuterLimits[] | undefined;
+  /** For requests that the commit opens: the actor of the open turn, and whether a rule decides who may decide. */
+  readonly asking?: { readonly actorId: string | null; readonly isGuarded: boolean } | undefined;
   /** The answers of those accounts, if they were charged already. Default: the commit charges them. */
   readonly answers?: OuterAnswers | undefined;
   /** Whether the tree is only in the memory of its process. Default `false`. */

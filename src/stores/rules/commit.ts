@@ -1,10 +1,19 @@
-import { agentAccountId, type Moment, outerPartsOf, type ReservationAsk, turnAccountId } from "../../budget/index.ts";
+import {
+  agentAccountId,
+  type LimitName,
+  limitNames,
+  type Moment,
+  outerPartsOf,
+  type ReservationAsk,
+  turnAccountId,
+} from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
   type AccountHolder,
   type AgentKey,
   agentOfAccount,
   type AgentRecord,
+  type AgentRequest,
   type Entry,
   type InboxItem,
   type Intent,
@@ -14,6 +23,7 @@ import {
   turnIdOf,
 } from "../../state/index.ts";
 import type { Batch, Post, SpawnOrder, WakeOrder } from "./batch.ts";
+import { budgetRequestOf } from "./budget-requests.ts";
 import { Ledger } from "./ledger.ts";
 import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
@@ -47,10 +57,10 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment, outer?
   const posted = new Set<string>();
   if (batch.cleared !== null) tables.clearMessages(batch.key);
   if (batch.cleared === "all") tables.clearArtifacts(batch.key);
-  const entries = withVersions(
-    judgeAll(tables, batch, record, { ledger, posted, outer }),
-    saveArtifacts(tables, batch),
-  );
+  raiseDecided(tables, batch, ledger);
+  const asked: AgentRequest[] = [];
+  const judged = judgeAll(tables, batch, record, { ledger, posted, outer, asked });
+  const entries = withVersions(judged, saveArtifacts(tables, batch));
 
   leaveQueues(batch, record, ledger);
 
@@ -66,8 +76,9 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment, outer?
   if (next !== record) tables.putAgent(next);
   moveTurns(tables, record, next, { entries, closedTurnId, now: moment.now });
   const { openRequests } = head;
-  const requests = concernsRequests(batch, openRequests)
-    ? changeRequests(tables, batch, openRequests)
+  const opening = asked.length === 0 ? batch : { ...batch, requests: [...batch.requests, ...asked] };
+  const requests = concernsRequests(opening, openRequests)
+    ? changeRequests(tables, opening, openRequests)
     : { open: openRequests, timers: [] };
   const warnings = ledger.warn().map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
   const { posted: woken, timers: alarms, accounts } = ledger.flush();
@@ -221,13 +232,46 @@ function leaveQueues({ key, entries, owned, closedTurnId }: Batch, record: Agent
   }
 }
 
+/** Applies the decisions of people that add to an account of the tree; those above it were charged before. */
+function raiseDecided(tables: Tables, { key, entries }: Batch, ledger: Ledger): void {
+  for (const entry of entries) {
+    const decided = entry.type === "budget.freed" ? entry.decided : undefined;
+    if (!decided?.limits || outerPartsOf(decided.accountId)) continue;
+    const account = tables.account(key.tenant, decided.accountId);
+    if (!account) continue;
+    const raised = limitNames.flatMap((name) => {
+      const [max, more] = [account.limits[name], decided.limits?.[name]];
+      return max === undefined || more === undefined
+        ? []
+        : [[name, Math.min(Number.MAX_SAFE_INTEGER, max + more)] as const];
+    });
+    ledger.setLimits(account.id, { ...account.limits, ...Object.fromEntries(raised) });
+  }
+}
+
+/** Time that has passed cannot be added to. */
+function isAddable(limit: LimitName): boolean {
+  return limit !== "deadlineAt" && limit !== "maxActiveMs";
+}
+
+function shownRequest({ requestId, callId, name, prompt }: AgentRequest): NonNullable<Refusal["request"]> {
+  return { requestId, callId, name, prompt };
+}
+
 interface Judging {
   readonly ledger: Ledger;
   readonly posted: Set<string>;
   readonly outer: OuterAnswers | undefined;
+  /** The requests that ask for more budget, new ones and open ones. */
+  readonly asked: AgentRequest[];
 }
 
-function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, { ledger, posted, outer }: Judging): Entry[] {
+function judgeAll(
+  tables: Tables,
+  batch: Batch,
+  record: AgentRecord,
+  { ledger, posted, outer, asked }: Judging,
+): Entry[] {
   if (!batch.entries.some(isIntent)) return [...batch.entries];
   const mayBeMarked = record.pause !== null || record.abort !== null || record.parentAgentId !== null;
   return batch.entries.map((entry) => {
@@ -243,8 +287,20 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, { ledger, p
       const { reason, accountId, limit, used, max, needed, renewsAt } = judgement;
       const message = reason === "unpriced" && "model" in entry ? unpriced(entry.model, accountId) : undefined;
       const holder = holderOfAccount(tables, record, accountId);
+      const figures = { used, max, holder, renewsAt };
+      const isAbove = outerPartsOf(accountId) !== undefined;
+      const asks = isAbove ? judgement.asks === true : ledger.account(accountId)?.limits.askAtLimit === true;
+      const request =
+        asks && reason === "budget" && entry.type === "model.requested" && isAddable(limit)
+          ? budgetRequestOf(tables, batch, record, {
+              intent: entry,
+              met: { accountId, limit, used, max, needed, figures },
+            })
+          : undefined;
+      if (request) asked.push(request);
       return refusal(entry, {
-        reason,
+        reason: request ? "mustWait" : reason,
+        ...(request ? { request: shownRequest(request) } : {}),
         accountId,
         limit,
         // An owner must not see what others have spent.
@@ -286,7 +342,17 @@ function refusal(
   intent: Intent,
   why: Pick<
     Refusal,
-    "reason" | "accountId" | "limit" | "used" | "max" | "needed" | "renewsAt" | "holder" | "agentId" | "message"
+    | "reason"
+    | "request"
+    | "accountId"
+    | "limit"
+    | "used"
+    | "max"
+    | "needed"
+    | "renewsAt"
+    | "holder"
+    | "agentId"
+    | "message"
   >,
 ): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};

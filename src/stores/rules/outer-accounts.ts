@@ -32,8 +32,10 @@ import type { LedgerTables, Tables } from "./tables.ts";
  */
 
 /** Whether the batch concerns accounts above its tree. */
-export function concernsOuter({ above, moves, entries, closedTurnId }: Batch): boolean {
+export function concernsOuter(batch: Batch): boolean {
+  const { above, moves, entries, closedTurnId } = batch;
   if (moves.some((move) => move.type === "settle" && move.settlement.reservation.hold !== undefined)) return true;
+  if (raisesOf(batch).length > 0) return true;
   return above !== undefined && above.length > 0 && (closedTurnId !== null || entries.some(isIntent));
 }
 
@@ -43,6 +45,10 @@ export function chargeOuter(tables: Tables, batch: Batch, moment: Moment): Outer
   const { ledger, woken } = ledgerOf(tables, key.tenant, { id: batch.id, agentId: key.agentId }, moment);
   for (const move of moves) if (move.type === "settle") settleHold(tables, ledger, batch, move.settlement);
   const accountId = openAll(ledger, above, moment.now);
+  for (const { accountId: raisedId, limits, requestId } of raisesOf(batch)) {
+    const account = ledger.account(raisedId);
+    if (account) ledger.put(withMore(account, limits, requestId));
+  }
   const bySeq = new Map<number, OuterAnswer>();
   if (accountId !== undefined) {
     ledger.leave(accountId, ({ ask }) => isOver(batch, ask));
@@ -57,6 +63,15 @@ export function chargeOuter(tables: Tables, batch: Batch, moment: Moment): Outer
   const warnings = ledger.warn();
   ledger.flush();
   return { bySeq, warnings, woken: [...woken] };
+}
+
+/** The decisions in a batch that add to accounts above the root. */
+function raisesOf({ entries }: Batch) {
+  return entries.flatMap((entry) => {
+    const decided = entry.type === "budget.freed" ? entry.decided : undefined;
+    const { accountId = "", limits, requestId = "" } = decided ?? {};
+    return limits && outerPartsOf(accountId) ? [{ accountId, limits, requestId }] : [];
+  });
 }
 
 function asksAbove(intent: Intent, countsCalls: boolean): boolean {
@@ -79,8 +94,9 @@ function answerOf(tables: Tables, ledger: Ledger, batch: Batch, { intent, accoun
   const ask = "ask" in intent ? { ...intent.ask, accountId, finalAnswer: false } : undefined;
   const judgement = ask ? ledger.reserve(ask) : ledger.countToolCall(accountId, agentId);
   if (!judgement.granted) {
-    const renewsAt = ledger.account(judgement.accountId)?.outer?.endsAt;
-    return typeof renewsAt === "number" ? { ...judgement, renewsAt } : judgement;
+    const { outer, limits } = ledger.account(judgement.accountId) ?? {};
+    const asks = limits?.askAtLimit === true ? { asks: true } : {};
+    return { ...judgement, ...asks, ...(typeof outer?.endsAt === "number" ? { renewsAt: outer.endsAt } : {}) };
   }
   const { reservation } = judgement;
   const { epoch, processId = null, isApart } = batch;

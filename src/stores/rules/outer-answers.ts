@@ -10,6 +10,8 @@ export type Judgement =
       readonly needed?: number;
       /** When an account above the root renews, in milliseconds since the epoch. */
       readonly renewsAt?: number;
+      /** Whether the account's limits ask a person instead of ending the turn. */
+      readonly asks?: boolean;
     } & MetLimit);
 
 /** A granted reservation above the root; `reservation` is `null` for a tool call. */
