@@ -99,6 +99,8 @@ export {
   type Runtime,
   type RuntimeOptions,
   type SpawnedAgent,
+  type SteerAnswer,
+  type SteerOptions,
   type Turn,
   type TurnContext,
   TurnFailedError,

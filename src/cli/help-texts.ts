@@ -61,7 +61,7 @@ Examples:
   $ npx troupe chat ./my-agent.ts --agent-id desk-7
   $ printf 'Pay Ann.\\ny\\n' | npx troupe chat ./my-agent.ts
 
-A line is a message; /help shows the commands. The agent's requests are asked here: answer approvals with y, n <why>, e <json> or
+A line is a message; while a turn runs on a terminal, its next model call sees it. /help shows the commands. The agent's requests are asked here: answer approvals with y, n <why>, e <json> or
 l for later. Ctrl-C aborts the open turn, a second one leaves; Ctrl-D leaves. From a pipe each line is a message, or the
 reply to the request before it; the exit code is the last turn's.
 
@@ -187,6 +187,15 @@ Examples:
   $ npx troupe abort ask-mibodu --reason "wrong folder"
 
 The abort is stored: a process that runs the agent ends the turn within moments, otherwise the next one that resumes it.
+`;
+
+export const steer = `
+Examples:
+  $ npx troupe steer ask-mibodu "Use the blue one."
+  $ npx troupe steer ask-mibodu "Use the blue one." --key note-7
+
+The text is stored: the process that runs the agent gives it to the open turn, whose next model call sees it. Running tools finish
+first. If the turn makes no further model call, or none is open, the text opens the next turn. With a key the command can be repeated.
 `;
 
 export const budget = `

@@ -6,6 +6,7 @@ export {
   type ExecuteTurnOptions,
   type FollowOptions,
   type KeyedOptions,
+  type SteerResult,
   type TreeInfo,
   type TroupeClient,
   type TurnHandle,

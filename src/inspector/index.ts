@@ -77,6 +77,7 @@ export type {
   StoredAccounts,
   Transition,
   TransitionPage,
+  TurnAnswer,
   TurnBody,
 } from "./feed/wire.ts";
 export type {

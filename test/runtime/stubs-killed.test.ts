@@ -11,7 +11,7 @@ import { stubbedDesk } from "../support/stubbed-desk.ts";
 
 const program = join(import.meta.dirname, "stubbing-program.ts");
 
-test.each(["tool.intent:1", "tool.intent:2", "commit.before:4"])("killed at %s", { timeout: 60_000 }, async (fault) => {
+test.each(["tool.intent:2", "commit.before:4"])("killed at %s", { timeout: 60_000 }, async (fault) => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-stubs-killed-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const [database, file] = [join(folder, "jobs.db"), join(folder, "ran")];

@@ -58,6 +58,8 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "calls that are resumed: note(), ask() and bill()",
   "setBudget()",
   "no effect before its intent",
+  "steering a turn",
+  "steering from another process",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis only. */

@@ -630,11 +630,13 @@ export const turnBodySchema = z.strictObject({
   key: z.string().min(1).max(200),
   text: z.string(),
   images: z.array(imageUrl).max(8).optional(),
-  ifBusy: z.enum(["refuse", "queue", "supersede"]).optional(),
+  ifBusy: z.enum(["refuse", "queue", "supersede", "steer"]).optional(),
 });
 export type TurnBody = DeepReadonly<z.infer<typeof turnBodySchema>>;
 export const agentAnswerSchema = z.object({ agentId: z.string(), definition: definitionRefSchema });
-export const turnAnswerSchema = z.object({ turnId: z.string() });
+/** `step`: the open turn has the text, and its model call of that step sees it. */
+export const turnAnswerSchema = z.object({ turnId: z.string(), step: z.number().optional() });
+export type TurnAnswer = DeepReadonly<z.infer<typeof turnAnswerSchema>>;
 
 /** The body of the answer to a failed HTTP request. Answers 401 and 403 have no body. */
 export const failureSchema = z.object({

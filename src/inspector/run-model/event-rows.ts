@@ -348,6 +348,8 @@ function callText(entry: RunEntry): EventText | undefined {
         detail: entry.by === null ? "" : `by ${entry.by}`,
         tone: "person",
       });
+    case "turn.steered":
+      return text("input arrived", { detail: `seen by step ${entry.step}`, tone: "person" });
     case "turn.waiting":
       return text("turn waits for a decision", { tone: "person" });
     case "artifact.saved":

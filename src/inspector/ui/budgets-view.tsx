@@ -90,7 +90,13 @@ function foremost(chain: readonly AccountAt[]): AccountAt | undefined {
 }
 
 /** The accounts of the owner and of the tenant, on which other runs spend too. */
-function AccountsAbove({ run, accounts }: { readonly run: RunSession; readonly accounts: NonNullable<StoredAccounts["above"]> }) {
+function AccountsAbove({
+  run,
+  accounts,
+}: {
+  readonly run: RunSession;
+  readonly accounts: NonNullable<StoredAccounts["above"]>;
+}) {
   if (accounts.length === 0) return null;
   return (
     <section class="accounts-above" aria-label="Accounts above the run">

@@ -159,14 +159,14 @@ function From({ changes, of, text }: FromProps) {
 
 function Notes({ report: { compared, all, skipped } }: { readonly report: Evals }) {
   return (
-    <section aria-label="About the report">
+    <section class="eval-notes" aria-label="About the report">
       {compared && (
         <p class="quiet">
           Compared with the report of {dateTime(compared.createdAt)}. <b>changed</b>: p &lt; 0.05, each figure by
           itself.{" "}
           {all.changes && (
             <>
-              The cases of both passed {percent(all.changes.passRate.now, 1)}
+              The cases of both passed {percent(all.changes.passRate.now, 1)}{" "}
               <From changes={all.changes} of="passRate" text={(value) => percent(value, 1)} />
             </>
           )}

@@ -23,6 +23,7 @@ import type {
   StepPage,
   StoredAccounts,
   TransitionPage,
+  TurnAnswer,
   TurnBody,
 } from "../feed/wire.ts";
 
@@ -110,7 +111,7 @@ export interface FeedActs {
   resume(agentId: string): Promise<void>;
   abort(agentId: string, body: AbortBody): Promise<void>;
   createAgent(body: AgentBody): Promise<{ readonly agentId: string }>;
-  startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
+  startTurn(agentId: string, body: TurnBody): Promise<TurnAnswer>;
   fork(runId: string, body: ForkBody): Promise<{ readonly runId: string }>;
   replay(runId: string): Promise<RunReplay>;
 }

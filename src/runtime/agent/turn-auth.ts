@@ -59,6 +59,11 @@ export class TurnAuth {
     this.#known.keep(turnId, concealCredentials(auth));
   }
 
+  /** Gives the credentials that were kept for an input to the turn that it has opened. */
+  move(from: string, turnId: string): void {
+    this.#known.move(from, turnId);
+  }
+
   /** Drops the credentials of an ended turn; children that outlive it keep them for their first turns. */
   forget(turnId: string, heirs: readonly string[] = []): void {
     this.#known.forget(turnId, heirs);

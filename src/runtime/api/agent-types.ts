@@ -17,7 +17,7 @@ import type {
 } from "../../state/index.ts";
 import type { RequestFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
-import type { Turn, TurnOptions } from "./turn-types.ts";
+import type { Turn, TurnOptions, SteerAnswer, SteerOptions } from "./turn-types.ts";
 
 /** A durable agent. `Output`: the type of its definition's `output` schema, `Json` without one. */
 export interface Agent<Output = unknown> {
@@ -46,6 +46,8 @@ export interface Agent<Output = unknown> {
   start(): Promise<void>;
   /** Starts a turn. `null` continues the conversation without a new message. */
   executeTurn(input: Content | null, options?: TurnOptions): Turn<Output>;
+  /** `turn.steer()` for the open turn. Without an open turn, the input opens one. */
+  steer(input: Content, options?: SteerOptions): Promise<SteerAnswer>;
   /** The open turn, to follow a turn that another caller started; `undefined` if none is open. */
   openTurn(): Turn<Output> | undefined;
   /**

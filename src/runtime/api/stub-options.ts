@@ -1,15 +1,31 @@
+import { z } from "zod";
 import { hostedInStubbed } from "../../actors/index.ts";
 import { type AgentDefinition, type AgentTool, collectDefinitions } from "../../agents/index.ts";
 import { type OptionRule, stableStringify } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { compositionOf, type LanguageModel } from "../../model/index.ts";
-import {
-  type AgentRecord,
-  newSessionStubsSchema,
-  type SessionStub,
-  STUBS_CHARACTERS,
-  take,
-} from "../../state/index.ts";
+import { type AgentRecord, type SessionStub, sessionStubSchema, take } from "../../state/index.ts";
+
+/** Maximum number of stubs of a session. */
+const MOST_STUBS = 200;
+/** Maximum size of the stubs of a session as JSON, in characters. Each record of the session's agents contains them. */
+const STUBS_CHARACTERS = 200_000;
+
+/** Stubs of a new session. */
+export const newSessionStubsSchema = z
+  .array(
+    z
+      .strictObject(sessionStubSchema.shape)
+      .refine(({ output, error }) => (output === undefined) !== (error === undefined), {
+        message: "a stub has either an output or an error",
+      })
+      .refine(({ match, arguments: args }) => match === undefined || args !== undefined, {
+        message: "match compares arguments, and the stub has none",
+      })
+      .meta({ id: "SessionStub", description: "A result that takes the place of a tool." }),
+  )
+  .min(1)
+  .max(MOST_STUBS);
 
 /** The stubs of a session, as a frozen copy. */
 export const stubsRule: OptionRule = (value, where) =>

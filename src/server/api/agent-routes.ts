@@ -6,9 +6,9 @@ import {
   contentSchema,
   jsonObjectSchema,
   messageSchema,
-  newSessionStubsSchema,
 } from "../../state/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
+import { newSessionStubsSchema } from "../../runtime/index.ts";
 import { shownMetadata } from "../core/caller.ts";
 import { type Route, route } from "../core/route.ts";
 import { stubsHeader } from "../core/stub-access.ts";

@@ -14,6 +14,7 @@ import {
   assertSameStubs,
   type Decide,
   type Runtime,
+  type SteerAnswer,
   type TreeSnapshot,
   type Turn,
 } from "../../runtime/index.ts";
@@ -258,6 +259,25 @@ export class Caller {
       const turn = agent.executeTurn(input, { ...turnOptions, ...known, auth: this.auth });
       const turnId = await turn.id;
       return { agent, turn, turnId, isReplayed: await turn.isReplayed, became: "turn" };
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * Gives an input to the agent's open turn, or to the given one; otherwise it opens a turn. It counts as a turn for the caller's limits,
+   * because it may open one.
+   */
+  async steer(
+    agent: Agent,
+    input: Content,
+    { key, turnId }: Pick<StartTurnOptions, "key"> & { readonly turnId?: string | undefined } = {},
+  ): Promise<SteerAnswer> {
+    const release = await this.#dependencies.admitTurn();
+    try {
+      const known = key === undefined ? {} : { key: turnKeyOf(key) };
+      const target = turnId === undefined ? agent : agent.turn(turnId);
+      return await target.steer(input, { ...known, auth: this.auth });
     } finally {
       release();
     }

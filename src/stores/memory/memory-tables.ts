@@ -12,7 +12,7 @@ import {
   type StoredDefinition,
   type Timer,
 } from "../../state/index.ts";
-import type { Committed } from "../rules/outcomes.ts";
+import type { Committed, SteerMeaning } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import {
   type AddedRow,
@@ -131,11 +131,11 @@ export class MemoryTables implements Tables {
   }
 
   putOuterRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string, row: OuterRows[Kind]): void {
-    this.undo.set(this.#outerRows(tenant, kind), id, row);
+    this.undo.set(this.#rowsOf(tenant, kind), id, row);
   }
 
   removeOuterRow(tenant: string, kind: OuterKind, id: string): void {
-    const rows: Map<string, unknown> = this.#outerRows(tenant, kind);
+    const rows: Map<string, unknown> = this.#rowsOf(tenant, kind);
     const before = rows.get(id);
     if (before !== undefined) this.undo.note(() => rows.set(id, before));
     rows.delete(id);
@@ -147,7 +147,17 @@ export class MemoryTables implements Tables {
     return ids.sort().slice(0, limit);
   }
 
-  #outerRows<Kind extends OuterKind>(tenant: string, kind: Kind): Map<string, OuterRows[Kind]> {
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][] {
+    const rows = this.outerIds(tenant, kind, after, limit).map((id) => this.outerRow(tenant, kind, id));
+    return rows.filter((row) => row !== undefined);
+  }
+
+  #rowsOf<Kind extends OuterKind>(tenant: string, kind: Kind): Map<string, OuterRows[Kind]> {
     return this.tenantRows(tenant).outer[kind];
   }
 
@@ -258,6 +268,10 @@ export class MemoryTables implements Tables {
     const { turns } = this.#require(key);
     const turn = turns?.get(turnId);
     if (turns && turn) this.undo.set(turns, turnId, { ...turn, ...change });
+  }
+
+  putSteer(key: AgentKey, steerId: string, meaning: SteerMeaning): void {
+    this.undo.set(mapOf(this.#require(key), "keys"), steerId, meaning);
   }
 
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined {

@@ -163,6 +163,23 @@ export class RedisAgents {
     return this.ask(`ids|${key}`, () => this.reader.idsAfter(key, after, limit));
   }
 
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][] {
+    const tree = this.keys.above(tenant);
+    const key = tree.ofAgent("index", kind);
+    return this.ask(`rows|${key}`, async () => {
+      const ids = await this.reader.idsAfter(key, after, limit);
+      return await this.reader.rows(
+        tree,
+        ids.map((id) => rowKinds.outer(kind, id)),
+      );
+    });
+  }
+
   process(processId: string): ProcessRow | undefined {
     return this.at(this.keys.processes()).get(rowKinds.process(processId));
   }

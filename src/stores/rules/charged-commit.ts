@@ -123,11 +123,7 @@ export class OuterStores implements OuterAccounts {
     after: string | undefined,
     limit: number,
   ): Promise<OuterRows[Kind][]> {
-    const { tables } = this.#database;
-    return await this.#database.read(() => {
-      const rows = tables.outerIds(tenant, kind, after, limit).map((id) => tables.outerRow(tenant, kind, id));
-      return rows.filter((row) => row !== undefined);
-    });
+    return await this.#database.read(() => this.#database.tables.outerRows(tenant, kind, after, limit));
   }
 
   async raise(tenant: string, accountId: string, more: Limits, moment: Moment): Promise<Account | undefined> {

@@ -12,7 +12,7 @@ const outerRows = `
 `;
 
 export const rowsAboveTrees: Migration = {
-  number: 3,
+  number: 4,
   troupe: "0.1.0",
   apply: (database) => database.exec(outerRows),
 };
