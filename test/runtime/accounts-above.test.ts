@@ -150,6 +150,8 @@ describe("accounts of createRuntime()", () => {
 
   it.each([
     [{ owner: { perday: {} } }, 'accounts.owner has no option "perday": did you mean perDay?'],
+    [{ tenant: { perDay: { maxSteps: 1, askAtLimit: true } } }, "accounts.tenant.perDay.askAtLimit is true"],
+    [{ owner: { perDay: { askAtLimit: "yes" } } }, "askAtLimit"],
     [{ tenant: { perDay: { maxSeconds: 1 } } }, 'accounts.tenant.perDay has no option "maxSeconds"'],
     [{ owner: { perDay: { maxCost: -1 } } }, "accounts.owner.perDay.maxCost is -1"],
     [{ owner: { total: { maxSteps: 0.5 } } }, "accounts.owner.total.maxSteps is 0.5"],

@@ -7,14 +7,15 @@ import type { Stores } from "../../src/stores/index.ts";
 import { redisStores } from "../../src/stores/redis.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { temporaryFile } from "../stores/temporary-file.ts";
+import { rows } from "../support/full.ts";
 import { ownPrefix } from "../support/redis-stores.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 
-const LIMIT = 6_000;
+const LIMIT = 2_000;
 const TENANT = "default";
 const program = fileURLToPath(new URL("accounts-spender.ts", import.meta.url));
-/** Where the processes kill themselves; the last one lives. */
-const faults = ["outer.charged:3", "outer.committed:4", "commit.after:5", "model.result:3", ""];
+/** Where the processes kill themselves; another one lives. */
+const faults = ["outer.charged:3", "outer.committed:4", "commit.after:5", "model.result:3"] as const;
 
 /** Resolves when the process has ended; one with a fault dies there. */
 async function run(where: string, fault: string, agentIds: readonly string[]): Promise<void> {
@@ -35,7 +36,7 @@ function overLimit({ limits, used, reserved }: Account): string[] {
   return used.tokens + reserved.tokens > maxTokens ? [`${used.tokens} + ${reserved.tokens} of ${maxTokens}`] : [];
 }
 
-async function spendAndDie(where: string, stores: Stores) {
+async function spendAndDie(where: string, stores: Stores, usual: readonly (typeof faults)[number][]) {
   const over: string[] = [];
   let isOver = false;
   const watching = (async () => {
@@ -45,9 +46,10 @@ async function spendAndDie(where: string, stores: Stores) {
       await new Promise((resolve) => setImmediate(resolve));
     }
   })();
-  const ids = faults.map((_, at) => [`a${at}`, `b${at}`]);
-  for (let at = 0; at < faults.length - 1; at += 2) {
-    await Promise.all([at, at + 1].map((one) => run(where, faults[one] ?? "", ids[one] ?? [])));
+  const killed = rows(faults, usual);
+  const ids = [...killed, ""].map((_, at) => [`a${at}`, `b${at}`]);
+  for (let at = 0; at < killed.length; at += 2) {
+    await Promise.all([at, at + 1].map((one) => run(where, killed[one] ?? "commit.before:5", ids[one] ?? ["c"])));
   }
   await run(where, "", ids.flat());
   isOver = true;
@@ -77,7 +79,10 @@ describe("processes that die while they spend on one owner's account", () => {
   test("exceed no limit and leave nothing reserved in SQLite", async () => {
     const path = temporaryFile();
     const stores = sqliteStores(path);
-    const { over, reserved, steps, tokens, ofTrees } = await spendAndDie(path, stores);
+    const { over, reserved, steps, tokens, ofTrees } = await spendAndDie(path, stores, [
+      "commit.after:5",
+      "model.result:3",
+    ]);
     await stores.close();
     expect({ over, reserved }).toEqual({ over: [], reserved: nothing });
     // Each call is counted once, on its tree and above it.
@@ -99,6 +104,7 @@ describe.skipIf(!redisProgram)("processes that die while they spend on one owner
     const { over, reserved, steps, tokens, ofTrees } = await spendAndDie(
       `${server.url.replace(/\/$/, "")}/${name}`,
       stores,
+      ["outer.charged:3", "outer.committed:4"],
     );
     await stores.close();
     expect({ over, reserved }).toEqual({ over: [], reserved: nothing });
