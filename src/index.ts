@@ -100,7 +100,6 @@ export {
   type RuntimeOptions,
   type SpawnedAgent,
   type SteerAnswer,
-  type SteerOptions,
   type Turn,
   type TurnContext,
   TurnFailedError,

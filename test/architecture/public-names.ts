@@ -17,7 +17,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
     TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnConflictError TurnContext TurnFailedError
     TurnInterruptedError
-    DeepPartial SteerAnswer SteerOptions TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
+    DeepPartial SteerAnswer TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
     windowHistory withoutTraces
   `),
   "troupe/react": words(`
@@ -138,7 +138,7 @@ export const unnamedTypes: readonly string[] = words(`
   BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
-  AnswerSource BoundPrompt ThinkingReader ModelWarning ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf WorkWatch StructuredOutput OutputOf ValueOf ValueSchema
+  AnswerSource BoundPrompt ThinkingReader ModelWarning ReasoningEffort ToolChoice TurnError SteerOptions TurnListOptions TurnNow TurnListCursor WorkOf WorkWatch StructuredOutput OutputOf ValueOf ValueSchema
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 

@@ -312,7 +312,7 @@ export interface TurnCommand {
 
 /** An input for the open turn, with the parameters of the turn that it opens if it is not taken in. */
 export interface SteerCommand {
-  /** Identifies the command: a text that no other command has, and that is no key. */
+  /** Identifies the command; unique, and with a space, so that it differs from every key. */
   readonly steerId: string;
   /** The turn that is to take it in; default: the open one. */
   readonly turnId?: string | undefined;
