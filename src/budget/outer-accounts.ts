@@ -28,9 +28,9 @@ export function outerPartsOf(
 }
 
 /**
- * The account under the limits of a process that charges it. A later window starts with nothing used; what is reserved then is counted in the
- * window in which it is settled. An earlier window changes nothing: the clock of that process is behind. Within a window the strictest
- * limits of all processes hold, unless a process has a higher revision.
+ * The account under the limits of a process that charges it. A window that starts after the stored one has ended starts with nothing used;
+ * what is reserved then is counted in the window in which it is settled. Any other window changes nothing: the clock of that process is
+ * behind, or it has another time zone. Within a window the strictest limits of all processes hold, unless one has a higher revision.
  */
 export function outerAccount(
   stored: Account | undefined,
@@ -48,7 +48,7 @@ export function outerAccount(
     };
   }
   const isNewer = revision > before.revision;
-  if (startsAt > before.startsAt) {
+  if (before.endsAt !== null && startsAt >= before.endsAt) {
     const configured = revision < before.revision ? before.configured : limits;
     const { added: _added, raisedBy: _raisedBy, ...rest } = before;
     const outer = { ...rest, startsAt, endsAt, configured, revision: Math.max(revision, before.revision) };

@@ -230,8 +230,8 @@ export const fields = {
   request: (agentId: string, requestId: string): string => `request:${requestMember({ agentId, requestId })}`,
   meaning: (agentId: string, text: string): string => `key:${pairOf(agentId, text)}`,
   process: (processId: string): string => `process:${wellFormed(processId, "process id")}`,
-  /** A row above the roots. */
-  outer: (kind: string, id: string): string => `${kind}:${wellFormed(id, "id")}`,
+  /** A row above the roots; the prefix distinguishes it from the versions of collections. */
+  outer: (kind: string, id: string): string => `above-${kind}:${wellFormed(id, "id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `children:${wellFormed(agentId, "agent id")}`,
   artifacts: (agentId: string): string => `artifacts:${wellFormed(agentId, "agent id")}`,
