@@ -25,25 +25,27 @@ test("an account renews once a day, though two processes have different time zon
   expect(renewals).toBeGreaterThan(7);
 });
 
+/** When a window of the time zone starts and ends. */
+function periodIn(zone: string, window: "perDay" | "perMonth", now: string): (string | null)[] {
+  const { startsAt, endsAt } = new Calendar(zone).periodAt(window, Date.parse(now));
+  return [startsAt, endsAt].map((moment) => (moment === null ? null : new Date(moment).toISOString()));
+}
+
 test("days and months begin where their date begins, also where clocks change or skip midnight", () => {
-  const at = (zone: string, window: "perDay" | "perMonth", now: string): (string | null)[] => {
-    const { startsAt, endsAt } = new Calendar(zone).periodAt(window, Date.parse(now));
-    return [startsAt, endsAt].map((moment) => (moment === null ? null : new Date(moment).toISOString()));
-  };
-  expect(at("Europe/Berlin", "perDay", "2026-03-29T12:00:00Z")).toEqual([
+  expect(periodIn("Europe/Berlin", "perDay", "2026-03-29T12:00:00Z")).toEqual([
     "2026-03-28T23:00:00.000Z",
     "2026-03-29T22:00:00.000Z",
   ]);
   // In Santiago the clock goes from 23:59 to 01:00.
-  expect(at("America/Santiago", "perDay", "2026-09-06T12:00:00Z")).toEqual([
+  expect(periodIn("America/Santiago", "perDay", "2026-09-06T12:00:00Z")).toEqual([
     "2026-09-06T04:00:00.000Z",
     "2026-09-07T03:00:00.000Z",
   ]);
-  expect(at("UTC", "perMonth", "2028-02-29T23:59:59.999Z")).toEqual([
+  expect(periodIn("UTC", "perMonth", "2028-02-29T23:59:59.999Z")).toEqual([
     "2028-02-01T00:00:00.000Z",
     "2028-03-01T00:00:00.000Z",
   ]);
-  expect(at("Asia/Kolkata", "perMonth", "2026-12-31T18:30:00Z")).toEqual([
+  expect(periodIn("Asia/Kolkata", "perMonth", "2026-12-31T18:30:00Z")).toEqual([
     "2026-12-31T18:30:00.000Z",
     "2027-01-31T18:30:00.000Z",
   ]);
