@@ -23,6 +23,7 @@ export {
   type Reconciliation,
   type RunContext,
   type SavedArtifact,
+  scheduleTurn,
   type SpawnedChild,
   type Tool,
   type ToolDefinition,

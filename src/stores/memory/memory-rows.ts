@@ -8,6 +8,7 @@ import type {
   Message,
   StoredDefinition,
   Timer,
+  Schedule,
   TreeWebhooks,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
@@ -98,6 +99,8 @@ export interface TenantRows {
   readonly webhooks: Map<string, TreeWebhooks>;
   /** The rows above the roots, by kind and id. */
   readonly outer: { readonly [Kind in OuterKind]: Map<string, OuterRows[Kind]> };
+  /** By key. */
+  readonly schedules: Map<string, Schedule>;
 }
 
 export interface MemoryRows {
@@ -118,6 +121,7 @@ export function emptyTenant(): TenantRows {
     projections: new Map(),
     webhooks: new Map(),
     outer: { account: new Map(), hold: new Map(), waiters: new Map() },
+    schedules: new Map(),
   };
 }
 

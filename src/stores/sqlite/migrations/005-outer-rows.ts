@@ -12,7 +12,7 @@ const outerRows = `
 `;
 
 export const rowsAboveTrees: Migration = {
-  number: 4,
+  number: 5,
   troupe: "0.1.0",
   apply: (database) => database.exec(outerRows),
 };
