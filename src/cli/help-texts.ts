@@ -233,10 +233,21 @@ export const budget = `
 Examples:
   $ npx troupe budget desk-7 --max-cost 5
   $ npx troupe budget desk-7 --max-tokens 2000000 --deadline none
+  $ npx troupe budget owner:perDay:ada --max-cost 3
 
 Changes limits of the whole lifetime of an agent or subagent; other limits remain. The new limits apply
 from now on, also for a turn that is open. The change is stored at once and journalled by the process that runs the agent.
-For one more turn, pass the limits to \`resume\`.
+For one more turn, pass the limits to \`resume\`. To an account above the agents (\`forecast\` lists them) the amounts are added until it renews.
+`;
+
+export const forecast = `
+Examples:
+  $ npx troupe forecast
+  $ npx troupe forecast --owner ada
+  $ npx troupe forecast desk-7
+
+For each limit: what is used and reserved, when the account renews, what will be used by then at the present rate, and when the limit will be met.
+The rate is what was used, divided by the time since the account's window, or the account itself, began. With an agent: the accounts of its tree.
 `;
 
 export const serve = `

@@ -10,6 +10,7 @@ export {
 } from "./create-agent-loop.ts";
 export { assertSameStubs, newSessionStubsSchema } from "./api/stub-options.ts";
 export { createRuntime, watchTreeOf } from "./create-runtime.ts";
+export type { AccountLimits, AccountsOptions, AccountWindows } from "./api/accounts-options.ts";
 export { getRuntime, type GetRuntimeOptions } from "./get-runtime.ts";
 export type {
   BudgetOverview,

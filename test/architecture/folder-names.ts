@@ -19,6 +19,18 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "statusOf",
     "traceEntriesOf",
   ],
+  "forecasts stored accounts, and adds to one": [
+    "Forecast",
+    "LimitsChange",
+    "accountText",
+    "amountText",
+    "forecastsOf",
+    "limitNames",
+    "outerPartsOf",
+    "shownAccount",
+    "shownLimit",
+    "usedText",
+  ],
   "adds up stored accounts and calls": [
     "addUse",
     "dollarsText",

@@ -53,6 +53,8 @@ export class RedisDatabase implements Database {
   readonly #rollbacks: RedisRollbacks;
   readonly #subscriber: RedisSubscriber;
   readonly live: RedisLive;
+  /** The trees are in different slots of a cluster. */
+  readonly spansTrees = false;
   readonly #expired: RedisExpired;
   readonly #expiry: RedisExpiry | undefined;
   readonly #unattended: RedisUnattended;

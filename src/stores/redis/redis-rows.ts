@@ -24,8 +24,17 @@ import {
   turnRecordSchema,
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
+import { outerRowIn } from "../rules/outer-rows.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { type ArtifactMeta, freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
+import {
+  type ArtifactMeta,
+  freshHead,
+  type Head,
+  type KeyMeaning,
+  type OuterKind,
+  type OuterRows,
+  type ProcessRow,
+} from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
@@ -150,6 +159,11 @@ export const rowKinds = {
       if (account.id === accountId) return account;
       throw new CorruptRecordError(`${where} holds account ${account.id}; it is not changed`);
     },
+  }),
+  outer: <Kind extends OuterKind>(kind: Kind, id: string): RowKind<OuterRows[Kind]> => ({
+    field: fields.outer(kind, id),
+    what: `${kind} ${id} above the roots`,
+    parse: (text) => outerRowIn(kind, id, text),
   }),
   request: (agentId: string, requestId: string): RowKind<AgentRequest> => ({
     field: fields.request(agentId, requestId),
