@@ -26,7 +26,18 @@ import {
   elideResults,
   windowHistory,
 } from "../../src/index.ts";
-import { guard, memory, memoryNotes, moderation, notes, piiGuard, shell, todos, tripwire, workspace } from "../../src/kit/index.ts";
+import {
+  guard,
+  memory,
+  memoryNotes,
+  moderation,
+  notes,
+  piiGuard,
+  shell,
+  todos,
+  tripwire,
+  workspace,
+} from "../../src/kit/index.ts";
 import { startInspector } from "../../src/inspector/index.ts";
 import { bullmqQueues } from "../../src/queues/bullmq.ts";
 import { redisStores } from "../../src/stores/redis.ts";
