@@ -22,6 +22,7 @@ export const lazyModules: readonly string[] = [
   "minisearch",
   "node:sqlite",
   "openai",
+  "pg",
   "undici",
   "yaml",
 ];

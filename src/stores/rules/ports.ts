@@ -244,6 +244,11 @@ export interface Stores {
   close(): Promise<void>;
 }
 
+/** Whether processes on any machine may use these stores, so that others may serve and write the same agents. */
+export function areShared({ kind }: Pick<Stores, "kind">): boolean {
+  return kind === "redis" || kind === "postgres";
+}
+
 /** The data of a new agent besides its record. */
 export interface AgentParts {
   /** Its conversation so far. Default: empty. */
